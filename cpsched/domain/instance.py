@@ -1,0 +1,86 @@
+"""One scheduling window: the machine, what runs, what waits, and the rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from cpsched.domain.cluster import Cluster
+from cpsched.domain.frozen import FrozenMap
+from cpsched.domain.job import Job
+from cpsched.domain.rules import FreePool, Limit, Queue, Reservation, Usage
+
+__all__ = ["DEFAULT_EXPECTED_WAIT", "Instance", "Objective", "ObjectiveTerm"]
+
+#: Expected wait (s) of a job without queue (BRIDI-3).
+DEFAULT_EXPECTED_WAIT = 1800
+
+
+class ObjectiveTerm(StrEnum):
+    """The sums that an objective may be made of; ``docs/formats.md`` has the formulas."""
+
+    WEIGHTED_WAIT = "weighted_wait"
+    WAIT = "wait"
+    SLOWDOWN = "slowdown"
+    COMPLETION = "completion"
+    MAKESPAN = "makespan"
+    TARDINESS = "tardiness"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """What is to be small: a weighted sum of terms."""
+
+    weights: FrozenMap[ObjectiveTerm, float] = FrozenMap({ObjectiveTerm.WEIGHTED_WAIT: 1.0})
+
+    @property
+    def name(self) -> str:
+        """The term's name, or the sum as ``1*weighted_wait + 0.001*makespan``."""
+        if len(self.weights) == 1 and next(iter(self.weights.values())) == 1:
+            return str(next(iter(self.weights)))
+        return " + ".join(f"{weight:g}*{term}" for term, weight in self.weights.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """The first of the two public documents, checked.
+
+    Invariants, established where documents are read: ids are unique, names refer to what is declared, running jobs end after
+    `now`, and together they fit on their nodes.
+    """
+
+    name: str
+    #: Second 0 of the instance's clock, with offset; None where no calendar is needed.
+    epoch: datetime | None = None
+    now: int = 0
+    cluster: Cluster
+    queues: FrozenMap[str, Queue] = FrozenMap()
+    jobs: tuple[Job, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    free_pools: tuple[FreePool, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    usage: tuple[Usage, ...] = ()
+    objective: Objective = field(default_factory=Objective)
+
+    def expected_wait(self, job: Job) -> int:
+        """Return the seconds that a job may be expected to wait (``ewt`` of BRIDI-8)."""
+        return DEFAULT_EXPECTED_WAIT if job.queue is None else self.queues[job.queue].expected_wait
+
+    def priority(self, job: Job) -> int:
+        """Return a job's own priority or, where it has none, its queue's."""
+        if job.priority is not None:
+            return job.priority
+        return 0 if job.queue is None else self.queues[job.queue].priority
+
+    def earliest_start(self, job: Job) -> int:
+        """Return the first second (on the instance's clock) at which a waiting job may start."""
+        return max(self.now, job.submit, self.now if job.not_before is None else job.not_before)
+
+    def elements(self) -> tuple[Job, ...]:
+        """Return all jobs with each array replaced by its elements, in document order."""
+        return tuple(
+            job if job.array is None else replace(job, id=element, array=None)
+            for job in self.jobs
+            for element in job.element_ids
+        )

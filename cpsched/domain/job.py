@@ -1,0 +1,157 @@
+"""Jobs: rigid, evolving, malleable; waiting or running."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cpsched.domain.frozen import Amounts, FrozenMap
+from cpsched.domain.request import Request
+
+__all__ = [
+    "Dependency",
+    "DependencyType",
+    "Job",
+    "Malleability",
+    "Placement",
+    "Running",
+    "RuntimeModel",
+    "Segment",
+    "Step",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """What a job holds on one node during a segment."""
+
+    node: str
+    #: What the chunks on this node take together.
+    resources: Amounts
+    #: The kind of the chunks (index in the request) and how many of them; None for running jobs.
+    chunk: int | None = None
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A time ``[start, end)`` during which a job's allocation does not change."""
+
+    start: int
+    end: int
+    allocation: tuple[Placement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A job that has started: fixed, and never moved."""
+
+    start: int
+    #: In time order without holes; the last one ends when the job is expected to end, which is after ``now``.
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of an evolving job; a rigid job has exactly one."""
+
+    walltime: int
+    request: Request
+
+
+class RuntimeModel(StrEnum):
+    """How the runtime of a shrunk job stretches (SD-3)."""
+
+    IDEAL = "ideal"
+    WORST = "worst"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Malleability:
+    """On which shares of its cores a job can run, and how slow it is then."""
+
+    #: Shares in (0, 1), descending; the full share is always possible.
+    shares: tuple[float, ...]
+    model: RuntimeModel = RuntimeModel.IDEAL
+    #: Runtime factor for each share of which it is known; overrides the model.
+    stretch: FrozenMap[float, float] = FrozenMap()
+
+
+class DependencyType(StrEnum):
+    """What a dependency waits for."""
+
+    AFTER = "after"
+    AFTEROK = "afterok"
+    AFTERANY = "afterany"
+    AFTERNOTOK = "afternotok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """The job may start `delay` seconds after another one has started (`after`) or ended (all others)."""
+
+    job: str
+    type: DependencyType
+    delay: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One entry of the document's ``jobs``."""
+
+    id: str
+    user: str | None = None
+    group: str | None = None
+    queue: str | None = None
+    project: str | None = None
+    #: When it arrived (s); waiting is counted from here.
+    submit: int
+    #: At least one; more than one makes the job evolving.
+    steps: tuple[Step, ...]
+    #: Cluster-wide resources, held for the job's whole life.
+    licenses: Amounts = Amounts()
+    #: Higher first; None: the queue's.
+    priority: int | None = None
+    not_before: int | None = None
+    start_at: int | None = None
+    deadline: int | None = None
+    after: tuple[Dependency, ...] = ()
+    #: Indices of a job array, ascending; None for a single job.
+    array: tuple[int, ...] | None = None
+    #: How many times its walltime a step of an evolving job may be held; None: no limit.
+    expand_limit: float | None = 1
+    malleability: Malleability | None = None
+    running: Running | None = None
+    #: How long it really runs (s): for simulators only.
+    runtime: int | None = None
+    reservation: str | None = None
+
+    @property
+    def walltime(self) -> int:
+        """The requested duration in seconds, over all steps."""
+        return sum(step.walltime for step in self.steps)
+
+    @property
+    def request(self) -> Request:
+        """What a job of one step asks for.
+
+        Raises
+        ------
+        ValueError
+            If the job is evolving: each of its steps has a request of its own.
+        """
+        if len(self.steps) != 1:
+            raise ValueError(f"job {self.id} has {len(self.steps)} steps, each with its own request")
+        return self.steps[0].request
+
+    @property
+    def is_evolving(self) -> bool:
+        """Whether the job has several steps."""
+        return len(self.steps) > 1
+
+    @property
+    def element_ids(self) -> tuple[str, ...]:
+        """The ids under which the job stands in a plan: its own, or one for each element of an array."""
+        if self.array is None:
+            return (self.id,)
+        return tuple(f"{self.id}[{index}]" for index in self.array)

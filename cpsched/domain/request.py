@@ -1,0 +1,54 @@
+"""What a job asks for: chunks that each stand on one node, and how they may be placed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cpsched.domain.frozen import Amounts, FrozenMap
+
+__all__ = ["Arrangement", "Chunk", "Place", "Request"]
+
+
+class Arrangement(StrEnum):
+    """How the chunks of one job may lie (OCCS-18)."""
+
+    FREE = "free"
+    PACK = "pack"
+    SCATTER = "scatter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Arrangement of the chunks, and whether the job shares its nodes."""
+
+    arrangement: Arrangement = Arrangement.FREE
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """`count` equal units, each of which is allocated on one node and never split (OCCS-17)."""
+
+    count: int
+    #: What one unit takes; every amount is positive, and there is at least one.
+    resources: Amounts
+    #: Properties that the node must have, by name.
+    where: FrozenMap[str, str] = FrozenMap()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """All chunks of a job (or of one step of an evolving job); a chunk's kind is its index here."""
+
+    chunks: tuple[Chunk, ...]
+    place: Place = Place()
+
+    @property
+    def totals(self) -> Amounts:
+        """What all chunks take together (jRS of OCCS-13, without licences)."""
+        totals: dict[str, int] = {}
+        for chunk in self.chunks:
+            for name, amount in chunk.resources.items():
+                totals[name] = totals.get(name, 0) + amount * chunk.count
+        return Amounts(totals)

@@ -1,0 +1,150 @@
+"""The site's rules: queues, limits, free pools, reservations and the times at which they hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from cpsched.domain.frozen import Amounts
+from cpsched.domain.request import Request
+
+__all__ = [
+    "Access",
+    "AreaScope",
+    "Consumer",
+    "ConsumerKind",
+    "FreePool",
+    "ItemBound",
+    "Limit",
+    "Queue",
+    "Reservation",
+    "ReservationKind",
+    "Usage",
+    "Validity",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue, and what its users expect of it (BRIDI-3)."""
+
+    #: Seconds, positive: the weight of a second of waiting is its inverse.
+    expected_wait: int
+    priority: int = 0
+    #: The longest walltime (s) that the queue accepts, or None.
+    max_walltime: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validity:
+    """When a rule holds: always (nothing set), in ``[from_, until)``, or in the minutes that a cron expression matches."""
+
+    from_: int | None = None
+    until: int | None = None
+    cron: str | None = None
+
+
+class ConsumerKind(StrEnum):
+    """Who a rule speaks of."""
+
+    USER = "user"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """A user or a group, or (without `name`) each of them by itself."""
+
+    kind: ConsumerKind
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemBound:
+    """An amount ``min/max%``: the larger of `least` and `percent` of what is available (OCCS-15)."""
+
+    least: int | None = None
+    percent: Fraction | None = None
+
+    def of(self, available: int) -> int:
+        """Return the amount when `available` is up; per cents round down."""
+        share = 0 if self.percent is None else int(self.percent * available / 100)
+        return max(self.least or 0, share)
+
+
+class AreaScope(StrEnum):
+    """What an area limit adds up."""
+
+    REQUEST = "request"
+    OUTSTANDING = "outstanding"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """What a consumer may use at a time, for how long, and how much of it times time (OCCS-15)."""
+
+    consumer: Consumer
+    #: A countable resource, a licence, ``jobs``, ``arrayjobs``, or ``*``.
+    resource: str
+    items: ItemBound | None = None
+    duration: int | None = None
+    area: int | None = None
+    area_scope: AreaScope = AreaScope.REQUEST
+    validity: Validity = Validity()
+    soft: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Who a free pool is open to (OCCS-16)."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    asks_for: tuple[str, ...] = ()
+    #: Job totals; lets a job in together with `max_walltime`, where both hold.
+    max: Amounts | None = None
+    max_walltime: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreePool:
+    """What all who are not let in leave free together (OCCS-16)."""
+
+    resource: str
+    items: ItemBound
+    open_to: Access
+    validity: Validity = Validity()
+    #: Names of the nodes that the pool is about; None: the whole cluster.
+    nodes: tuple[str, ...] | None = None
+    #: Seconds: the others may use the pool up to this walltime.
+    otherwise_max_walltime: int | None = None
+
+
+class ReservationKind(StrEnum):
+    """What a reservation is for."""
+
+    USERS = "users"
+    DOWNTIME = "downtime"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """A slice of the cluster, set aside for a time (OCCS-42, MAUI-8)."""
+
+    id: str
+    start: int
+    end: int
+    request: Request
+    licenses: Amounts = Amounts()
+    users: tuple[str, ...] = ()
+    kind: ReservationKind = ReservationKind.USERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a consumer has already used up of a resource (resource x seconds), for area limits."""
+
+    consumer: Consumer
+    resource: str
+    area: int
