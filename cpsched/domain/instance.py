@@ -46,8 +46,8 @@ class Objective:
 class Instance:
     """The first of the two public documents, checked.
 
-    Invariants, established where documents are read: ids are unique, names refer to what is declared, running jobs end after
-    `now`, and together they fit on their nodes.
+    Invariants, established where documents are read: ids are unique, names refer to what is declared, running jobs
+    end after `now`, and together they fit on their nodes.
     """
 
     name: str

@@ -36,6 +36,10 @@ class Chunk:
     #: Properties that the node must have, by name.
     where: FrozenMap[str, str] = FrozenMap()
 
+    def taken(self, count: int) -> Amounts:
+        """Return what `count` of these units take together."""
+        return Amounts({name: amount * count for name, amount in self.resources.items()})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:

@@ -1,0 +1,12 @@
+"""Who holds what, when: the ledger, who is admitted where, and the mapping of chunks to nodes.
+
+May import: `domain`, `rusv`, `errors`. Begin with `ledger.py`; `columns.py` translates a cluster and its requests
+into the columns of the timeline, `admission.py` has the checks that do not depend on time, `mapping.py` the order in
+which nodes are filled.
+"""
+
+from cpsched.booking.admission import refusal
+from cpsched.booking.ledger import Ledger
+from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
+
+__all__ = ["CheapFirst", "Ledger", "Mapping", "node_weight", "refusal"]

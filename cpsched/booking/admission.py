@@ -1,0 +1,165 @@
+"""Who may stand where, and why a job cannot be planned at all: the checks that do not depend on time.
+
+A chunk may stand on a node if the node has its resources and properties, lets it in (guard, OCCS-41), and what the
+node keeps free for others (OCCS-40) leaves room for it.
+"""
+
+from __future__ import annotations
+
+from cpsched.domain import Arrangement, Chunk, Cluster, Instance, Job, NodeClass, NodeState, Request, WaitingReason
+
+__all__ = ["capacity_for", "chunks_on_empty_node", "refusal"]
+
+
+def capacity_for(node_class: NodeClass, chunk: Chunk) -> dict[str, int]:
+    """Return what an empty node offers to such a chunk: all it has, less what it keeps free for others."""
+    offered = dict(node_class.resources)
+    for rule in node_class.keep_free:
+        if rule.beneficiary not in chunk.resources and rule.resource in offered:
+            left = node_class.resources[rule.resource] - rule.items
+            offered[rule.resource] = max(0, min(offered[rule.resource], left))
+    return offered
+
+
+def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, exclusive: bool) -> int:
+    """Return how many such chunks an empty node of this class holds, 0 if they may not stand there (P of BRIDI-6).
+
+    The node's state does not count.
+    """
+    if any(node_class.properties.get(name) != value for name, value in chunk.where.items()):
+        return 0
+    if not node_class.is_admitted(chunk.resources, walltime):
+        return 0
+    if exclusive and any(rule.beneficiary not in chunk.resources for rule in node_class.keep_free):
+        return 0
+    offered = capacity_for(node_class, chunk)
+    return min(offered.get(name, 0) // amount for name, amount in chunk.resources.items())
+
+
+def refusal(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
+    """Return why a waiting job of one step can have no start even if nothing else ran, in words; None if nothing is
+    found.
+
+    What only a search can tell (several kinds of chunks that do not fit beside each other) is not found here.
+    """
+    queue = instance.queues.get(job.queue) if job.queue is not None else None
+    if queue is not None and queue.max_walltime is not None and job.walltime > queue.max_walltime:
+        return WaitingReason.WALLTIME, (
+            f"asks for {job.walltime} s; the queue {job.queue} accepts {queue.max_walltime} s at the most"
+        )
+    for name, amount in job.licenses.items():
+        total = instance.cluster.licenses.get(name, 0)
+        if amount > total:
+            return WaitingReason.UNSATISFIABLE, f"asks for {amount} {name} licenses; there are {total}"
+    lacking = _lacking(instance.cluster, job.request, job.walltime, only_up=False)
+    if lacking is not None:
+        return WaitingReason.UNSATISFIABLE, lacking
+    lacking = _lacking(instance.cluster, job.request, job.walltime, only_up=True)
+    if lacking is not None:
+        return WaitingReason.UNAVAILABLE, f"with the nodes that are up now: {lacking}"
+    return _late(instance, job)
+
+
+def _late(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
+    """Tell whether the job's own times leave no start."""
+    earliest = instance.earliest_start(job)
+    if job.start_at is not None and job.start_at < earliest:
+        return WaitingReason.TOO_LATE, f"may start only at {job.start_at}, which is before {earliest}"
+    start = earliest if job.start_at is None else job.start_at
+    if job.deadline is not None and start + job.walltime > job.deadline:
+        return (
+            WaitingReason.TOO_LATE,
+            f"starts at {start} at the earliest and takes {job.walltime} s; its deadline is {job.deadline}",
+        )
+    return None
+
+
+def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool) -> str | None:
+    """Say what the empty cluster lacks for a request, or None if each of its kinds finds room by itself."""
+    classes = [c for c in cluster.classes if not only_up or c.state is NodeState.UP]
+    exclusive = request.place.exclusive
+    if request.place.arrangement is Arrangement.PACK:
+        return _lacking_node(classes, request, walltime)
+    for chunk in request.chunks:
+        held = 0
+        for node_class in classes:
+            here = chunks_on_empty_node(node_class, chunk, walltime, exclusive=exclusive)
+            held += len(node_class.names) * (min(here, 1) if request.place.arrangement is Arrangement.SCATTER else here)
+        if held == 0:
+            return _lacking_chunk(classes, chunk, walltime, exclusive=exclusive)
+        if held < chunk.count:
+            return f"asks for {chunk.count} chunks of {_words(chunk)}; at most {held} fit at a time"
+    if request.place.arrangement is Arrangement.SCATTER:
+        nodes = sum(
+            len(c.names)
+            for c in classes
+            if any(chunks_on_empty_node(c, chunk, walltime, exclusive=exclusive) for chunk in request.chunks)
+        )
+        total = sum(chunk.count for chunk in request.chunks)
+        if total > nodes:
+            return f"asks for {total} chunks on as many nodes; {nodes} nodes can hold one"
+    return None
+
+
+def _lacking_node(classes: list[NodeClass], request: Request, walltime: int) -> str | None:
+    """Say why no node can hold a whole request, or None if one can."""
+    for chunk in request.chunks:
+        if not any(
+            chunks_on_empty_node(c, chunk, walltime, exclusive=request.place.exclusive) >= chunk.count for c in classes
+        ):
+            if not any(chunks_on_empty_node(c, chunk, walltime, exclusive=request.place.exclusive) for c in classes):
+                return _lacking_chunk(classes, chunk, walltime, exclusive=request.place.exclusive)
+            return f"asks for {chunk.count} chunks of {_words(chunk)} packed on one node; no node holds so many"
+    if not any(packs(c, request, walltime) for c in classes):
+        return "asks for all its chunks packed on one node; no node holds them together"
+    return None
+
+
+def packs(node_class: NodeClass, request: Request, walltime: int) -> bool:
+    """Tell whether an empty node of this class, whatever its state, holds all chunks of a request together."""
+    if not all(
+        chunks_on_empty_node(node_class, chunk, walltime, exclusive=request.place.exclusive) for chunk in request.chunks
+    ):
+        return False
+    if any(amount > node_class.resources.get(name, 0) for name, amount in request.totals.items()):
+        return False
+    for rule in node_class.keep_free:
+        others = sum(
+            chunk.count * chunk.resources.get(rule.resource, 0)
+            for chunk in request.chunks
+            if rule.beneficiary not in chunk.resources
+        )
+        if others > max(0, node_class.resources.get(rule.resource, 0) - rule.items):
+            return False
+    return True
+
+
+def _lacking_chunk(classes: list[NodeClass], chunk: Chunk, walltime: int, *, exclusive: bool) -> str:
+    """Say why no node of these classes can hold one chunk."""
+    for name, amount in chunk.resources.items():
+        most = max((c.resources.get(name, 0) for c in classes), default=0)
+        if most < amount:
+            return f"asks for {amount} {name} in one chunk; the largest node has {most}"
+    for name, value in chunk.where.items():
+        if not any(c.properties.get(name) == value for c in classes):
+            return f"asks for {name}={value}; no node has it"
+    fitting = [
+        c
+        for c in classes
+        if all(c.properties.get(name) == value for name, value in chunk.where.items())
+        and all(c.resources.get(name, 0) >= amount for name, amount in chunk.resources.items())
+    ]
+    if not fitting:
+        return f"asks for {_words(chunk)} in one chunk; no node has all of it"
+    if not any(c.is_admitted(chunk.resources, walltime) for c in fitting):
+        return f"the guards of all nodes that could hold {_words(chunk)} keep it out"
+    if exclusive:
+        return f"asks for nodes of its own; those that could hold {_words(chunk)} keep resources free for others"
+    return f"what the nodes keep free for others leaves no room for {_words(chunk)}"
+
+
+def _words(chunk: Chunk) -> str:
+    """Return a chunk as people write it."""
+    parts = [f"{amount} {name}" for name, amount in chunk.resources.items()]
+    parts += [f"{name}={value}" for name, value in chunk.where.items()]
+    return " + ".join(parts)

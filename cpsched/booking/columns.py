@@ -1,0 +1,228 @@
+"""From cluster and requests to the columns and demands of the timeline.
+
+Nodes are numbered in the filling order of the mapping policy; neighbours that differ in nothing but their names form
+a run. A node has one column for each resource, and one more for each ``keep_free`` rule: the part of the resource
+that chunks without the beneficiary may have together. The system has one column for each resource over all nodes that
+are up, one for each resource and group of equal nodes, and one for each license.
+
+Amounts are counted in the largest unit that divides all of a resource's amounts, so that 16 bits mostly suffice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import accumulate, groupby
+from math import gcd
+
+from cpsched.booking.admission import chunks_on_empty_node, packs
+from cpsched.booking.mapping import Mapping
+from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, FrozenMap, Job, NodeClass, NodeState, Request
+from cpsched.rusv import Demands, KindDemand, Layout, Run
+
+__all__ = ["Columns"]
+
+#: With more groups of equal nodes than this, only the sums over the whole system are kept.
+MOST_GROUPS = 8
+
+#: A column of a node: a resource, and for the column of a ``keep_free`` rule who it is kept free for.
+_Column = tuple[str, str | None]
+
+
+class Columns:
+    """The layout for one cluster, and the demands that have been compiled for it.
+
+    Parameters
+    ----------
+    cluster, mapping
+        The machine, and the order in which it is filled.
+    amounts
+        Every set of amounts that will ever be booked besides what `cluster` says; they fix the units.
+    """
+
+    def __init__(self, cluster: Cluster, mapping: Mapping, amounts: Iterable[Amounts]) -> None:
+        self.cluster = cluster
+        self.mapping = mapping
+        self._units = _units(cluster, amounts)
+        class_of = [kind for c in cluster.classes for kind in [replace(c, names=())] * len(c.names)]
+        order = mapping.node_order(cluster)
+        self.node_names = [cluster.node_names[index] for index in order]
+        self.node_number = {name: number for number, name in enumerate(self.node_names)}
+        self.run_class = [key for key, _ in groupby(class_of[index] for index in order)]
+        self._run_length = [len(list(nodes)) for _, nodes in groupby(class_of[index] for index in order)]
+        self._run_first = [0, *accumulate(self._run_length)][:-1]
+        self.run_columns: list[dict[_Column, int]] = [self._columns_of(node_class) for node_class in self.run_class]
+        self._number_system()
+        self.demands = Demands(self._layout())
+        self._compiled: dict[object, int] = {}
+        self._kinds: list[int] = []
+
+    # --- node columns -------------------------------------------------------------------------------------------
+
+    def units(self, name: str, amount: int) -> int:
+        """Return an amount of a resource in its unit (exact for all amounts that were announced)."""
+        return amount // self._units[name]
+
+    def _columns_of(self, node_class: NodeClass) -> dict[_Column, int]:
+        """Return the capacity of each column of a node; those without any are left out."""
+        columns: dict[_Column, int] = {
+            (name, None): self.units(name, amount) for name, amount in node_class.resources.items()
+        }
+        for rule in node_class.keep_free:
+            key = (rule.resource, rule.beneficiary)
+            left = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
+            columns[key] = min(self.units(rule.resource, left), columns.get(key, 1 << 62))
+        return {key: capacity for key, capacity in columns.items() if capacity > 0}
+
+    def columns_on(self, node: str, held: Amounts, *, whole: bool) -> list[tuple[int, int, int]]:
+        """Return (column, amount, capacity) for all that is held on a node; with `whole`, each column at its capacity."""
+        number = self.node_number[node]
+        run = bisect_right(self._run_first, number) - 1
+        found = []
+        for place, ((name, kept_for), capacity) in enumerate(self.run_columns[run].items()):
+            amount = 0 if kept_for in held else self.units(name, held.get(name, 0))
+            if whole or amount:
+                column = self.demands.columns[run][place] + number - self._run_first[run]
+                found.append((column, capacity if whole else amount, capacity))
+        return found
+
+    # --- system columns -----------------------------------------------------------------------------------------
+
+    def _number_system(self) -> None:
+        """Give each system column its number, and add up what it has."""
+        up = [node_class for node_class in self.run_class if node_class.state is NodeState.UP]
+        groups = list(dict.fromkeys(up))
+        self._group_of = (
+            {node_class: place for place, node_class in enumerate(groups)} if 1 < len(groups) <= MOST_GROUPS else {}
+        )
+        capacity: dict[tuple[str, int | None], int] = {}
+        for node_class, length, columns in zip(self.run_class, self._run_length, self.run_columns, strict=True):
+            for (name, kept_for), amount in columns.items():
+                if node_class.state is NodeState.UP and kept_for is None:
+                    for key in self._system_keys(name, node_class):
+                        capacity[key] = capacity.get(key, 0) + amount * length
+        self._system_number = {key: number for number, key in enumerate(capacity)}
+        self.license_number = {name: len(capacity) + place for place, name in enumerate(self.cluster.licenses)}
+        self._system_capacity = [*capacity.values(), *self.cluster.licenses.values()]
+
+    def _system_keys(self, name: str, node_class: NodeClass) -> list[tuple[str, int | None]]:
+        """Return which sums a resource of a node of this class counts for."""
+        group = self._group_of.get(node_class)
+        return [(name, None)] if group is None else [(name, None), (name, group)]
+
+    def _layout(self) -> Layout:
+        """Return the layout of all columns."""
+        keys = sorted({key for columns in self.run_columns for key in columns}, key=lambda key: (key[1] or "", key[0]))
+        number = {key: place for place, key in enumerate(keys)}
+        runs = []
+        for node_class, length, columns in zip(self.run_class, self._run_length, self.run_columns, strict=True):
+            counted = node_class.state is NodeState.UP
+            system = [
+                tuple(self._system_number[key] for key in self._system_keys(name, node_class))
+                if counted and kept_for is None
+                else ()
+                for name, kept_for in columns
+            ]
+            runs.append(
+                Run(
+                    length=length,
+                    resources=tuple(number[key] for key in columns),
+                    capacity=tuple(columns.values()),
+                    system=tuple(system),
+                )
+            )
+        return Layout(runs=tuple(runs), system_capacity=tuple(self._system_capacity))
+
+    # --- demands ------------------------------------------------------------------------------------------------
+
+    def compile(self, job: Job) -> int:
+        """Return the number of the demand of a job of one step; the job must have passed `admission.refusal`.
+
+        Jobs that ask for the same and may stand on the same nodes share a demand.
+        """
+        request = job.request
+        pack = request.place.arrangement is Arrangement.PACK
+        runs = (
+            (tuple(run for run in self._up_runs() if packs(self.run_class[run], request, job.walltime)),)
+            if pack
+            else tuple(self._runs_for(chunk, request, job.walltime) for chunk in request.chunks)
+        )
+        key = (request, job.licenses, runs)
+        if key not in self._compiled:
+            self._compiled[key] = self._add_demand(request, job.licenses, runs, pack=pack)
+        return self._compiled[key]
+
+    def _up_runs(self) -> list[int]:
+        return [run for run, node_class in enumerate(self.run_class) if node_class.state is NodeState.UP]
+
+    def _runs_for(self, chunk: Chunk, request: Request, walltime: int) -> tuple[int, ...]:
+        """Return the runs whose nodes may hold a chunk."""
+        exclusive = request.place.exclusive
+        return tuple(
+            run
+            for run in self._up_runs()
+            if chunks_on_empty_node(self.run_class[run], chunk, walltime, exclusive=exclusive)
+        )
+
+    def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], *, pack: bool) -> int:
+        """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed."""
+        scatter = request.place.arrangement is Arrangement.SCATTER
+        order = self.mapping.chunk_order(self.cluster, request)
+        if pack:
+            kinds = [self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])]
+            self._kinds.append(-1)
+        else:
+            kinds = [
+                self._kind([(chunk, 1)], chunk.count, 1 if scatter else chunk.count, runs[kind])
+                for kind, chunk in ((kind, request.chunks[kind]) for kind in order)
+            ]
+            self._kinds.extend(order)
+        needs = self._system_needs(request, runs)
+        held = [(self.license_number[name], amount) for name, amount in licenses.items()]
+        return self.demands.add(kinds, system=needs, licenses=held, exclusive=request.place.exclusive, scatter=scatter)
+
+    def _kind(self, unit: Sequence[tuple[Chunk, int]], need: int, most: int, runs: Sequence[int]) -> KindDemand:
+        """Return the demand for `need` units, each of so many chunks of some kinds that stand on one node together."""
+        takes = []
+        for run in runs:
+            taken: dict[int, int] = {}
+            for place, (name, kept_for) in enumerate(self.run_columns[run]):
+                amount = sum(
+                    count * chunk.resources.get(name, 0)
+                    for chunk, count in unit
+                    if kept_for is None or kept_for not in chunk.resources
+                )
+                if amount:
+                    taken[place] = self.units(name, amount)
+            takes.append((run, tuple(taken.items())))
+        return KindDemand(need=need, most=most, takes=tuple(takes))
+
+    def _system_needs(self, request: Request, runs: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+        """Return what must be free in the system at every moment of a window, by the narrowest sums that hold all
+        nodes in question.
+
+        An exclusive request is counted with what its chunks take: a lower bound, which leaves the truth to the
+        mapping (OCCS-25).
+        """
+        groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
+        group = groups.pop() if len(groups) == 1 else None
+        return [
+            (self._system_number[(name, group)], self.units(name, amount)) for name, amount in request.totals.items()
+        ]
+
+    def kind_of(self, number: int) -> int:
+        """Return which kind of chunk (index in its request) a kind of the demand table is; -1: all of a packed request."""
+        return self._kinds[number]
+
+
+def _units(cluster: Cluster, amounts: Iterable[Amounts]) -> FrozenMap[str, int]:
+    """Return for each resource the greatest common divisor of all its amounts."""
+    units: dict[str, int] = {}
+    for name, amount in (
+        pair for taken in [*(c.resources for c in cluster.classes), *amounts] for pair in taken.items()
+    ):
+        units[name] = gcd(units.get(name, 0), amount)
+    for rule in (rule for node_class in cluster.classes for rule in node_class.keep_free):
+        units[rule.resource] = gcd(units.get(rule.resource, 0), rule.items)
+    return FrozenMap({name: unit or 1 for name, unit in units.items()})

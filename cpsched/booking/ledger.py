@@ -1,0 +1,153 @@
+"""The ledger: who holds what, when. Booking and releasing are exact inverses of each other.
+
+A ledger is made for one cluster and one set of waiting jobs; running jobs are booked at once and stay. Each waiting
+job is one row of the timeline's job table, so that whole queues are planned in one kernel; a single job can be
+released and planned again at any time.
+
+Places left for what is to come: a consumer's own view of the system (OCCS-22) is one more system column; a
+reservation is booked like a running job and is a cluster of its own for its jobs; a job of several segments is
+several bookings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.booking.columns import Columns
+from cpsched.booking.mapping import CheapFirst, Mapping
+from cpsched.domain import Instance, Job, Placement, PlannedJob, Running, Segment
+from cpsched.rusv import FOREVER, NOWHERE, JobTable, Timeline
+
+__all__ = ["Ledger"]
+
+Progress = Callable[[int, int], None]
+
+
+class Ledger:
+    """Bookings of running and waiting jobs on one cluster; mutable.
+
+    Parameters
+    ----------
+    instance
+        Gives the cluster, `now`, and the running jobs, which are booked.
+    waiting
+        Rigid jobs that may be booked; each has passed `refusal`. They are known by their ids.
+    mapping
+        The order in which nodes are filled and chunks are placed.
+    """
+
+    def __init__(self, instance: Instance, waiting: Sequence[Job], mapping: Mapping | None = None) -> None:
+        running = [(job, _current(job.running, instance.now)) for job in instance.jobs if job.running is not None]
+        amounts = [chunk.resources for job in waiting for chunk in job.request.chunks]
+        amounts += [held.resources for _, segment in running for held in segment.allocation]
+        self.instance = instance
+        self.jobs = tuple(waiting)
+        self._columns = Columns(instance.cluster, mapping or CheapFirst(), amounts)
+        self._timeline = Timeline(self._columns.demands)
+        self._hold(running)
+        self._row = {job.id: row for row, job in enumerate(waiting)}
+        self._table = JobTable.of([self._table_row(job) for job in waiting])
+
+    def _table_row(self, job: Job) -> tuple[int, int, int, int]:
+        """Return a waiting job as (demand, earliest start, latest start, duration) on the timeline's clock, which
+        begins at `now`.
+        """
+        earliest, latest = self.instance.earliest_start(job), FOREVER
+        if job.deadline is not None:
+            latest = job.deadline - job.walltime
+        if job.start_at is not None:
+            earliest = max(earliest, job.start_at)
+            latest = min(latest, job.start_at)
+        now = self.instance.now
+        return self._columns.compile(job), earliest - now, latest - now, job.walltime
+
+    def _hold(self, running: Sequence[tuple[Job, Segment]]) -> None:
+        """Book what running jobs hold until they end.
+
+        Running work is a fact, even where it breaks a rule: together with those that end later nobody takes more of a
+        column than is there, and an exclusive job leaves nothing of its nodes.
+        """
+        now = self.instance.now
+        taken: dict[int, int] = {}
+        for job, segment in sorted(running, key=lambda pair: (-pair[1].end, pair[0].id)):
+            mine: dict[int, int] = {}
+            for held in segment.allocation:
+                columns = self._columns.columns_on(held.node, held.resources, whole=job.request.place.exclusive)
+                for column, amount, capacity in columns:
+                    left = min(amount, capacity - taken.get(column, 0))
+                    if left > 0:
+                        taken[column] = taken.get(column, 0) + left
+                        mine[column] = mine.get(column, 0) + left
+            licenses = {self._columns.license_number[name]: amount for name, amount in job.licenses.items()}
+            self._timeline.book(self._timeline.booking(0, segment.end - now, mine, licenses))
+
+    # --- waiting jobs -------------------------------------------------------------------------------------------
+
+    def plan(self, ids: Sequence[str], progress: Progress | None = None) -> None:
+        """Book waiting jobs that have no place, in this order, each as early as it fits beside all that is booked.
+
+        Nobody who is booked is moved (OCCS-21 to 33). A job that fits nowhere stays without a place.
+        """
+        self._timeline.plan(self._table, self._rows(ids), progress)
+
+    def backfill(self, ids: Sequence[str], progress: Progress | None = None) -> int:
+        """Try once, in this order, to move booked jobs to earlier starts; return how many moved (OCCS-34)."""
+        rows = self._rows(ids)
+        return self._timeline.backfill(self._table, rows[self._table.starts[rows] != NOWHERE], progress)
+
+    def release(self, job_id: str) -> None:
+        """Take a waiting job's booking back; what it held is free again.
+
+        Raises
+        ------
+        ValueError
+            If the job is not booked.
+        """
+        row = self._row[job_id]
+        if not self.is_booked(job_id):
+            raise ValueError(f"job {job_id} is not booked")
+        demand, _, _, duration = (int(value) for value in self._table.jobs[row])
+        start = int(self._table.starts[row])
+        entries = self._timeline.entries_of(self._table, row)
+        self._timeline.release(self._timeline.booking_of(demand, entries, start, start + duration))
+        self._table.starts[row] = NOWHERE
+
+    def is_booked(self, job_id: str) -> bool:
+        """Tell whether a waiting job has a place."""
+        return bool(self._table.starts[self._row[job_id]] != NOWHERE)
+
+    def _rows(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        return np.array([self._row[job_id] for job_id in ids], dtype=np.int64)
+
+    # --- what it says -------------------------------------------------------------------------------------------
+
+    def planned(self, job_id: str) -> PlannedJob | None:
+        """Return when and where a waiting job stands, or None if it has no place."""
+        if not self.is_booked(job_id):
+            return None
+        row = self._row[job_id]
+        job = self.jobs[row]
+        start = self.instance.now + int(self._table.starts[row])
+        allocation: list[Placement] = []
+        for number, kind_number, count in self._timeline.entries_of(self._table, row).tolist():
+            node, kind = self._columns.node_names[number], self._columns.kind_of(kind_number)
+            kinds = range(len(job.request.chunks)) if kind < 0 else [kind]
+            for place in kinds:
+                chunk = job.request.chunks[place]
+                chunks = chunk.count if kind < 0 else count
+                allocation.append(Placement(node=node, chunk=place, count=chunks, resources=chunk.taken(chunks)))
+        segment = Segment(start=start, end=start + job.walltime, allocation=tuple(allocation))
+        return PlannedJob(id=job.id, start=start, end=segment.end, segments=(segment,))
+
+    @property
+    def num_slots(self) -> int:
+        """How many pieces the time axis has between breakpoints."""
+        return self._timeline.num_slots
+
+
+def _current(running: Running, now: int) -> Segment:
+    """Return the segment in which a running job is."""
+    return next(segment for segment in running.segments if segment.end > now)

@@ -1,0 +1,67 @@
+"""Mapping policies: in which order nodes are filled, and in which order the kinds of chunks of a request are placed.
+
+The search fills the nodes in the order of the policy, as many chunks on each as fit (OpenCCS, phase 2: OCCS-26, 27,
+30, 31). Another policy is another pair of orders; `CheapFirst` is the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Protocol
+
+from cpsched.domain import Cluster, NodeClass, Request
+
+__all__ = ["CheapFirst", "Mapping", "node_weight"]
+
+
+class Mapping(Protocol):
+    """The orders in which nodes are filled and chunks are placed."""
+
+    def node_order(self, cluster: Cluster) -> Sequence[int]:
+        """Return all node indices, those to be filled first in front."""
+
+    def chunk_order(self, cluster: Cluster, request: Request) -> Sequence[int]:
+        """Return all kinds of chunks of a request (indices), those to be placed first in front."""
+
+
+def node_weight(node_class: NodeClass, cluster: Cluster) -> Fraction:
+    """Return the weight of a node: its largest share of any resource of the cluster, plus its priority, times all
+    cores (OCCS-26).
+
+    A step of priority outweighs every share, since shares are at most 1.
+    """
+    share = max(
+        (Fraction(amount, cluster.totals[name]) for name, amount in node_class.resources.items() if amount),
+        default=Fraction(0),
+    )
+    return (share + node_class.priority) * cluster.totals.get("cores", 1)
+
+
+class CheapFirst:
+    """Cheap nodes first, so that rare resources stay free for those who ask for them; demanding chunks first."""
+
+    def node_order(self, cluster: Cluster) -> list[int]:
+        """Order nodes by ascending weight; equal ones as the document has them."""
+        weights = [
+            weight
+            for node_class in cluster.classes
+            for weight in [node_weight(node_class, cluster)] * len(node_class.names)
+        ]
+        return sorted(range(len(weights)), key=weights.__getitem__)
+
+    def chunk_order(self, cluster: Cluster, request: Request) -> list[int]:
+        """Order kinds by descending largest share of what the best node has of a resource; equal ones as asked
+        (OCCS-27).
+        """
+        largest: dict[str, int] = {}
+        for node_class in cluster.classes:
+            for name, amount in node_class.resources.items():
+                largest[name] = max(amount, largest.get(name, 0))
+
+        def weight(kind: int) -> Fraction:
+            return max(
+                Fraction(amount, largest.get(name) or 1) for name, amount in request.chunks[kind].resources.items()
+            )
+
+        return sorted(range(len(request.chunks)), key=weight, reverse=True)

@@ -1,0 +1,84 @@
+"""``cpsched convert``: a window of a log in Standard Workload Format becomes an instance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cpsched.cli.options import EXISTING_FILE, OutputFile
+from cpsched.cli.text import printable
+
+__all__ = ["command"]
+
+
+@click.command(
+    "convert", epilog="Example: cpsched convert log.swf.gz machine.json --first 1000 --jobs 500 -o window.json.gz"
+)
+@click.argument("log", type=EXISTING_FILE)
+@click.argument("cluster", type=EXISTING_FILE)
+@click.option("-o", "--output", required=True, type=OutputFile(".json", ".json.gz"), help="Where the instance goes.")
+@click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="Index of the first job.")
+@click.option("--jobs", type=click.IntRange(min=1), help="How many jobs at most.  [default: all]")
+@click.option(
+    "--submitted",
+    type=(int, int),
+    metavar="FROM UNTIL",
+    help="Only jobs submitted in [FROM, UNTIL), in seconds of the log's clock.",
+)
+@click.option("--now", type=int, help="The instant to plan from, on the log's clock.  [default: the last submission]")
+@click.option(
+    "--cores-per-chunk",
+    type=click.IntRange(min=1),
+    help="Ask for chunks of this many cores (whole nodes) in place of single cores.",
+)
+@click.option(
+    "--memory-field",
+    type=click.Choice(["kb-per-processor", "bytes-per-job"]),
+    default="kb-per-processor",
+    show_default=True,
+    help="What field 10 of the log means.",
+)
+def command(
+    log: Path,
+    cluster: Path,
+    output: Path,
+    first: int,
+    jobs: int | None,
+    submitted: tuple[int, int] | None,
+    now: int | None,
+    cores_per_chunk: int | None,
+    memory_field: str,
+) -> None:
+    """Make an instance of a log in Standard Workload Format.
+
+    LOG may be gzipped. CLUSTER is an instance document without jobs: its nodes, queues and objective are used. All
+    jobs of the window wait.
+    """
+    from cpsched.cli.screen import warn
+    from cpsched.formats import read_instance, write_instance
+    from cpsched.formats.swf import MemoryField, read_swf, swf_to_instance
+
+    if submitted is not None and submitted[0] >= submitted[1]:
+        raise click.BadParameter(f"Expected FROM < UNTIL, got {submitted[0]} {submitted[1]}.", param_hint="--submitted")
+    machine = read_instance(cluster)
+    if machine.jobs:
+        raise click.BadParameter(f"Expected an instance without jobs, got {len(machine.jobs)}.", param_hint="CLUSTER")
+    read = read_swf(log)
+    window = swf_to_instance(
+        read,
+        machine,
+        first=first,
+        jobs=jobs,
+        submitted=submitted,
+        now=now,
+        cores_per_chunk=cores_per_chunk,
+        memory_field=MemoryField(memory_field),
+    )
+    warn(read.faults, "faulty line")
+    warn(window.left_out, "left out")
+    warn(window.adjusted, "adjusted")
+    if not window.instance.jobs:
+        raise click.UsageError("No job of the log is in this window.")
+    write_instance(window.instance, output)
+    click.echo(f"{len(window.instance.jobs)} jobs in {printable(str(output))}")

@@ -1,0 +1,30 @@
+"""What the process returns, and what it means."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+__all__ = ["MEANINGS", "ExitCode"]
+
+
+class ExitCode(IntEnum):
+    """The exit codes of every command; `MEANINGS` has them in words."""
+
+    FINE = 0
+    VIOLATIONS = 1
+    BAD_INPUT = 2
+    UNVERIFIED = 3
+    REFUSED = 4
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+
+
+MEANINGS = {
+    ExitCode.FINE: "fine",
+    ExitCode.VIOLATIONS: "the plan breaks rules: all violations are listed",
+    ExitCode.BAD_INPUT: "bad input or usage: all faults are listed",
+    ExitCode.UNVERIFIED: "the planner's own plan did not verify: a bug of cpsched, nothing was written",
+    ExitCode.REFUSED: "the engine cannot honour what the instance asks for",
+    ExitCode.INTERRUPTED: "interrupted, nothing was written",
+    ExitCode.BROKEN_PIPE: "the reader of the output went away",
+}

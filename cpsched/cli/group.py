@@ -1,0 +1,81 @@
+"""The group of all commands: loads a command when it is asked for, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from cpsched.cli.exits import MEANINGS, ExitCode
+from cpsched.cli.text import printable
+from cpsched.errors import CpschedError, DocumentError, EngineError, SyntaxFault
+
+__all__ = ["COMMANDS", "main"]
+
+#: In the order of the help; each is the attribute `command` of the module of its name.
+COMMANDS = ("solve", "verify", "show", "convert", "schema", "warmup")
+
+
+class CommandGroup(click.Group):
+    """Commands that are imported one by one; their errors end the process with a documented exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command's module and return the command, or None where there is no such command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"cpsched.cli.{cmd_name}").command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; say what went wrong without a traceback, unless it is a bug."""
+        _never_fail_on_encoding()
+        try:
+            super().invoke(ctx)
+            sys.stdout.flush()
+        except (DocumentError, SyntaxFault) as error:
+            _fail(ctx, error, ExitCode.BAD_INPUT)
+        except EngineError as error:
+            _fail(ctx, error, ExitCode.REFUSED)
+        except KeyboardInterrupt:
+            click.echo("cpsched: interrupted", err=True)
+            ctx.exit(ExitCode.INTERRUPTED)
+        except BrokenPipeError:
+            # Python flushes stdout once more at its end, and would complain: let it flush into nothing.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(ExitCode.BROKEN_PIPE)
+        except OSError as error:
+            _fail(ctx, error, ExitCode.BAD_INPUT)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the exit codes below the commands."""
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(int(code)), meaning) for code, meaning in MEANINGS.items()])
+
+
+def _fail(ctx: click.Context, error: CpschedError | OSError, code: ExitCode) -> None:
+    click.echo(f"cpsched: {printable(str(error), keep_lines=True)}", err=True)
+    ctx.exit(code)
+
+
+def _never_fail_on_encoding() -> None:
+    """Let a terminal that cannot show a character show its escape; a report must not end in an UnicodeEncodeError."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="cpsched", message="cpsched %(version)s")
+def main() -> None:
+    """Plan the jobs of a heterogeneous supercomputer: all at once, from an instance document to a verified plan.
+
+    Begin with: cpsched solve INSTANCE -o plan.json --gantt plan.html
+    """

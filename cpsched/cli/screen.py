@@ -1,0 +1,67 @@
+"""The terminal: consoles that take text as it is, and a progress bar for long work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from cpsched.cli.text import printable
+from cpsched.errors import Fault
+
+__all__ = ["echo_json", "output", "print_whole", "progress_bar", "warn"]
+
+#: So many warnings of one kind are shown; the rest is counted.
+_MOST_WARNINGS = 5
+
+#: Characters; no line of a pipe is longer.
+_WIDEST = 10_000
+
+
+def output(*, stderr: bool = False) -> Console:
+    """Return a console that prints what it gets: no markup, no emoji codes, no guesses at colours."""
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def print_whole(renderable: RenderableType) -> None:
+    """Print to stdout; where that is no terminal, in the full width that the content asks for."""
+    console = output()
+    if console.is_terminal:
+        console.print(renderable)
+        return
+    unbounded = console.options.update(max_width=_WIDEST)
+    console.width = max(console.width, console.measure(renderable, options=unbounded).maximum)
+    with console.capture() as captured:
+        console.print(renderable)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def echo_json(document: Any) -> None:
+    """Print one JSON document."""
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def warn(faults: Sequence[Fault], kind: str) -> None:
+    """Print the first few faults to stderr, and how many more there are; nothing where there are none."""
+    for fault in faults[:_MOST_WARNINGS]:
+        click.echo(f"{kind}: {printable(str(fault))}", err=True)
+    if len(faults) > _MOST_WARNINGS:
+        click.echo(f"{kind}: ... and {len(faults) - _MOST_WARNINGS} more", err=True)
+
+
+@contextmanager
+def progress_bar(description: str, *, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback ``(done, total)`` that moves a bar on stderr; None where nobody would see it."""
+    console = output(stderr=True)
+    if not (wanted and console.is_terminal):
+        yield None
+        return
+    columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(description, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

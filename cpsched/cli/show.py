@@ -1,0 +1,104 @@
+"""``cpsched show``: a plan as a table, as a Gantt chart in the terminal or as HTML, or one of its jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cpsched.cli.options import EXISTING_FILE, OutputFile
+from cpsched.cli.text import duration, printable
+
+if TYPE_CHECKING:
+    from cpsched.domain import Instance, Plan
+
+__all__ = ["command"]
+
+
+@click.command("show", epilog="Example: cpsched show plan.json --instance window.json --gantt")
+@click.argument("plan", type=EXISTING_FILE)
+@click.option("--instance", required=True, type=EXISTING_FILE, help="The instance that the plan is for.")
+@click.option("--gantt", is_flag=True, help="Draw a Gantt chart in the terminal in place of the table.")
+@click.option("--job", metavar="ID", help="Show when and where one job runs, or why it waits.")
+@click.option("--html", type=OutputFile(".html"), help="Write the Gantt chart as one HTML file.")
+def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path | None) -> None:
+    """Show a plan: its jobs as a table, a chart, or one job."""
+    from cpsched.cli.files import write_text
+    from cpsched.cli.screen import output, print_whole
+    from cpsched.formats import read_instance, read_plan
+    from cpsched.report import gantt_html, plan_table, terminal_gantt
+
+    if sum((gantt, job is not None, html is not None)) > 1:
+        raise click.UsageError("--gantt, --job and --html exclude each other.")
+    shown, made_for = read_plan(plan), read_instance(instance)
+    _check_belongs(shown, made_for, str(plan))
+    if html is not None:
+        write_text(gantt_html(made_for, shown), html)
+        click.echo(f"gantt: {printable(str(html))}")
+    elif job is not None:
+        _show_job(made_for, shown, job)
+    elif gantt:
+        console = output()
+        console.print(terminal_gantt(made_for, shown, width=console.width))
+    else:
+        print_whole(plan_table(made_for, shown))
+
+
+def _check_belongs(plan: Plan, instance: Instance, source: str) -> None:
+    """Refuse a plan that speaks of jobs or nodes that the instance does not have."""
+    from cpsched.errors import DocumentError, Fault
+
+    jobs = {element for job in instance.jobs for element in job.element_ids}
+    nodes = set(instance.cluster.node_names)
+    faults = []
+    if plan.instance != instance.name:
+        faults.append(Fault("instance", f"Expected the name of the instance, {instance.name!r}, got {plan.instance!r}"))
+    for index, job in enumerate(plan.jobs):
+        if job.id not in jobs:
+            faults.append(Fault(f"jobs[{index}].id", f"Expected a job of the instance, got {job.id!r}"))
+        held = {placement.node for segment in job.segments for placement in segment.allocation}
+        faults += [
+            Fault(f"jobs[{index}].segments", f"Expected nodes of the cluster, got {node!r}")
+            for node in sorted(held - nodes)
+        ]
+    faults += [
+        Fault(f"waiting_room[{index}].id", f"Expected a job of the instance, got {job.id!r}")
+        for index, job in enumerate(plan.waiting_room)
+        if job.id not in jobs
+    ]
+    if faults:
+        raise DocumentError(source, faults)
+
+
+def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
+    """Print one job: its times, and in each segment who does what on which nodes."""
+    from cpsched.formats import fold_hostlist
+    from cpsched.metrics import jobs_by_id
+
+    entry = jobs_by_id(instance).get(job_id)
+    if entry is None:
+        raise click.BadParameter(f"The instance has no job {printable(job_id)!r}.", param_hint="--job")
+    click.echo(f"job {printable(job_id)}, user {_or_none(entry.user)}, queue {_or_none(entry.queue)}")
+    for waiting in plan.waiting_room:
+        if waiting.id == job_id:
+            click.echo(f"in the waiting room, {waiting.reason}: {printable(waiting.detail)}")
+    for planned in plan.jobs:
+        if planned.id != job_id:
+            continue
+        state = "runs" if entry.running else "planned"
+        click.echo(f"{state} [{planned.start}, {planned.end}), {duration(planned.end - planned.start)}")
+        click.echo(f"waits {duration(planned.start - entry.submit)} from its submission at {entry.submit}")
+        for segment in planned.segments:
+            click.echo(f"[{segment.start}, {segment.end}) on")
+            alike: dict[str, list[str]] = {}
+            for placement in segment.allocation:
+                chunks = "" if placement.count is None else f"{placement.count} of chunk {placement.chunk}: "
+                amounts = " ".join(f"{name}={amount}" for name, amount in placement.resources.items())
+                alike.setdefault(chunks + amounts, []).append(placement.node)
+            for held, nodes in alike.items():
+                click.echo(f"  {printable(fold_hostlist(nodes))}  {printable(held)} each")
+
+
+def _or_none(name: str | None) -> str:
+    return "(none)" if name is None else printable(name)

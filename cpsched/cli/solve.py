@@ -1,0 +1,98 @@
+"""``cpsched solve``: from an instance document to a verified plan."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import click
+
+from cpsched.cli.exits import ExitCode
+from cpsched.cli.options import OutputFile
+from cpsched.cli.text import printable
+
+__all__ = ["command"]
+
+
+def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    """Refuse ``nan`` and ``inf``, which are floats too."""
+    if not math.isfinite(value) or value <= 0:
+        raise click.BadParameter(f"Expected a number of seconds > 0, got {value}.", ctx, param)
+    return value
+
+
+@click.command("solve", epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html")
+@click.argument("instance", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("--engine", default="planner", show_default=True, type=click.Choice(["planner"]), help="Who plans.")
+@click.option(
+    "--budget",
+    default=10.0,
+    show_default=True,
+    type=float,
+    callback=_finite,
+    metavar="SECONDS",
+    help="Time to plan in.",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Same seed, same plan.")
+@click.option("-o", "--output", type=OutputFile(".json", ".json.gz"), metavar="PLAN", help="Where the plan goes.")
+@click.option("--gantt", type=OutputFile(".html"), help="Where a Gantt chart goes: one HTML file, opens offline.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of the summary.")
+@click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    instance: str,
+    engine: str,
+    budget: float,
+    seed: int,
+    output: Path | None,
+    gantt: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Plan all jobs of an instance and verify the plan.
+
+    INSTANCE is a file, plain or gzipped, or - for standard input. Nothing is written before the plan has been
+    verified, and no file is ever half-written.
+    """
+    from cpsched.cli.files import load_document_or_stdin, write_text
+    from cpsched.cli.screen import echo_json, print_whole, progress_bar, warn
+    from cpsched.cli.summary import summary_document, summary_text
+    from cpsched.cli.verify import echo_violations
+    from cpsched.errors import Fault
+    from cpsched.formats import parse_instance, plan_to_document, write_plan
+    from cpsched.metrics import summarise
+    from cpsched.planner import kernels_are_ready, warmup
+    from cpsched.portfolio import solve
+    from cpsched.report import gantt_html
+    from cpsched.verify import verify
+
+    document, source = load_document_or_stdin(instance)
+    warnings: list[Fault] = []
+    parsed = parse_instance(document, source=source, on_warning=warnings.append)
+    warn(warnings, "warning")
+    if not kernels_are_ready():
+        if not quiet:
+            click.echo("First start: compiling the planner's kernels, which takes some seconds ...", err=True)
+        warmup()
+    with progress_bar("planning", wanted=not quiet) as progress:
+        plan = solve(parsed, engine=engine, budget=budget, seed=seed, progress=progress)
+    plan_document = plan_to_document(plan)
+    violations = verify(document, plan_document)
+    if violations:
+        click.echo("cpsched: the planner's own plan breaks rules. This is a bug; nothing was written.", err=True)
+        echo_violations(violations, err=True)
+        ctx.exit(ExitCode.UNVERIFIED)
+    chart = None if gantt is None else gantt_html(parsed, plan)
+    if output is not None:
+        write_plan(plan, output)
+    if gantt is not None and chart is not None:
+        write_text(chart, gantt)
+    if as_json:
+        echo_json(summary_document(plan, plan_document, summarise(parsed, plan), output=output, gantt=gantt))
+    elif not quiet:
+        print_whole(summary_text(plan, summarise(parsed, plan)))
+        click.echo("\nverified: no violations")
+        for label, path in (("plan", output), ("gantt", gantt)):
+            if path is not None:
+                click.echo(f"{label}: {printable(str(path))}")

@@ -1,0 +1,53 @@
+"""``cpsched verify``: what the independent judge says about a plan."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cpsched.cli.exits import ExitCode
+from cpsched.cli.options import EXISTING_FILE
+from cpsched.cli.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cpsched.verify import Violation
+
+__all__ = ["command", "echo_violations"]
+
+
+@click.command("verify", epilog="Example: cpsched verify window.json plan.json")
+@click.argument("instance", type=EXISTING_FILE)
+@click.argument("plan", type=EXISTING_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def command(ctx: click.Context, instance: Path, plan: Path, as_json: bool) -> None:
+    """Check a plan against its instance.
+
+    Every rule of docs/formats.md is checked. The judge reads the two documents itself and shares no code with the
+    planner. Exit code 0: no violations; 1: all violations are listed; 2: a document could not be read.
+    """
+    from cpsched.verify import verify_files
+
+    violations = verify_files(instance, plan)
+    if as_json:
+        from cpsched.cli.screen import echo_json
+
+        listed = [dataclasses.asdict(violation) for violation in violations]
+        echo_json({"instance": str(instance), "plan": str(plan), "violations": listed})
+    elif violations:
+        echo_violations(violations)
+    else:
+        click.echo("No violations: the plan keeps every rule.")
+    ctx.exit(ExitCode.VIOLATIONS if violations else ExitCode.FINE)
+
+
+def echo_violations(violations: Sequence[Violation], *, err: bool = False) -> None:
+    """Print how many violations there are, and each in a line."""
+    click.echo(f"{len(violations)} violation{'s' if len(violations) > 1 else ''}:", err=err)
+    for violation in violations:
+        click.echo(f"  {printable(str(violation))}", err=err)

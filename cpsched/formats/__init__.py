@@ -1,0 +1,83 @@
+"""Documents to domain values and back: instances, plans, and the short notations inside them.
+
+May import: `errors` and `domain`. Documents are checked here, once and completely; everybody else trusts what comes
+out. Begin with `instance_reader.py`: the models say what a document may hold (`instance_model.py`), the readers make
+domain values, `instance_checks.py` looks at what lies between the parts, and `faults.py` collects what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from cpsched.domain import Instance, Plan
+from cpsched.errors import Fault
+from cpsched.formats.files import load_document, write_document
+from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
+from cpsched.formats.instance_reader import instance_schema, parse_instance
+from cpsched.formats.instance_writer import instance_to_document
+from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document
+from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
+
+__all__ = [
+    "ParsedRequest",
+    "expand_hostlist",
+    "fold_hostlist",
+    "format_request",
+    "instance_schema",
+    "instance_to_document",
+    "load_document",
+    "parse_instance",
+    "parse_plan",
+    "parse_request",
+    "plan_schema",
+    "plan_to_document",
+    "read_instance",
+    "read_plan",
+    "write_instance",
+    "write_plan",
+]
+
+
+def read_instance(source: str | Path, *, on_warning: Callable[[Fault], None] | None = None) -> Instance:
+    """Read an instance from a file, ``.json`` or gzipped.
+
+    Raises
+    ------
+    DocumentError
+        With everything that is wrong with it.
+    """
+    return parse_instance(load_document(source), source=str(source), on_warning=on_warning)
+
+
+def read_plan(source: str | Path) -> Plan:
+    """Read a plan from a file, ``.json`` or gzipped.
+
+    Raises
+    ------
+    DocumentError
+        With everything that is wrong with it.
+    """
+    return parse_plan(load_document(source), source=str(source))
+
+
+def write_instance(instance: Instance, path: str | Path) -> None:
+    """Write an instance, gzipped if `path` ends in ``.gz``; the file is whole or not there.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be written.
+    """
+    write_document(instance_to_document(instance), path)
+
+
+def write_plan(plan: Plan, path: str | Path) -> None:
+    """Write a plan, gzipped if `path` ends in ``.gz``; the file is whole or not there.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be written.
+    """
+    write_document(plan_to_document(plan), path)

@@ -1,0 +1,211 @@
+"""Collecting everything that is wrong with a document, and saying it in the document's own words."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Sequence
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from cpsched.errors import DocumentError, Fault, SyntaxFault
+
+__all__ = ["TAGS", "Faults", "Location", "caret_message", "first_few", "path_of", "shown"]
+
+#: Keys and indices from the top of the document down to the place of a fault.
+Location = tuple[str | int, ...]
+
+#: Names of the branches of pydantic unions; they stand in its locations, but not in the document.
+TAGS = frozenset({"<text>", "<chunks>", "<name>", "<weights>", "<always>", "<times>"})
+
+_KEY_MARK = "[key]"
+_LONGEST_SHOWN = 64
+_CARET_WINDOW = 60
+#: How many candidates may be compared for "did you mean" in one document: suggestions must not make refusing slow.
+_COMPARISONS = 20_000
+
+
+def _printable(text: str) -> str:
+    clipped = text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in clipped)
+
+
+def shown(value: object) -> str:
+    """Show a value from outside in a message: on one line, printable, and never long."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() if value.bit_length() > 128:
+            return "an integer of more than 38 digits"
+        case int() | float():
+            return repr(value)
+        case str():
+            return f'"{_printable(value)}"'
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return f"a Python {type(value).__name__}"
+
+
+def path_of(location: Location) -> str:
+    """Write a location as ``jobs[17].walltime``; the document as a whole is ``document``."""
+    parts: list[str] = []
+    for part in location:
+        if isinstance(part, int):
+            parts.append(f"[{part}]")
+        else:
+            parts.append(f".{_printable(part)}" if parts else _printable(part))
+    return "".join(parts) or "document"
+
+
+def caret_message(fault: SyntaxFault) -> str:
+    """Write a syntax fault with its caret, clipped to the surroundings of the place where the text is long."""
+    start, end = fault.span
+    first = max(0, start - _CARET_WINDOW)
+    last = min(len(fault.text), start + _CARET_WINDOW)
+    clipped = "".join(char if char.isprintable() else "?" for char in fault.text[first:last])
+    return str(SyntaxFault(clipped, (start - first, min(end, last) - first), fault.message))
+
+
+class Faults:
+    """Mutable: what is wrong with one document so far.
+
+    Parameters
+    ----------
+    document
+        The raw document, by which the faults are put in order.
+    """
+
+    def __init__(self, document: object) -> None:
+        self._document = document
+        #: Each once, in the order in which they were noted.
+        self._found: dict[tuple[Location, str], None] = {}
+        self._comparisons_left = _COMPARISONS
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, location: Location, message: str) -> None:
+        """Note a fault."""
+        self._found[location, message] = None
+
+    def add_syntax(self, location: Location, fault: SyntaxFault) -> None:
+        """Note a fault inside a short text, with its caret."""
+        self.add(location, caret_message(fault))
+
+    def add_unknown(self, location: Location, noun: str, name: str, known: Collection[str]) -> None:
+        """Note that `name` is not among the `known` ones, with the nearest of them where there is one."""
+        self.add(location, f"Expected a known {noun}, got {shown(name)}{self.suggestion(name, known)}")
+
+    def add_shape(self, error: ValidationError, keys: Collection[str]) -> tuple[Location, ...]:
+        """Note all that pydantic refused, and return where that is; `keys` are the candidates for unknown keys."""
+        locations: list[Location] = []
+        for detail in error.errors(include_url=False):
+            location = tuple(part for part in detail["loc"] if part not in TAGS and part != _KEY_MARK)
+            if detail["type"] == "extra_forbidden":
+                message = f"unknown key{self.suggestion(str(location[-1]), keys)}"
+            else:
+                message = _shape_message(detail)
+            self.add(location, message)
+            locations.append(location)
+        return tuple(locations)
+
+    def suggestion(self, word: str, known: Collection[str]) -> str:
+        """Return ``, did you mean X?``, or nothing where no known word is near."""
+        if len(word) > _LONGEST_SHOWN or len(known) > self._comparisons_left:
+            return ""
+        self._comparisons_left -= len(known)
+        near = difflib.get_close_matches(word, [name for name in known if len(name) <= _LONGEST_SHOWN], n=1)
+        return f", did you mean {_printable(near[0])}?" if near else ""
+
+    def raise_if_any(self, source: str) -> None:
+        """Refuse the document if anything is wrong with it.
+
+        Raises
+        ------
+        DocumentError
+            With all the faults, in document order.
+        """
+        if self._found:
+            ordered = sorted(self._found, key=_DocumentOrder(self._document))
+            raise DocumentError(source, [Fault(path_of(location), message) for location, message in ordered])
+
+
+class _DocumentOrder:
+    """Sort key of a location: the places of its keys in their objects; what is missing comes last."""
+
+    def __init__(self, document: object) -> None:
+        self._document = document
+        self._places: dict[int, dict[object, int]] = {}
+
+    def __call__(self, found: tuple[Location, str]) -> tuple[int, ...]:
+        value = self._document
+        places: list[int] = []
+        for part in found[0]:
+            if isinstance(value, dict):
+                if id(value) not in self._places:
+                    self._places[id(value)] = {key: place for place, key in enumerate(value)}
+                places.append(self._places[id(value)].get(part, len(value)))
+                value = value.get(part)
+            else:
+                places.append(part if isinstance(part, int) else 0)
+                inside = isinstance(value, list) and isinstance(part, int) and part < len(value)
+                value = value[part] if isinstance(value, list) and isinstance(part, int) and inside else None
+        return tuple(places)
+
+
+_KINDS = {
+    "int_type": "an integer",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "a text",
+    "string_unicode": "valid Unicode",
+    "invalid_key": "a text as key",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "string_pattern_mismatch": "a text without control characters",
+}
+_BOUNDS = {"greater_than": ("gt", ">"), "greater_than_equal": ("ge", ">="), "less_than_equal": ("le", "<=")}
+_BOUNDS |= {"less_than": ("lt", "<")}
+
+
+def _shape_message(detail: ErrorDetails) -> str:
+    """Say what pydantic expected and what it got, in our words."""
+    kind, context, got = detail["type"], detail.get("ctx", {}), shown(detail["input"])
+    if kind == "missing":
+        return "Expected this key, got nothing"
+    if kind in _KINDS:
+        return f"Expected {_KINDS[kind]}, got {got}"
+    if kind in _BOUNDS:
+        key, sign = _BOUNDS[kind]
+        noun = "a number" if isinstance(context[key], float) else "an integer"
+        return f"Expected {noun} {sign} {context[key]}, got {got}"
+    if kind == "literal_error":
+        return f"Expected {context['expected']}, got {got}"
+    if kind in ("too_short", "string_too_short"):
+        return f"Expected at least {context['min_length']} {_counted(kind)}, got {_length(detail['input'])}"
+    if kind in ("too_long", "string_too_long"):
+        return f"Expected at most {context['max_length']} {_counted(kind)}, got {_length(detail['input'])}"
+    return str(detail["msg"])
+
+
+def _counted(kind: str) -> str:
+    return "characters" if kind.startswith("string") else "entries"
+
+
+def _length(value: object) -> int | str:
+    return len(value) if isinstance(value, str | Sequence | dict) else shown(value)
+
+
+def first_few(names: Iterable[str], *, most: int = 5) -> str:
+    """List names for a message: the first `most`, and how many more there are."""
+    listed = [_printable(name) for name in names]
+    more = len(listed) - most
+    return ", ".join(listed[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,88 @@
+"""The kinds of values that both documents are made of, with the bounds of formats.md, and the base of their models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import WithDefaultSchema
+
+from cpsched.formats.notations import MAX_AMOUNT
+from cpsched.formats.request_text import MAX_COUNT
+
+__all__ = [
+    "Amount",
+    "AmountsField",
+    "Count",
+    "DocumentModel",
+    "Duration",
+    "Name",
+    "Number",
+    "Omittable",
+    "Priority",
+    "Text",
+    "Time",
+    "UnitSeconds",
+    "keys_of_models",
+    "schema_of",
+]
+
+_MAX_TIME = 10**12
+_MAX_DURATION = 10**10
+_MAX_AREA = 10**18
+
+T = TypeVar("T")
+
+
+class _NotNull:
+    """Marks a key that may be left out, but not be null."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        if schema["type"] != "nullable":
+            raise TypeError(f"expected an optional type, got {source}")
+        inner: CoreSchema = schema["schema"]
+        return inner
+
+
+Omittable = Annotated[T | None, _NotNull()]
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+Text = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Time = Annotated[int, Field(ge=-_MAX_TIME, le=_MAX_TIME)]
+Duration = Annotated[int, Field(gt=0, le=_MAX_DURATION)]
+Amount = Annotated[int, Field(ge=0, le=MAX_AMOUNT)]
+AmountsField = dict[Name, Amount]
+Count = Annotated[int, Field(gt=0, le=MAX_COUNT)]
+Priority = Annotated[int, Field(ge=-MAX_AMOUNT, le=MAX_AMOUNT)]
+UnitSeconds = Annotated[int, Field(ge=0, le=_MAX_AREA)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class DocumentModel(BaseModel):
+    """An object of a document: no unknown keys, nothing converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Schema(GenerateJsonSchema):
+    """JSON Schema without ``default: null``: a key that is left out is not null."""
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        if schema.get("default", ...) is None and schema["schema"]["type"] != "nullable":
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+
+def schema_of(model: type[DocumentModel]) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a document."""
+    return {"$schema": GenerateJsonSchema.schema_dialect} | model.model_json_schema(schema_generator=_Schema)
+
+
+def keys_of_models(names: Mapping[str, object]) -> tuple[str, ...]:
+    """Return every key that a document may have somewhere, given the names of the module with its models."""
+    models = [value for value in names.values() if isinstance(value, type) and issubclass(value, DocumentModel)]
+    return tuple(dict.fromkeys(field.alias or key for model in models for key, field in model.model_fields.items()))

@@ -1,0 +1,179 @@
+"""Host lists, ``cn[001-616],login1``: expanded in the order in which they are written, and folded again.
+
+Written by hand although ClusterShell reads the same syntax (the tests compare the two): its sets sort the names, where
+a document's order counts; they expand before anybody can count; and they do not say where a text is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, product
+from math import prod
+
+from cpsched.errors import SyntaxFault
+
+__all__ = ["MAX_NODES", "expand_hostlist", "fold_hostlist"]
+
+#: The most nodes that a cluster may have (formats.md, limits of the documents).
+MAX_NODES = 10**6
+
+_MAX_NAME = 256
+_MAX_DIGITS = 15
+_LITERAL = re.compile(r"[^\[\],@!&^*?\s\x00-\x1f\x7f-\x9f]+")
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?")
+_LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Numbers ``first, first + step, …`` up to `last`, each written with at least `width` digits."""
+
+    first: int
+    last: int
+    step: int
+    width: int
+
+    def __len__(self) -> int:
+        return len(range(self.first, self.last + 1, self.step))
+
+    def texts(self) -> Iterable[str]:
+        return (f"{number:0{self.width}d}" for number in range(self.first, self.last + 1, self.step))
+
+
+#: Literal texts and brackets of one term, in turn.
+_Term = list[str | list[_Range]]
+
+
+class _Parser:
+    """Recursive descent over one host list; mutable: the place in the text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def hostlist(self) -> list[_Term]:
+        """``hostlist := term (',' term)*``."""
+        terms = [self.term()]
+        while self.at < len(self.text):
+            if self.text[self.at] != ",":
+                raise SyntaxFault(self.text, (self.at, self.at + 1), f"Expected ',', got {self.text[self.at]!r}")
+            self.at += 1
+            terms.append(self.term())
+        return terms
+
+    def term(self) -> _Term:
+        """``term := (LITERAL | '[' ranges ']')+``."""
+        start, parts = self.at, _Term()
+        while True:
+            if literal := _LITERAL.match(self.text, self.at):
+                self.at = literal.end()
+                parts.append(literal.group())
+            elif self.text.startswith("[", self.at):
+                self.at += 1
+                parts.append(self.ranges())
+            else:
+                break
+        if not parts:
+            got = repr(self.text[self.at]) if self.at < len(self.text) else "the end"
+            raise SyntaxFault(self.text, (self.at, self.at + 1), f"Expected a node name, got {got}")
+        longest = sum(len(part) if isinstance(part, str) else max(len(str(r.last)) for r in part) for part in parts)
+        widest = sum(len(part) if isinstance(part, str) else max(r.width for r in part) for part in parts)
+        if max(longest, widest) > _MAX_NAME:
+            raise SyntaxFault(self.text, (start, self.at), f"Expected names of at most {_MAX_NAME} characters")
+        return parts
+
+    def ranges(self) -> list[_Range]:
+        """``ranges := range (',' range)*``, up to the closing bracket."""
+        found = [self.range()]
+        while self.text.startswith(",", self.at):
+            self.at += 1
+            found.append(self.range())
+        if not self.text.startswith("]", self.at):
+            got = repr(self.text[self.at]) if self.at < len(self.text) else "the end"
+            raise SyntaxFault(self.text, (self.at, self.at + 1), f"Expected ',' or ']', got {got}")
+        self.at += 1
+        return found
+
+    def range(self) -> _Range:
+        """``range := INT ['-' INT ['/' INT]]``; with leading zeros both ends have the same number of digits."""
+        match = _RANGE.match(self.text, self.at)
+        if match is None:
+            raise SyntaxFault(self.text, (self.at, self.at + 1), "Expected a range of numbers such as 001-032")
+        first, last, step = match.group(1), match.group(2) or match.group(1), match.group(3) or "1"
+        if max(len(first), len(last), len(step)) > _MAX_DIGITS:
+            raise SyntaxFault(self.text, match.span(), f"Expected numbers of at most {_MAX_DIGITS} digits")
+        if len(first) != len(last) and (first.startswith("0") or last.startswith("0")):
+            raise SyntaxFault(self.text, match.span(), "Expected both ends of a padded range to be equally wide")
+        if int(first) > int(last) or int(step) == 0:
+            raise SyntaxFault(self.text, match.span(), "Expected a rising range with a step >= 1")
+        self.at = match.end()
+        return _Range(int(first), int(last), int(step), len(first) if first.startswith("0") else 1)
+
+
+def expand_hostlist(text: str, *, limit: int = MAX_NODES) -> tuple[str, ...]:
+    """Return the names of a host list in the order in which they are written, the last bracket varying fastest.
+
+    Parameters
+    ----------
+    text
+        A host list; zero padding is kept, ``cn[08-11]`` is cn08, cn09, cn10, cn11.
+    limit
+        The most names that are accepted; they are counted before they are made.
+
+    Raises
+    ------
+    SyntaxFault
+        If the text is no host list, or stands for more than `limit` names.
+    """
+    terms = _Parser(text).hostlist()
+    count = sum(prod(sum(map(len, part)) for part in term if not isinstance(part, str)) for term in terms)
+    if count > limit:
+        raise SyntaxFault(text, (0, len(text)), f"Expected at most {limit} nodes, got {count}")
+    return tuple(
+        "".join(pieces)
+        for term in terms
+        for pieces in product(
+            *([part] if isinstance(part, str) else [t for r in part for t in r.texts()] for part in term)
+        )
+    )
+
+
+def fold_hostlist(names: Sequence[str]) -> str:
+    """Write names as a short host list that expands to the same names in the same order.
+
+    Neighbours that differ in their last number only share a bracket: n1, n2, n4 is ``n[1-2,4]``.
+    """
+    terms: list[str] = []
+    for (prefix, suffix), group in groupby(map(_split, names), key=lambda split: (split[0], split[2])):
+        numbers = [number for _, number, _ in group]
+        if len(numbers) == 1:
+            terms.append(f"{prefix}{numbers[0]}{suffix}")
+        else:
+            terms.append(f"{prefix}[{','.join(_runs(numbers))}]{suffix}")
+    return ",".join(terms)
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    """Split a name around its last number; a name without one is all prefix."""
+    match = _LAST_NUMBER.fullmatch(name)
+    if match is None or len(match.group(2)) > _MAX_DIGITS:
+        return name, "", ""
+    return match.group(1), match.group(2), match.group(3)
+
+
+def _runs(numbers: Sequence[str]) -> Iterable[str]:
+    """Join written numbers that follow one another, with the same padding, into ranges."""
+    start = 0
+    for index in range(1, len(numbers) + 1):
+        if index < len(numbers) and _follows(numbers[index - 1], numbers[index]):
+            continue
+        run = numbers[start:index]
+        yield run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}"
+        start = index
+
+
+def _follows(before: str, after: str) -> bool:
+    is_padded = before.startswith("0") or after.startswith("0")
+    return int(after) == int(before) + 1 and (len(before) == len(after) or not is_padded)

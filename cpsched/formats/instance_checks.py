@@ -1,0 +1,160 @@
+"""What only the whole instance can tell: names that stand twice or nowhere, cycles, work that cannot run together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from cpsched.domain import Cluster, Job, Queue, Reservation, ReservationKind
+from cpsched.formats.faults import Location, path_of, shown
+from cpsched.formats.reading import Reading
+
+__all__ = ["check_instance"]
+
+_ELEMENT = re.compile(r"(.*)\[(0|[1-9][0-9]{0,9})\]", re.DOTALL)
+#: How many cycles are reported, and how many jobs of a cycle or of an overload are named.
+_MOST_CYCLES = 10
+_MOST_NAMED = 8
+
+#: A job, or nothing where its faults left none, with its place in the document.
+_PlacedJobs = Sequence[tuple[Location, Job]]
+
+
+def check_instance(
+    reading: Reading,
+    cluster: Cluster,
+    queues: Mapping[str, Queue],
+    jobs: _PlacedJobs,
+    reservations: Sequence[tuple[Location, Reservation]],
+) -> None:
+    """Note every fault that lies between the parts of an instance."""
+    _check_unique(reading, [(location, reservation.id) for location, reservation in reservations])
+    _check_unique(reading, [(location, job.id) for location, job in jobs])
+    entries = {job.id: job for _, job in jobs}
+    indices = {job.id: frozenset(job.array) for job in entries.values() if job.array is not None}
+    for location, job in jobs:
+        array = _array_of(job.id, indices)
+        if array is not None:
+            reading.faults.add((*location, "id"), f"Expected a unique id, got {shown(job.id)}, an element of {array}")
+    _check_references(reading, queues, jobs, {reservation.id: reservation for _, reservation in reservations})
+    _check_dependencies(reading, jobs, entries, indices)
+    _check_running(reading, cluster, jobs)
+
+
+def _check_unique(reading: Reading, ids: Iterable[tuple[Location, str]]) -> None:
+    first: dict[str, Location] = {}
+    for location, name in ids:
+        if name in first:
+            earlier = path_of(first[name])
+            reading.faults.add((*location, "id"), f"Expected a unique id, got {shown(name)}, as in {earlier}")
+        first.setdefault(name, location)
+
+
+def _array_of(name: str, indices: Mapping[str, frozenset[int]]) -> str | None:
+    """Return the array of which `name` is an element, or None."""
+    match = _ELEMENT.fullmatch(name)
+    if match is None or int(match[2]) not in indices.get(match[1], ()):
+        return None
+    return match[1]
+
+
+def _check_references(
+    reading: Reading, queues: Mapping[str, Queue], jobs: _PlacedJobs, reservations: Mapping[str, Reservation]
+) -> None:
+    for location, job in jobs:
+        if job.queue is not None:
+            reading.check_known((*location, "queue"), "queue", job.queue, queues, "queues")
+        if job.reservation is None:
+            continue
+        where = (*location, "reservation")
+        if (
+            reading.check_known(where, "reservation", job.reservation, reservations, "reservations")
+            and reservations[job.reservation].kind is ReservationKind.DOWNTIME
+        ):
+            reading.faults.add(where, f"Expected a reservation for jobs, got {shown(job.reservation)}, a downtime")
+
+
+def _check_dependencies(
+    reading: Reading, jobs: _PlacedJobs, entries: Mapping[str, Job], indices: Mapping[str, frozenset[int]]
+) -> None:
+    """Check that each job waits for jobs that exist, and not for itself; an element stands for its array."""
+    waits_for: dict[str, list[str]] = {}
+    for location, job in jobs:
+        for place, dependency in enumerate(job.after):
+            entry = dependency.job if dependency.job in entries else _array_of(dependency.job, indices)
+            if entry is not None:
+                waits_for.setdefault(job.id, []).append(entry)
+            else:
+                reading.check_known((*location, "after", place, "job"), "job", dependency.job, entries, "jobs")
+    place_of = {job.id: place for place, (_, job) in reversed(list(enumerate(jobs)))}
+    for _ in range(_MOST_CYCLES):
+        try:
+            TopologicalSorter(waits_for).prepare()
+        except CycleError as error:
+            # graphlib lists a cycle from predecessor to successor, the first job again at its end
+            cycle = list(reversed(error.args[1]))[:-1]
+            start = cycle.index(min(cycle, key=place_of.__getitem__))
+            cycle = [*cycle[start:], *cycle[:start]]
+            reading.faults.add((*jobs[place_of[cycle[0]]][0], "after"), f"Expected no cycle, got {_arrows(cycle)}")
+            del waits_for[cycle[0]]
+        else:
+            return
+
+
+def _arrows(cycle: Sequence[str]) -> str:
+    named = [shown(name)[1:-1] for name in cycle[:_MOST_NAMED]]
+    return " -> ".join([*named, *(["…"] if len(cycle) > _MOST_NAMED else []), named[0]])
+
+
+def _check_running(reading: Reading, cluster: Cluster, jobs: _PlacedJobs) -> None:
+    """Check that what runs together fits on its nodes and within the licences at every time."""
+    #: By node (None for licences) and resource: (time, takes or gives back, place in `jobs`, where).
+    changes: dict[tuple[str | None, str], list[tuple[int, int, int, Location]]] = {}
+
+    def take(key: tuple[str | None, str], start: int, end: int, amount: int, place: int, where: Location) -> None:
+        if amount:
+            changes.setdefault(key, []).extend([(start, amount, place, where), (end, -amount, place, where)])
+
+    for place, (location, job) in enumerate(jobs):
+        if job.running is None or not job.running.segments:
+            continue
+        for index, segment in enumerate(job.running.segments):
+            path = _allocation_location(reading, location, index)
+            for position, held in enumerate(segment.allocation):
+                where = (*path, position)
+                if reading.check_known((*where, "node"), "node", held.node, cluster.class_of, "nodes"):
+                    for name, amount in held.resources.items():
+                        take((held.node, name), segment.start, segment.end, amount, place, where)
+        for name, amount in job.licenses.items():
+            take((None, name), job.running.start, job.running.segments[-1].end, amount, place, (*location, "licenses"))
+    for (node, resource), events in changes.items():
+        if node is None and "licenses" in reading.incomplete:
+            continue
+        has = (cluster.licenses if node is None else cluster.class_of[node].resources).get(resource, 0)
+        owner = "the cluster" if node is None else f"node {node}"
+        _check_sum(reading, f"{owner} has {has} {resource}", has, events, jobs)
+
+
+def _check_sum(
+    reading: Reading, subject: str, has: int, events: list[tuple[int, int, int, Location]], jobs: _PlacedJobs
+) -> None:
+    """Note the first time at which jobs together take more than there is, with the last of them as the place."""
+    taken = 0
+    holders: dict[int, int] = {}
+    # At one time, what ends gives back (a negative amount) before what begins takes.
+    for time, amount, place, where in sorted(events, key=lambda event: (event[0], event[1] > 0, event[2])):
+        taken += amount
+        holders[place] = holders.get(place, 0) + amount
+        if taken > has:
+            named = [f"{shown(jobs[p][1].id)[1:-1]} ({held})" for p, held in holders.items() if held]
+            listed = ", ".join(named[:_MOST_NAMED]) + (", …" if len(named) > _MOST_NAMED else "")
+            reading.faults.add(where, f"Expected running jobs that fit: {subject}, got {taken} from {time}: {listed}")
+            return
+
+
+def _allocation_location(reading: Reading, location: Location, index: int) -> Location:
+    """Return where the allocation of segment `index` stands: a job without segments has one of its own."""
+    if location in reading.segmented:
+        return (*location, "running", "segments", index, "allocation")
+    return (*location, "running", "allocation")

@@ -1,0 +1,390 @@
+"""The instance document as pydantic models: its keys, their types and bounds, key by key as in ``docs/formats.md``.
+
+What one object alone can tell is checked here; what needs a second one is checked in `instance_reader`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
+
+from cpsched.formats.fields import (
+    Amount,
+    AmountsField,
+    Count,
+    DocumentModel,
+    Duration,
+    Name,
+    Number,
+    Omittable,
+    Priority,
+    Text,
+    Time,
+    UnitSeconds,
+)
+
+__all__ = [
+    "AccessModel",
+    "ChunkModel",
+    "ClusterModel",
+    "ConsumerModel",
+    "FreePoolModel",
+    "InstanceModel",
+    "JobModel",
+    "LimitModel",
+    "MalleableModel",
+    "NodesModel",
+    "PlacementModel",
+    "QueueModel",
+    "RequestField",
+    "ReservationModel",
+    "RunningModel",
+    "TermName",
+    "TimesModel",
+    "UsageModel",
+]
+
+
+def _text_or(other: str, text: str) -> Discriminator:
+    return Discriminator(lambda value: text if isinstance(value, str) else other)
+
+
+def _fault(message: str) -> PydanticCustomError:
+    return PydanticCustomError("document", "{message}", {"message": message})
+
+
+class AdmitModel(DocumentModel):
+    """One condition of a node's guard; all of its parts must hold."""
+
+    min: Omittable[AmountsField] = Field(None, description="What one chunk must at least ask for, by resource")
+    max_walltime: Omittable[Duration] = Field(None, description="The longest walltime (s) that is let in")
+
+    @model_validator(mode="after")
+    def _has_a_part(self) -> Self:
+        if self.min is None and self.max_walltime is None:
+            raise _fault("Expected min or max_walltime, got neither")
+        return self
+
+
+class KeepFreeModel(DocumentModel):
+    """What chunks that do not ask for one resource leave of another."""
+
+    resource: Name = Field(description="The resource that is kept free")
+    items: Amount = Field(description="How much of it is kept free on the node")
+    for_: Name = Field(alias="for", description="Chunks that ask for this resource may have all of it")
+
+
+class NodesModel(DocumentModel):
+    """Nodes that differ in nothing but their names."""
+
+    names: Text = Field(description="A host list such as cn[001-616]", examples=["node[001-032]"])
+    resources: AmountsField = Field(
+        description="What one node has: cores, mem (MiB), gpus, mics and any name of the site"
+    )
+    properties: dict[Name, Text] = Field({}, description="Strings that a chunk may ask for (arch, rack, net, …)")
+    priority: Priority = Field(0, description="The administrator's bias: higher is more expensive, used later")
+    state: Literal["up", "drain", "down"] = Field("up", description="drain: running work ends, nothing new")
+    admits: list[AdmitModel] = Field([], description="The node's guard: one of these conditions must hold")
+    keep_free: list[KeepFreeModel] = Field([], description="What is kept free for the users of another resource")
+
+
+class ClusterModel(DocumentModel):
+    """The nodes, and the countable resources that belong to no node."""
+
+    nodes: list[NodesModel] = Field(min_length=1, description="Node classes, in the order in which nodes are numbered")
+    licenses: AmountsField = Field({}, description="Cluster-wide countable resources")
+
+
+class QueueModel(DocumentModel):
+    """A queue."""
+
+    expected_wait: Duration = Field(
+        description="Seconds that its jobs may be expected to wait: the ewt of the objective"
+    )
+    priority: Priority = Field(0, description="Higher first")
+    max_walltime: Omittable[Duration] = Field(None, description="The longest walltime (s) that is planned")
+
+
+class ChunkModel(DocumentModel):
+    """Equal units, each of which is allocated on one node."""
+
+    count: Count = Field(description="How many of them")
+    resources: AmountsField = Field(description="What one unit takes; mem in MiB")
+    where: dict[Name, Text] = Field({}, description="Properties that the node must have")
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> Self:
+        if not any(self.resources.values()):
+            raise _fault("Expected at least one unit of a countable resource, got none")
+        return self
+
+
+RequestField = Annotated[
+    Annotated[Text, Tag("<text>")] | Annotated[list[ChunkModel], Field(min_length=1), Tag("<chunks>")],
+    _text_or("<chunks>", "<text>"),
+    Field(
+        description="Chunks as text, [N:]res=value[:res=value…][+…][,place=…][,licence=N], or in parsed form",
+        examples=["8:ncpus=2:mem=10g:ngpus=1"],
+    ),
+]
+
+
+class StepModel(DocumentModel):
+    """One step of an evolving job."""
+
+    walltime: Duration = Field(description="Seconds")
+    request: RequestField
+
+
+class DependencyModel(DocumentModel):
+    """What a job waits for."""
+
+    job: Name = Field(description="Id of a job, an array, or one of its elements")
+    type: Literal["after", "afterok", "afterany", "afternotok"] = Field(description="after: started; else: ended")
+    delay: Annotated[int, Field(ge=0, le=10**10)] = Field(0, description="Seconds in between")
+
+
+class ArrayModel(DocumentModel):
+    """Many like jobs in one entry."""
+
+    indices: Text = Field(description="A list such as 0-9, 1,3,5-9 or 0-20:5", examples=["0-9999"])
+
+
+class MalleableModel(DocumentModel):
+    """On which shares of its cores a job can run."""
+
+    shares: list[Annotated[float, Field(gt=0, lt=1)]] = Field(
+        min_length=1, description="Below 1; the full share is always possible"
+    )
+    model: Literal["ideal", "worst"] = Field("ideal", description="How the runtime stretches on a share")
+    stretch: dict[Name, Annotated[Number, Field(ge=1)]] = Field(
+        {}, description="Runtime factor by share, over the model"
+    )
+
+
+class PlacementModel(DocumentModel):
+    """What a running job holds on one node."""
+
+    node: Name
+    resources: AmountsField
+
+
+class SegmentModel(DocumentModel):
+    """A time during which the allocation does not change."""
+
+    start: Time
+    end: Time
+    allocation: list[PlacementModel] = Field(min_length=1)
+
+
+class RunningModel(DocumentModel):
+    """A job that has started: fixed."""
+
+    start: Time = Field(description="When it started, not after now")
+    allocation: Omittable[Annotated[list[PlacementModel], Field(min_length=1)]] = Field(
+        None, description="What it holds until start + walltime"
+    )
+    segments: Omittable[Annotated[list[SegmentModel], Field(min_length=1)]] = Field(
+        None, description="In place of allocation, where that has changed"
+    )
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> Self:
+        if (self.allocation is None) == (self.segments is None):
+            raise _fault("Expected either allocation or segments")
+        return self
+
+
+class JobModel(DocumentModel):
+    """A job: rigid, evolving (steps), malleable, or an array of like jobs."""
+
+    id: Name = Field(description="Unique")
+    user: Omittable[Name] = None
+    group: Omittable[Name] = None
+    queue: Omittable[Name] = Field(None, description="One of the declared queues")
+    project: Omittable[Name] = None
+    submit: Time = Field(description="When it arrived; waiting is counted from here")
+    walltime: Omittable[Duration] = Field(None, description="The requested duration (s)")
+    request: Omittable[RequestField] = None
+    place: Omittable[Text] = Field(
+        None, description="free, pack or scatter, then :excl or :shared", examples=["scatter:excl"]
+    )
+    licenses: Omittable[AmountsField] = Field(None, description="Held for the job's whole life")
+    priority: Omittable[Priority] = Field(None, description="Higher first; default: the queue's")
+    not_before: Omittable[Time] = Field(None, description="Earliest start")
+    start_at: Omittable[Time] = Field(None, description="The only start allowed")
+    deadline: Omittable[Time] = Field(None, description="Latest end")
+    after: list[DependencyModel] = Field([], description="What it waits for")
+    array: Omittable[ArrayModel] = None
+    steps: Omittable[Annotated[list[StepModel], Field(min_length=1)]] = Field(
+        None, description="An evolving job, in place of walltime and request"
+    )
+    expand_limit: Annotated[Number, Field(ge=1)] | None = Field(
+        1, description="How many times its walltime a step may be held; null: no limit"
+    )
+    malleable: Omittable[MalleableModel] = None
+    running: Omittable[RunningModel] = None
+    runtime: Omittable[Duration] = Field(None, description="How long it really runs (s): for simulators only")
+    reservation: Omittable[Name] = Field(None, description="Run inside that reservation")
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> Self:
+        given = self.model_fields_set
+        if self.steps is None and not {"walltime", "request"} <= given:
+            lacking = " and ".join(sorted({"walltime", "request"} - given))
+            raise _fault(f"Expected walltime and request, or steps; got no {lacking}")
+        if self.steps is not None and given & {"walltime", "request"}:
+            raise _fault("Expected either steps, or walltime and request, got both")
+        if self.steps is not None and self.malleable is not None:
+            raise _fault("Expected a malleable or an evolving job, got both malleable and steps")
+        if self.steps is None and "expand_limit" in given:
+            raise _fault("Expected expand_limit only together with steps")
+        if self.array is not None and self.running is not None:
+            raise _fault("Expected no running in an array: elements that run are entries of their own")
+        return self
+
+
+class ConsumerModel(DocumentModel):
+    """A user, a group, or each of them by itself."""
+
+    user: Omittable[Name] = None
+    group: Omittable[Name] = None
+    each: Omittable[Literal["user", "group"]] = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            raise _fault("Expected exactly one of user, group and each")
+        return self
+
+
+class TimesModel(DocumentModel):
+    """A time from … until, or the minutes that a cron expression matches."""
+
+    from_: Omittable[Time] = Field(None, alias="from")
+    until: Omittable[Time] = None
+    cron: Omittable[Text] = Field(None, description="Five fields", examples=["* 8-17 * * mon-fri"])
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> Self:
+        if (self.cron is not None) == (self.from_ is not None or self.until is not None):
+            raise _fault("Expected either from and until, or cron")
+        if self.from_ is not None and self.until is not None and self.from_ >= self.until:
+            raise _fault(f"Expected from < until, got {self.from_} and {self.until}")
+        return self
+
+
+ValidityField = Annotated[
+    Annotated[Literal["always"], Tag("<always>")] | Annotated[TimesModel, Tag("<times>")],
+    _text_or("<times>", "<always>"),
+]
+
+
+class LimitModel(DocumentModel):
+    """What a consumer may use."""
+
+    consumer: ConsumerModel
+    resource: Name = Field(
+        description="A countable resource, a licence, jobs, arrayjobs, or * for all without own limit"
+    )
+    items: Omittable[Text] = Field(None, description="min/max%: the larger of the two", examples=["30/45%"])
+    duration: Omittable[Duration] = Field(None, description="The longest use by one request (s)")
+    area: Omittable[UnitSeconds] = Field(None, description="Resource x walltime")
+    area_scope: Literal["request", "outstanding"] = Field("request", description="What the area adds up")
+    validity: ValidityField = "always"
+    soft: bool = Field(False, description="May be exceeded where nobody else wants the resource")
+
+    @model_validator(mode="after")
+    def _has_a_bound(self) -> Self:
+        if self.items is None and self.duration is None and self.area is None:
+            raise _fault("Expected items, duration or area, got no bound")
+        return self
+
+
+class AccessModel(DocumentModel):
+    """Who a free pool is open to."""
+
+    users: list[Name] = Field([], description="Each of them is let in")
+    groups: list[Name] = Field([], description="The users of each of them are let in")
+    asks_for: list[Name] = Field([], description="Resources; who asks for one of them is let in")
+    max: Omittable[AmountsField] = Field(None, description="Job totals; with max_walltime, where both hold")
+    max_walltime: Omittable[Duration] = None
+
+
+class OtherwiseModel(DocumentModel):
+    """What holds for those who are not let in."""
+
+    max_walltime: Duration = Field(description="The others may use the pool up to this walltime (s)")
+
+
+class FreePoolModel(DocumentModel):
+    """What all who are not let in leave free together."""
+
+    resource: Name
+    items: Text = Field(description="min/max%: the larger of the two", examples=["10/20%"])
+    open_to: AccessModel = AccessModel()
+    validity: ValidityField = "always"
+    nodes: Omittable[Text] = Field(None, description="A host list; left out: the whole cluster")
+    otherwise: Omittable[OtherwiseModel] = None
+
+
+class ReservationModel(DocumentModel):
+    """A slice of the cluster, set aside."""
+
+    id: Name
+    start: Time
+    end: Time
+    request: RequestField
+    place: Omittable[Text] = None
+    licenses: Omittable[AmountsField] = None
+    users: list[Name] = Field([], description="Who may use it")
+    kind: Literal["users", "downtime"] = Field("users", description="A downtime is one that nobody may use")
+
+    @model_validator(mode="after")
+    def _has_duration(self) -> Self:
+        if self.start >= self.end:
+            raise _fault(f"Expected start < end, got {self.start} and {self.end}")
+        return self
+
+
+class UsageModel(DocumentModel):
+    """What a consumer has already used up, for area limits."""
+
+    consumer: ConsumerModel
+    resource: Name
+    area: UnitSeconds = Field(description="Resource x seconds")
+
+    @model_validator(mode="after")
+    def _names_somebody(self) -> Self:
+        if self.consumer.each is not None:
+            raise _fault("Expected a user or a group who has used something, got each")
+        return self
+
+
+TermName = Literal["weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness"]
+ObjectiveField = Annotated[
+    Annotated[TermName, Tag("<name>")]
+    | Annotated[dict[TermName, Annotated[Number, Field(gt=0)]], Field(min_length=1), Tag("<weights>")],
+    _text_or("<weights>", "<name>"),
+]
+
+
+class InstanceModel(DocumentModel):
+    """One scheduling window: the machine, what runs, what waits, and the rules."""
+
+    format: Literal["cpsched-instance/1"]
+    name: Name
+    epoch: Omittable[Text] = Field(
+        None, description="Second 0: ISO-8601 with offset", examples=["2014-03-31T18:00:00+02:00"]
+    )
+    now: Time = Field(0, description="The current time, in seconds since the epoch")
+    cluster: ClusterModel
+    queues: dict[Name, QueueModel] = Field({}, description="By name")
+    jobs: list[JobModel] = Field([], description="Running and waiting")
+    limits: list[LimitModel] = Field([], description="What consumers may use at a time, for how long, how much in all")
+    free_pools: list[FreePoolModel] = Field([], description="What is left free for some")
+    reservations: list[ReservationModel] = Field([], description="Slices of the cluster that are set aside")
+    usage: list[UsageModel] = Field([], description="What consumers have used up, for area limits")
+    objective: ObjectiveField = Field("weighted_wait", description="What is to be small: a term, or weights of terms")

@@ -1,0 +1,167 @@
+"""Jobs of an instance document: from models to domain values, and what one job alone can have wrong."""
+
+from __future__ import annotations
+
+import math
+
+from cpsched.domain import (
+    Amounts,
+    Dependency,
+    DependencyType,
+    FrozenMap,
+    Job,
+    Malleability,
+    Place,
+    Placement,
+    Running,
+    RuntimeModel,
+    Segment,
+    Step,
+)
+from cpsched.errors import Fault, SyntaxFault
+from cpsched.formats.faults import Location, path_of, shown
+from cpsched.formats.instance_model import JobModel, MalleableModel, PlacementModel, RunningModel
+from cpsched.formats.notations import parse_indices
+from cpsched.formats.reading import Reading
+
+__all__ = ["read_job"]
+
+
+def read_job(reading: Reading, location: Location, model: JobModel) -> Job | None:
+    """Return the job that stands at `location`, or None where its faults leave none."""
+    work = _read_steps(reading, location, model)
+    if work is None:
+        return None
+    steps, licenses = work
+    return Job(
+        id=model.id,
+        user=model.user,
+        group=model.group,
+        queue=model.queue,
+        project=model.project,
+        submit=model.submit,
+        steps=steps,
+        licenses=licenses,
+        priority=model.priority,
+        not_before=model.not_before,
+        start_at=model.start_at,
+        deadline=model.deadline,
+        after=tuple(Dependency(job=d.job, type=DependencyType(d.type), delay=d.delay) for d in model.after),
+        array=_read_array(reading, location, model),
+        expand_limit=model.expand_limit,
+        malleability=_read_malleable(reading, (*location, "malleable"), model.malleable),
+        running=_read_running(reading, location, model, sum(step.walltime for step in steps)),
+        runtime=model.runtime,
+        reservation=model.reservation,
+    )
+
+
+def _read_steps(reading: Reading, location: Location, model: JobModel) -> tuple[tuple[Step, ...], Amounts] | None:
+    """Return the steps, one for a rigid job, and the licences, on which all steps agree."""
+    if model.steps is None:
+        if model.walltime is None or model.request is None:
+            raise ValueError("a job model without steps has walltime and request")
+        works = [((*location, "request"), model.walltime, model.request)]
+    else:
+        works = [
+            ((*location, "steps", index, "request"), step.walltime, step.request)
+            for index, step in enumerate(model.steps)
+        ]
+    steps: list[Step] = []
+    agreed: tuple[Place, Amounts] | None = None
+    for where, walltime, written in works:
+        read = reading.request(where, written, model.place, model.licenses)
+        if read is None:
+            continue
+        request, licenses = read
+        if agreed is not None and agreed != (request.place, licenses):
+            reading.faults.add(where, "Expected the same place and licences in every step")
+        agreed = agreed or (request.place, licenses)
+        steps.append(Step(walltime=walltime, request=request))
+    return (tuple(steps), agreed[1]) if agreed is not None and len(steps) == len(works) else None
+
+
+def _read_array(reading: Reading, location: Location, model: JobModel) -> tuple[int, ...] | None:
+    if model.array is None:
+        return None
+    try:
+        indices = parse_indices(model.array.indices, limit=reading.elements_left)
+    except SyntaxFault as error:
+        reading.faults.add_syntax((*location, "array", "indices"), error)
+        return None
+    reading.elements_left -= len(indices)
+    return indices
+
+
+def _read_malleable(reading: Reading, location: Location, model: MalleableModel | None) -> Malleability | None:
+    if model is None:
+        return None
+    if len(set(model.shares)) < len(model.shares):
+        reading.faults.add((*location, "shares"), "Expected every share once")
+    stretch: dict[float, float] = {}
+    for key, factor in model.stretch.items():
+        share = _number(key)
+        if share not in model.shares:
+            listed = ", ".join(map(str, model.shares[:10]))
+            reading.faults.add((*location, "stretch", key), f"Expected one of the shares {listed}; got {shown(key)}")
+        elif share in stretch:
+            reading.faults.add((*location, "stretch", key), "Expected every share once")
+        else:
+            stretch[share] = factor
+    shares = tuple(sorted(model.shares, reverse=True))
+    return Malleability(shares=shares, model=RuntimeModel(model.model), stretch=FrozenMap(stretch))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _read_running(reading: Reading, location: Location, model: JobModel, walltime: int) -> Running | None:
+    """Return what a job that has started holds, and until when.
+
+    A job that should have ended by `now` ends one second from now, with a warning (BRIDI-11).
+    """
+    running = model.running
+    if running is None:
+        return None
+    where = (*location, "running")
+    if running.start > reading.now:
+        reading.faults.add((*where, "start"), f"Expected a start not after now = {reading.now}, got {running.start}")
+        return None
+    segments = _read_segments(reading, where, running, walltime)
+    if segments and segments[-1].end <= reading.now:
+        ended, last = segments[-1].end, segments[-1]
+        segments[-1] = Segment(start=last.start, end=reading.now + 1, allocation=last.allocation)
+        message = f"should have ended at {ended}, now is {reading.now}: taken to end at {reading.now + 1}"
+        reading.on_warning(Fault(path_of(where), message))
+    return Running(start=running.start, segments=tuple(segments))
+
+
+def _read_segments(reading: Reading, where: Location, running: RunningModel, walltime: int) -> list[Segment]:
+    if running.allocation is not None:
+        allocation = _read_allocation(reading, (*where, "allocation"), running.allocation)
+        return [Segment(start=running.start, end=running.start + walltime, allocation=allocation)]
+    segments: list[Segment] = []
+    before = running.start
+    for index, segment in enumerate(running.segments or ()):
+        at = (*where, "segments", index)
+        if segment.start != before:
+            reading.faults.add((*at, "start"), f"Expected {before}, where the one before ends, got {segment.start}")
+        if segment.end <= segment.start:
+            reading.faults.add((*at, "end"), f"Expected an end > {segment.start}, got {segment.end}")
+        allocation = _read_allocation(reading, (*at, "allocation"), segment.allocation)
+        segments.append(Segment(start=segment.start, end=segment.end, allocation=allocation))
+        before = segment.end
+    return segments
+
+
+def _read_allocation(reading: Reading, where: Location, models: list[PlacementModel]) -> tuple[Placement, ...]:
+    seen: set[str] = set()
+    for index, model in enumerate(models):
+        if model.node in seen:
+            reading.faults.add((*where, index, "node"), f"Expected every node once, got {shown(model.node)} twice")
+        seen.add(model.node)
+    return tuple(Placement(node=model.node, resources=Amounts(model.resources)) for model in models)

@@ -1,0 +1,175 @@
+"""The small notations inside a document: array indices, item bounds, places, cron expressions, the epoch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from itertools import pairwise
+
+from cronsim import CronSim, CronSimError
+
+from cpsched.domain import Arrangement, ItemBound, Place
+from cpsched.errors import SyntaxFault
+
+__all__ = [
+    "MAX_AMOUNT",
+    "MAX_ARRAY",
+    "check_cron",
+    "format_indices",
+    "format_items",
+    "format_place",
+    "parse_epoch",
+    "parse_indices",
+    "parse_items",
+    "parse_place",
+]
+
+#: The largest amount of a resource, and the most elements of an array (formats.md, limits of the documents).
+MAX_AMOUNT = 2**31 - 1
+MAX_ARRAY = 10**6
+
+_INDEX_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
+_ITEMS = re.compile(r"(?:([0-9]{1,10}))?(?:(/)?([0-9]{1,3}(?:\.[0-9]{1,9})?)%)?")
+_SHARING = {"excl": True, "exclusive": True, "shared": False}
+_CRON_FIELDS = 5
+_LONGEST_CRON = 1000
+
+
+def parse_indices(text: str, *, limit: int = MAX_ARRAY) -> tuple[int, ...]:
+    """Return the indices of a job array, ascending: ``1,3,5-9`` or ``0-20:5``.
+
+    ``indices := range (',' range)*;  range := INT ['-' INT [':' STEP]]``. They are counted before they are made.
+
+    Raises
+    ------
+    SyntaxFault
+        If the text is no such list, an index stands twice or is beyond 2^31-1, or there are more than `limit`.
+    """
+    ranges: list[range] = []
+    at = 0
+    while True:
+        match = _INDEX_RANGE.match(text, at)
+        if match is None:
+            raise SyntaxFault(text, (at, at + 1), "Expected an index or a range such as 0-20:5")
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if first > last or step == 0 or last > MAX_AMOUNT:
+            raise SyntaxFault(text, match.span(), f"Expected a rising range up to {MAX_AMOUNT} with a step >= 1")
+        ranges.append(range(first, last + 1, step))
+        at = match.end()
+        if at == len(text):
+            break
+        if text[at] != ",":
+            raise SyntaxFault(text, (at, at + 1), f"Expected ',', got {text[at]!r}")
+        at += 1
+    count = sum(map(len, ranges))
+    if count > limit:
+        raise SyntaxFault(text, (0, len(text)), f"Expected at most {limit} array elements, got {count}")
+    indices = sorted(index for indices in ranges for index in indices)
+    for before, after in pairwise(indices):
+        if before == after:
+            raise SyntaxFault(text, (0, len(text)), f"Expected every index once, got {before} twice")
+    return tuple(indices)
+
+
+def format_indices(indices: Sequence[int]) -> str:
+    """Write ascending indices as `parse_indices` reads them, neighbours joined."""
+    runs: list[list[int]] = []
+    for index in indices:
+        if runs and runs[-1][-1] + 1 == index:
+            runs[-1][1:] = [index]
+        else:
+            runs.append([index])
+    return ",".join("-".join(map(str, run)) for run in runs)
+
+
+def parse_items(text: str) -> ItemBound:
+    """Return the bound that ``30``, ``45%`` or ``30/45%`` stands for (OCCS-15).
+
+    Raises
+    ------
+    SyntaxFault
+        If the text is no such bound, is beyond 2^31-1, or beyond 100 %.
+    """
+    match = _ITEMS.fullmatch(text)
+    if match is None or not text or bool(match[2]) != bool(match[1] and match[3]):
+        raise SyntaxFault(text, (0, len(text)), "Expected items such as 30, 45% or 30/45%")
+    least = int(match[1]) if match[1] else None
+    percent = Fraction(match[3]) if match[3] else None
+    if (least or 0) > MAX_AMOUNT or (percent or 0) > 100:
+        raise SyntaxFault(text, (0, len(text)), f"Expected at most {MAX_AMOUNT} items and 100 per cent")
+    return ItemBound(least=least, percent=percent)
+
+
+def format_items(items: ItemBound) -> str:
+    """Write a bound as `parse_items` reads it; per cents have at most nine decimals."""
+    least = "" if items.least is None else str(items.least)
+    if items.percent is None:
+        return least
+    percent = f"{float(items.percent):.9f}".rstrip("0").rstrip(".")
+    return f"{least}/{percent}%" if least else f"{percent}%"
+
+
+def parse_place(text: str) -> Place:
+    """Return the place that ``[free|pack|scatter][:excl|:exclusive|:shared]`` stands for; one part is enough (OCCS-18).
+
+    ``place := ARRANGEMENT [':' SHARING] | SHARING``.
+
+    Raises
+    ------
+    SyntaxFault
+        If the text is no such place.
+    """
+    first, colon, second = text.partition(":")
+    if not colon and first in _SHARING:
+        return Place(exclusive=_SHARING[first])
+    if first not in tuple(Arrangement):
+        raise SyntaxFault(text, (0, len(first)), f"Expected free, pack, scatter, excl or shared, got {first!r}")
+    if colon and second not in _SHARING:
+        span = (len(first) + 1, len(text))
+        raise SyntaxFault(text, span, f"Expected excl, exclusive or shared, got {second!r}")
+    return Place(arrangement=Arrangement(first), exclusive=bool(colon) and _SHARING[second])
+
+
+def format_place(place: Place) -> str:
+    """Write a place as `parse_place` reads it, without what is the default."""
+    return f"{place.arrangement}:excl" if place.exclusive else str(place.arrangement)
+
+
+def check_cron(expression: str) -> None:
+    """Check a cron expression of five fields (minute, hour, day of month, month, day of week).
+
+    Raises
+    ------
+    SyntaxFault
+        If it is none, or can never match.
+    """
+    span = (0, len(expression))
+    fields = len(expression.split())
+    if fields != _CRON_FIELDS or len(expression) > _LONGEST_CRON:
+        raise SyntaxFault(expression, span, f"Expected a cron expression of {_CRON_FIELDS} fields, got {fields}")
+    try:
+        CronSim(expression, datetime(2000, 1, 1, tzinfo=UTC))
+    except CronSimError as error:
+        raise SyntaxFault(expression, span, f"Expected a cron expression, got: {error}") from error
+
+
+def parse_epoch(text: str) -> datetime:
+    """Return the time of second 0.
+
+    Raises
+    ------
+    SyntaxFault
+        If the text is no ISO-8601 date and time in whole seconds with its offset.
+    """
+    try:
+        epoch = datetime.fromisoformat(text)
+    except ValueError as error:
+        message = "Expected an ISO-8601 date and time such as 2014-03-31T18:00:00+02:00"
+        raise SyntaxFault(text, (0, len(text)), message) from error
+    if epoch.tzinfo is None:
+        raise SyntaxFault(text, (0, len(text)), "Expected an offset from UTC such as +02:00 at the end, got none")
+    if epoch.microsecond:
+        raise SyntaxFault(text, (0, len(text)), "Expected whole seconds, got a fraction")
+    return epoch

@@ -1,0 +1,146 @@
+"""The plan document: from JSON to a `Plan` and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import ValidationError
+
+from cpsched.domain import (
+    Amounts,
+    EngineReport,
+    Incumbent,
+    Placement,
+    Plan,
+    PlannedJob,
+    ReservedSlice,
+    Score,
+    Segment,
+    WaitingJob,
+    WaitingReason,
+)
+from cpsched.formats import plan_model
+from cpsched.formats.faults import Faults, Location, path_of, shown
+from cpsched.formats.fields import keys_of_models, schema_of
+from cpsched.formats.plan_model import PlacementModel, PlanModel
+
+__all__ = ["parse_plan", "plan_schema", "plan_to_document"]
+
+_KEYS = keys_of_models(vars(plan_model))
+
+
+def plan_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the plan document."""
+    return schema_of(PlanModel)
+
+
+def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
+    """Check a plan document by itself and return what it says; whether it fits an instance is for the verifier.
+
+    Raises
+    ------
+    DocumentError
+        With all faults, in document order.
+    """
+    faults = Faults(document)
+    try:
+        model = PlanModel.model_validate(document)
+    except ValidationError as error:
+        faults.add_shape(error, _KEYS)
+        faults.raise_if_any(source)
+        raise
+    first: dict[str, Location] = {}
+    for location, name in _ids(model):
+        if name in first:
+            faults.add(location, f"Expected every job once, got {shown(name)} as in {path_of(first[name])}")
+        first.setdefault(name, location)
+    for index, reserved in enumerate(model.reservations):
+        if any(other.id == reserved.id for other in model.reservations[:index]):
+            faults.add(
+                ("reservations", index, "id"), f"Expected every reservation once, got {shown(reserved.id)} twice"
+            )
+    faults.raise_if_any(source)
+    return _read_plan(model)
+
+
+def _ids(model: PlanModel) -> Iterable[tuple[Location, str]]:
+    yield from ((("jobs", index, "id"), job.id) for index, job in enumerate(model.jobs))
+    yield from ((("waiting_room", index, "id"), job.id) for index, job in enumerate(model.waiting_room))
+
+
+def _read_plan(model: PlanModel) -> Plan:
+    return Plan(
+        instance=model.instance,
+        now=model.now,
+        objective=Score(**model.objective.model_dump()),
+        engine=EngineReport(**model.engine.model_dump()),
+        jobs=tuple(
+            PlannedJob(
+                id=job.id,
+                start=job.start,
+                end=job.end,
+                segments=tuple(
+                    Segment(start=segment.start, end=segment.end, allocation=_read_allocation(segment.allocation))
+                    for segment in job.segments
+                ),
+            )
+            for job in model.jobs
+        ),
+        waiting_room=tuple(
+            WaitingJob(id=job.id, reason=WaitingReason(job.reason), detail=job.detail) for job in model.waiting_room
+        ),
+        reservations=tuple(
+            ReservedSlice(id=r.id, start=r.start, end=r.end, allocation=_read_allocation(r.allocation))
+            for r in model.reservations
+        ),
+        incumbents=tuple(Incumbent(**incumbent.model_dump()) for incumbent in model.incumbents),
+    )
+
+
+def _read_allocation(models: Sequence[PlacementModel]) -> tuple[Placement, ...]:
+    return tuple(
+        Placement(node=model.node, resources=Amounts(model.resources), chunk=model.chunk, count=model.count)
+        for model in models
+    )
+
+
+def plan_to_document(plan: Plan) -> dict[str, Any]:
+    """Return the canonical plan document; reading it gives `plan` again."""
+    document: dict[str, Any] = {
+        "format": "cpsched-plan/1",
+        "instance": plan.instance,
+        "now": plan.now,
+        "objective": asdict(plan.objective),
+        "engine": asdict(plan.engine),
+        "jobs": [
+            {
+                "id": job.id,
+                "start": job.start,
+                "end": job.end,
+                "segments": [
+                    {"start": segment.start, "end": segment.end, "allocation": _write_allocation(segment.allocation)}
+                    for segment in job.segments
+                ],
+            }
+            for job in plan.jobs
+        ],
+        "waiting_room": [{"id": job.id, "reason": str(job.reason), "detail": job.detail} for job in plan.waiting_room],
+    }
+    if plan.reservations:
+        document["reservations"] = [
+            {"id": r.id, "start": r.start, "end": r.end, "allocation": _write_allocation(r.allocation)}
+            for r in plan.reservations
+        ]
+    if plan.incumbents:
+        document["incumbents"] = [asdict(incumbent) for incumbent in plan.incumbents]
+    return document
+
+
+def _write_allocation(allocation: Sequence[Placement]) -> list[dict[str, Any]]:
+    written = []
+    for held in allocation:
+        kind = {} if held.chunk is None else {"chunk": held.chunk, "count": held.count}
+        written.append({"node": held.node, **kind, "resources": dict(held.resources)})
+    return written

@@ -1,0 +1,128 @@
+"""The plan document as pydantic models: its keys, their types and bounds, key by key as in ``docs/formats.md``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from cpsched.formats.fields import AmountsField, Count, DocumentModel, Name, Number, Omittable, Text, Time
+
+__all__ = ["PlacementModel", "PlanModel", "SegmentModel"]
+
+
+def _fault(message: str) -> PydanticCustomError:
+    return PydanticCustomError("document", "{message}", {"message": message})
+
+
+class PlacementModel(DocumentModel):
+    """What a job holds on one node."""
+
+    node: Name
+    chunk: Omittable[Annotated[int, Field(ge=0, lt=10**6)]] = Field(None, description="Kind: index in the request")
+    count: Omittable[Count] = Field(None, description="How many chunks of that kind stand on the node")
+    resources: AmountsField = Field(description="What they take together")
+
+    @model_validator(mode="after")
+    def _counts_a_chunk(self) -> Self:
+        if (self.chunk is None) != (self.count is None):
+            raise _fault("Expected chunk and count together, or neither (running jobs)")
+        return self
+
+
+class SegmentModel(DocumentModel):
+    """A time during which the allocation does not change."""
+
+    start: Time
+    end: Time
+    allocation: list[PlacementModel] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _has_duration(self) -> Self:
+        if self.start >= self.end:
+            raise _fault(f"Expected start < end, got {self.start} and {self.end}")
+        return self
+
+
+class PlannedJobModel(DocumentModel):
+    """A job with its time and its nodes."""
+
+    id: Name
+    start: Time
+    end: Time
+    segments: list[SegmentModel] = Field(min_length=1, description="In time order, without holes")
+
+    @model_validator(mode="after")
+    def _has_no_holes(self) -> Self:
+        ends = [self.start, *(segment.end for segment in self.segments)]
+        starts = [*(segment.start for segment in self.segments), self.end]
+        if starts != ends:
+            raise _fault("Expected segments from start to end of the job, each beginning where the one before ends")
+        return self
+
+
+class WaitingJobModel(DocumentModel):
+    """A job without a start, and why."""
+
+    id: Name
+    reason: Literal["unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped"]
+    detail: Text = Field("", description="The reason in words")
+
+
+class ReservedModel(DocumentModel):
+    """What a reservation got."""
+
+    id: Name
+    start: Time
+    end: Time
+    allocation: list[PlacementModel]
+
+    @model_validator(mode="after")
+    def _has_duration(self) -> Self:
+        if self.start >= self.end:
+            raise _fault(f"Expected start < end, got {self.start} and {self.end}")
+        return self
+
+
+class ScoreModel(DocumentModel):
+    """The plan's value and how far from the optimum it can be."""
+
+    name: Name
+    value: Number
+    bound: Number | None = Field(None, description="A proven lower bound on the value, or null")
+    gap: Number | None = Field(None, description="(value - bound) / value, or null")
+    planner: Number = Field(description="The value of the fallback's plan")
+    suffered: Number = Field(description="The part of the value that no plan can change")
+
+
+class EngineModel(DocumentModel):
+    """Who made the plan, in how many seconds of how many."""
+
+    name: Name
+    version: Name
+    budget: Annotated[Number, Field(ge=0)]
+    elapsed: Annotated[Number, Field(ge=0)]
+    stopped: Name = Field(description="Why it stopped: done, optimal, budget, interrupted or fallback")
+
+
+class IncumbentModel(DocumentModel):
+    """A plan that was the best so far."""
+
+    at: Annotated[Number, Field(ge=0)] = Field(description="Seconds since the engine began")
+    value: Number
+    by: Name
+
+
+class PlanModel(DocumentModel):
+    """When and where each job runs, which cannot, and how good that is."""
+
+    format: Literal["cpsched-plan/1"]
+    instance: Name = Field(description="Name of the instance")
+    now: Time
+    objective: ScoreModel
+    engine: EngineModel
+    jobs: list[PlannedJobModel] = Field(description="Running and planned jobs")
+    waiting_room: list[WaitingJobModel] = Field([], description="Jobs without a start")
+    reservations: list[ReservedModel] = Field([], description="What each reservation got")
+    incumbents: list[IncumbentModel] = Field([], description="How the plan was found")

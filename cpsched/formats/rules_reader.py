@@ -1,0 +1,219 @@
+"""Cluster, limits, free pools, reservations and usage of an instance document: from models to domain values."""
+
+from __future__ import annotations
+
+from cpsched.domain import (
+    Access,
+    AdmitCondition,
+    Amounts,
+    AreaScope,
+    Cluster,
+    Consumer,
+    ConsumerKind,
+    FreePool,
+    FrozenMap,
+    ItemBound,
+    KeepFree,
+    Limit,
+    NodeClass,
+    NodeState,
+    Queue,
+    Reservation,
+    ReservationKind,
+    Usage,
+    Validity,
+)
+from cpsched.errors import SyntaxFault
+from cpsched.formats.faults import Location, first_few, path_of
+from cpsched.formats.hostlist import MAX_NODES, expand_hostlist
+from cpsched.formats.instance_model import (
+    AccessModel,
+    ClusterModel,
+    ConsumerModel,
+    FreePoolModel,
+    LimitModel,
+    NodesModel,
+    QueueModel,
+    ReservationModel,
+    TimesModel,
+    UsageModel,
+)
+from cpsched.formats.notations import check_cron, parse_items
+from cpsched.formats.reading import Reading
+
+__all__ = ["read_cluster", "read_free_pool", "read_limit", "read_queue", "read_reservation", "read_usage"]
+
+#: What a limit may count besides resources and licences.
+_COUNTED_JOBS = ("jobs", "arrayjobs", "*")
+
+
+def read_queue(model: QueueModel) -> Queue:
+    """Return a queue; its shape is all that can be wrong with it."""
+    return Queue(expected_wait=model.expected_wait, priority=model.priority, max_walltime=model.max_walltime)
+
+
+def read_cluster(reading: Reading, model: ClusterModel) -> Cluster:
+    """Return the cluster; of a node that stands twice only the first place counts."""
+    first_place: dict[str, Location] = {}
+    classes = []
+    for index, nodes in enumerate(model.nodes):
+        where: Location = ("cluster", "nodes", reading.positions["nodes"][index])
+        names = _read_names(reading, (*where, "names"), nodes.names, first_place)
+        _check_guards(reading, where, nodes)
+        classes.append(
+            NodeClass(
+                names=names,
+                resources=Amounts(nodes.resources),
+                properties=FrozenMap(nodes.properties),
+                priority=nodes.priority,
+                state=NodeState(nodes.state),
+                admits=tuple(
+                    AdmitCondition(min=Amounts(a.min or {}), max_walltime=a.max_walltime) for a in nodes.admits
+                ),
+                keep_free=tuple(
+                    KeepFree(resource=kept.resource, items=kept.items, beneficiary=kept.for_)
+                    for kept in nodes.keep_free
+                ),
+            )
+        )
+    return Cluster(classes=tuple(classes), licenses=Amounts(model.licenses))
+
+
+def _read_names(reading: Reading, where: Location, text: str, first_place: dict[str, Location]) -> tuple[str, ...]:
+    try:
+        names = expand_hostlist(text, limit=MAX_NODES - len(first_place))
+    except SyntaxFault as error:
+        reading.faults.add_syntax(where, error)
+        return ()
+    twice: list[str] = []
+    for name in names:
+        if name in first_place:
+            twice.append(name)
+        else:
+            first_place[name] = where
+    if twice:
+        earlier = path_of(first_place[twice[0]])
+        reading.faults.add(where, f"Expected every node once, got again: {first_few(twice)} (first in {earlier})")
+    return names
+
+
+def _check_guards(reading: Reading, where: Location, nodes: NodesModel) -> None:
+    for index, condition in enumerate(nodes.admits):
+        for name in condition.min or ():
+            reading.check_resource((*where, "admits", index, "min", name), name)
+    for index, kept in enumerate(nodes.keep_free):
+        reading.check_resource((*where, "keep_free", index, "resource"), kept.resource)
+        reading.check_resource((*where, "keep_free", index, "for"), kept.for_)
+
+
+def read_limit(reading: Reading, where: Location, model: LimitModel) -> Limit:
+    """Return a limit."""
+    reading.check_resource((*where, "resource"), model.resource, also=[*reading.licenses, *_COUNTED_JOBS])
+    return Limit(
+        consumer=_read_consumer(model.consumer),
+        resource=model.resource,
+        items=None if model.items is None else _read_items(reading, (*where, "items"), model.items),
+        duration=model.duration,
+        area=model.area,
+        area_scope=AreaScope(model.area_scope),
+        validity=_read_validity(reading, (*where, "validity"), model.validity),
+        soft=model.soft,
+    )
+
+
+def read_free_pool(reading: Reading, where: Location, model: FreePoolModel, cluster: Cluster) -> FreePool:
+    """Return a free pool."""
+    reading.check_resource((*where, "resource"), model.resource, also=reading.licenses)
+    nodes = None
+    if model.nodes is not None:
+        nodes = _read_pool_nodes(reading, (*where, "nodes"), model.nodes, cluster)
+    return FreePool(
+        resource=model.resource,
+        items=_read_items(reading, (*where, "items"), model.items),
+        open_to=_read_access(reading, (*where, "open_to"), model.open_to),
+        validity=_read_validity(reading, (*where, "validity"), model.validity),
+        nodes=nodes,
+        otherwise_max_walltime=None if model.otherwise is None else model.otherwise.max_walltime,
+    )
+
+
+def read_reservation(reading: Reading, where: Location, model: ReservationModel) -> Reservation | None:
+    """Return a reservation, or None where its request has faults."""
+    read = reading.request((*where, "request"), model.request, model.place, model.licenses)
+    if read is None:
+        return None
+    request, licenses = read
+    return Reservation(
+        id=model.id,
+        start=model.start,
+        end=model.end,
+        request=request,
+        licenses=licenses,
+        users=tuple(model.users),
+        kind=ReservationKind(model.kind),
+    )
+
+
+def read_usage(reading: Reading, where: Location, model: UsageModel) -> Usage:
+    """Return what somebody has used up."""
+    reading.check_resource((*where, "resource"), model.resource, also=reading.licenses)
+    return Usage(consumer=_read_consumer(model.consumer), resource=model.resource, area=model.area)
+
+
+def _read_consumer(model: ConsumerModel) -> Consumer:
+    if model.each is not None:
+        return Consumer(kind=ConsumerKind(model.each), name=None)
+    kind = ConsumerKind.USER if model.user is not None else ConsumerKind.GROUP
+    return Consumer(kind=kind, name=model.user if model.user is not None else model.group)
+
+
+def _read_items(reading: Reading, where: Location, text: str) -> ItemBound:
+    try:
+        return parse_items(text)
+    except SyntaxFault as error:
+        reading.faults.add_syntax(where, error)
+        return ItemBound(least=0)
+
+
+def _read_validity(reading: Reading, where: Location, model: str | TimesModel) -> Validity:
+    if isinstance(model, str):
+        return Validity()
+    if model.cron is not None:
+        try:
+            check_cron(model.cron)
+        except SyntaxFault as error:
+            reading.faults.add_syntax((*where, "cron"), error)
+        if not reading.has_epoch:
+            reading.faults.add(
+                (*where, "cron"), "Expected the instance to have an epoch, which a calendar needs; got none"
+            )
+    return Validity(from_=model.from_, until=model.until, cron=model.cron)
+
+
+def _read_access(reading: Reading, where: Location, model: AccessModel) -> Access:
+    for index, name in enumerate(model.asks_for):
+        reading.check_resource((*where, "asks_for", index), name, also=reading.licenses)
+    for name in model.max or ():
+        reading.check_resource((*where, "max", name), name, also=reading.licenses)
+    return Access(
+        users=tuple(model.users),
+        groups=tuple(model.groups),
+        asks_for=tuple(model.asks_for),
+        max=None if model.max is None else Amounts(model.max),
+        max_walltime=model.max_walltime,
+    )
+
+
+def _read_pool_nodes(reading: Reading, where: Location, text: str, cluster: Cluster) -> tuple[str, ...]:
+    try:
+        names = expand_hostlist(text, limit=MAX_NODES if "nodes" in reading.incomplete else len(cluster.node_names))
+    except SyntaxFault as error:
+        reading.faults.add_syntax(where, error)
+        return ()
+    unknown = [name for name in names if name not in cluster.class_of]
+    if unknown and "nodes" not in reading.incomplete:
+        hint = reading.faults.suggestion(unknown[0], cluster.class_of)
+        reading.faults.add(where, f"Expected nodes of the cluster, got also: {first_few(unknown)}{hint}")
+    if len(set(names)) < len(names):
+        reading.faults.add(where, "Expected every node once")
+    return names

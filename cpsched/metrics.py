@@ -1,0 +1,336 @@
+"""What a plan is worth: the objective, waits per queue, lateness and utilisation, recomputed from instance and plan.
+
+May import: `domain`. Begin with `objective_value`, the number that engines compare, and `summarise`,
+the figures that people read. Sums are kept in integers and fractions, and only results become floats.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from statistics import median
+
+from cpsched.domain import (
+    FrozenMap,
+    Instance,
+    Job,
+    NodeState,
+    ObjectiveTerm,
+    Plan,
+    PlannedJob,
+    Score,
+)
+
+__all__ = [
+    "QueueWaits",
+    "Summary",
+    "honest_gap",
+    "jobs_by_id",
+    "objective_value",
+    "suffered",
+    "summarise",
+    "usage_over_time",
+]
+
+#: A job's runtime counts as at least this many seconds in its slowdown (``docs/formats.md``: bounded, tau 10 s).
+_SLOWDOWN_TAU = 10
+
+#: Binary digits behind the point of a sum of quotients: its error stays far below what a float can show.
+_FRACTION_BITS = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueWaits:
+    """How long the planned jobs of one queue wait, in seconds from submission to start."""
+
+    #: None: the jobs without queue.
+    queue: str | None
+    count: int
+    mean: float
+    median: float
+    max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The figures of one plan; running jobs count in `running`, `horizon` and `utilisation` only."""
+
+    planned: int
+    running: int
+    waiting_room: int
+    #: In the order of the instance's queues, queues without planned jobs left out; jobs without queue last.
+    waits: tuple[QueueWaits, ...]
+    #: Sum of wait / expected wait (WQT of BRIDI-19).
+    wqt: float
+    #: How many jobs wait longer than their expected wait (NL of BRIDI-19).
+    late: int
+    #: Seconds waited beyond the expected wait, summed (TR of BRIDI-19).
+    tardiness: int
+    #: Seconds from now to the end of the last planned waiting job.
+    makespan: int
+    #: Seconds from now to the end of the last job of all.
+    horizon: int
+    #: Mean share in use over the horizon: of what the nodes that are up have, and of the licences.
+    utilisation: FrozenMap[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A waiting job with a time: what the objective's sums need of it."""
+
+    job: Job
+    expected_wait: int
+    start: int
+    end: int
+
+    @property
+    def wait(self) -> int:
+        return self.start - self.job.submit
+
+
+def jobs_by_id(instance: Instance) -> dict[str, Job]:
+    """Return the entry of each job by the id under which it stands in a plan; all elements of an array share one."""
+    return {element: job for job in instance.jobs for element in job.element_ids}
+
+
+def objective_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
+    """Return the value of the instance's objective.
+
+    Parameters
+    ----------
+    instance
+        Gives submission times, expected waits and the objective's weights.
+    jobs
+        Jobs of a plan; running ones are left out of the sums.
+
+    Raises
+    ------
+    ValueError
+        If a job is not in the instance.
+    """
+    return _value(instance, _waiting_runs(instance, jobs))
+
+
+def suffered(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
+    """Return the value that the same jobs would have if each started at ``max(now, submit)`` and ran for its walltime.
+
+    For ``weighted_wait`` this is the waiting already done, which no plan can change.
+
+    Raises
+    ------
+    ValueError
+        If a job is not in the instance.
+    """
+    runs = []
+    for run in _waiting_runs(instance, jobs):
+        start = max(instance.now, run.job.submit)
+        runs.append(_Run(run.job, run.expected_wait, start, start + run.job.walltime))
+    return _value(instance, runs)
+
+
+def honest_gap(score: Score) -> float | None:
+    """Return ``(value - bound) / (value - suffered)``: the gap without the waiting that no plan can change.
+
+    None where there is no bound; 0 where the value is the bound.
+    """
+    if score.bound is None:
+        return None
+    distance = score.value - score.bound
+    changeable = score.value - score.suffered
+    return distance / changeable if distance > 0 and changeable > 0 else 0.0
+
+
+def summarise(instance: Instance, plan: Plan) -> Summary:
+    """Return the figures of a plan of `instance`.
+
+    Raises
+    ------
+    ValueError
+        If a job of the plan is not in the instance.
+    """
+    runs = _waiting_runs(instance, plan.jobs)
+    horizon = max((job.end for job in plan.jobs), default=instance.now) - instance.now
+    return Summary(
+        planned=len(runs),
+        running=len(plan.jobs) - len(runs),
+        waiting_room=len(plan.waiting_room),
+        waits=_waits_per_queue(instance, runs),
+        wqt=float(_TERMS[ObjectiveTerm.WEIGHTED_WAIT](instance, runs)),
+        late=sum(run.wait > run.expected_wait for run in runs),
+        tardiness=int(_TERMS[ObjectiveTerm.TARDINESS](instance, runs)),
+        makespan=int(_TERMS[ObjectiveTerm.MAKESPAN](instance, runs)),
+        horizon=horizon,
+        utilisation=_utilisation(instance, plan, horizon),
+    )
+
+
+def usage_over_time(instance: Instance, plan: Plan, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return how much of a resource or licence the jobs of a plan hold, as a step function from now on.
+
+    Returns
+    -------
+    times, amounts
+        Of equal length: ``amounts[i]`` is held in ``[times[i], times[i + 1])``. ``times`` ascends and begins with now;
+        neighbouring amounts differ; the last one, which holds for ever, is 0.
+    """
+    changes: defaultdict[int, int] = defaultdict(int, {instance.now: 0})
+    for start, end, held in _holdings(instance, plan, resource):
+        changes[start] += held
+        changes[end] -= held
+    times = tuple(sorted(time for time, change in changes.items() if change or time == instance.now))
+    return times, tuple(accumulate(changes[time] for time in times))
+
+
+def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob]) -> list[_Run]:
+    """Pair the planned waiting jobs with their entries."""
+    entries = jobs_by_id(instance)
+    runs = []
+    for planned in jobs:
+        job = entries.get(planned.id)
+        if job is None:
+            raise ValueError(f"job {planned.id!r} is not in the instance {instance.name!r}")
+        if job.running is None:
+            runs.append(_Run(job, instance.expected_wait(job), planned.start, planned.end))
+    return runs
+
+
+def _value(instance: Instance, runs: list[_Run]) -> float:
+    """Add up the weighted terms."""
+    weights = instance.objective.weights
+    return float(
+        sum((Fraction(weight) * _TERMS[term](instance, runs) for term, weight in weights.items()), Fraction(0))
+    )
+
+
+def _weighted_wait(_: Instance, runs: list[_Run]) -> Fraction:
+    """Sum of (start - submit) / expected_wait."""
+    return _sum_of_quotients((run.wait, run.expected_wait) for run in runs)
+
+
+def _wait(_: Instance, runs: list[_Run]) -> Fraction:
+    """Sum of (start - submit)."""
+    return Fraction(sum(run.wait for run in runs))
+
+
+def _slowdown(_: Instance, runs: list[_Run]) -> Fraction:
+    """Sum of max(1, (end - submit) / max(10, end - start))."""
+    quotients = []
+    for run in runs:
+        runtime = max(_SLOWDOWN_TAU, run.end - run.start)
+        quotients.append((max(runtime, run.end - run.job.submit), runtime))
+    return _sum_of_quotients(quotients)
+
+
+def _completion(_: Instance, runs: list[_Run]) -> Fraction:
+    """Sum of (end - submit)."""
+    return Fraction(sum(run.end - run.job.submit for run in runs))
+
+
+def _makespan(instance: Instance, runs: list[_Run]) -> Fraction:
+    """Latest end - now; 0 without jobs."""
+    return Fraction(max((run.end for run in runs), default=instance.now) - instance.now)
+
+
+def _tardiness(_: Instance, runs: list[_Run]) -> Fraction:
+    """Sum of max(0, start - submit - expected_wait)."""
+    return Fraction(sum(max(0, run.wait - run.expected_wait) for run in runs))
+
+
+_TERMS = {
+    ObjectiveTerm.WEIGHTED_WAIT: _weighted_wait,
+    ObjectiveTerm.WAIT: _wait,
+    ObjectiveTerm.SLOWDOWN: _slowdown,
+    ObjectiveTerm.COMPLETION: _completion,
+    ObjectiveTerm.MAKESPAN: _makespan,
+    ObjectiveTerm.TARDINESS: _tardiness,
+}
+
+
+def _sum_of_quotients(quotients: Iterable[tuple[int, int]]) -> Fraction:
+    """Add up (numerator, denominator) pairs.
+
+    Numerators over the same denominator are added first. The exact sum over thousands of different denominators would
+    have a denominator of many thousand digits, so each quotient is cut off at `_FRACTION_BITS` binary digits: the order
+    of the pairs does not matter, and what is cut off is far less than a float can show.
+    """
+    numerators: defaultdict[int, int] = defaultdict(int)
+    for numerator, denominator in quotients:
+        numerators[denominator] += numerator
+    scaled = sum((numerator << _FRACTION_BITS) // denominator for denominator, numerator in numerators.items())
+    return Fraction(scaled, 1 << _FRACTION_BITS)
+
+
+def _waits_per_queue(instance: Instance, runs: list[_Run]) -> tuple[QueueWaits, ...]:
+    """Group the waits by queue."""
+    waits: defaultdict[str | None, list[int]] = defaultdict(list)
+    for run in runs:
+        waits[run.job.queue].append(run.wait)
+    return tuple(
+        QueueWaits(
+            queue=queue,
+            count=len(waits[queue]),
+            mean=sum(waits[queue]) / len(waits[queue]),
+            median=float(median(waits[queue])),
+            max=max(waits[queue]),
+        )
+        for queue in (*instance.queues, None)
+        if queue in waits
+    )
+
+
+def _utilisation(instance: Instance, plan: Plan, horizon: int) -> FrozenMap[str, float]:
+    """Return used area / (what there is x horizon) of each resource of the up nodes, and of each licence."""
+    available: defaultdict[str, int] = defaultdict(int)
+    up_nodes: set[str] = set()
+    for node_class in instance.cluster.classes:
+        if node_class.state is NodeState.UP:
+            up_nodes.update(node_class.names)
+            for name, amount in node_class.resources.items():
+                available[name] += amount * len(node_class.names)
+    areas: defaultdict[str, int] = defaultdict(int)
+    for job in plan.jobs:
+        for segment in job.segments:
+            seconds = max(0, segment.end - max(segment.start, instance.now))
+            for placement in segment.allocation:
+                if placement.node in up_nodes:
+                    for name, amount in placement.resources.items():
+                        areas[name] += amount * seconds
+    for name, total in instance.cluster.licenses.items():
+        available[name] = total
+        areas[name] = sum(held * (end - start) for start, end, held in _license_holdings(instance, plan, name))
+    return _shares(areas, available, horizon)
+
+
+def _shares(areas: Mapping[str, int], available: Mapping[str, int], horizon: int) -> FrozenMap[str, float]:
+    """Divide areas by what there is over the horizon; what there is none of is left out."""
+    return FrozenMap(
+        {
+            name: areas.get(name, 0) / (amount * horizon) if horizon else 0.0
+            for name, amount in available.items()
+            if amount
+        }
+    )
+
+
+def _holdings(instance: Instance, plan: Plan, resource: str) -> Iterator[tuple[int, int, int]]:
+    """Yield (start, end, amount) of all that is held of a resource or licence, from now on."""
+    if resource in instance.cluster.licenses:
+        yield from _license_holdings(instance, plan, resource)
+        return
+    for job in plan.jobs:
+        for segment in job.segments:
+            held = sum(placement.resources.get(resource, 0) for placement in segment.allocation)
+            if held and segment.end > instance.now:
+                yield max(segment.start, instance.now), segment.end, held
+
+
+def _license_holdings(instance: Instance, plan: Plan, name: str) -> Iterator[tuple[int, int, int]]:
+    """Yield (start, end, amount) of a licence; a job holds its licences from its start to its end."""
+    entries = jobs_by_id(instance)
+    for job in plan.jobs:
+        held = entries[job.id].licenses.get(name, 0)
+        if held and job.end > instance.now:
+            yield max(job.start, instance.now), job.end, held

@@ -1,0 +1,93 @@
+"""`solve`: from an instance to a plan. The recipe; its parts are public, so that an expert can put them together
+otherwise.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from cpsched.domain import EngineReport, Incumbent, Instance, Plan, Score
+from cpsched.engine import Budget, Engine, Outcome, Progress
+from cpsched.errors import EngineError, UnsupportedError
+from cpsched.metrics import objective_value, suffered
+from cpsched.planner import PlannerEngine
+
+__all__ = ["ENGINES", "solve"]
+
+#: The engines by name.
+ENGINES: dict[str, type[Engine]] = {PlannerEngine.name: PlannerEngine}
+
+
+def solve(
+    instance: Instance,
+    *,
+    engine: str = "planner",
+    budget: float = 10.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Plan:
+    """Plan every job of an instance.
+
+    Parameters
+    ----------
+    instance
+        The window.
+    engine
+        One of `ENGINES`.
+    budget
+        Seconds that may be spent on improving the plan; the planner, which makes the first one, takes the time it
+        needs.
+    seed
+        Same instance, same engine, same seed: same plan.
+    progress
+        Called with (jobs done, jobs in all) now and then.
+
+    Raises
+    ------
+    EngineError
+        If there is no such engine.
+    UnsupportedError
+        If the engine cannot honour what the instance asks for.
+    """
+    if engine not in ENGINES:
+        raise EngineError(f"Expected an engine out of {', '.join(ENGINES)}, got {engine!r}")
+    clock = Budget(budget)
+    worker = ENGINES[engine]()
+    features = worker.unsupported(instance)
+    if features:
+        raise UnsupportedError(engine, features)
+    outcome = worker.plan(instance, clock, seed=seed, hint=None, progress=progress)
+    return _plan(instance, engine, outcome, clock)
+
+
+def _plan(instance: Instance, engine: str, outcome: Outcome, clock: Budget) -> Plan:
+    """Return the plan document of what an engine found."""
+    value = objective_value(instance, outcome.jobs)
+    gap = None
+    if outcome.bound is not None:
+        gap = (value - outcome.bound) / value if value else 0.0
+    score = Score(
+        name=instance.objective.name,
+        value=value,
+        bound=outcome.bound,
+        gap=gap,
+        planner=value,
+        suffered=suffered(instance, outcome.jobs),
+    )
+    report = EngineReport(
+        name=engine,
+        version=version("cpsched"),
+        budget=clock.seconds,
+        elapsed=round(clock.elapsed, 3),
+        stopped=outcome.stopped,
+    )
+    first = Incumbent(at=report.elapsed, value=value, by=engine)
+    return Plan(
+        instance=instance.name,
+        now=instance.now,
+        objective=score,
+        engine=report,
+        jobs=outcome.jobs,
+        waiting_room=outcome.waiting_room,
+        incumbents=outcome.incumbents or (first,),
+    )

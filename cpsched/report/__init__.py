@@ -1,0 +1,11 @@
+"""Plans for people: an interactive HTML Gantt chart, and tables and a Gantt chart for the terminal.
+
+May import: `domain`, `formats` and `metrics`, and rich. Names of outside people never reach a page as markup, nor a
+terminal as markup or escape codes. Begin with `gantt.py` and its ``gantt.js`` (the page), or `tables.py` (the terminal).
+"""
+
+from cpsched.report.gantt import gantt_html
+from cpsched.report.tables import plan_table, summary_table
+from cpsched.report.terminal import terminal_gantt
+
+__all__ = ["gantt_html", "plan_table", "summary_table", "terminal_gantt"]

@@ -1,0 +1,221 @@
+"""A plan as one HTML file that opens offline: the data here, the drawing in ``gantt.js``.
+
+The page loads nothing: its content security policy admits only the one script and the one style that it carries, by
+their hashes, so that not even a flaw in the escaping could run a name as code.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from importlib import resources
+
+from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob
+from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
+from cpsched.report.words import duration, figures, request_text
+
+__all__ = ["gantt_html"]
+
+
+def gantt_html(instance: Instance, plan: Plan) -> str:
+    """Return a self-contained HTML page that shows a plan: nodes over time, use of resources, details of each job.
+
+    A fragment ``#job=ID`` in the page's address selects a job.
+
+    Raises
+    ------
+    ValueError
+        If the plan has a job or a node that the instance does not know.
+    """
+    style, script = _asset("gantt.css"), _asset("gantt.js")
+    policy = (
+        f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "@POLICY@": policy,
+        "@TITLE@": html.escape(f"{instance.name}: plan"),
+        "@STYLE@": style,
+        "@DATA@": _embedded(_PageData(instance, plan).document()),
+        "@SCRIPT@": script,
+    }
+    page = _asset("gantt.html")
+    # Piece by piece from the left: what was put in is never searched for further marks.
+    done = []
+    for mark, text in parts.items():
+        before, _, page = page.partition(mark)
+        done += [before, text]
+    return "".join([*done, page])
+
+
+def _asset(name: str) -> str:
+    """Read a file that lies beside this module."""
+    return resources.files("cpsched.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _source(text: str) -> str:
+    """Return the policy's word for exactly this text."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _embedded(document: object) -> str:
+    """Write JSON that may stand inside a script element: ASCII only, without the characters of markup."""
+    text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+class _Numbering:
+    """Gives each distinct value a number, in order of appearance. Mutable."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+
+    def number(self, value: object) -> int:
+        """Return the value's number, a new one where it has none."""
+        return self._numbers.setdefault(value, len(self._numbers))
+
+    def values(self) -> list[object]:
+        """Return the values, each at the place of its number."""
+        return list(self._numbers)
+
+
+class _PageData:
+    """Collects what the page's script reads; texts and amounts that repeat are numbered. Mutable."""
+
+    def __init__(self, instance: Instance, plan: Plan) -> None:
+        self.instance = instance
+        self.plan = plan
+        self.node_index = {name: index for index, name in enumerate(instance.cluster.node_names)}
+        self.resources = tuple(instance.cluster.totals)
+        self.entries = jobs_by_id(instance)
+        self.texts = _Numbering()
+        self.held = _Numbering()
+        self.queues = _Numbering()
+
+    def document(self) -> dict[str, object]:
+        """Return everything; ``gantt.js`` is the only reader."""
+        instance, plan, summary = self.instance, self.plan, summarise(self.instance, self.plan)
+        for name in instance.queues:
+            self.queues.number(name)
+        jobs = [self._job(planned) for planned in plan.jobs]
+        epoch = instance.epoch
+        offset = epoch.utcoffset() if epoch else None
+        return {
+            "name": instance.name,
+            "epoch": [round(epoch.timestamp() * 1000), offset.total_seconds() if offset else 0] if epoch else None,
+            "now": instance.now,
+            "end": instance.now + summary.horizon,
+            "facts": figures(plan, summary),
+            "sentence": _sentence(instance, summary),
+            "waits": [
+                [_queue_name(row.queue), f"{row.count:,}", *(duration(s) for s in (row.mean, row.median, row.max))]
+                for row in summary.waits
+            ],
+            "waiting": [[job.id, str(job.reason), job.detail] for job in plan.waiting_room],
+            "resources": self._resources(),
+            "classes": self._classes(),
+            "nodes": instance.cluster.node_names,
+            "jobs": jobs,
+            "reserved": [
+                [piece.id, piece.start, piece.end, self._runs(piece.allocation)] for piece in plan.reservations
+            ],
+            "queues": self.queues.values(),
+            "texts": self.texts.values(),
+            "held": self.held.values(),
+        }
+
+    def _job(self, planned: PlannedJob) -> list[object]:
+        """Return one job as a row, texts and queue by number."""
+        job: Job = self.entries[planned.id]
+        licenses = ", ".join(f"{name} {amount}" for name, amount in job.licenses.items())
+        number = self.texts.number
+        return [
+            planned.id,
+            *(number(text) for text in (job.user, job.group, job.project)),
+            self.queues.number(_queue_name(job.queue)),
+            job.submit,
+            job.walltime,
+            number(request_text(job)),
+            int(job.running is not None),
+            number(licenses),
+            [[segment.start, segment.end, self._runs(segment.allocation)] for segment in planned.segments],
+        ]
+
+    def _runs(self, allocation: Iterable[Placement]) -> list[int]:
+        """Fold an allocation into triples: first node, number of neighbours, number of what each of them gives."""
+        on_node: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        for placement in allocation:
+            index = self.node_index.get(placement.node)
+            if index is None:
+                raise ValueError(f"node {placement.node!r} is not in the instance {self.instance.name!r}")
+            amounts = on_node[index]
+            for name, amount in placement.resources.items():
+                amounts[name] = amounts.get(name, 0) + amount
+        runs: list[int] = []
+        for index in sorted(on_node):
+            held = self.held.number(tuple(on_node[index].get(name, 0) for name in self.resources))
+            if runs and runs[-3] + runs[-2] == index and runs[-1] == held and not self._begins_class(index):
+                runs[-2] += 1
+            else:
+                runs += [index, 1, held]
+        return runs
+
+    def _begins_class(self, index: int) -> bool:
+        """Tell whether a node is the first of its class: runs do not reach over classes."""
+        name = self.instance.cluster.node_names[index]
+        return self.instance.cluster.class_of[name].names[0] == name
+
+    def _resources(self) -> list[dict[str, object]]:
+        """Return each resource and licence with what there is now and what is used over time."""
+        cluster = self.instance.cluster
+        totals = dict.fromkeys(self.resources, 0)
+        for node_class in cluster.classes:
+            if node_class.state is NodeState.UP:
+                for name, amount in node_class.resources.items():
+                    totals[name] += amount * len(node_class.names)
+        rows: list[dict[str, object]] = []
+        for name, total in (*totals.items(), *cluster.licenses.items()):
+            times, amounts = usage_over_time(self.instance, self.plan, name)
+            rows.append({"name": name, "total": total, "times": times, "amounts": amounts})
+        return rows
+
+    def _classes(self) -> list[dict[str, object]]:
+        """Return the node classes; ``basis`` is the resource by whose share jobs are stacked on a node, or -1."""
+        rows: list[dict[str, object]] = []
+        for node_class in self.instance.cluster.classes:
+            amounts = [node_class.resources.get(name, 0) for name in self.resources]
+            rows.append(
+                {
+                    "first": self.node_index[node_class.names[0]],
+                    "count": len(node_class.names),
+                    "amounts": amounts,
+                    "basis": _basis(self.resources, amounts),
+                    "state": str(node_class.state),
+                    "properties": ", ".join(f"{key}={value}" for key, value in node_class.properties.items()),
+                }
+            )
+        return rows
+
+
+def _basis(names: Sequence[str], amounts: Sequence[int]) -> int:
+    """Return the index of ``cores`` or, on nodes without them, of the first resource that there is; else -1."""
+    present = [index for index, amount in enumerate(amounts) if amount]
+    return next((index for index in present if names[index] == "cores"), present[0] if present else -1)
+
+
+def _queue_name(queue: str | None) -> str:
+    """Return a queue's name, or what stands for jobs without one."""
+    return "(no queue)" if queue is None else queue
+
+
+def _sentence(instance: Instance, summary: Summary) -> str:
+    """Return the plan in one sentence: for readers who cannot see the chart."""
+    nodes = len(instance.cluster.node_names)
+    return (
+        f"{summary.planned:,} waiting jobs have a start on {nodes:,} nodes beside {summary.running:,} running ones; "
+        f"the last job ends {duration(summary.horizon)} from now; {summary.waiting_room:,} stay in the waiting room."
+    )

@@ -1,0 +1,72 @@
+"""Figures and names in words, for a page and for a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import timedelta
+
+from cpsched.domain import Instance, Job, Plan
+from cpsched.formats import format_request
+from cpsched.metrics import Summary, honest_gap
+
+__all__ = ["duration", "figures", "moment", "plain", "request_text"]
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def plain(text: str) -> str:
+    """Return a name of outside people without characters that steer a terminal or turn the direction of writing."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(char)[0] == "C" else char for char in text)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as ``2 h 5 min``: the two largest units, the rest cut off."""
+    rest = abs(round(seconds))
+    parts = []
+    for size, unit in _UNITS:
+        amount, rest = divmod(rest, size)
+        if amount:
+            parts.append(f"{amount:,} {unit}")
+    return ("-" if seconds < 0 and parts else "") + (" ".join(parts[:2]) or "0 s")
+
+
+def moment(instance: Instance, time: int) -> str:
+    """Return a time of the instance's clock: of the calendar where there is an epoch, else as ``now + 2 h``."""
+    if instance.epoch is not None:
+        try:
+            return f"{instance.epoch + timedelta(seconds=time):%Y-%m-%d %H:%M:%S}"
+        except OverflowError:  # beyond the calendar's last year: as if there were none
+            pass
+    return f"now {'-' if time < instance.now else '+'} {duration(abs(time - instance.now))}"
+
+
+def request_text(job: Job) -> str:
+    """Return what a job asks for, step by step."""
+    return " → ".join(format_request(step.request) for step in job.steps)
+
+
+def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
+    """Return the figures of a plan that stand above its chart and in its summary, as (label, value)."""
+    score, engine = plan.objective, plan.engine
+    rows = [
+        ("jobs planned", f"{summary.planned:,}"),
+        ("running", f"{summary.running:,}"),
+        ("waiting room", f"{summary.waiting_room:,}"),
+        (score.name, f"{score.value:,.6g}"),
+        ("already suffered", f"{score.suffered:,.6g}"),
+    ]
+    if score.bound is not None:
+        rows.append(("bound", f"{score.bound:,.6g}"))
+    if score.gap is not None:
+        rows.append(("gap", f"{score.gap:.2%}"))
+    honest = honest_gap(score)
+    if honest is not None:
+        rows.append(("honest gap", f"{honest:.2%}"))
+    return [
+        *rows,
+        ("late jobs", f"{summary.late:,}"),
+        ("makespan", duration(summary.makespan)),
+        *((f"{name} in use", f"{share:.1%}") for name, share in summary.utilisation.items()),
+        ("engine", f"{engine.name} {engine.version}, {engine.stopped}"),
+        ("time", f"{engine.elapsed:.2f} s of {engine.budget:g} s"),
+    ]

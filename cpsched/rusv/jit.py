@@ -1,0 +1,58 @@
+"""The one place where kernels are compiled: `kernel` decorates a plain function on arrays.
+
+Compiled code is cached on disk, under a folder whose name holds the versions and a digest of every kernel's source:
+numba by itself looks only at the file of the function that it compiles, so that a caller would go stale when a kernel
+in another file changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import config
+
+__all__ = ["cache_folder", "is_cached", "kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SOURCES = ("jit.py", "kernels.py")
+
+
+def cache_folder() -> Path:
+    """Return the folder of the compiled kernels: under ``XDG_CACHE_HOME``, or temporary where that cannot be written."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for name in _SOURCES:
+        digest.update((Path(__file__).parent / name).read_bytes())
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    folder = base / "cpsched" / f"kernels-{digest.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="cpsched-kernels-"))
+
+
+_FOLDER = cache_folder()
+
+
+def is_cached() -> bool:
+    """Tell whether compiled kernels of this very source wait on disk (else the first plan compiles them)."""
+    return any(_FOLDER.rglob("*.nbc"))
+
+
+def kernel(function: F) -> F:
+    """Compile `function` when it is first called; without the GIL, and without checks: the wrapper owns those."""
+    before = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets its options at run time
+    config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True)(function))
+    finally:
+        config.CACHE_DIR = before  # type: ignore[attr-defined]

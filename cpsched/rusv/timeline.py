@@ -1,0 +1,505 @@
+"""The timeline: the bookkeeping of all nodes and of the system over one time axis, which begins at second 0 and has
+no end.
+
+`Layout` says which columns there are, `Demands` what may be asked for, `Timeline` books, releases and searches.
+Nothing here knows what a job, a resource or a node name is: nodes are numbered in the order in which they shall be
+filled, columns and demands by position. What is mutable: `Demands` grows, `Timeline` is state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.rusv import kernels
+from cpsched.rusv.kernels import FOREVER
+
+__all__ = ["NOWHERE", "Booking", "Demands", "Fit", "JobTable", "KindDemand", "Layout", "Run", "Timeline"]
+
+Ints = NDArray[np.int64]
+#: Rows of (node, kind, chunks).
+Entries = NDArray[np.int32]
+
+#: Jobs that one call of a kernel plans before it comes back to say how far it is (OCCS-44 plans arrays in portions).
+PORTION = 500
+#: The start of a job that has none.
+NOWHERE = -1
+_MEMORY = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Nodes that stand next to each other in the filling order and have the same columns."""
+
+    length: int
+    #: Which resource each of a node's columns counts. The columns of one resource lie side by side over all nodes
+    #: that have it.
+    resources: tuple[int, ...]
+    #: What each node has in each of its columns; all positive.
+    capacity: tuple[int, ...]
+    #: For each column the system columns that add it up, at most two.
+    system: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """All columns: those of the nodes, run by run, and those of the system."""
+
+    runs: tuple[Run, ...]
+    #: What the system columns have when nothing is booked.
+    system_capacity: tuple[int, ...]
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes in all runs."""
+        return sum(run.length for run in self.runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindDemand:
+    """`need` equal chunks, at most `most` of them on one node."""
+
+    need: int
+    most: int
+    #: The runs whose nodes may hold the chunk, ascending, each with (place of the column in the run, amount) of what
+    #: it takes.
+    takes: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+
+
+class Demands:
+    """The table of all demands that are searched for; mutable: it only grows.
+
+    A demand's kinds are mapped in their order. An exclusive demand needs idle nodes and takes them whole.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        #: First column of each run's resources.
+        self.columns: list[list[int]] = [[0] * len(run.resources) for run in layout.runs]
+        column = 0
+        for resource in sorted({resource for run in layout.runs for resource in run.resources}):
+            for columns, run in zip(self.columns, layout.runs, strict=True):
+                if resource in run.resources:
+                    columns[run.resources.index(resource)] = column
+                    column += run.length
+        self.num_columns = column
+        self._first_node = np.cumsum([0, *(run.length for run in layout.runs)])
+        self._rows: dict[str, list[tuple[int, ...]]] = {
+            name: [] for name in ("demands", "kinds", "segments", "terms", "sysreq", "ranges", "reach")
+        }
+        self._tables: dict[str, NDArray[Any]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows["demands"])
+
+    def add(
+        self,
+        kinds: Sequence[KindDemand],
+        *,
+        system: Iterable[tuple[int, int]] = (),
+        licenses: Iterable[tuple[int, int]] = (),
+        exclusive: bool = False,
+        scatter: bool = False,
+    ) -> int:
+        """Add a demand and return its number.
+
+        Parameters
+        ----------
+        kinds
+            What is needed, in the order of mapping.
+        system
+            (system column, amount) pairs that hold at each moment of any feasible window: the filter of phase 1. They
+            are not booked.
+        licenses
+            (system column, amount) pairs that the demand takes.
+        exclusive
+            Take idle nodes, whole.
+        scatter
+            No node takes more than one chunk, of whatever kind.
+        """
+        rows = self._rows
+        flags = kernels.EXCLUSIVE * exclusive + kernels.SCATTER * scatter + kernels.JOINT * (len(kinds) > 1)
+        head = tuple(len(rows[name]) for name in ("kinds", "sysreq"))
+        rows["sysreq"].extend((q, amount) for q, amount in system)
+        license_row = len(rows["sysreq"])
+        rows["sysreq"].extend((q, amount) for q, amount in licenses)
+        rows["demands"].append((*head, license_row, len(rows["ranges"]), len(rows["reach"]), flags))
+        reach: set[int] = set()
+        spans: set[tuple[int, int]] = set()
+        for kind in kinds:
+            rows["kinds"].append((kind.need, len(rows["segments"]), kind.most))
+            first_segment = len(rows["segments"])
+            for run, takes in kind.takes:
+                reach.add(run)
+                columns, length = self.columns[run], self.layout.runs[run].length
+                terms = [(columns[place], amount) for place, amount in takes]
+                places = range(len(columns)) if exclusive else [place for place, _ in takes]
+                spans.update((columns[place], columns[place] + length) for place in places)
+                if not self._extend_segment(first_segment, run, terms):
+                    rows["segments"].append((int(self._first_node[run]), length, len(rows["terms"])))
+                    rows["terms"].extend(terms)
+        rows["ranges"].extend(_joined(spans))
+        rows["reach"].extend((run,) for run in sorted(reach))
+        self._tables = None
+        return len(rows["demands"]) - 1
+
+    def _extend_segment(self, first_segment: int, run: int, terms: list[tuple[int, int]]) -> bool:
+        """Let the last segment of a kind reach over one more run, if its nodes and all its columns go on there."""
+        segments = self._rows["segments"]
+        if len(segments) == first_segment:
+            return False
+        first, length, term = segments[-1]
+        before = self._rows["terms"][term:]
+        if first + length != self._first_node[run] or terms != [(column + length, amount) for column, amount in before]:
+            return False
+        segments[-1] = (first, length + self.layout.runs[run].length, term)
+        return True
+
+    def tables(self, real: type[np.floating[Any]]) -> dict[str, NDArray[Any]]:
+        """Return the tables as arrays, each closed by a row with the ends; `real` is the type of the reciprocals."""
+        if self._tables is None:
+            rows = self._rows
+            ends = {
+                "demands": (*(len(rows[name]) for name in ("kinds", "sysreq", "sysreq", "ranges", "reach")), 0),
+                "kinds": (0, len(rows["segments"]), 0),
+                "segments": (0, 0, len(rows["terms"])),
+            }
+            tables: dict[str, NDArray[Any]] = {
+                name: np.array([*rows[name], end], dtype=np.int64) for name, end in ends.items()
+            }
+            for name in ("terms", "sysreq", "ranges"):
+                tables[name] = np.array(rows[name], dtype=np.int64).reshape(-1, 2)
+            tables["reach"] = np.array(rows["reach"], dtype=np.int64).reshape(-1)
+            inverse = 1.0 / tables["terms"][:, 1]
+            tables["scale"] = np.stack([inverse, 0.5 * inverse], axis=1).astype(real)
+            self._tables = tables
+        return self._tables
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return half-open ranges in ascending order, those that touch joined."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and joined[-1][1] >= start:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """Where and when a demand fits."""
+
+    start: int
+    #: Rows of (node, kind, chunks), kind by kind and ascending in the nodes; kinds count through all demands.
+    entries: Entries
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Booking:
+    """Amounts of columns, taken in ``[start, end)``."""
+
+    start: int
+    end: int
+    columns: Ints
+    amounts: Ints
+    system_columns: Ints
+    system_amounts: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobTable:
+    """Many jobs and where they stand; mutable: the kernels write `starts` and the placements.
+
+    Attributes
+    ----------
+    jobs
+        int64 (jobs, 4): demand, earliest start, latest start, duration.
+    starts
+        int64 (jobs,): the planned start, or `NOWHERE`.
+    spans
+        int64 (jobs, 3): where a job's entries begin in `pool`, how many there are, and how many have room.
+    """
+
+    jobs: Ints
+    starts: Ints
+    spans: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> JobTable:
+        """Make a table of jobs that have no place yet, from rows of (demand, earliest start, latest start, duration)."""
+        count = len(rows)
+        jobs = np.array(rows, dtype=np.int64).reshape(count, 4)
+        return cls(jobs, np.full(count, NOWHERE, dtype=np.int64), np.zeros((count, 3), dtype=np.int64))
+
+
+class Timeline:
+    """What is free of every column from second 0 on; mutable.
+
+    Parameters
+    ----------
+    demands
+        The demands that may be searched for; more may be added later.
+
+    Notes
+    -----
+    Rows hold 16-bit amounts if every capacity fits, else 32-bit. The structure is that of ``kernels.py``; a booking
+    that was released leaves no trace, and two timelines with the same bookings answer alike, whatever happened in
+    between.
+    """
+
+    def __init__(self, demands: Demands) -> None:
+        layout = demands.layout
+        self.demands = demands
+        peak = max((amount for run in layout.runs for amount in run.capacity), default=0)
+        narrow = peak <= np.iinfo(np.int16).max
+        self._row_type: type[np.signedinteger[Any]] = np.int16 if narrow else np.int32
+        self._real: type[np.floating[Any]] = np.float32 if narrow else np.float64
+        self._lay_out(layout)
+        nodes, width = layout.num_nodes, demands.num_columns
+        systems = len(layout.system_capacity)
+        self._state = _empty_state(self._capacity, np.array(layout.system_capacity, dtype=np.int64))
+        self._pool = np.zeros((1024, 3), dtype=np.int32)
+        self._bounds = np.zeros((0, _MEMORY + 1, 3), dtype=np.int64)
+        self._free = np.zeros((2, width), dtype=self._row_type)
+        self._buffer = np.zeros(nodes, dtype=self._real)
+        self._scolumns = np.zeros(systems, dtype=np.int64)
+        self._samounts = np.zeros(systems, dtype=np.int64)
+        self._stamps = np.zeros(nodes, dtype=np.int64)
+        self._fit_scratch(1)
+
+    def _lay_out(self, layout: Layout) -> None:
+        """Spell the layout out as arrays."""
+        width = self.demands.num_columns
+        self._capacity = np.zeros(width, dtype=self._row_type)
+        self._column_system = np.full((width, 2), -1, dtype=np.int64)
+        runs: list[tuple[int, int, int]] = []
+        run_columns: list[int] = []
+        first = 0
+        for run, columns in zip(layout.runs, self.demands.columns, strict=True):
+            runs.append((first, run.length, len(run_columns)))
+            run_columns.extend(columns)
+            first += run.length
+            for column, amount, sums in zip(columns, run.capacity, run.system, strict=True):
+                self._capacity[column : column + run.length] = amount
+                self._column_system[column : column + run.length, : len(sums)] = sums
+        runs.append((first, 0, len(run_columns)))
+        self._runs = np.array(runs, dtype=np.int64)
+        self._run_columns = np.array(run_columns, dtype=np.int64)
+        self._run_of = np.repeat(np.arange(len(layout.runs)), [run.length for run in layout.runs]).astype(np.int64)
+
+    def _fit_scratch(self, kinds: int) -> None:
+        """Make room for the entries of a demand of so many kinds."""
+        entries = max(1, len(self._stamps) * kinds)
+        columns = entries * max((len(run.capacity) for run in self.demands.layout.runs), default=1)
+        self._entries = np.zeros((entries, 3), dtype=np.int32)
+        self._columns = np.zeros(columns, dtype=np.int64)
+        self._amounts = np.zeros(columns, dtype=np.int64)
+
+    # --- the arguments of the kernels, in their order -----------------------------------------------------------
+
+    def _tables(self) -> tuple[NDArray[Any], ...]:
+        table = self.demands.tables(self._real)
+        kinds = int(np.diff(table["demands"][:, kernels.D_KIND]).max(initial=1))
+        if kinds * len(self._stamps) > len(self._entries):
+            self._fit_scratch(kinds)
+        if len(self._bounds) < len(self.demands):
+            bounds = np.zeros((len(self.demands), *self._bounds.shape[1:]), dtype=np.int64)
+            bounds[: len(self._bounds)] = self._bounds
+            self._bounds = bounds
+        names = ("demands", "kinds", "segments", "terms", "scale", "sysreq", "ranges", "reach")
+        return (*(table[name] for name in names), self._runs, self._run_columns, self._capacity)
+
+    def _grow_state(self) -> None:
+        self._state = _doubled(self._state)
+
+    # --- single bookings ----------------------------------------------------------------------------------------
+
+    def book(self, booking: Booking) -> None:
+        """Take the amounts of a booking from what is free; the caller vouches that they are free, and in range."""
+        if not 0 <= booking.start < booking.end:
+            raise ValueError(f"Expected 0 <= start < end, got a booking of [{booking.start}, {booking.end})")
+        head = self._state[0]
+        if head[kernels.H_SPARE_ROWS] < 2 or head[kernels.H_SPARE_BLOCKS] < 2:
+            self._grow_state()
+        self._forget()
+        kernels.book(*_spelled(booking), *self._state)
+
+    def release(self, booking: Booking) -> None:
+        """Give back what `book` took: the exact inverse."""
+        self._forget()
+        kernels.release(*_spelled(booking), *self._state)
+
+    def _forget(self) -> None:
+        """Drop remembered starts: they hold only while nothing is released."""
+        self._bounds[:, 0, 0] = 0
+
+    def earliest_fit(self, demand: int, *, earliest: int, latest: int, duration: int) -> Fit | None:
+        """Return the earliest start in ``[earliest, latest]`` at which `demand` fits for `duration` seconds, and where;
+        or None.
+        """
+        tables = self._tables()
+        start, count = kernels.earliest_fit(
+            demand, max(earliest, 0), duration, latest, *self._state[:-1], *tables, self._run_of,
+            self._free, self._buffer, self._entries,
+        )  # fmt: skip
+        return None if start < 0 else Fit(int(start), self._entries[:count].copy())
+
+    def booking(self, start: int, end: int, taken: Mapping[int, int], licenses: Mapping[int, int]) -> Booking:
+        """Return a booking of amounts by node column, and by system column for what no node has; sums follow by
+        themselves.
+        """
+        columns = np.array(list(taken), dtype=np.int64)
+        amounts = np.array(list(taken.values()), dtype=np.int64)
+        system = np.zeros(len(self.demands.layout.system_capacity), dtype=np.int64)
+        for sums in self._column_system[columns].T:
+            np.add.at(system, sums[sums >= 0], amounts[sums >= 0])
+        for number, amount in licenses.items():
+            system[number] += amount
+        changed = np.flatnonzero(system)
+        return Booking(start, end, columns, amounts, changed, system[changed])
+
+    def booking_of(self, demand: int, entries: Entries, start: int, end: int) -> Booking:
+        """Return the booking of a demand that stands at `entries` in ``[start, end)``."""
+        demands, kinds, segments, terms, _, sysreq, _, _, runs, run_columns, capacity = self._tables()
+        filled, systems = kernels.placement_columns(
+            demand, entries, len(entries), 1,
+            demands, kinds, segments, terms, sysreq, runs, run_columns, capacity, self._column_system, self._run_of,
+            self._columns, self._amounts, self._scolumns, self._samounts, self._stamps, self._state[0],
+        )  # fmt: skip
+        return Booking(
+            start,
+            end,
+            self._columns[:filled].copy(),
+            self._amounts[:filled].copy(),
+            self._scolumns[:systems].copy(),
+            self._samounts[:systems].copy(),
+        )
+
+    # --- many jobs ----------------------------------------------------------------------------------------------
+
+    def plan(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> None:
+        """Plan and book the jobs `queue` of a table in this order, each as early as it fits beside those before it."""
+        self._work(kernels.plan_jobs, table, queue, progress, remembers=True)
+
+    def backfill(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> int:
+        """Try once, in the order of `queue`, to move each planned job to an earlier start; return how many moved
+        (OCCS-34).
+
+        Nobody's start gets later. Jobs without a start must not stand in `queue`.
+        """
+        self._forget()
+        return self._work(kernels.backfill_jobs, table, queue, progress, remembers=False)
+
+    def entries_of(self, table: JobTable, job: int) -> Entries:
+        """Return where a planned job of a table stands: rows of (node, kind, chunks)."""
+        first, count, _ = table.spans[job]
+        return self._pool[first : first + count].copy()
+
+    def _work(
+        self,
+        work: Callable[..., Any],
+        table: JobTable,
+        queue: Ints,
+        progress: Callable[[int, int], None] | None,
+        *,
+        remembers: bool,
+    ) -> int:
+        """Run a kernel over a queue in portions, and let arrays grow when it asks for it."""
+        done, moved = 0, 0
+        while done < len(queue):
+            tables = self._tables()
+            code, done, *rest = work(
+                queue, done, min(done + PORTION, len(queue)), table.jobs, table.starts, table.spans, self._pool,
+                *([self._bounds] if remembers else []), *self._state, *tables, self._column_system, self._run_of,
+                self._free, self._buffer, self._entries,
+                self._columns, self._amounts, self._scolumns, self._samounts, self._stamps,
+            )  # fmt: skip
+            moved += sum(rest)
+            if code == kernels.GROW_STATE:
+                self._grow_state()
+            elif code == kernels.GROW_POOL:
+                room = max(len(self._pool), len(self._entries))
+                self._pool = np.concatenate([self._pool, np.zeros((room, 3), dtype=np.int32)])
+            elif progress is not None:
+                progress(done, len(queue))
+        return moved
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    def breakpoints(self) -> Ints:
+        """Return the starts of all slots, ascending; the first is 0."""
+        head, slots, order, members = self._state[:4]
+        rows = [row for block in order[: head[kernels.H_BLOCKS]] for row in members[block, : members[block, -1]]]
+        starts: Ints = slots[rows, 0]
+        return starts
+
+    def free_at(self, time: int) -> tuple[Ints, Ints]:
+        """Return what is free at `time`: of the node columns, and of the system columns."""
+        head, slots, order, members, rows, blk, srows, sblk, _ = self._state
+        place, index = kernels.locate(head, slots, order, members, time)
+        block = order[place]
+        row = members[block, index]
+        return (
+            rows[row].astype(np.int64) + blk[block, kernels.LAZY],
+            srows[row] + sblk[block, kernels.LAZY],
+        )
+
+    @property
+    def num_slots(self) -> int:
+        """The number of slots of the time axis."""
+        head, _, order, members = self._state[:4]
+        return int(members[order[: head[kernels.H_BLOCKS]], -1].sum())
+
+
+def _spelled(booking: Booking) -> tuple[Any, ...]:
+    """Return a booking as the arguments of the kernels."""
+    end = min(booking.end, FOREVER)
+    return booking.start, end, booking.columns, booking.amounts, booking.system_columns, booking.system_amounts
+
+
+def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of a timeline on which nothing is booked, with room for so many slots."""
+    blocks = rows
+    head = np.zeros(kernels.HEAD, dtype=np.int64)
+    slots = np.zeros((rows, 2), dtype=np.int64)
+    slots[0] = 0, 1
+    members = np.zeros((blocks, kernels.BLOCK + 1), dtype=np.int32)
+    members[0, -1] = 1
+    free = np.zeros((rows, len(capacity)), dtype=capacity.dtype)
+    free[0] = capacity
+    blk = np.zeros((blocks, 2, len(capacity)), dtype=capacity.dtype)
+    blk[0, kernels.LOW] = capacity
+    srows = np.zeros((rows, len(system)), dtype=np.int64)
+    srows[0] = system
+    sblk = np.zeros((blocks, 3, len(system)), dtype=np.int64)
+    sblk[0, kernels.LOW] = sblk[0, kernels.HIGH] = system
+    spare = np.zeros((2, rows), dtype=np.int32)
+    spare[:, : rows - 1] = np.arange(rows - 1, 0, -1)
+    head[kernels.H_BLOCKS] = 1
+    head[kernels.H_SPARE_ROWS] = head[kernels.H_SPARE_BLOCKS] = rows - 1
+    order = np.zeros(blocks, dtype=np.int32)
+    return head, slots, order, members, free, blk, srows, sblk, spare
+
+
+def _doubled(state: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+    """Return the same timeline in arrays with twice as many slots and blocks."""
+    head, *arrays, spare = state
+    old = spare.shape[1]
+    doubled = []
+    for array in arrays:
+        grown = np.zeros((2 * len(array), *array.shape[1:]), dtype=array.dtype)  # pages that nobody writes cost nothing
+        grown[: len(array)] = array
+        doubled.append(grown)
+    more = np.zeros((2, 2 * old), dtype=spare.dtype)
+    for stack, counter in enumerate((kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS)):
+        count = int(head[counter])
+        more[stack, :old] = np.arange(2 * old - 1, old - 1, -1)
+        more[stack, old : old + count] = spare[stack, :count]
+        head[counter] = old + count
+    return head, *doubled, more

@@ -1,0 +1,11 @@
+"""The independent judge: reads the two documents itself and holds a plan to every rule of ``docs/formats.md``.
+
+May import: `errors` only, and no module from outside the standard library: it is the second opinion on everybody else's
+reading of the contract, so it shares no code with them. Begin with `judge.py`; the rules are in `rules/`, one function
+each.
+"""
+
+from cpsched.verify.judge import verify, verify_files
+from cpsched.verify.violation import Violation
+
+__all__ = ["Violation", "verify", "verify_files"]

@@ -1,0 +1,190 @@
+"""Raw JSON: from a file to Python values, and a cursor that walks in them and refuses with the path.
+
+This is the judge's own reader, on purpose: a slip in `cpsched.formats` must not hide itself here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import unicodedata
+import zlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from io import BytesIO
+from pathlib import Path
+from typing import NoReturn
+
+from cpsched.errors import DocumentError, Fault
+
+__all__ = ["MAX_AMOUNT", "MAX_DURATION", "MAX_SIZE", "MAX_TIME", "Cursor", "load", "unknown_key"]
+
+#: The limits of the documents, from the fine print.
+MAX_BYTES = 256 * 2**20
+MAX_TIME = 10**12
+MAX_DURATION = 10**10
+MAX_AMOUNT = 2**31 - 1
+MAX_SIZE = 10**6
+MAX_NAME = 256
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def load(path: str | Path) -> object:
+    """Read a ``.json`` or ``.json.gz`` file, at most 256 MiB unpacked.
+
+    Raises
+    ------
+    DocumentError
+        If it cannot be read or is no JSON.
+    """
+    source = str(path)
+    try:
+        packed = Path(path).read_bytes()
+        data = _unpack(packed) if packed.startswith(GZIP_MAGIC) or source.endswith(".gz") else packed
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"expected at most {MAX_BYTES} bytes unpacked, got more")
+        return json.loads(data.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique_keys)
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+        raise DocumentError(source, [Fault("", f"expected a JSON document, got: {error}")]) from error
+
+
+def _unpack(packed: bytes) -> bytes:
+    """Unpack gzip, but never more than one byte beyond the limit."""
+    with gzip.open(BytesIO(packed)) as stream:
+        return stream.read(MAX_BYTES + 1)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"expected a number, got {name}")
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse an object in which a key stands twice: two readers could read two things."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        names = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in names if names.count(key) > 1)!r} stands twice in one object")
+    return value
+
+
+def unknown_key(key: str, known: Collection[str]) -> str:
+    """Say that a key is unknown, and which one may have been meant."""
+    close = get_close_matches(key, list(known), n=1)
+    return "unknown key" + (f", did you mean {close[0]}?" if close else "")
+
+
+def shown(value: object) -> str:
+    """Show a value that was got, shortened."""
+    text = repr(value) if not isinstance(value, dict | list) else f"{type(value).__name__} of {len(value)}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A value inside a document, with its path; every question about it answers or raises `DocumentError`."""
+
+    value: object
+    path: str
+    source: str
+
+    def refuse(self, message: str) -> NoReturn:
+        """Raise a `DocumentError` that points here."""
+        raise DocumentError(self.source, [Fault(self.path, message)])
+
+    def _expected(self, what: str) -> NoReturn:
+        self.refuse(f"expected {what}, got {shown(self.value)}")
+
+    def mapping(self) -> Mapping[str, object]:
+        """Return an object whose keys are strings."""
+        if not isinstance(self.value, Mapping) or not all(isinstance(key, str) for key in self.value):
+            self._expected("an object")
+        return self.value
+
+    def members(self, required: Collection[str] = (), optional: Collection[str] = ()) -> dict[str, Cursor]:
+        """Return the members of an object that has all the required keys and no unknown one."""
+        mapping = self.mapping()
+        for key in mapping:
+            if key not in required and key not in optional:
+                self._at(key, mapping[key]).refuse(unknown_key(key, [*required, *optional]))
+        for key in required:
+            if key not in mapping:
+                self._at(key, None).refuse("expected a value, got nothing")
+        return {key: self._at(key, value) for key, value in mapping.items()}
+
+    def entries(self) -> list[tuple[str, Cursor]]:
+        """Return the members of an object whose keys are names."""
+        entries = [(key, self._at(key, value)) for key, value in self.mapping().items()]
+        for key, cursor in entries:
+            if not _is_name(key):
+                cursor.refuse(f"expected a name of 1 to {MAX_NAME} characters without control characters")
+        return entries
+
+    def items(self) -> list[Cursor]:
+        """Return the elements of an array."""
+        if not isinstance(self.value, list | tuple):
+            self._expected("an array")
+        return [Cursor(value, f"{self.path}[{index}]", self.source) for index, value in enumerate(self.value)]
+
+    def integer(self, least: int, most: int) -> int:
+        """Return an integer in ``[least, most]``."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool) or not least <= self.value <= most:
+            self._expected(f"an integer from {least} to {most}")
+        return self.value
+
+    def time(self) -> int:
+        """Return a time (s on the instance's clock)."""
+        return self.integer(-MAX_TIME, MAX_TIME)
+
+    def duration(self) -> int:
+        """Return a duration of at least one second."""
+        return self.integer(1, MAX_DURATION)
+
+    def number(self) -> Fraction:
+        """Return a finite number, exactly as it is written in decimal."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float) or not math.isfinite(self.value):
+            self._expected("a number")
+        return Fraction(repr(self.value)) if isinstance(self.value, float) else Fraction(self.value)
+
+    def text(self) -> str:
+        """Return a string."""
+        if not isinstance(self.value, str):
+            self._expected("a string")
+        return self.value
+
+    def name(self) -> str:
+        """Return a string that may be a name."""
+        if not isinstance(self.value, str) or not _is_name(self.value):
+            self._expected(f"a name of 1 to {MAX_NAME} characters without control characters")
+        return self.value
+
+    def choice(self, options: Collection[str]) -> str:
+        """Return one of some words."""
+        if not isinstance(self.value, str) or self.value not in options:
+            self._expected("one of " + ", ".join(options))
+        return self.value
+
+    def flag(self) -> bool:
+        """Return true or false."""
+        if not isinstance(self.value, bool):
+            self._expected("true or false")
+        return self.value
+
+    def names(self) -> tuple[str, ...]:
+        """Return an array of names."""
+        return tuple(item.name() for item in self.items())
+
+    def amounts(self) -> dict[str, int]:
+        """Return amounts of resources by name; those of 0 are left out, since 0 is the same as none."""
+        read = {name: amount.integer(0, MAX_AMOUNT) for name, amount in self.entries()}
+        return {name: amount for name, amount in read.items() if amount}
+
+    def _at(self, key: str, value: object) -> Cursor:
+        return Cursor(value, f"{self.path}.{key}" if self.path else key, self.source)
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether a text has 1 to 256 characters and no control character."""
+    return 0 < len(text) <= MAX_NAME and not any(unicodedata.category(letter) == "Cc" for letter in text)

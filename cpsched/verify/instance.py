@@ -1,0 +1,299 @@
+"""The first document: from raw JSON to the judge's `Instance`.
+
+A plan can only be judged against an instance that is in order, so the first fault here ends the work with a
+`DocumentError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from fractions import Fraction
+
+from cpsched.verify.documents import MAX_AMOUNT, MAX_DURATION, MAX_SIZE, MAX_TIME, Cursor
+from cpsched.verify.jobs import JobReader, parsed, read_request
+from cpsched.verify.model import (
+    Access,
+    Condition,
+    Consumer,
+    Instance,
+    ItemBound,
+    KeepFree,
+    Limit,
+    NodeClass,
+    Pool,
+    Queue,
+    Reservation,
+    Usage,
+)
+from cpsched.verify.syntax import expand_hosts, parse_items
+from cpsched.verify.validity import ALWAYS, Validity, parse_cron
+
+__all__ = ["read_instance"]
+
+FORMAT = "cpsched-instance/1"
+STATES = ("up", "drain", "down")
+TERMS = ("weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness")
+BUILT_IN = ("cores", "mem", "gpus", "mics")
+#: Resources of limits that count jobs.
+JOB_COUNTS = ("jobs", "arrayjobs")
+#: Room for resource x seconds of a whole cluster over its longest time.
+MAX_AREA = MAX_AMOUNT * MAX_SIZE * MAX_DURATION
+
+
+def read_instance(document: object, source: str) -> Instance:
+    """Read an instance.
+
+    Raises
+    ------
+    DocumentError
+        At its first fault, with the path.
+    """
+    top = Cursor(document, "", source)
+    if top.mapping().get("format") != FORMAT:
+        Cursor(top.mapping().get("format"), "format", source).refuse(f"expected {FORMAT!r}")
+    members = top.members(
+        ["format", "name", "cluster"],
+        ["epoch", "now", "queues", "jobs", "limits", "free_pools", "reservations", "usage", "objective"],
+    )
+    epoch = _read_epoch(members["epoch"]) if "epoch" in members else None
+    now = members["now"].time() if "now" in members else 0
+    cluster = members["cluster"].members(["nodes"], ["licenses"])
+    nodes = _read_nodes(cluster["nodes"])
+    classes = {id(node): node for node in nodes.values()}.values()
+    countable = {*BUILT_IN, *(name for node in classes for name in node.resources)}
+    licenses = cluster["licenses"].amounts() if "licenses" in cluster else {}
+    queues = _read_queues(members["queues"]) if "queues" in members else {}
+    reservations = _read_reservations(members["reservations"], countable) if "reservations" in members else {}
+    jobs = JobReader(countable, nodes, queues, reservations, now)
+    jobs.read_all(members["jobs"].items() if "jobs" in members else ())
+    limited = {*countable, *licenses, *JOB_COUNTS, "*"}
+    return Instance(
+        name=members["name"].name(),
+        now=now,
+        nodes=nodes,
+        licenses=licenses,
+        queues=queues,
+        jobs=jobs.jobs,
+        members=jobs.members,
+        limits=tuple(_read_limit(item, limited, epoch) for item in _items(members, "limits")),
+        pools=tuple(_read_pool(item, countable, nodes, epoch) for item in _items(members, "free_pools")),
+        reservations=reservations,
+        usage=tuple(_read_usage(item) for item in _items(members, "usage")),
+        weights=_read_objective(members.get("objective")),
+    )
+
+
+def _items(members: Mapping[str, Cursor], key: str) -> list[Cursor]:
+    """Return the elements of an array that may be left out."""
+    return members[key].items() if key in members else []
+
+
+def _read_epoch(cursor: Cursor) -> datetime:
+    """Read second 0 of the clock, which needs an offset."""
+    try:
+        epoch = datetime.fromisoformat(cursor.text())
+    except ValueError:
+        cursor.refuse(f"expected an ISO-8601 time, got {cursor.value!r}")
+    if epoch.tzinfo is None:
+        cursor.refuse(f"expected a time with its offset, got {cursor.value!r}")
+    return epoch
+
+
+def _read_nodes(cursor: Cursor) -> dict[str, NodeClass]:
+    """Read all nodes; each name stands once."""
+    nodes: dict[str, NodeClass] = {}
+    for item in cursor.items():
+        members = item.members(["names", "resources"], ["properties", "priority", "state", "admits", "keep_free"])
+        if "priority" in members:
+            members["priority"].integer(-MAX_TIME, MAX_TIME)
+        node_class = NodeClass(
+            resources=_read_node_resources(members["resources"]),
+            properties={name: value.text() for name, value in members["properties"].entries()}
+            if "properties" in members
+            else {},
+            state=members["state"].choice(STATES) if "state" in members else "up",
+            admits=tuple(_read_condition(condition) for condition in _items(members, "admits")),
+            keep_free=tuple(_read_keep_free(entry) for entry in _items(members, "keep_free")),
+        )
+        for name in parsed(members["names"], lambda text: tuple(expand_hosts(text))):
+            if name in nodes:
+                members["names"].refuse(f"expected each node once, got {name!r} again")
+            nodes[name] = node_class
+        if len(nodes) > MAX_SIZE:
+            cursor.refuse(f"expected at most {MAX_SIZE} nodes")
+    if not nodes:
+        cursor.refuse("expected at least one node")
+    return nodes
+
+
+def _read_node_resources(cursor: Cursor) -> dict[str, int]:
+    """Read what one node has; a resource of which it has 0 is known all the same."""
+    return {name: amount.integer(0, MAX_AMOUNT) for name, amount in cursor.entries()}
+
+
+def _read_condition(cursor: Cursor) -> Condition:
+    """Read one condition of a guard."""
+    members = cursor.members(optional=["min", "max_walltime"])
+    return Condition(
+        members["min"].amounts() if "min" in members else {},
+        members["max_walltime"].duration() if "max_walltime" in members else None,
+    )
+
+
+def _read_keep_free(cursor: Cursor) -> KeepFree:
+    """Read one entry of ``keep_free``."""
+    members = cursor.members(["resource", "items", "for"])
+    return KeepFree(members["resource"].name(), members["items"].integer(0, MAX_AMOUNT), members["for"].name())
+
+
+def _read_queues(cursor: Cursor) -> dict[str, Queue]:
+    """Read the queues."""
+    queues: dict[str, Queue] = {}
+    for name, entry in cursor.entries():
+        members = entry.members(["expected_wait"], ["priority", "max_walltime"])
+        if "priority" in members:
+            members["priority"].integer(-MAX_TIME, MAX_TIME)
+        most = members["max_walltime"].duration() if "max_walltime" in members else None
+        queues[name] = Queue(members["expected_wait"].duration(), most)
+    return queues
+
+
+def _read_reservations(cursor: Cursor, countable: Collection[str]) -> dict[str, Reservation]:
+    """Read the reservations."""
+    reservations: dict[str, Reservation] = {}
+    for item in cursor.items():
+        members = item.members(["id", "start", "end", "request"], ["users", "kind", "place"])
+        name = members["id"].name()
+        if name in reservations:
+            members["id"].refuse(f"expected an id of its own, got {name!r} again")
+        request, licenses = read_request(members["request"], members.get("place"), countable)
+        start, end = members["start"].time(), members["end"].time()
+        if end <= start:
+            members["end"].refuse(f"expected an end after {start}, got {end}")
+        kind = members["kind"].choice(["users", "downtime"]) if "kind" in members else "users"
+        users = members["users"].names() if "users" in members else ()
+        reservations[name] = Reservation(name, start, end, request, licenses, users, kind == "downtime")
+    return reservations
+
+
+def _read_validity(cursor: Cursor | None, epoch: datetime | None) -> Validity:
+    """Read when a rule holds."""
+    if cursor is None or cursor.value == "always":
+        return ALWAYS
+    members = cursor.members(optional=["from", "until", "cron"])
+    if "cron" not in members:
+        if not members:
+            cursor.refuse("expected always, from and until, or cron")
+        return Validity(
+            members["from"].time() if "from" in members else None,
+            members["until"].time() if "until" in members else None,
+        )
+    if len(members) > 1:
+        cursor.refuse("expected either cron or from and until")
+    if epoch is None:
+        cursor.refuse("expected the instance to have an epoch, which a calendar needs")
+    try:
+        return Validity(cron=parse_cron(members["cron"].text(), epoch))
+    except ValueError as error:
+        members["cron"].refuse(str(error))
+
+
+def _read_consumer(cursor: Cursor) -> Consumer:
+    """Read of whom a rule speaks."""
+    members = cursor.members(optional=["user", "group", "each"])
+    if len(members) != 1:
+        cursor.refuse("expected one of user, group and each")
+    kind, name = next(iter(members.items()))
+    return Consumer(name.choice(["user", "group"]), None) if kind == "each" else Consumer(kind, name.name())
+
+
+def _read_items(cursor: Cursor | None) -> ItemBound:
+    """Read ``min/max%``, or a bare number."""
+    if cursor is None:
+        return ItemBound(None, None)
+    if isinstance(cursor.value, str):
+        return parsed(cursor, parse_items)
+    return ItemBound(cursor.integer(0, MAX_AREA), None)
+
+
+def _read_limit(cursor: Cursor, resources: Collection[str], epoch: datetime | None) -> Limit:
+    """Read one limit."""
+    members = cursor.members(["consumer", "resource"], ["items", "duration", "area", "area_scope", "validity", "soft"])
+    resource = members["resource"].name()
+    if resource not in resources:
+        members["resource"].refuse(f"expected a resource, a licence, jobs, arrayjobs or *, got {resource!r}")
+    items = _read_items(members.get("items"))
+    if items.percent is not None and resource in JOB_COUNTS:
+        members["items"].refuse("expected a number of jobs, got per cents")
+    scope = members["area_scope"].choice(["request", "outstanding"]) if "area_scope" in members else "request"
+    return Limit(
+        path=cursor.path,
+        consumer=_read_consumer(members["consumer"]),
+        resource=resource,
+        items=items,
+        duration=members["duration"].integer(0, MAX_DURATION) if "duration" in members else None,
+        area=members["area"].integer(0, MAX_AREA) if "area" in members else None,
+        is_outstanding=scope == "outstanding",
+        validity=_read_validity(members.get("validity"), epoch),
+        soft=members["soft"].flag() if "soft" in members else False,
+    )
+
+
+def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], epoch: datetime | None) -> Pool:
+    """Read one free pool."""
+    members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
+    if members["resource"].name() not in resources:
+        members["resource"].refuse(f"expected a countable resource, got {members['resource'].value!r}")
+    among: frozenset[str] | None = None
+    if "nodes" in members:
+        listed = members["nodes"]
+        texts = [listed] if isinstance(listed.value, str) else listed.items()
+        among = frozenset(name for text in texts for name in parsed(text, lambda hosts: tuple(expand_hosts(hosts))))
+        unknown = sorted(among.difference(nodes))
+        if unknown:
+            listed.refuse(f"expected nodes of the cluster, got {unknown[0]!r}")
+    otherwise = members["otherwise"].members(["max_walltime"]) if "otherwise" in members else None
+    return Pool(
+        path=cursor.path,
+        resource=members["resource"].name(),
+        items=_read_items(members["items"]),
+        open_to=_read_access(members.get("open_to")),
+        otherwise_max_walltime=None if otherwise is None else otherwise["max_walltime"].duration(),
+        validity=_read_validity(members.get("validity"), epoch),
+        nodes=among,
+    )
+
+
+def _read_access(cursor: Cursor | None) -> Access:
+    """Read who is let in."""
+    members = {} if cursor is None else cursor.members(optional=["users", "groups", "asks_for", "max", "max_walltime"])
+    return Access(
+        users=members["users"].names() if "users" in members else (),
+        groups=members["groups"].names() if "groups" in members else (),
+        asks_for=members["asks_for"].names() if "asks_for" in members else (),
+        most=_read_node_resources(members["max"]) if "max" in members else None,
+        max_walltime=members["max_walltime"].duration() if "max_walltime" in members else None,
+    )
+
+
+def _read_usage(cursor: Cursor) -> Usage:
+    """Read what a consumer has used up."""
+    members = cursor.members(["consumer", "resource", "area"])
+    return Usage(_read_consumer(members["consumer"]), members["resource"].name(), members["area"].integer(0, MAX_AREA))
+
+
+def _read_objective(cursor: Cursor | None) -> dict[str, Fraction]:
+    """Read the terms of the objective and their weights."""
+    if cursor is None:
+        return {"weighted_wait": Fraction(1)}
+    if isinstance(cursor.value, str):
+        return {cursor.choice(TERMS): Fraction(1)}
+    weights: dict[str, Fraction] = {}
+    for name, weight in cursor.entries():
+        if name not in TERMS:
+            weight.refuse("expected one of the terms " + ", ".join(TERMS))
+        weights[name] = weight.number()
+    if not weights:
+        cursor.refuse("expected at least one term")
+    return weights

@@ -1,0 +1,294 @@
+"""The jobs of the first document: from raw JSON to the judge's `Job`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from fractions import Fraction
+from typing import TypeVar
+
+from cpsched.errors import SyntaxFault
+from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, MAX_TIME, Cursor
+from cpsched.verify.model import Chunk, Dependency, Job, Malleable, Placement, Request, Segment, Step
+from cpsched.verify.syntax import expand_indices, parse_place, parse_request
+
+__all__ = ["JobReader", "parsed", "read_placement", "read_request"]
+
+T = TypeVar("T")
+
+JOB_KEYS = (
+    *("user", "group", "queue", "project", "walltime", "request", "place", "licenses", "priority", "runtime"),
+    *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
+    "reservation",
+)
+DEPENDENCY_TYPES = ("after", "afterok", "afterany", "afternotok")
+
+
+def parsed(cursor: Cursor, parse: Callable[[str], T]) -> T:
+    """Parse a short text; its syntax faults become faults of the document."""
+    try:
+        return parse(cursor.text())
+    except SyntaxFault as fault:
+        cursor.refuse(fault.message)
+
+
+def read_request(request: Cursor, place: Cursor | None, countable: Collection[str]) -> tuple[Request, dict[str, int]]:
+    """Read a request in either form, and the licences that its text asks for."""
+    said: str | None = None
+    licenses: dict[str, int] = {}
+    if isinstance(request.value, str):
+        chunks, said, licenses = parsed(request, lambda text: parse_request(text, countable))
+    else:
+        chunks = tuple(_read_chunk(item, countable) for item in request.items())
+        if not chunks:
+            request.refuse("expected at least one chunk")
+    if said is not None and place is not None:
+        place.refuse("expected the place once, got it here and in the request")
+    if said is not None:
+        place = Cursor(said, request.path, request.source)
+    arrangement, exclusive = ("free", False) if place is None else parsed(place, parse_place)
+    return Request(chunks, arrangement, exclusive), licenses
+
+
+def _read_chunk(cursor: Cursor, countable: Collection[str]) -> Chunk:
+    """Read one chunk of the parsed form."""
+    members = cursor.members(["resources"], ["count", "where"])
+    resources = members["resources"].amounts()
+    for name, cursor_of in members["resources"].entries():
+        if name not in countable:
+            cursor_of.refuse("expected a countable resource: cores, mem, gpus, mics or one that a node has")
+    if not resources:
+        members["resources"].refuse("expected at least one unit of a countable resource")
+    count = members["count"].integer(1, MAX_SIZE) if "count" in members else 1
+    where = {name: value.text() for name, value in members["where"].entries()} if "where" in members else {}
+    return Chunk(count, resources, where)
+
+
+def read_placement(cursor: Cursor) -> Placement:
+    """Read one entry of an allocation."""
+    members = cursor.members(["node", "resources"], ["chunk", "count"])
+    return Placement(
+        members["node"].name(),
+        members["chunk"].integer(0, MAX_AMOUNT) if "chunk" in members else None,
+        members["count"].integer(1, MAX_SIZE) if "count" in members else None,
+        members["resources"].amounts(),
+    )
+
+
+class JobReader:
+    """Reads all entries of ``jobs``; mutable only while it collects them.
+
+    Parameters
+    ----------
+    countable : Collection of str
+        The names of the countable resources.
+    nodes, queues, reservations : Collection of str
+        The names that are declared.
+    now : int
+        The instance's own time (s): running jobs end after it.
+    """
+
+    def __init__(
+        self,
+        countable: Collection[str],
+        nodes: Collection[str],
+        queues: Collection[str],
+        reservations: Collection[str],
+        now: int,
+    ) -> None:
+        self._countable = countable
+        self._nodes = nodes
+        self._queues = queues
+        self._reservations = reservations
+        self._now = now
+        self.jobs: dict[str, Job] = {}
+        self.members: dict[str, tuple[str, ...]] = {}
+
+    def read_all(self, entries: Iterable[Cursor]) -> None:
+        """Read every entry, then check that dependencies name jobs that exist."""
+        awaited: list[tuple[str, Cursor]] = []
+        for entry in entries:
+            members = entry.members(["id", "submit"], JOB_KEYS)
+            job = self._read_job(members)
+            awaited.extend((dependency.job, members["after"]) for dependency in job.after)
+            ids: tuple[str, ...] = (job.entry,)
+            if "array" in members:
+                indices = parsed(members["array"].members(["indices"])["indices"], expand_indices)
+                ids = tuple(f"{job.entry}[{index}]" for index in indices)
+            for element in {job.entry, *ids}:
+                if element in self.members:
+                    members["id"].refuse(f"expected an id of its own, got {element!r} again")
+                self.members[element] = (element,)
+            self.members[job.entry] = ids
+            self.jobs.update(dict.fromkeys(ids, job))
+        for name, cursor in awaited:
+            if name not in self.members:
+                cursor.refuse(f"expected the id of a job, got {name!r}")
+
+    def _read_job(self, members: Mapping[str, Cursor]) -> Job:
+        """Read one entry."""
+        steps, licenses = self._read_steps(members)
+        if "licenses" in members:
+            for name, _ in members["licenses"].entries():
+                if name in licenses:
+                    members["licenses"].refuse(f"expected the licence {name!r} once, got it here and in the request")
+            licenses = {**licenses, **members["licenses"].amounts()}
+        self._check_quiet_members(members)
+        job = Job(
+            entry=members["id"].name(),
+            submit=members["submit"].time(),
+            steps=steps,
+            is_evolving="steps" in members,
+            user=members["user"].name() if "user" in members else None,
+            group=members["group"].name() if "group" in members else None,
+            queue=self._declared(members.get("queue"), self._queues, "queue"),
+            licenses=licenses,
+            not_before=members["not_before"].time() if "not_before" in members else None,
+            start_at=members["start_at"].time() if "start_at" in members else None,
+            deadline=members["deadline"].time() if "deadline" in members else None,
+            after=tuple(_read_dependency(item) for item in members["after"].items()) if "after" in members else (),
+            is_array="array" in members,
+            expand_limit=_read_expand_limit(members.get("expand_limit")),
+            malleable=_read_malleable(members["malleable"]) if "malleable" in members else None,
+            running=self._read_running(members["running"], sum(s.walltime for s in steps))
+            if "running" in members
+            else (),
+            reservation=self._declared(members.get("reservation"), self._reservations, "reservation"),
+        )
+        if job.is_array and job.running:
+            members["running"].refuse("an array cannot run; its running elements are entries of their own")
+        return job
+
+    @staticmethod
+    def _check_quiet_members(members: Mapping[str, Cursor]) -> None:
+        """Check what no rule looks at."""
+        if "project" in members:
+            members["project"].name()
+        if "priority" in members:
+            members["priority"].integer(-MAX_TIME, MAX_TIME)
+        if "runtime" in members:
+            members["runtime"].integer(0, MAX_TIME)
+
+    def _read_steps(self, members: Mapping[str, Cursor]) -> tuple[tuple[Step, ...], dict[str, int]]:
+        """Read walltime and request, or the steps in their place."""
+        place = members.get("place")
+        if "steps" not in members:
+            for key in ("walltime", "request"):
+                if key not in members:
+                    members["id"].refuse(f"expected {key} or steps, got neither")
+            request, licenses = read_request(members["request"], place, self._countable)
+            return (Step(members["walltime"].duration(), request),), licenses
+        for key in ("walltime", "request"):
+            if key in members:
+                members[key].refuse("steps stand in place of walltime and request, got both")
+        steps: list[Step] = []
+        for item in members["steps"].items():
+            step = item.members(["walltime", "request"])
+            request, licenses = read_request(step["request"], place, self._countable)
+            if licenses:
+                step["request"].refuse(
+                    "licences are held for the job's whole life: expected them in the job's licenses"
+                )
+            steps.append(Step(step["walltime"].duration(), request))
+        if not steps:
+            members["steps"].refuse("expected at least one step")
+        return tuple(steps), {}
+
+    @staticmethod
+    def _declared(cursor: Cursor | None, names: Collection[str], what: str) -> str | None:
+        """Read the name of something that must be declared."""
+        if cursor is None:
+            return None
+        if cursor.name() not in names:
+            cursor.refuse(f"expected a declared {what}, got {cursor.value!r}")
+        return cursor.name()
+
+    def _read_running(self, cursor: Cursor, walltime: int) -> tuple[Segment, ...]:
+        """Read what a running job holds; it ends at ``start + walltime``, or at ``now + 1`` if that has passed."""
+        members = cursor.members(optional=["start", "allocation", "segments"])
+        if ("allocation" in members) == ("segments" in members):
+            cursor.refuse("expected either allocation or segments")
+        if "allocation" in members:
+            if "start" not in members:
+                cursor.refuse("expected start, got nothing")
+            start = members["start"].time()
+            end = start + walltime
+            segments = [Segment(start, end, self._read_allocation(members["allocation"]))]
+        else:
+            segments = self._read_segments(members["segments"])
+            if "start" in members and members["start"].time() != segments[0].start:
+                members["start"].refuse(f"expected the start of the first segment, {segments[0].start}")
+        if segments[0].start > self._now:
+            cursor.refuse(f"expected a start that has passed at {self._now}, got {segments[0].start}")
+        if segments[-1].end <= self._now:
+            segments[-1] = segments[-1]._replace(end=self._now + 1)
+        return tuple(segments)
+
+    def _read_segments(self, cursor: Cursor) -> list[Segment]:
+        """Read the segments of a running job whose allocation has changed."""
+        segments: list[Segment] = []
+        for item in cursor.items():
+            members = item.members(["start", "end", "allocation"])
+            start, end = members["start"].time(), members["end"].time()
+            if end <= start or (segments and start != segments[-1].end):
+                item.refuse("expected segments in order, without holes")
+            segments.append(Segment(start, end, self._read_allocation(members["allocation"])))
+        if not segments:
+            cursor.refuse("expected at least one segment")
+        return segments
+
+    def _read_allocation(self, cursor: Cursor) -> tuple[Placement, ...]:
+        """Read what a running job holds, on nodes that exist."""
+        allocation = []
+        for item in cursor.items():
+            placement = read_placement(item)
+            if placement.node not in self._nodes:
+                item.refuse(f"expected a node of the cluster, got {placement.node!r}")
+            allocation.append(placement)
+        if not allocation:
+            cursor.refuse("expected at least one node")
+        return tuple(allocation)
+
+
+def _read_dependency(cursor: Cursor) -> Dependency:
+    """Read one entry of ``after``."""
+    members = cursor.members(["job", "type"], ["delay"])
+    delay = members["delay"].integer(0, MAX_TIME) if "delay" in members else 0
+    return Dependency(members["job"].name(), members["type"].choice(DEPENDENCY_TYPES), delay)
+
+
+def _read_expand_limit(cursor: Cursor | None) -> Fraction | None:
+    """Read how often its walltime a step may be held; null is without limit."""
+    if cursor is None:
+        return Fraction(1)
+    if cursor.value is None:
+        return None
+    limit = cursor.number()
+    if limit < 1:
+        cursor.refuse(f"expected a number of at least 1 or null, got {cursor.value!r}")
+    return limit
+
+
+def _read_malleable(cursor: Cursor) -> Malleable:
+    """Read shares, model and stretch; a share that is stretched is a share."""
+    members = cursor.members(optional=["shares", "model", "stretch"])
+    shares = {_share(item, item.number()) for item in members["shares"].items()} if "shares" in members else set()
+    stretch: dict[Fraction, Fraction] = {}
+    for text, factor in members["stretch"].entries() if "stretch" in members else ():
+        try:
+            share = _share(factor, Fraction(text))
+        except (ValueError, ZeroDivisionError):
+            factor.refuse(f"expected a share between 0 and 1, got {text!r}")
+        if factor.number() < 1:
+            factor.refuse(f"expected a factor of at least 1, got {factor.value!r}")
+        stretch[share] = factor.number()
+    if not shares and not stretch:
+        cursor.refuse("expected at least one share")
+    model = members["model"].choice(["ideal", "worst"]) if "model" in members else "ideal"
+    return Malleable(tuple(sorted(shares | stretch.keys(), reverse=True)), model, stretch)
+
+
+def _share(cursor: Cursor, share: Fraction) -> Fraction:
+    """Check a share of the cores; the full share may be named too."""
+    if not 0 < share <= 1:
+        cursor.refuse(f"expected a share above 0, at most 1, got {float(share)}")
+    return share

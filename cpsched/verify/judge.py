@@ -1,0 +1,49 @@
+"""The judgement: read both documents, then ask every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cpsched.verify.case import Case
+from cpsched.verify.documents import load
+from cpsched.verify.instance import read_instance
+from cpsched.verify.plan import PlanReader
+from cpsched.verify.rules import RULES
+from cpsched.verify.violation import Violation
+
+__all__ = ["verify", "verify_files"]
+
+
+def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[Violation, ...]:
+    """Hold a plan to every rule of ``docs/formats.md``.
+
+    Parameters
+    ----------
+    instance, plan
+        The two documents as JSON gives them.
+
+    Returns
+    -------
+    tuple of Violation
+        Everything that is wrong, theme by theme; empty if the plan is valid. Malformed parts of the plan are violations
+        too, and count for no further rule.
+
+    Raises
+    ------
+    DocumentError
+        If the instance is not in order, or the plan is no plan at all, so that there is nothing to judge.
+    """
+    return _judge(instance, "instance", plan, "plan")
+
+
+def verify_files(instance_path: str | Path, plan_path: str | Path) -> tuple[Violation, ...]:
+    """Hold the plan in one file (``.json`` or ``.json.gz``) to the instance in another; see `verify`."""
+    return _judge(load(instance_path), str(instance_path), load(plan_path), str(plan_path))
+
+
+def _judge(instance: object, instance_source: str, plan: object, plan_source: str) -> tuple[Violation, ...]:
+    read = read_instance(instance, instance_source)
+    reader = PlanReader(plan, plan_source, read)
+    case = Case(read, reader.read())
+    return (*reader.violations, *(violation for rule in RULES for violation in rule(case)))

@@ -1,0 +1,380 @@
+"""What the judge understood of the two documents: plain frozen values, no checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+from cpsched.verify.validity import Validity
+
+__all__ = [
+    "Access",
+    "Booking",
+    "Chunk",
+    "Condition",
+    "Consumer",
+    "Dependency",
+    "Instance",
+    "ItemBound",
+    "Job",
+    "KeepFree",
+    "Limit",
+    "Malleable",
+    "NodeClass",
+    "Placement",
+    "Plan",
+    "Pool",
+    "Queue",
+    "Request",
+    "Reservation",
+    "Segment",
+    "Slice",
+    "Step",
+    "Usage",
+    "Waiting",
+]
+
+#: Expected wait (s) of a job without queue.
+DEFAULT_EXPECTED_WAIT = 1800
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition of a node's guard."""
+
+    least: Mapping[str, int]
+    max_walltime: int | None
+
+    def holds(self, chunk: Chunk, walltime: int) -> bool:
+        """Tell whether a chunk of a job of `walltime` seconds meets all parts of the condition."""
+        short_enough = self.max_walltime is None or walltime <= self.max_walltime
+        return short_enough and all(chunk.resources.get(name, 0) >= least for name, least in self.least.items())
+
+
+@dataclass(frozen=True, slots=True)
+class KeepFree:
+    """What chunks that do not ask for `beneficiary` leave free of a resource."""
+
+    resource: str
+    items: int
+    beneficiary: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    """What all nodes of one entry have in common."""
+
+    resources: Mapping[str, int]
+    properties: Mapping[str, str]
+    state: str
+    admits: tuple[Condition, ...]
+    keep_free: tuple[KeepFree, ...]
+
+    def admits_chunk(self, chunk: Chunk, walltime: int) -> bool:
+        """Tell whether the guard lets the chunk in."""
+        return not self.admits or any(condition.holds(chunk, walltime) for condition in self.admits)
+
+    def has_properties(self, chunk: Chunk) -> bool:
+        """Tell whether the node has every property that the chunk asks for."""
+        return all(self.properties.get(name) == value for name, value in chunk.where.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """`count` equal units that each stand on one node."""
+
+    count: int
+    resources: Mapping[str, int]
+    where: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The chunks of a job or step, and how they may lie."""
+
+    chunks: tuple[Chunk, ...]
+    arrangement: str
+    exclusive: bool
+
+    def totals(self) -> dict[str, int]:
+        """Return what all chunks take together."""
+        totals: dict[str, int] = {}
+        for chunk in self.chunks:
+            for name, amount in chunk.resources.items():
+                totals[name] = totals.get(name, 0) + chunk.count * amount
+        return totals
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of an evolving job; a rigid job is one step."""
+
+    walltime: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A start that waits for another job."""
+
+    job: str
+    type: str
+    delay: int
+
+
+@dataclass(frozen=True, slots=True)
+class Malleable:
+    """The shares of its cores on which a job can run, and how fast it is there."""
+
+    shares: tuple[Fraction, ...]
+    model: str
+    stretch: Mapping[Fraction, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a job holds on one node; `chunk` and `count` are None for running jobs."""
+
+    node: str
+    chunk: int | None
+    count: int | None
+    resources: Mapping[str, int]
+
+
+class Segment(NamedTuple):
+    """A time ``[start, end)`` with one allocation."""
+
+    start: int
+    end: int
+    allocation: tuple[Placement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One entry of ``jobs``; the elements of an array share it."""
+
+    entry: str
+    submit: int
+    steps: tuple[Step, ...]
+    is_evolving: bool = False
+    user: str | None = None
+    group: str | None = None
+    queue: str | None = None
+    licenses: Mapping[str, int] = field(default_factory=dict)
+    not_before: int | None = None
+    start_at: int | None = None
+    deadline: int | None = None
+    after: tuple[Dependency, ...] = ()
+    is_array: bool = False
+    expand_limit: Fraction | None = Fraction(1)
+    malleable: Malleable | None = None
+    running: tuple[Segment, ...] = ()
+    reservation: str | None = None
+
+    @property
+    def walltime(self) -> int:
+        """The requested duration over all steps, in seconds."""
+        return sum(step.walltime for step in self.steps)
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether the job wants its nodes for itself, in any of its steps."""
+        return any(step.request.exclusive for step in self.steps)
+
+    def asks_for(self, resource: str) -> bool:
+        """Tell whether any chunk of the job asks for a resource."""
+        return any(resource in chunk.resources for step in self.steps for chunk in step.request.chunks)
+
+    def peak(self, resource: str) -> int:
+        """Return the most that the job takes at a time of a resource or licence."""
+        return max(self.licenses.get(resource, 0), *(step.request.totals().get(resource, 0) for step in self.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What a queue promises and accepts."""
+
+    expected_wait: int
+    max_walltime: int | None
+
+
+class Consumer(NamedTuple):
+    """A user or group (`kind`), or each of them where `name` is None."""
+
+    kind: str
+    name: str | None
+
+    def subject_of(self, job: Job) -> str | None:
+        """Return the user or group of the job that this speaks of, or None."""
+        own = job.user if self.kind == "user" else job.group
+        return own if self.name in (None, own) else None
+
+
+class ItemBound(NamedTuple):
+    """``min/max%``: the larger of an amount and a share of what is up."""
+
+    least: int | None
+    percent: Fraction | None
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether it bounds nothing."""
+        return self.least is None and self.percent is None
+
+    def of(self, available: int) -> int:
+        """Return the bound when `available` is up; per cents are rounded down."""
+        share = 0 if self.percent is None else int(self.percent * available / 100)
+        return max(self.least or 0, share)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a consumer may use."""
+
+    path: str
+    consumer: Consumer
+    resource: str
+    items: ItemBound
+    duration: int | None
+    area: int | None
+    is_outstanding: bool
+    validity: Validity
+    soft: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who a free pool lets in."""
+
+    users: tuple[str, ...]
+    groups: tuple[str, ...]
+    asks_for: tuple[str, ...]
+    most: Mapping[str, int] | None
+    max_walltime: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What those who are not let in leave free together."""
+
+    path: str
+    resource: str
+    items: ItemBound
+    open_to: Access
+    otherwise_max_walltime: int | None
+    validity: Validity
+    nodes: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A slice of the cluster set aside for a time."""
+
+    id: str
+    start: int
+    end: int
+    request: Request
+    licenses: Mapping[str, int]
+    users: tuple[str, ...]
+    is_downtime: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a consumer has used up of a resource (resource x seconds)."""
+
+    consumer: Consumer
+    resource: str
+    area: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The first document, as the judge understood it."""
+
+    name: str
+    now: int
+    #: The class of each node, by name, in document order.
+    nodes: Mapping[str, NodeClass]
+    licenses: Mapping[str, int]
+    queues: Mapping[str, Queue]
+    #: Every job or array element by its id, in document order.
+    jobs: Mapping[str, Job]
+    #: The ids that a dependency on an entry or an element means.
+    members: Mapping[str, tuple[str, ...]]
+    limits: tuple[Limit, ...]
+    pools: tuple[Pool, ...]
+    reservations: Mapping[str, Reservation]
+    usage: tuple[Usage, ...]
+    #: The objective's terms and weights.
+    weights: Mapping[str, Fraction]
+
+    def expected_wait(self, job: Job) -> int:
+        """Return the seconds that a job may be expected to wait."""
+        return DEFAULT_EXPECTED_WAIT if job.queue is None else self.queues[job.queue].expected_wait
+
+    def is_beyond_queue(self, job: Job) -> bool:
+        """Tell whether a job's walltime is longer than its queue accepts."""
+        most = None if job.queue is None else self.queues[job.queue].max_walltime
+        return most is not None and job.walltime > most
+
+    def up_amount(self, resource: str, among: frozenset[str] | None = None) -> int:
+        """Return how much of a resource or licence is up now, on all nodes or `among` some."""
+        if resource in self.licenses:
+            return self.licenses[resource]
+        return sum(
+            node.resources.get(resource, 0)
+            for name, node in self.nodes.items()
+            if node.state == "up" and (among is None or name in among)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """A job of the plan, or a running job of the instance, with its time and nodes."""
+
+    id: str
+    job: Job
+    start: int
+    end: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the job had started before the plan was made: a fact, not a choice."""
+        return bool(self.job.running)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What a reservation got."""
+
+    reservation: Reservation
+    start: int
+    end: int
+    allocation: tuple[Placement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A job in the waiting room."""
+
+    id: str
+    job: Job
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The second document, as far as it could be read."""
+
+    #: Everything that stands in ``jobs`` and could be read, in the plan's order; a job may wrongly stand twice.
+    entries: tuple[Booking, ...]
+    waiting: tuple[Waiting, ...]
+    slices: Mapping[str, Slice]
+    #: How often each id stands in ``jobs`` and in ``waiting_room``, readable or not, known or not.
+    mentions: Mapping[str, int]
+    #: The ``objective`` as written, of which the rules check each number.
+    score: Mapping[str, Fraction | str | None]

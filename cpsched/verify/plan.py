@@ -1,0 +1,231 @@
+"""The second document: from raw JSON to the judge's `Plan`; what cannot be read becomes violations in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+from cpsched.errors import DocumentError
+from cpsched.verify.documents import MAX_AMOUNT, Cursor
+from cpsched.verify.jobs import read_placement
+from cpsched.verify.model import Booking, Instance, Placement, Plan, Segment, Slice, Waiting
+from cpsched.verify.violation import Violation
+
+__all__ = ["PlanReader"]
+
+FORMAT = "cpsched-plan/1"
+REQUIRED = ("format", "instance", "now", "objective", "engine", "jobs")
+OPTIONAL = ("waiting_room", "reservations", "incumbents")
+REASONS = ("unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped")
+PLACEMENT_KEYS = {"node", "chunk", "count", "resources"}
+
+
+class PlanReader:
+    """Reads a plan against its instance; `violations` grows while it does.
+
+    Raises
+    ------
+    DocumentError
+        If this is no plan at all: not an object, another format, or without a list of jobs.
+    """
+
+    def __init__(self, document: object, source: str, instance: Instance) -> None:
+        self._instance = instance
+        self._top = Cursor(document, "", source)
+        self._written = self._top.mapping()
+        if self._written.get("format") != FORMAT:
+            self._member("format").refuse(f"expected {FORMAT!r}")
+        self._member("jobs").items()
+        self.violations: list[Violation] = []
+        self._mentions: Counter[str] = Counter()
+
+    def read(self) -> Plan:
+        """Read everything that can be read."""
+        self._check_top()
+        entries = [entry for item in self._items("jobs") if (entry := self._read_job(item)) is not None]
+        waiting = [one for item in self._items("waiting_room") if (one := self._read_waiting(item)) is not None]
+        slices: dict[str, Slice] = {}
+        for item in self._items("reservations"):
+            slice_ = self._read_slice(item)
+            if slice_ is None:
+                continue
+            if slice_.reservation.id in slices:
+                self._say(item.path, f"expected each reservation once, got {slice_.reservation.id!r} again")
+            slices[slice_.reservation.id] = slice_
+        for item in self._items("incumbents"):
+            self._check_incumbent(item)
+        self._check_engine()
+        return Plan(tuple(entries), tuple(waiting), slices, self._mentions, self._read_score())
+
+    def _member(self, key: str) -> Cursor:
+        return Cursor(self._written.get(key), key, self._top.source)
+
+    def _say(self, path: str, message: str) -> None:
+        self.violations.append(Violation("structure", path, message))
+
+    def _forgive(self, error: DocumentError) -> None:
+        """Turn the faults of a part into violations."""
+        for fault in error.faults:
+            self._say(fault.path, fault.message)
+
+    def _check_top(self) -> None:
+        """Check that the plan has the keys of its format, and names the instance it was made for and its time."""
+        for key in self._written:
+            if key not in REQUIRED and key not in OPTIONAL:
+                try:
+                    self._top.members((), [*REQUIRED, *OPTIONAL])
+                except DocumentError as error:
+                    self._forgive(error)
+                break
+        for key in REQUIRED:
+            if key not in self._written:
+                self._say(key, "expected a value, got nothing")
+        for key, expected in (("instance", self._instance.name), ("now", self._instance.now)):
+            got = self._written.get(key)
+            if key in self._written and (got != expected or isinstance(got, bool | float)):
+                message = f"expected the instance's own, {expected!r}, got {got!r}"
+                self.violations.append(Violation("identity", key, message))
+
+    def _items(self, key: str) -> list[Cursor]:
+        """Return the elements of an array that may be left out."""
+        if key not in self._written:
+            return []
+        try:
+            return self._member(key).items()
+        except DocumentError as error:
+            self._forgive(error)
+            return []
+
+    def _mention(self, item: Cursor) -> None:
+        """Note that a job stands here, even where the rest of the entry cannot be read."""
+        name = item.value.get("id") if isinstance(item.value, dict) else None
+        if isinstance(name, str):
+            self._mentions[name] += 1
+
+    def _read_job(self, item: Cursor) -> Booking | None:
+        """Read a planned or running job; None if it cannot be read or is unknown."""
+        self._mention(item)
+        try:
+            members = item.members(["id", "start", "end", "segments"])
+            start, end = members["start"].time(), members["end"].time()
+            if end <= start:
+                members["end"].refuse(f"expected an end after {start}, got {end}")
+            segments = tuple(self._read_segment(segment) for segment in members["segments"].items())
+            if not segments:
+                members["segments"].refuse("expected at least one segment")
+            name = members["id"].name()
+        except DocumentError as error:
+            self._forgive(error)
+            return None
+        job = self._instance.jobs.get(name)
+        return None if job is None else Booking(name, job, start, end, segments)
+
+    def _read_segment(self, cursor: Cursor) -> Segment:
+        """Read one segment."""
+        members = cursor.members(["start", "end", "allocation"])
+        start, end = members["start"].time(), members["end"].time()
+        if end <= start:
+            members["end"].refuse(f"expected an end after {start}, got {end}")
+        return Segment(start, end, self._read_allocation(members["allocation"]))
+
+    def _read_allocation(self, cursor: Cursor) -> tuple[Placement, ...]:
+        """Read the entries of an allocation, all on nodes that exist."""
+        if not isinstance(cursor.value, list | tuple) or not cursor.value:
+            cursor.refuse("expected an array of at least one placement")
+        allocation = []
+        for index, raw in enumerate(cursor.value):
+            placement = _quick_placement(raw)
+            if placement is None or placement.node not in self._instance.nodes:
+                item = Cursor(raw, f"{cursor.path}[{index}]", cursor.source)
+                placement = read_placement(item)
+                if placement.node not in self._instance.nodes:
+                    item.refuse(f"expected a node of the cluster, got {placement.node!r}")
+            allocation.append(placement)
+        return tuple(allocation)
+
+    def _read_waiting(self, item: Cursor) -> Waiting | None:
+        """Read an entry of the waiting room; None if it cannot be read or is unknown."""
+        self._mention(item)
+        try:
+            members = item.members(["id", "reason", "detail"])
+            name, reason = members["id"].name(), members["reason"].choice(REASONS)
+            if not members["detail"].text().strip():
+                members["detail"].refuse("expected the reason in words, got an empty text")
+        except DocumentError as error:
+            self._forgive(error)
+            return None
+        job = self._instance.jobs.get(name)
+        return None if job is None else Waiting(name, job, reason)
+
+    def _read_slice(self, item: Cursor) -> Slice | None:
+        """Read what a reservation got."""
+        try:
+            members = item.members(["id", "start", "end", "allocation"])
+            reservation = self._instance.reservations.get(members["id"].name())
+            if reservation is None:
+                members["id"].refuse(f"expected a reservation of the instance, got {members['id'].value!r}")
+            start, end = members["start"].time(), members["end"].time()
+            if end <= start:
+                members["end"].refuse(f"expected an end after {start}, got {end}")
+            return Slice(reservation, start, end, self._read_allocation(members["allocation"]))
+        except DocumentError as error:
+            self._forgive(error)
+            return None
+
+    def _check_incumbent(self, item: Cursor) -> None:
+        """Check that an incumbent tells when, how good and by whom."""
+        try:
+            members = item.members(["at", "value", "by"])
+            if members["at"].number() < 0:
+                members["at"].refuse("expected seconds since the engine began, got less than 0")
+            members["value"].number()
+            members["by"].name()
+        except DocumentError as error:
+            self._forgive(error)
+
+    def _check_engine(self) -> None:
+        """Check that the engine tells its name, version, budget and elapsed seconds, and why it stopped."""
+        if "engine" not in self._written:
+            return
+        try:
+            members = self._member("engine").members(["name", "version", "budget", "elapsed", "stopped"])
+            for key in ("name", "version", "stopped"):
+                members[key].name()
+            for key in ("budget", "elapsed"):
+                if members[key].number() < 0:
+                    members[key].refuse(f"expected seconds of at least 0, got {members[key].value!r}")
+        except DocumentError as error:
+            self.violations.extend(Violation("engine", fault.path, fault.message) for fault in error.faults)
+
+    def _read_score(self) -> dict[str, Fraction | str | None]:
+        """Read the objective; what is no number there is said and left out."""
+        score: dict[str, Fraction | str | None] = {}
+        if "objective" not in self._written:
+            return score
+        try:
+            members = self._member("objective").members(["name", "value", "bound", "gap", "planner", "suffered"])
+        except DocumentError as error:
+            self._forgive(error)
+            return score
+        for key, cursor in members.items():
+            try:
+                if key == "name":
+                    score[key] = cursor.name()
+                else:
+                    score[key] = None if key in ("bound", "gap") and cursor.value is None else cursor.number()
+            except DocumentError as error:
+                self._forgive(error)
+        return score
+
+
+def _quick_placement(raw: object) -> Placement | None:
+    """Read a placement that is plainly in order; None sends it to the reader that explains."""
+    if type(raw) is not dict or raw.keys() != PLACEMENT_KEYS:
+        return None
+    node, chunk, count, resources = raw["node"], raw["chunk"], raw["count"], raw["resources"]
+    if type(node) is not str or type(chunk) is not int or type(count) is not int or type(resources) is not dict:
+        return None
+    for name, amount in resources.items():
+        if type(name) is not str or type(amount) is not int or not 0 < amount <= MAX_AMOUNT:
+            return None
+    return Placement(node, chunk, count, resources) if chunk >= 0 < count else None

@@ -1,0 +1,151 @@
+"""Nobody takes more than there is: nodes, `keep_free`, exclusive nodes and licences, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from cpsched.verify.case import Case, Holder, HolderUse
+from cpsched.verify.model import Booking, Slice
+from cpsched.verify.sweep import Use, holders, overloads
+from cpsched.verify.violation import Violation
+
+__all__ = ["check_capacity", "check_exclusive", "check_keep_free", "check_licenses"]
+
+#: How many holders a message names.
+NAMED = 5
+
+
+def _named(owners: Sequence[Holder]) -> str:
+    """Name some holders."""
+    names = list(dict.fromkeys(str(owner) for owner in owners))
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
+
+def _over(rule: str, subject: str, uses: Sequence[HolderUse], amounts: Mapping[str, int]) -> Iterator[Violation]:
+    """Yield the first overload of each resource."""
+    said: set[str] = set()
+    for overload in overloads(uses, amounts):
+        if overload.resource not in said:
+            said.add(overload.resource)
+            has, time = amounts.get(overload.resource, 0), overload.start
+            message = f"at {time}: {overload.level} {overload.resource} are taken, there are {has}"
+            who = _named(holders(uses, overload.resource, time))
+            yield Violation(rule, subject, f"{message} ({who})")
+
+
+def check_capacity(case: Case) -> Iterator[Violation]:
+    """At no time do jobs and reservations take more of a node, or jobs more of their reservation, than there is."""
+    for node, node_class in case.instance.nodes.items():
+        uses = case.job_uses.get(node, [])
+        inside: dict[str, list[HolderUse]] = {}
+        if case.plan.slices:
+            uses, inside = _sort_out(case, uses)
+            uses += case.slice_uses.get(node, [])
+        yield from _over("capacity", node, uses, node_class.resources)
+        for name, guests in inside.items():
+            amounts = _slice_amounts(case.plan.slices[name], node)
+            yield from _over("capacity", f"{node} in reservation {name}", guests, amounts)
+
+
+def _sort_out(case: Case, uses: Sequence[HolderUse]) -> tuple[list[HolderUse], dict[str, list[HolderUse]]]:
+    """Part the uses of a node into those of the cluster and those inside a reservation, by its id."""
+    outside: list[HolderUse] = []
+    inside: dict[str, list[HolderUse]] = {}
+    for use in uses:
+        slice_ = case.slice_of(use.owner.who) if isinstance(use.owner.who, Booking) else None
+        if slice_ is None:
+            outside.append(use)
+            continue
+        for start, end, is_inside in _split(use.start, use.end, slice_.start, slice_.end):
+            piece = use._replace(start=start, end=end)
+            (inside.setdefault(slice_.reservation.id, []) if is_inside else outside).append(piece)
+    return outside, inside
+
+
+def _split(start: int, end: int, low: int, high: int) -> Iterator[tuple[int, int, bool]]:
+    """Cut ``[start, end)`` into its parts before, inside and after ``[low, high)``."""
+    for first, last, is_inside in (
+        (start, min(end, low), False),
+        (max(start, low), min(end, high), True),
+        (max(start, high), end, False),
+    ):
+        if first < last:
+            yield first, last, is_inside
+
+
+def _slice_amounts(slice_: Slice, node: str) -> dict[str, int]:
+    """Add up what a reservation has on a node."""
+    amounts: dict[str, int] = {}
+    for placement in slice_.allocation:
+        if placement.node == node:
+            for name, amount in placement.resources.items():
+                amounts[name] = amounts.get(name, 0) + amount
+    return amounts
+
+
+def check_keep_free(case: Case) -> Iterator[Violation]:
+    """Chunks that do not ask for what `keep_free` is for leave its items free together; running work only counts."""
+    for node, node_class in case.instance.nodes.items():
+        for entry in node_class.keep_free:
+            uses = [
+                use._replace(amounts={entry.resource: use.amounts[entry.resource]})
+                for use in case.job_uses.get(node, ())
+                if entry.beneficiary not in use.amounts and entry.resource in use.amounts
+            ]
+            most = max(0, node_class.resources.get(entry.resource, 0) - entry.items)
+            for overload in overloads(uses, {entry.resource: most}):
+                owners = holders(uses, entry.resource, overload.start)
+                if not all(owner.is_running for owner in owners):
+                    message = (
+                        f"at {overload.start}: work without {entry.beneficiary} takes {overload.level} "
+                        f"{entry.resource}, expected at most {most} ({_named(owners)})"
+                    )
+                    yield Violation("keep_free", node, message)
+                    break
+
+
+def check_exclusive(case: Case) -> Iterator[Violation]:
+    """While a job has a node exclusively no other job, running or planned, and no foreign reservation is on it."""
+    for node in case.instance.nodes:
+        uses = [*case.job_uses.get(node, ()), *case.slice_uses.get(node, ())]
+        if not any(use.owner.exclusive for use in uses):
+            continue
+        active: list[HolderUse] = []
+        for use in sorted(uses, key=lambda use: use.start):
+            active = [other for other in active if other.end > use.start]
+            for other in active:
+                if _conflict(use.owner, other.owner):
+                    message = f"at {use.start}: {use.owner} and {other.owner} share the node, one has it exclusively"
+                    yield Violation("exclusive", node, message)
+                    break
+            active.append(use)
+
+
+def _conflict(one: Holder, other: Holder) -> bool:
+    """Tell whether two holders may not be on a node at a time; two running jobs are a fact."""
+    if one.who is other.who or not (one.exclusive or other.exclusive) or (one.is_running and other.is_running):
+        return False
+    return not (_is_guest(one.who, other.who) or _is_guest(other.who, one.who))
+
+
+def _is_guest(one: Booking | Slice, host: Booking | Slice) -> bool:
+    """Tell whether a job runs inside a reservation."""
+    return isinstance(one, Booking) and isinstance(host, Slice) and one.job.reservation == host.reservation.id
+
+
+def check_licenses(case: Case) -> Iterator[Violation]:
+    """At no time do jobs and reservations hold more licences than there are, in the cluster or in the reservation."""
+    outside: list[HolderUse] = []
+    inside: dict[str, list[HolderUse]] = {}
+    for booking in case.bookings:
+        if booking.job.licenses:
+            use = Use(booking.start, booking.end, booking.job.licenses, Holder(booking, False))
+            slice_ = case.slice_of(booking)
+            (outside if slice_ is None else inside.setdefault(slice_.reservation.id, [])).append(use)
+    for slice_ in case.plan.slices.values():
+        if slice_.reservation.licenses:
+            outside.append(Use(slice_.start, slice_.end, slice_.reservation.licenses, Holder(slice_, False)))
+    yield from _over("licenses", "cluster", outside, case.instance.licenses)
+    for name, uses in inside.items():
+        licenses = case.instance.reservations[name].licenses
+        yield from _over("licenses", f"reservation {name}", uses, licenses)

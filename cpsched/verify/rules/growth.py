@@ -1,0 +1,154 @@
+"""Jobs that change while they run: evolving jobs (steps) and malleable jobs (shares of their cores)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil, floor
+
+from cpsched.verify.case import Case
+from cpsched.verify.model import Booking, Malleable, Request, Segment
+from cpsched.verify.violation import Violation
+
+__all__ = ["check_evolving", "check_malleable"]
+
+
+def check_evolving(case: Case) -> Iterator[Violation]:
+    """Check that an evolving job has one segment per step, held no longer than allowed, and does not migrate."""
+    for booking in case.planned:
+        if not booking.job.is_evolving:
+            continue
+        steps = booking.job.steps
+        if len(booking.segments) != len(steps):
+            message = f"expected one segment for each of {len(steps)} steps, got {len(booking.segments)}"
+            yield Violation("evolving", booking.id, message)
+            continue
+        yield from _check_lengths(booking)
+        for index in range(1, len(steps)):
+            before, after = booking.segments[index - 1], booking.segments[index]
+            yield from _check_kept(booking.id, index, before, after, steps[index - 1].request, steps[index].request)
+
+
+def _check_lengths(booking: Booking) -> Iterator[Violation]:
+    """Check that a step lasts its walltime, or up to `expand_limit` times that while the next waits (EVO-6)."""
+    last = len(booking.segments) - 1
+    for index, (segment, step) in enumerate(zip(booking.segments, booking.job.steps, strict=True)):
+        length = segment.end - segment.start
+        limit = Fraction(1) if index == last else booking.job.expand_limit
+        if length < step.walltime or (limit is not None and length > limit * step.walltime):
+            most = "" if limit is None else f" to {floor(limit * step.walltime)}"
+            message = f"step {index} lasts {length} s, expected {step.walltime}{most} s"
+            yield Violation("evolving", booking.id, message)
+
+
+def _check_kept(
+    name: str, index: int, before: Segment, after: Segment, smaller: Request, larger: Request
+) -> Iterator[Violation]:
+    """Check that a growing job keeps the nodes it has, a shrinking job keeps some of those it had (EVO-4b)."""
+    had = {placement.node for placement in before.allocation}
+    has = {placement.node for placement in after.allocation}
+    old, new = smaller.totals(), larger.totals()
+    names = {*old, *new}
+    grows = any(new.get(one, 0) > old.get(one, 0) for one in names)
+    shrinks = any(new.get(one, 0) < old.get(one, 0) for one in names)
+    if grows and not shrinks and not had <= has:
+        message = f"step {index} grows, expected it to keep {_some(had - has)}"
+    elif shrinks and not grows and not has <= had:
+        message = f"step {index} shrinks, expected only nodes that it had, got {_some(has - had)}"
+    elif grows == shrinks and not (had <= has or has <= had):
+        message = f"step {index} expected to keep {_some(had - has)} or to take no new node, got {_some(has - had)}"
+    else:
+        return
+    yield Violation("evolving", name, message)
+
+
+def _some(nodes: set[str]) -> str:
+    """Name the first of some nodes."""
+    first = min(nodes)
+    return first if len(nodes) == 1 else f"{first} and {len(nodes) - 1} more nodes"
+
+
+def check_malleable(case: Case) -> Iterator[Violation]:
+    """Check that a malleable job runs on allowed shares of its cores, changes nothing else, and does its work."""
+    for booking in case.planned:
+        job = booking.job
+        if job.malleable is None or job.is_evolving:
+            continue
+        request = job.steps[0].request
+        shapes = [_shape(segment) for segment in booking.segments]
+        if any(shape != shapes[0] for shape in shapes):
+            yield Violation("malleable", booking.id, "expected the same chunks on the same nodes in all segments")
+        for index in range(1, len(booking.segments)):
+            if booking.segments[index].allocation == booking.segments[index - 1].allocation:
+                message = f"segment {index} repeats the one before, expected one segment per change of share"
+                yield Violation("malleable", booking.id, message)
+        rates: list[Fraction] = []
+        for segment in booking.segments:
+            rate = _rate(segment, request, job.malleable)
+            if isinstance(rate, str):
+                yield Violation("malleable", booking.id, rate)
+            else:
+                rates.append(rate)
+        if len(rates) == len(booking.segments):
+            yield from _check_work(booking, rates)
+
+
+def _shape(segment: Segment) -> dict[tuple[str, int | None], int]:
+    """Return how many chunks of each kind stand on each node."""
+    shape: dict[tuple[str, int | None], int] = {}
+    for placement in segment.allocation:
+        key = (placement.node, placement.chunk)
+        shape[key] = shape.get(key, 0) + (placement.count or 0)
+    return shape
+
+
+def _rate(segment: Segment, request: Request, malleable: Malleable) -> Fraction | str:
+    """Return the work done per second, in parts of full speed, or what is wrong with the shares.
+
+    `ideal` is the share of all cores, `worst` that of the node that has least; a `stretch` that is given for the
+    smallest share overrides both (D'Amico et al., eq. 5 and 6; SD-3).
+    """
+    used: dict[str, int] = {}
+    full: dict[str, int] = {}
+    smallest = Fraction(1)
+    for placement in segment.allocation:
+        if placement.chunk is None or placement.count is None or placement.chunk >= len(request.chunks):
+            return f"the chunk on {placement.node} is not one that the job asks for"
+        asked = placement.count * request.chunks[placement.chunk].resources.get("cores", 0)
+        cores = placement.resources.get("cores", 0)
+        share = _share(cores, asked, malleable)
+        if share is None:
+            return f"has {cores} of {asked} cores on {placement.node}, which is none of its shares"
+        smallest = min(smallest, share)
+        used[placement.node] = used.get(placement.node, 0) + cores
+        full[placement.node] = full.get(placement.node, 0) + asked
+    if smallest in malleable.stretch:
+        return 1 / malleable.stretch[smallest]
+    with_cores = [node for node in full if full[node]]
+    if not with_cores:
+        return Fraction(1)
+    if malleable.model == "worst":
+        return min(Fraction(used[node], full[node]) for node in with_cores)
+    return Fraction(sum(used.values()), sum(full.values()))
+
+
+def _share(cores: int, asked: int, malleable: Malleable) -> Fraction | None:
+    """Return the share that `cores` of `asked` are, whole cores being the share rounded up or down, or None."""
+    if cores == asked:
+        return Fraction(1)
+    if cores < 1:
+        return None
+    for share in malleable.shares:
+        if floor(share * asked) <= cores <= ceil(share * asked):
+            return share
+    return None
+
+
+def _check_work(booking: Booking, rates: list[Fraction]) -> Iterator[Violation]:
+    """Check that the work of all segments is the walltime at full share: done in the last second, not before."""
+    lengths = [segment.end - segment.start for segment in booking.segments]
+    work = sum((rate * length for rate, length in zip(rates, lengths, strict=True)), Fraction(0))
+    walltime = booking.job.walltime
+    if not walltime <= work < walltime + rates[-1]:
+        message = f"expected {walltime} s of work at full share, its segments do {float(work):.6g} s"
+        yield Violation("malleable", booking.id, message)

@@ -1,0 +1,226 @@
+"""What consumers may use: limits per user and group, and free pools that are kept for some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from cpsched.verify.case import Case
+from cpsched.verify.model import Booking, Instance, Job, Limit, Pool
+from cpsched.verify.sweep import Use, holders, overloads
+from cpsched.verify.validity import Validity, first_moment
+from cpsched.verify.violation import Violation
+
+__all__ = ["check_free_pools", "check_limits", "is_ruled_out"]
+
+JobUse = Use[Booking]
+
+
+class Bound(NamedTuple):
+    """A limit as it stands for one user or group and one resource."""
+
+    limit: Limit
+    subject: str
+    resource: str
+    #: Where one of these holds the subject has a limit of its own for the resource, which overrides ``*``.
+    unless: tuple[Validity, ...]
+
+    def moment(self, start: int, end: int) -> int | None:
+        """Return the first second of ``[start, end)`` at which the bound holds, or None."""
+        return first_moment(self.limit.validity, self.unless, start, end)
+
+    @property
+    def consumer(self) -> str:
+        """Who is bound, in words."""
+        return f"{self.limit.consumer.kind} {self.subject}"
+
+
+def _uses(booking: Booking, resource: str, nodes: frozenset[str] | None = None) -> list[JobUse]:
+    """Return what a job takes of a resource, licence or job count, over its segments; on some nodes only, if given."""
+    whole = {"jobs": 1, "arrayjobs": int(booking.job.is_array)}.get(resource, booking.job.licenses.get(resource))
+    if whole is not None:
+        return [Use(booking.start, booking.end, {resource: whole}, booking)] if whole else []
+    uses: list[JobUse] = []
+    for segment in booking.segments:
+        amount = sum(
+            placement.resources.get(resource, 0)
+            for placement in segment.allocation
+            if nodes is None or placement.node in nodes
+        )
+        if amount:
+            uses.append(Use(segment.start, segment.end, {resource: amount}, booking))
+    return uses
+
+
+def check_limits(case: Case) -> Iterator[Violation]:
+    """No user and no group exceeds a hard limit: items at a time, duration and area of a request, outstanding area."""
+    if not case.instance.limits:
+        return
+    for kind in ("user", "group"):
+        bookings: dict[str, list[Booking]] = {}
+        for booking in case.bookings:
+            subject = booking.job.user if kind == "user" else booking.job.group
+            if subject is not None:
+                bookings.setdefault(subject, []).append(booking)
+        for subject, own in bookings.items():
+            limits = [
+                limit
+                for limit in case.instance.limits
+                if limit.consumer.kind == kind and limit.consumer.name in (None, subject)
+            ]
+            for bound in _bounds(case.instance, limits, subject):
+                uses = [use for booking in own for use in _uses(booking, bound.resource)]
+                yield from _check_items(case.instance, bound, uses)
+                yield from _check_requests(bound, uses)
+                yield from _check_outstanding(case.instance, bound, uses)
+
+
+def _bounds(instance: Instance, limits: Sequence[Limit], subject: str) -> Iterator[Bound]:
+    """Yield the hard limits of one subject, ``*`` once for every resource."""
+    countable = {name: None for node in {id(n): n for n in instance.nodes.values()}.values() for name in node.resources}
+    for limit in limits:
+        if limit.soft:
+            continue
+        if limit.resource != "*":
+            yield Bound(limit, subject, limit.resource, ())
+            continue
+        for resource in [*countable, *instance.licenses]:
+            own = tuple(other.validity for other in limits if other.resource == resource)
+            yield Bound(limit, subject, resource, own)
+
+
+def _check_items(instance: Instance, bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]:
+    """Check that the subject's jobs together take no more items at a time, wherever a planned one takes part."""
+    if bound.limit.items.is_unlimited:
+        return
+    most = bound.limit.items.of(instance.up_amount(bound.resource))
+    for overload in overloads(uses, {bound.resource: most}):
+        moment = bound.moment(overload.start, overload.end)
+        if moment is None:
+            continue
+        owners = holders(uses, bound.resource, moment)
+        if not all(owner.is_running for owner in owners):
+            message = (
+                f"at {moment}: {bound.consumer} has {overload.level} {bound.resource}, expected at most {most} "
+                f"(last: job {owners[-1].id})"
+            )
+            yield Violation("limit", bound.limit.path, message)
+            return
+
+
+def _by_job(uses: Sequence[JobUse]) -> Mapping[str, list[JobUse]]:
+    """Sort uses by the job that has them."""
+    by_job: dict[str, list[JobUse]] = {}
+    for use in uses:
+        by_job.setdefault(use.owner.id, []).append(use)
+    return by_job
+
+
+def _area(uses: Sequence[JobUse], resource: str) -> int:
+    """Add up resource x seconds."""
+    return sum(use.amounts[resource] * (use.end - use.start) for use in uses)
+
+
+def _check_requests(bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]:
+    """No planned job of the subject uses the resource for longer, or more of it times time, than one request may."""
+    limit, resource = bound.limit, bound.resource
+    for name, own in _by_job(uses).items():
+        if own[0].owner.is_running or bound.moment(own[0].start, own[-1].end) is None:
+            continue
+        duration = sum(use.end - use.start for use in own)
+        if limit.duration is not None and duration > limit.duration:
+            message = (
+                f"{bound.consumer} uses {resource} for {duration} s, expected at most {limit.duration} ({limit.path})"
+            )
+            yield Violation("limit", name, message)
+        area = _area(own, resource)
+        if limit.area is not None and not limit.is_outstanding and area > limit.area:
+            message = f"{bound.consumer} asks for {area} {resource} x s, expected at most {limit.area} ({limit.path})"
+            yield Violation("limit", name, message)
+
+
+def _check_outstanding(instance: Instance, bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]:
+    """All planned and running work of the subject and what it has used up stay within its outstanding area."""
+    limit = bound.limit
+    if limit.area is None or not limit.is_outstanding:
+        return
+    counted = [
+        use for own in _by_job(uses).values() if bound.moment(own[0].start, own[-1].end) is not None for use in own
+    ]
+    used = sum(
+        usage.area
+        for usage in instance.usage
+        if usage.resource == bound.resource
+        and usage.consumer.kind == limit.consumer.kind
+        and usage.consumer.name in (None, bound.subject)
+    )
+    area = _area(counted, bound.resource) + used
+    if area > limit.area and not all(use.owner.is_running for use in counted):
+        message = (
+            f"{bound.consumer} has {area} {bound.resource} x s outstanding and used, expected at most {limit.area}"
+        )
+        yield Violation("limit", limit.path, message)
+
+
+def check_free_pools(case: Case) -> Iterator[Violation]:
+    """Jobs that a free pool does not let in together never use more than what is available less its items."""
+    for pool in case.instance.pools:
+        uses = [
+            use
+            for booking in case.bookings
+            if not _is_let_in(pool, booking.job)
+            for use in _uses(booking, pool.resource, pool.nodes)
+        ]
+        most = _left_to_others(case.instance, pool)
+        for overload in overloads(uses, {pool.resource: most}):
+            moment = first_moment(pool.validity, (), overload.start, overload.end)
+            if moment is None:
+                continue
+            owners = holders(uses, pool.resource, moment)
+            if not all(owner.is_running for owner in owners):
+                message = (
+                    f"at {moment}: jobs that are not let in use {overload.level} {pool.resource}, expected at most "
+                    f"{most} (last: job {owners[-1].id})"
+                )
+                yield Violation("free_pool", pool.path, message)
+                break
+
+
+def _left_to_others(instance: Instance, pool: Pool) -> int:
+    """Return what those who are not let in may use together."""
+    available = instance.up_amount(pool.resource, pool.nodes)
+    return max(0, available - pool.items.of(available))
+
+
+def _is_let_in(pool: Pool, job: Job) -> bool:
+    """Tell whether a job may use a pool: by who it is, by what it asks for, by being small and short, or otherwise."""
+    access = pool.open_to
+    if job.user in access.users or job.group in access.groups or any(map(job.asks_for, access.asks_for)):
+        return True
+    if access.most is not None or access.max_walltime is not None:
+        small = all(job.peak(name) <= amount for name, amount in (access.most or {}).items())
+        short = access.max_walltime is None or job.walltime <= access.max_walltime
+        if small and short:
+            return True
+    return pool.otherwise_max_walltime is not None and job.walltime <= pool.otherwise_max_walltime
+
+
+def is_ruled_out(instance: Instance, job: Job) -> bool:
+    """Tell whether some limit or free pool may keep a job off even an empty cluster, at some time at least."""
+    for limit in instance.limits:
+        subject = limit.consumer.subject_of(job)
+        if subject is None or limit.soft:
+            continue
+        for bound in _bounds(instance, [limit], subject):
+            peak = {"jobs": 1, "arrayjobs": int(job.is_array)}.get(bound.resource) or job.peak(bound.resource)
+            if not peak:
+                continue
+            too_many = not limit.items.is_unlimited and peak > limit.items.of(instance.up_amount(bound.resource))
+            too_long = limit.duration is not None and job.walltime > limit.duration
+            too_much = limit.area is not None and (limit.is_outstanding or peak * job.walltime > limit.area)
+            if too_many or too_long or too_much:
+                return True
+    return any(
+        not _is_let_in(pool, job) and job.peak(pool.resource) > _left_to_others(instance, pool)
+        for pool in instance.pools
+    )

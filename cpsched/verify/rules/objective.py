@@ -1,0 +1,125 @@
+"""The value of a plan, recomputed exactly from the two documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from cpsched.verify.case import Case
+from cpsched.verify.model import Instance, Job
+from cpsched.verify.violation import Violation
+
+__all__ = ["check_objective", "value_of"]
+
+#: How far a stated number may be from the exact one, relative to it.
+TOLERANCE = Fraction(1, 10**9)
+#: And absolute, for numbers near 0.
+NEAR_ZERO = Fraction(1, 10**12)
+#: Bits behind the point to which quotients of many different denominators are added up: far below the tolerance.
+FRACTION_BITS = 128
+#: Shortest duration (s) that a slowdown divides by.
+TAU = 10
+
+
+class Run(NamedTuple):
+    """A job with the times that the objective looks at."""
+
+    job: Job
+    start: int
+    end: int
+
+
+def _weighted_wait(instance: Instance, runs: list[Run]) -> Fraction:
+    """Sum of ``(start - submit) / expected_wait``."""
+    return _sum_of_quotients((run.start - run.job.submit, instance.expected_wait(run.job)) for run in runs)
+
+
+def _wait(instance: Instance, runs: list[Run]) -> Fraction:
+    """Sum of ``start - submit``."""
+    return Fraction(sum(run.start - run.job.submit for run in runs))
+
+
+def _slowdown(instance: Instance, runs: list[Run]) -> Fraction:
+    """Sum of ``max(1, (end - submit) / max(10, end - start))``."""
+    pairs = ((run.end - run.job.submit, max(TAU, run.end - run.start)) for run in runs)
+    return _sum_of_quotients((max(above, below), below) for above, below in pairs)
+
+
+def _completion(instance: Instance, runs: list[Run]) -> Fraction:
+    """Sum of ``end - submit``."""
+    return Fraction(sum(run.end - run.job.submit for run in runs))
+
+
+def _makespan(instance: Instance, runs: list[Run]) -> Fraction:
+    """Last end, from `now` on."""
+    return Fraction(max((run.end - instance.now for run in runs), default=0))
+
+
+def _tardiness(instance: Instance, runs: list[Run]) -> Fraction:
+    """Sum of ``max(0, start - submit - expected_wait)``."""
+    return Fraction(sum(max(0, run.start - run.job.submit - instance.expected_wait(run.job)) for run in runs))
+
+
+TERMS: Mapping[str, Callable[[Instance, list[Run]], Fraction]] = {
+    "weighted_wait": _weighted_wait,
+    "wait": _wait,
+    "slowdown": _slowdown,
+    "completion": _completion,
+    "makespan": _makespan,
+    "tardiness": _tardiness,
+}
+
+
+def _sum_of_quotients(pairs: Iterable[tuple[int, int]]) -> Fraction:
+    """Add up quotients: exactly for each denominator, and these sums to 2^-128."""
+    numerators: dict[int, int] = {}
+    for above, below in pairs:
+        numerators[below] = numerators.get(below, 0) + above
+    total = sum((above << FRACTION_BITS) // below for below, above in numerators.items())
+    return Fraction(total, 1 << FRACTION_BITS)
+
+
+def value_of(instance: Instance, runs: Iterable[tuple[Job, int, int]]) -> Fraction:
+    """Return the objective of jobs with their starts and ends (s)."""
+    listed = [Run(*run) for run in runs]
+    return sum((weight * TERMS[name](instance, listed) for name, weight in instance.weights.items()), Fraction(0))
+
+
+def _differs(got: Fraction, expected: Fraction) -> bool:
+    return abs(got - expected) > max(NEAR_ZERO, TOLERANCE * max(abs(got), abs(expected)))
+
+
+def check_objective(case: Case) -> Iterator[Violation]:
+    """Check that the stated value, suffered part, bound and gap are those of the planned jobs."""
+    score, instance = case.plan.score, case.instance
+    terms = list(instance.weights.items())
+    if len(terms) == 1 and terms[0][1] == 1 and score.get("name", terms[0][0]) != terms[0][0]:
+        yield Violation("objective", "objective.name", f"expected {terms[0][0]}, got {score['name']}")
+    value = value_of(instance, ((run.job, run.start, run.end) for run in case.planned))
+    earliest = ((run.job, max(instance.now, run.job.submit)) for run in case.planned)
+    suffered = value_of(instance, ((job, start, start + job.walltime) for job, start in earliest))
+    for key, exact in (("value", value), ("suffered", suffered)):
+        got = score.get(key)
+        if isinstance(got, Fraction) and _differs(got, exact):
+            message = f"expected {float(exact):.12g}, recomputed from the jobs, got {float(got):.12g}"
+            yield Violation("objective", f"objective.{key}", message)
+    yield from _check_bound(score)
+
+
+def _check_bound(score: Mapping[str, Fraction | str | None]) -> Iterator[Violation]:
+    """Check that the bound is at most the value, and the gap is ``(value - bound) / value``; both or none."""
+    value, bound, gap = score.get("value"), score.get("bound"), score.get("gap")
+    if not isinstance(value, Fraction) or "bound" not in score or "gap" not in score:
+        return
+    if bound is None and gap is not None:
+        yield Violation("objective", "objective.gap", "expected null, for there is no bound")
+    if not isinstance(bound, Fraction):
+        return
+    if bound > value and _differs(bound, value):
+        message = f"expected at most the value {float(value):.12g}, got {float(bound):.12g}"
+        yield Violation("objective", "objective.bound", message)
+    expected = (value - bound) / value if value else Fraction(0)
+    if not isinstance(gap, Fraction) or abs(gap - expected) > TOLERANCE:
+        got = "null" if gap is None else f"{float(gap):.12g}" if isinstance(gap, Fraction) else gap
+        yield Violation("objective", "objective.gap", f"expected {float(expected):.12g}, got {got}")

@@ -1,0 +1,44 @@
+"""Slices set aside: they stand in the plan as asked for, and only those who may run in them do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cpsched.verify.case import Case
+from cpsched.verify.rules.allocation import check_slice
+from cpsched.verify.violation import Violation
+
+__all__ = ["check_guests", "check_slices"]
+
+
+def check_slices(case: Case) -> Iterator[Violation]:
+    """Every reservation that has not ended stands in the plan with its times and all of its chunks."""
+    for name, reservation in case.instance.reservations.items():
+        slice_ = case.plan.slices.get(name)
+        if slice_ is None:
+            if reservation.end > case.instance.now:
+                yield Violation("reservation", name, "expected its allocation in reservations, got none")
+            continue
+        if (slice_.start, slice_.end) != (reservation.start, reservation.end):
+            message = f"expected {reservation.start} to {reservation.end}, got {slice_.start} to {slice_.end}"
+            yield Violation("reservation", name, message)
+        yield from check_slice(case, slice_)
+
+
+def check_guests(case: Case) -> Iterator[Violation]:
+    """Check that a job that names a reservation runs inside its time, is of one of its users, never in a downtime."""
+    for booking in case.planned:
+        if booking.job.reservation is None:
+            continue
+        reservation = case.instance.reservations[booking.job.reservation]
+        if reservation.is_downtime:
+            yield Violation("reservation", booking.id, f"names {reservation.id}, a downtime that nobody may use")
+        if booking.start < reservation.start or booking.end > reservation.end:
+            message = (
+                f"runs from {booking.start} to {booking.end}, expected inside {reservation.start} to "
+                f"{reservation.end}, the time of {reservation.id}"
+            )
+            yield Violation("reservation", booking.id, message)
+        if reservation.users and booking.job.user not in reservation.users:
+            message = f"is of user {booking.job.user}, expected one of the users of {reservation.id}"
+            yield Violation("reservation", booking.id, message)

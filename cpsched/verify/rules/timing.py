@@ -1,0 +1,113 @@
+"""When jobs may run: segments, walltime, starts, ends and dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cpsched.verify.case import Case
+from cpsched.verify.model import Dependency
+from cpsched.verify.violation import Violation
+
+__all__ = [
+    "check_deadline",
+    "check_dependencies",
+    "check_earliest_start",
+    "check_queue",
+    "check_segments",
+    "check_start_at",
+    "check_walltime",
+]
+
+
+def check_segments(case: Case) -> Iterator[Violation]:
+    """Check that the segments fill the job's time in order and without holes; a rigid job has one."""
+    for booking in case.planned:
+        time = booking.start
+        for index, segment in enumerate(booking.segments):
+            if segment.start != time:
+                message = f"segment {index} starts at {segment.start}, expected {time}, without hole or overlap"
+                yield Violation("segments", booking.id, message)
+            time = segment.end
+        if time != booking.end:
+            yield Violation("segments", booking.id, f"the last segment ends at {time}, the job at {booking.end}")
+        is_rigid = not booking.job.is_evolving and booking.job.malleable is None
+        if is_rigid and len(booking.segments) != 1:
+            message = f"expected one segment of a rigid job, got {len(booking.segments)}"
+            yield Violation("segments", booking.id, message)
+
+
+def check_walltime(case: Case) -> Iterator[Violation]:
+    """Check that a rigid job is booked for exactly its walltime."""
+    for booking in case.planned:
+        job = booking.job
+        if job.is_evolving or job.malleable is not None:
+            continue
+        if booking.end - booking.start != job.walltime:
+            message = f"expected {job.walltime} s, its walltime, got {booking.end - booking.start} s"
+            yield Violation("walltime", booking.id, message)
+
+
+def check_queue(case: Case) -> Iterator[Violation]:
+    """Check that a job whose walltime exceeds its queue's ``max_walltime`` is not planned."""
+    for booking in case.planned:
+        if case.instance.is_beyond_queue(booking.job):
+            message = f"its walltime of {booking.job.walltime} s is more than its queue {booking.job.queue} accepts"
+            yield Violation("queue", booking.id, message)
+
+
+def check_earliest_start(case: Case) -> Iterator[Violation]:
+    """Check that a waiting job starts at ``max(now, submit, not_before)`` or later."""
+    now = case.instance.now
+    for booking in case.planned:
+        not_before = now if booking.job.not_before is None else booking.job.not_before
+        earliest = max(now, booking.job.submit, not_before)
+        if booking.start < earliest:
+            message = f"starts at {booking.start}, expected {earliest} or later (now, submit, not_before)"
+            yield Violation("earliest_start", booking.id, message)
+
+
+def check_start_at(case: Case) -> Iterator[Violation]:
+    """Check that a job with ``start_at`` starts exactly there."""
+    for booking in case.planned:
+        if booking.job.start_at is not None and booking.start != booking.job.start_at:
+            message = f"starts at {booking.start}, expected exactly {booking.job.start_at}"
+            yield Violation("start_at", booking.id, message)
+
+
+def check_deadline(case: Case) -> Iterator[Violation]:
+    """Check that a job with a ``deadline`` ends by then."""
+    for booking in case.planned:
+        if booking.job.deadline is not None and booking.end > booking.job.deadline:
+            message = f"ends at {booking.end}, expected {booking.job.deadline} or earlier"
+            yield Violation("deadline", booking.id, message)
+
+
+def check_dependencies(case: Case) -> Iterator[Violation]:
+    """Check that a job starts `delay` seconds after those it awaits have started (``after``) or ended (all others)."""
+    earliest: dict[Dependency, tuple[int, str] | None] = {}
+    for booking in case.planned:
+        for dependency in booking.job.after:
+            if dependency not in earliest:
+                earliest[dependency] = _earliest(case, dependency)
+            bound = earliest[dependency]
+            if bound is None:
+                message = f"waits for {dependency.job} ({dependency.type}), which has no start in this plan"
+                yield Violation("dependency", booking.id, message)
+            elif booking.start < bound[0]:
+                message = (
+                    f"starts at {booking.start}, expected {bound[0]} or later: "
+                    f"{dependency.type} {bound[1]}, delay {dependency.delay} s"
+                )
+                yield Violation("dependency", booking.id, message)
+
+
+def _earliest(case: Case, dependency: Dependency) -> tuple[int, str] | None:
+    """Return the first start that a dependency allows and the job that decides it, None if one of them has no start."""
+    moments: list[tuple[int, str]] = []
+    for name in case.instance.members[dependency.job]:
+        awaited = case.by_id.get(name)
+        if awaited is None:
+            return None
+        moment = awaited.start if dependency.type == "after" else awaited.end
+        moments.append((moment + dependency.delay, name))
+    return max(moments)

@@ -1,0 +1,176 @@
+"""The short texts inside an instance: host lists, requests, sizes, places, array indices and item bounds.
+
+Every function raises `SyntaxFault`, which points at the offending part.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterator
+from fractions import Fraction
+
+from cpsched.errors import SyntaxFault
+from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE
+from cpsched.verify.model import Chunk, ItemBound
+
+__all__ = ["ARRANGEMENTS", "expand_hosts", "expand_indices", "parse_items", "parse_place", "parse_request"]
+
+ARRANGEMENTS = ("free", "pack", "scatter")
+SHARINGS = ("excl", "shared")
+ALIASES = {"ncpus": "cores", "ngpus": "gpus", "nmics": "mics"}
+#: Resources that are counted in pieces: a size makes no sense for them.
+PIECES = ("cores", "gpus", "mics")
+MIB = 2**20
+UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+HOST_PART = re.compile(r"([^\[\],]*)(?:\[([^\[\]]*)\])?")
+HOST_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18})(?:/(\d{1,9}))?)?")
+INDEX_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?")
+SIZE = re.compile(r"(\d{1,18})(?:([kmgt])b?)?", re.IGNORECASE)
+ITEMS = re.compile(r"(\d{1,18})|(?:(\d{1,18})/)?(\d{1,9}(?:\.\d{1,9})?)%")
+
+
+def _fault(text: str, part: str, message: str) -> SyntaxFault:
+    start = max(0, text.find(part))
+    return SyntaxFault(text, (start, start + len(part)), message)
+
+
+def expand_hosts(text: str) -> Iterator[str]:
+    """Yield the names of a host list such as ``cn[001-616],login[1,3-5],r[1-2]n[0-15]``, in order."""
+    for term in _split_outside_brackets(text):
+        pieces: list[list[str]] = []
+        at = 0
+        while at < len(term):
+            match = HOST_PART.match(term, at)
+            if match is None or match.end() == at:
+                raise _fault(text, term, "expected a host list such as node[01-64]")
+            pieces.append([match[1]])
+            if match[2] is not None:
+                pieces.append(list(_bracket(text, match[2])))
+            at = match.end()
+        size = 1
+        for piece in pieces:
+            size *= len(piece)
+        if not term or size > MAX_SIZE:
+            raise _fault(text, term, f"expected a host list of 1 to {MAX_SIZE} nodes")
+        yield from map("".join, itertools.product(*pieces))
+
+
+def _split_outside_brackets(text: str) -> list[str]:
+    """Split at the commas that stand outside of brackets."""
+    return [term.strip() for term in re.split(r",(?![^\[]*\])", text)]
+
+
+def _bracket(text: str, inside: str) -> Iterator[str]:
+    """Yield the numbers of ``001-616,700-800/2``, zero-padded as their first number is."""
+    for part in inside.split(","):
+        match = HOST_RANGE.fullmatch(part)
+        if match is None:
+            raise _fault(text, part, "expected a range of numbers such as 01-64")
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if last < first or step < 1 or (last - first) // step >= MAX_SIZE:
+            raise _fault(text, part, f"expected an ascending range of at most {MAX_SIZE} numbers")
+        width = len(match[1]) if match[1].startswith("0") else 0
+        for number in range(first, last + 1, step):
+            yield str(number).zfill(width)
+
+
+def expand_indices(text: str) -> tuple[int, ...]:
+    """Return the indices of an array, ``1,3,5-9`` or ``0-20:5``, ascending; none may stand twice."""
+    indices: list[int] = []
+    for part in text.split(","):
+        match = INDEX_RANGE.fullmatch(part.strip())
+        if match is None:
+            raise _fault(text, part, "expected indices such as 0-9, 1,3,5-9 or 0-20:5")
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if last < first or step < 1 or (last - first) // step >= MAX_SIZE:
+            raise _fault(text, part, f"expected an ascending range of at most {MAX_SIZE} indices")
+        indices.extend(range(first, last + 1, step))
+        if len(indices) > MAX_SIZE:
+            raise _fault(text, part, f"expected at most {MAX_SIZE} indices")
+    if len(set(indices)) != len(indices):
+        raise _fault(text, text, "expected each index once")
+    return tuple(sorted(indices))
+
+
+def parse_place(text: str) -> tuple[str, bool]:
+    """Return arrangement and exclusiveness of ``[free|pack|scatter][:excl|:shared]``."""
+    first, colon, second = text.partition(":")
+    if not colon and first in SHARINGS:
+        return "free", first == "excl"
+    if first not in ARRANGEMENTS or (colon and second not in SHARINGS):
+        raise _fault(text, text, "expected free, pack or scatter, then :excl or :shared")
+    return first, second == "excl"
+
+
+def parse_request(text: str, countable: Collection[str]) -> tuple[tuple[Chunk, ...], str | None, dict[str, int]]:
+    """Return the chunks of a request text, its place (None if it does not say) and its licences.
+
+    The grammar is ``[N:]res=value[:res=value…][+[N:]…][,place=…][,NAME=N…]``.
+    """
+    first, *tail = text.split(",")
+    chunks = tuple(_chunk(text, part, countable) for part in first.split("+"))
+    place: str | None = None
+    licenses: dict[str, int] = {}
+    for part in tail:
+        key, equals, value = part.strip().partition("=")
+        if not key or not equals or key in licenses or (key == "place" and place is not None):
+            raise _fault(text, part, "expected place=… or LICENCE=NUMBER, each once")
+        if key == "place":
+            place = value
+        elif not re.fullmatch(r"\d{1,10}", value) or int(value) > MAX_AMOUNT:
+            raise _fault(text, part, f"expected a number of licences from 0 to {MAX_AMOUNT}")
+        else:
+            licenses[key] = int(value)
+    return chunks, place, {name: amount for name, amount in licenses.items() if amount}
+
+
+def _chunk(text: str, part: str, countable: Collection[str]) -> Chunk:
+    """Parse ``[N:]res=value[:res=value…]``."""
+    items = part.strip().split(":")
+    count = 1
+    if "=" not in items[0]:
+        head = items.pop(0)
+        if not re.fullmatch(r"\d{1,7}", head) or not 1 <= int(head) <= MAX_SIZE:
+            raise _fault(text, head, f"expected a number of chunks from 1 to {MAX_SIZE}")
+        count = int(head)
+    asked: dict[str, int] = {}
+    where: dict[str, str] = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        name = ALIASES.get(key, key)
+        if not name or not equals or not value or name in asked or name in where:
+            raise _fault(text, item, "expected resource=value, each resource once")
+        if name in countable:
+            asked[name] = _amount(text, name, value)
+        else:
+            where[name] = value
+    resources = {name: amount for name, amount in asked.items() if amount}
+    if not resources:
+        raise _fault(text, part, "expected a chunk that asks for at least one unit of a countable resource")
+    return Chunk(count, resources, where)
+
+
+def _amount(text: str, name: str, value: str) -> int:
+    """Parse a number, or a size ``10g`` or ``10gb`` that is rounded up to MiB."""
+    match = SIZE.fullmatch(value)
+    if match is None or (match[2] and name in PIECES):
+        raise _fault(text, value, f"expected a number of {name}" + ("" if name in PIECES else " or a size such as 10g"))
+    amount = int(match[1])
+    if match[2]:
+        amount = -(-amount * UNITS[match[2].lower()] // MIB)
+    if amount > MAX_AMOUNT:
+        raise _fault(text, value, f"expected at most {MAX_AMOUNT}")
+    return amount
+
+
+def parse_items(text: str) -> ItemBound:
+    """Parse ``30``, ``45%``, ``30/45%`` or ``unlimited``."""
+    if text == "unlimited":
+        return ItemBound(None, None)
+    match = ITEMS.fullmatch(text)
+    if match is None:
+        raise _fault(text, text, "expected items such as 30, 45%, 30/45% or unlimited")
+    least = match[1] or match[2]
+    return ItemBound(int(least) if least else None, Fraction(match[3]) if match[3] else None)

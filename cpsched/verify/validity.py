@@ -1,0 +1,182 @@
+"""When a rule holds: always, from–until, or in the minutes that a 5-field cron expression matches.
+
+Cron minutes are taken in the fixed offset of the instance's epoch. Days are numbered as `datetime.date` does and folded
+into one cycle of 400 years, after which dates and weekdays repeat, so that no time of a document is too far away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+__all__ = ["ALWAYS", "Cron", "Validity", "first_moment", "parse_cron"]
+
+DAY = 86_400
+#: Days after which the calendar repeats, weekdays included.
+CYCLE = 146_097
+#: Days within which a day that exists at all comes again (29 February on one weekday: 40 years across 1900).
+LONGEST_GAP = 41 * 366
+FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day of month", 1, 31), ("month", 1, 12), ("day of week", 0, 7))
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+NAMED = {
+    "month": {name: number for number, name in enumerate(MONTHS, 1)},
+    "day of week": {name: number for number, name in enumerate(WEEKDAYS)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """A parsed expression on the instance's clock."""
+
+    #: The matching times of a matching day, joined: half-open ranges of seconds since its midnight.
+    spans: tuple[tuple[int, int], ...]
+    days: frozenset[int]
+    months: frozenset[int]
+    #: 0 is Sunday.
+    weekdays: frozenset[int]
+    #: Whether a day matches by day of month or weekday (both are restricted), or by both.
+    either: bool
+    #: Seconds from the midnight of 1 January of year 1 to second 0 of the instance, in the epoch's offset.
+    origin: int
+
+    def matches_day(self, day: int) -> bool:
+        """Tell whether the day of this number matches."""
+        when = date.fromordinal(day % CYCLE or CYCLE)
+        by_date = when.day in self.days
+        by_weekday = when.isoweekday() % 7 in self.weekdays
+        return when.month in self.months and ((by_date or by_weekday) if self.either else (by_date and by_weekday))
+
+    def first(self, start: int, end: int) -> int | None:
+        """Return the first matching second of ``[start, end)``, or None."""
+        time = start
+        day_limit = (start + self.origin) // DAY + LONGEST_GAP
+        while time < end:
+            day, second = divmod(time + self.origin, DAY)
+            if day > day_limit:
+                return None
+            if self.matches_day(day):
+                for begin, stop in self.spans:
+                    if second < stop:
+                        found = time + max(0, begin - second)
+                        return found if found < end else None
+            time += DAY - second
+        return None
+
+    def run_end(self, time: int, end: int) -> int:
+        """Return where the interval around a matching second stops, at most `end`."""
+        while time < end:
+            day, second = divmod(time + self.origin, DAY)
+            stop = next((stop for begin, stop in self.spans if begin <= second < stop), None)
+            if stop is None or not self.matches_day(day):
+                return time
+            time += stop - second
+            if stop < DAY:
+                return min(time, end)
+        return end
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """The times at which a rule holds: inside ``[from_, until)`` and, where there is a `cron`, in its minutes."""
+
+    from_: int | None = None
+    until: int | None = None
+    cron: Cron | None = None
+
+    def first(self, start: int, end: int) -> int | None:
+        """Return the first valid second of ``[start, end)``, or None."""
+        start = start if self.from_ is None else max(start, self.from_)
+        end = end if self.until is None else min(end, self.until)
+        if start >= end:
+            return None
+        return start if self.cron is None else self.cron.first(start, end)
+
+    def run_end(self, time: int, end: int) -> int:
+        """Return where the valid interval around the valid second `time` stops, at most `end`."""
+        end = end if self.until is None else min(end, self.until)
+        return end if self.cron is None else self.cron.run_end(time, end)
+
+
+ALWAYS = Validity()
+
+
+def first_moment(validity: Validity, unless: Sequence[Validity], start: int, end: int) -> int | None:
+    """Return the first second of ``[start, end)`` at which `validity` holds and none of `unless` does, or None."""
+    moment = validity.first(start, end)
+    while moment is not None:
+        covered = max(
+            (other.run_end(moment, end) for other in unless if other.first(moment, moment + 1) is not None),
+            default=None,
+        )
+        if covered is None:
+            return moment
+        moment = validity.first(covered, end)
+    return None
+
+
+def parse_cron(text: str, epoch: datetime) -> Cron:
+    """Parse a 5-field cron expression; day of month and day of week match by either where both are restricted.
+
+    Raises
+    ------
+    ValueError
+        If it is no such expression; the text says which field.
+    """
+    fields = text.split()
+    if len(fields) != len(FIELDS):
+        raise ValueError(f"expected 5 cron fields, got {len(fields)}")
+    minutes, hours, days, months, weekdays = (
+        _field(field, name, low, high) for field, (name, low, high) in zip(fields, FIELDS, strict=True)
+    )
+    midnight = epoch.toordinal() * DAY
+    return Cron(
+        spans=_join(sorted(60 * (60 * hour + minute) for hour in hours for minute in minutes)),
+        days=days,
+        months=months,
+        weekdays=frozenset(weekday % 7 for weekday in weekdays),
+        either=not fields[2].startswith("*") and not fields[4].startswith("*"),
+        origin=midnight + 3600 * epoch.hour + 60 * epoch.minute + epoch.second,
+    )
+
+
+def _field(text: str, name: str, low: int, high: int) -> frozenset[int]:
+    """Return the values of one field: a list of ``*``, ``a``, ``a-b``, each with an optional ``/step``."""
+    values: set[int] = set()
+    for part in text.split(","):
+        body, slash, step = part.partition("/")
+        if body == "*":
+            first, last = low, high
+        else:
+            left, dash, right = body.partition("-")
+            first = _value(left, name, low, high)
+            last = _value(right, name, low, high) if dash else high if slash else first
+        if name == "day of week" and last == 0 < first:
+            last = 7  # mon-sun: the Sunday at the end of the week
+        stride = _value(step, f"step of {name}", 1, high) if slash else 1
+        if first > last:
+            raise ValueError(f"expected an ascending range for the {name}, got {part!r}")
+        values.update(range(first, last + 1, stride))
+    return frozenset(values)
+
+
+def _value(text: str, name: str, low: int, high: int) -> int:
+    """Return a number in ``[low, high]`` or a name of a month or weekday."""
+    names = NAMED.get(name, {})
+    word = text.lower()
+    value = names[word] if word in names else int(word) if word.isascii() and word.isdigit() and len(word) < 4 else -1
+    if not low <= value <= high:
+        raise ValueError(f"expected a {name} from {low} to {high}, got {text!r}")
+    return value
+
+
+def _join(starts: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Join minutes, given by their first seconds, to maximal ranges."""
+    spans: list[tuple[int, int]] = []
+    for start in starts:
+        if spans and spans[-1][1] == start:
+            spans[-1] = (spans[-1][0], start + 60)
+        else:
+            spans.append((start, start + 60))
+    return tuple(spans)

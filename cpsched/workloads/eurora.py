@@ -1,0 +1,289 @@
+"""Windows like those of Eurora, 64 heterogeneous nodes at CINECA, fitted to a real trace.
+
+The trace: 2,957 jobs of 2014-03-31 to 2014-04-02, published with PA-HPC-SIM (Apache-2.0); the figures below were
+counted in it. Its users are anonymous, so users and groups are ours. Jobs come in campaigns: runs of jobs that differ
+in nothing but their arrival. A campaign's kind says its queue, request and mean length (which is geometric); its
+walltime is drawn from its queue's frequent values.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice
+from random import Random
+from statistics import NormalDist
+
+from cpsched.domain import (
+    Amounts,
+    Chunk,
+    Cluster,
+    FrozenMap,
+    Instance,
+    Job,
+    NodeClass,
+    Placement,
+    Queue,
+    Request,
+    Running,
+    Segment,
+    Step,
+)
+from cpsched.workloads._eurora_kinds import KINDS, Kind
+
+__all__ = ["eurora_cluster", "eurora_window"]
+
+#: Expected waits (s) of the queues, as in Bridi et al. (BRIDI-3); ``R`` is the queue of reservations.
+EXPECTED_WAIT = {"debug": 1800, "parallel": 21600, "R": 1800, "np_longpar": 86400}
+
+#: Walltimes (s) with at least 1 % of a queue's jobs, and their shares; what is missing to 1 is the tail.
+WALLTIMES = {
+    "debug": {1800: 0.967},
+    "parallel": {14400: 0.759, 12600: 0.129, 14340: 0.036, 3600: 0.028, 10800: 0.020, 1800: 0.011},
+    "R": {5400: 0.463, 14400: 0.299, 3600: 0.109, 28800: 0.109, 21600: 0.015},
+    "np_longpar": {28800: 1.0},
+}
+#: The tail of walltimes: whole minutes, log-uniform from here up to the queue's longest frequent one.
+SHORTEST_WALLTIME = 120
+
+#: Deciles (0, 10, …, 100 %) of run time / walltime; the trace has no job far beyond its walltime, so 1 is the most.
+ACCURACY = {
+    "debug": (0.006, 0.017, 0.029, 0.053, 0.101, 0.132, 0.235, 0.503, 0.997, 0.997, 1.0),
+    "parallel": (0.001, 0.025, 0.063, 0.285, 0.374, 0.523, 0.795, 0.987, 1.0, 1.0, 1.0),
+    "R": (0.001, 0.011, 0.299, 0.542, 0.667, 0.667, 0.667, 0.987, 0.989, 1.0, 1.0),
+    "np_longpar": (0.0, 0.519, 0.99, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
+}
+
+#: Seconds between the jobs of a campaign: 0 and 1 with these shares, else log-normal (median, sigma).
+GAP_WITHIN = (0.788, 0.098, 38.0, 1.8)
+#: Seconds between campaigns: log-normal (median, sigma).
+GAP_BETWEEN = (91.0, 1.5)
+
+#: The longest campaign in the trace had 101 jobs. In a window no campaign has more than an eighth of the jobs.
+LONGEST_CAMPAIGN = 100
+CAMPAIGN_SHARE = 8
+
+#: Ours: so many users, the k-th as active as 1/k, in so many groups.
+USERS, GROUPS = 40, 8
+
+#: Give up filling the machine after so many jobs in a row that found no place.
+_MISFITS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A job before it has an id and times."""
+
+    kind: Kind
+    user: int
+    walltime: int
+    runtime: int
+
+
+def eurora_cluster() -> Cluster:
+    """Return the 64 nodes: 32 with two GPUs (five have 32071 MiB, the others 15912), then 32 with two MICs (15912)."""
+    gpu = FrozenMap({"arch": "linux", "cpu": "3.1GHz", "acc": "k20"})
+    mic = FrozenMap({"arch": "linux", "cpu": "2.1GHz", "acc": "phi"})
+    return Cluster(
+        classes=(
+            NodeClass(names=_names(1, 5), resources=Amounts({"cores": 16, "mem": 32071, "gpus": 2}), properties=gpu),
+            NodeClass(names=_names(6, 32), resources=Amounts({"cores": 16, "mem": 15912, "gpus": 2}), properties=gpu),
+            NodeClass(names=_names(33, 64), resources=Amounts({"cores": 16, "mem": 15912, "mics": 2}), properties=mic),
+        )
+    )
+
+
+def _names(first: int, last: int) -> tuple[str, ...]:
+    return tuple(f"node{number:03d}" for number in range(first, last + 1))
+
+
+def eurora_window(jobs: int, seed: int, *, busy: float = 0.0, demand: float = 1.0) -> Instance:
+    """Generate a window: `jobs` waiting jobs, the last of which arrives at ``now``, and perhaps running ones.
+
+    The same arguments give the same window, on any Python: only `Random.random` is used, whose sequence is documented
+    as stable.
+
+    Parameters
+    ----------
+    jobs
+        How many jobs wait, at least 1.
+    seed
+        Of the random numbers.
+    busy
+        Share in [0, 1) of the machine's cores that running jobs hold at ``now``. They are placed by first fit; where
+        the rest of a node's memory or accelerators is too small for all that comes, it becomes less.
+    demand
+        How many times as fast as in the trace jobs arrive, positive.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    if jobs < 1 or not 0 <= busy < 1 or not 0 < demand < math.inf:
+        raise ValueError(f"need jobs >= 1, 0 <= busy < 1, demand > 0, got {jobs}, {busy}, {demand}")
+    draw = _Draw(seed)
+    cluster = eurora_cluster()
+    arrivals = _arrivals(draw, jobs, demand)
+    now = arrivals[-1][0]
+    running = _running(draw, cluster, round(busy * cluster.totals["cores"]), now)
+    waiting = [
+        _job(draft, str(number), submit) for number, (submit, draft) in enumerate(arrivals, start=len(running) + 1)
+    ]
+    return Instance(
+        name=f"eurora-like-{jobs:04d}",
+        now=now,
+        cluster=cluster,
+        queues=FrozenMap({name: Queue(expected_wait=seconds) for name, seconds in EXPECTED_WAIT.items()}),
+        jobs=(*running, *waiting),
+    )
+
+
+class _Draw:
+    """Mutable: random values, all made from `Random.random` alone."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)  # noqa: S311 - a workload, not a secret
+
+    def uniform(self) -> float:
+        return self._random.random()
+
+    def index(self, cumulative: Sequence[float]) -> int:
+        """Draw an index by its weight."""
+        return bisect_right(cumulative, self.uniform() * cumulative[-1], hi=len(cumulative) - 1)
+
+    def lognormal(self, median: float, sigma: float) -> float:
+        quantile = max(self.uniform(), 2.0**-53)
+        return median * math.exp(sigma * NormalDist().inv_cdf(quantile))
+
+    def geometric(self, mean: float) -> int:
+        """Draw 1, 2, … with the given mean >= 1."""
+        if mean <= 1:
+            return 1
+        return 1 + math.floor(math.log(1 - self.uniform()) / math.log(1 - 1 / mean))
+
+
+_KIND_WEIGHTS = tuple(accumulate(kind.campaigns for kind in KINDS))
+_USER_WEIGHTS = tuple(accumulate(1 / rank for rank in range(1, USERS + 1)))
+
+
+def _drafts(draw: _Draw, longest: int) -> Iterator[tuple[bool, _Draft]]:
+    """Yield jobs without end, campaign by campaign, each with whether it opens a campaign."""
+    while True:
+        kind = KINDS[draw.index(_KIND_WEIGHTS)]
+        user = draw.index(_USER_WEIGHTS)
+        walltime = _walltime(draw, kind.queue)
+        for position in range(min(longest, draw.geometric(kind.jobs / kind.campaigns))):
+            yield position == 0, _Draft(kind, user, walltime, _runtime(draw, kind.queue, walltime))
+
+
+def _walltime(draw: _Draw, queue: str) -> int:
+    frequent = WALLTIMES[queue]
+    at = draw.uniform()
+    for walltime, reached in zip(frequent, accumulate(frequent.values()), strict=True):
+        if at < reached:
+            return walltime
+    span = math.log(max(frequent) / SHORTEST_WALLTIME)
+    return 60 * round(SHORTEST_WALLTIME * math.exp(draw.uniform() * span) / 60)
+
+
+def _runtime(draw: _Draw, queue: str, walltime: int) -> int:
+    deciles = ACCURACY[queue]
+    decile, part = divmod(draw.uniform() * 10, 1)
+    low, high = deciles[int(decile)], deciles[int(decile) + 1]
+    return max(1, round(walltime * (low + part * (high - low))))
+
+
+def _arrivals(draw: _Draw, jobs: int, demand: float) -> list[tuple[int, _Draft]]:
+    """Return the waiting jobs with their submit times (s), the first at 0."""
+    longest = max(1, min(LONGEST_CAMPAIGN, jobs // CAMPAIGN_SHARE))
+    arrivals: list[tuple[int, _Draft]] = []
+    clock = 0.0
+    for opens, draft in islice(_drafts(draw, longest), jobs):
+        if arrivals:
+            clock += _gap(draw, opens) / demand
+        arrivals.append((math.floor(clock), draft))
+    return arrivals
+
+
+def _gap(draw: _Draw, opens: bool) -> int:
+    if opens:
+        return math.floor(draw.lognormal(*GAP_BETWEEN))
+    none, one, median, sigma = GAP_WITHIN
+    at = draw.uniform()
+    if at < none + one:
+        return 0 if at < none else 1
+    return max(2, math.floor(draw.lognormal(median, sigma)))
+
+
+def _running(draw: _Draw, cluster: Cluster, cores: int, now: int) -> list[Job]:
+    """Return running jobs that hold `cores` cores or a little more, started when they came.
+
+    A job that runs at a given moment is the likelier the longer it runs, so drafts are taken with a chance in
+    proportion to their run time; the moment is then anywhere in it.
+    """
+    free = {name: dict(node_class.resources) for name, node_class in cluster.class_of.items()}
+    longest = max(max(walltimes) for walltimes in WALLTIMES.values())
+    running: list[Job] = []
+    held = misfits = 0
+    drafts = _drafts(draw, longest=1)
+    while held < cores and misfits < _MISFITS:
+        _, draft = next(drafts)
+        if draw.uniform() * longest >= draft.runtime:
+            continue
+        allocation = _first_fit(draft.kind, free)
+        if allocation is None:
+            misfits += 1
+            continue
+        misfits = 0
+        held += draft.kind.units * draft.kind.cores
+        start = now - math.floor(draw.uniform() * draft.runtime)
+        running.append(_job(draft, str(len(running) + 1), start, allocation))
+    return running
+
+
+def _first_fit(kind: Kind, free: dict[str, dict[str, int]]) -> tuple[Placement, ...] | None:
+    """Take the units of a job from the first nodes with room, in place; None, and nothing taken, where they do not fit.
+
+    Jobs without GPUs begin at the end of the cluster, so as to leave the GPU nodes to others.
+    """
+    asked = _asked(kind)
+    placed: dict[str, int] = {}
+    left = kind.units
+    for name in free if kind.gpus else reversed(free):
+        fits = min(left, *(free[name].get(resource, 0) // amount for resource, amount in asked.items()))
+        if fits:
+            placed[name] = fits
+            left -= fits
+    if left:
+        return None
+    for name, units in placed.items():
+        for resource, amount in asked.items():
+            free[name][resource] -= units * amount
+    return tuple(
+        Placement(node=name, resources=Amounts({resource: units * amount for resource, amount in asked.items()}))
+        for name, units in sorted(placed.items())
+    )
+
+
+def _asked(kind: Kind) -> Amounts:
+    amounts = {"cores": kind.cores, "gpus": kind.gpus, "mics": kind.mics, "mem": kind.mem}
+    return Amounts({resource: amount for resource, amount in amounts.items() if amount})
+
+
+def _job(draft: _Draft, job_id: str, submit: int, allocation: tuple[Placement, ...] = ()) -> Job:
+    """Return the job; one with an allocation runs since it was submitted."""
+    segment = Segment(start=submit, end=submit + draft.walltime, allocation=allocation)
+    chunk = Chunk(count=draft.kind.units, resources=_asked(draft.kind))
+    return Job(
+        id=job_id,
+        user=f"u{draft.user + 1}",
+        group=f"g{draft.user % GROUPS + 1}",
+        queue=draft.kind.queue,
+        submit=submit,
+        steps=(Step(walltime=draft.walltime, request=Request(chunks=(chunk,))),),
+        running=Running(start=submit, segments=(segment,)) if allocation else None,
+        runtime=draft.runtime,
+    )

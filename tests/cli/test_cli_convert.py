@@ -1,0 +1,91 @@
+"""``cpsched convert``."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from cpsched.cli.exits import ExitCode
+from cpsched.formats import read_instance
+from tests.cli.conftest import Run, Window
+
+LOG = """; Version: 2.2
+1 100 5 60 2 -1 -1 2 120 -1 1 7 1 -1 1 -1 -1 -1
+2 130 5 60 1 -1 -1 1 600 -1 1 8 1 -1 1 -1 -1 -1
+3 160 5 60 1 -1 -1 1 -1 -1 1 8 1 -1 1 -1 -1 -1
+4 190 5 -1 1 -1 -1 1 -1 -1 1 8 1 -1 1 -1 -1 -1
+this is no job
+"""
+
+
+@pytest.fixture
+def machine(window: Window) -> Path:
+    """Return the file of the machine: the window without its jobs."""
+    window.instance["jobs"] = []
+    return window.write("machine.json", window.instance)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return a gzipped log of four jobs and a faulty line; the last job has no walltime."""
+    path = tmp_path / "log.swf.gz"
+    path.write_bytes(gzip.compress(LOG.encode()))
+    return path
+
+
+def test_a_log_becomes_an_instance(run: Run, log: Path, machine: Path, tmp_path: Path) -> None:
+    """Three of the four jobs can be taken; what was left out or adjusted is said on stderr."""
+    out = tmp_path / "window.json.gz"
+    shown = run("convert", log, machine, "-o", out)
+    assert (shown.exit_code, shown.stdout) == (ExitCode.FINE, f"3 jobs in {out}\n")
+    instance = read_instance(out)
+    assert [(job.id, job.submit, job.walltime) for job in instance.jobs] == [
+        ("1", 0, 120),
+        ("2", 30, 600),
+        ("3", 60, 60),
+    ]
+    assert [line.partition(":")[0] for line in shown.stderr.splitlines()] == ["faulty line", "left out", "adjusted"]
+
+
+def test_the_window_is_chosen(run: Run, log: Path, machine: Path, tmp_path: Path) -> None:
+    """--submitted, --first, --jobs and --now choose the window; chunks can be whole nodes."""
+    out = tmp_path / "window.json"
+    shown = run(
+        "convert", log, machine, "-o", out,
+        "--submitted", 120, 1000, "--first", 0, "--jobs", 1, "--now", 140, "--cores-per-chunk", 4,
+    )  # fmt: skip
+    assert shown.exit_code == ExitCode.FINE
+    instance = read_instance(out)
+    assert [job.id for job in instance.jobs] == ["2"]
+    assert instance.now == 10
+    assert instance.jobs[0].request.chunks[0].resources == {"cores": 4}
+
+
+@pytest.mark.parametrize("options", [("--submitted", 5, 5), ("--first", 100), ("--jobs", 0), ("--first", -1)])
+def test_a_window_without_jobs_is_refused(
+    run: Run, log: Path, machine: Path, tmp_path: Path, options: tuple[object, ...]
+) -> None:
+    """A window that makes no sense or holds no job ends with exit code 2, and nothing is written."""
+    out = tmp_path / "window.json"
+    assert run("convert", log, machine, "-o", out, *options).exit_code == ExitCode.BAD_INPUT
+    assert not out.exists()
+
+
+def test_the_machine_has_no_jobs(run: Run, log: Path, window: Window, tmp_path: Path) -> None:
+    """An instance with jobs is no machine."""
+    out = tmp_path / "out.json"
+    shown = run("convert", log, window.instance_file, "-o", out)
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert "without jobs" in shown.stderr
+    assert not out.exists()
+
+
+def test_a_file_that_is_no_log_is_refused(run: Run, machine: Path, tmp_path: Path) -> None:
+    """A log without a job line is a bad document, and its bytes do not reach the terminal."""
+    log = tmp_path / "bad.swf"
+    log.write_bytes(b"\x1b[2J no log\n")
+    shown = run("convert", log, machine, "-o", tmp_path / "out.json")
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert "\x1b" not in shown.output

@@ -1,0 +1,235 @@
+"""``cpsched solve``."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from cpsched.cli.exits import ExitCode
+from cpsched.cli.solve import command
+from cpsched.errors import UnsupportedError
+from cpsched.formats import parse_plan, read_plan
+from cpsched.portfolio import ENGINES
+from cpsched.verify import verify_files
+from tests.cli.conftest import Run, Window
+
+
+def made_files(folder: Path) -> set[str]:
+    """Return the names of all files in a folder but the instance."""
+    return {path.name for path in folder.iterdir()} - {"window.json"}
+
+
+def test_a_window_is_planned_verified_and_written(run: Run, window: Window) -> None:
+    """The plan and the chart are written, the plan has no violations, and the summary says so."""
+    assert run("warmup").exit_code == ExitCode.FINE
+    plan, chart = window.folder / "plan.json", window.folder / "plan.html"
+    shown = run("solve", window.instance_file, "-o", plan, "--gantt", chart)
+    assert shown.exit_code == ExitCode.FINE
+    assert verify_files(window.instance_file, plan) == ()
+    assert [waiting.id for waiting in read_plan(plan).waiting_room] == ["c"]
+    assert chart.read_text().lower().startswith("<!doctype html>")
+    assert made_files(window.folder) == {"plan.json", "plan.html"}
+    for said in ("2 planned, 1 running, 1 in the waiting room", "weighted_wait 1.00", "debug", "cores", "verified"):
+        assert said in shown.stdout
+    assert shown.stderr == ""
+
+
+def test_the_plan_may_be_packed(run: Run, window: Window) -> None:
+    """A plan named .json.gz is gzipped."""
+    plan = window.folder / "plan.json.gz"
+    assert run("solve", window.instance_file, "-o", plan).exit_code == ExitCode.FINE
+    assert json.loads(gzip.decompress(plan.read_bytes()))["instance"] == "hand-made"
+
+
+def test_the_summary_as_json(run: Run, window: Window) -> None:
+    """With --json stdout is one object with the figures: two jobs wait 50 s each, 0.5 is suffered."""
+    shown = run("solve", window.instance_file, "--json")
+    assert shown.exit_code == ExitCode.FINE
+    document = json.loads(shown.stdout)
+    assert document["instance"] == "hand-made"
+    assert document["objective"]["value"] == 1.0
+    assert document["objective"]["suffered"] == 0.5
+    assert document["summary"]["waits"] == [{"queue": "debug", "count": 2, "mean": 50.0, "median": 50.0, "max": 50}]
+    assert document["summary"]["makespan"] == 150
+    assert [waiting["id"] for waiting in document["waiting_room"]] == ["c"]
+    assert document["plan"] is None
+
+
+def test_quiet_is_quiet(run: Run, window: Window) -> None:
+    """With --quiet a good window prints nothing, and the plan is there."""
+    shown = run("solve", window.instance_file, "--quiet", "-o", window.folder / "plan.json")
+    assert (shown.exit_code, shown.output) == (ExitCode.FINE, "")
+    assert made_files(window.folder) == {"plan.json"}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_the_instance_may_come_from_stdin(run: Run, window: Window, pack: Any) -> None:
+    """``-`` reads standard input, plain or packed."""
+    shown = run("solve", "-", "--json", stdin=pack(json.dumps(window.instance).encode()))
+    assert shown.exit_code == ExitCode.FINE
+    assert json.loads(shown.stdout)["instance"] == "hand-made"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b"\x1f\x8b\x08", b"[" * 100_000, b"NaN"])
+def test_a_bad_document_is_refused(run: Run, window: Window, content: bytes) -> None:
+    """What is no instance ends with exit code 2, by file and by stdin, and nothing is written."""
+    broken = window.folder / "window.json"
+    broken.write_bytes(content)
+    by_file = run("solve", broken, "-o", window.folder / "plan.json")
+    by_stdin = run("solve", "-", "-o", window.folder / "plan.json", stdin=content)
+    assert by_file.exit_code == by_stdin.exit_code == ExitCode.BAD_INPUT
+    assert "window.json" in by_file.stderr
+    assert "<stdin>" in by_stdin.stderr
+    assert "cpsched-stdin" not in by_stdin.stderr
+    assert made_files(window.folder) == set()
+
+
+def test_all_faults_are_listed(run: Run, window: Window) -> None:
+    """Every fault of a document is said, each with its path, and control characters lose their power."""
+    window.instance["jobs"][1]["walltime"] = -5
+    window.instance["jobs"][2]["queue"] = "no\x1b[2Jqueue"
+    window.instance["jobs"][3]["wallime"] = 10
+    shown = run("solve", window.instance_file)
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    for path in ("jobs[1].walltime", "jobs[2].queue", "jobs[3].wallime"):
+        assert path in shown.stderr
+    assert "\x1b" not in shown.output
+
+
+@pytest.mark.parametrize(("options", "said"), [((), True), (("--quiet",), False)])
+def test_a_first_start_says_what_takes_so_long(
+    run: Run, window: Window, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: bool
+) -> None:
+    """Where no compiled kernels are cached, they are compiled before the budget begins, and stderr says so."""
+    calls: list[None] = []
+    monkeypatch.setattr("cpsched.planner.kernels_are_ready", lambda: False)
+    monkeypatch.setattr("cpsched.planner.warmup", lambda: calls.append(None))
+    shown = run("solve", window.instance_file, *options)
+    assert shown.exit_code == ExitCode.FINE
+    assert len(calls) == 1
+    assert ("compiling" in shown.stderr) == said
+
+
+def test_every_engine_can_be_asked_for() -> None:
+    """The option --engine offers the engines that `cpsched.portfolio` has."""
+    (option,) = [parameter for parameter in command.params if parameter.name == "engine"]
+    assert isinstance(option.type, click.Choice)
+    assert set(option.type.choices) == set(ENGINES)
+
+
+def test_warnings_are_shown(run: Run, window: Window) -> None:
+    """A running job whose walltime has passed is planned until one second from now, with a warning."""
+    window.instance["jobs"][0]["walltime"] = 5
+    shown = run("solve", window.instance_file, "--json")
+    assert shown.exit_code == ExitCode.FINE
+    assert shown.stderr.startswith("warning: ")
+    assert "jobs[0]" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--budget", "nan"), ("--budget", "inf"), ("--budget", 0), ("--budget", -1), ("--seed", -1), ("--engine", "x"),
+        ("-o", "plan.txt"), ("-o", "none/plan.json"), ("--gantt", "plan.json"), ("--gantt", "none/plan.html"),
+    ],
+)  # fmt: skip
+def test_bad_options_are_refused_before_any_work(run: Run, window: Window, options: tuple[object, ...]) -> None:
+    """An option that makes no sense ends with exit code 2 at once."""
+    assert run("solve", window.instance_file, *options).exit_code == ExitCode.BAD_INPUT
+
+
+def test_a_folder_is_no_output(run: Run, window: Window) -> None:
+    """The plan cannot be written over a folder."""
+    folder = window.folder / "plan.json"
+    folder.mkdir()
+    assert run("solve", window.instance_file, "-o", folder).exit_code == ExitCode.BAD_INPUT
+
+
+def use_engine(monkeypatch: pytest.MonkeyPatch, answer: object) -> list[dict[str, Any]]:
+    """Let an engine that gives `answer` (or raises it) plan, and return the options of its calls."""
+    calls: list[dict[str, Any]] = []
+
+    def solve(_: object, **options: Any) -> object:
+        calls.append(options)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("cpsched.portfolio.solve", solve)
+    return calls
+
+
+def test_the_options_reach_the_engine(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engine, budget and seed are passed on; without a terminal nobody asks for progress."""
+    calls = use_engine(monkeypatch, parse_plan(window.plan, source="plan"))
+    assert run("solve", window.instance_file, "--budget", 2.5, "--seed", 7).exit_code == ExitCode.FINE
+    assert calls == [{"engine": "planner", "budget": 2.5, "seed": 7, "progress": None}]
+
+
+def test_a_plan_that_breaks_rules_is_not_written(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the engine errs, the violations are shown, exit code 3, and older files stay as they were."""
+    wrong = copy.deepcopy(window.plan)
+    wrong["jobs"][1].update(start=40, end=140)
+    wrong["jobs"][1]["segments"][0].update(start=40, end=140)
+    use_engine(monkeypatch, parse_plan(wrong, source="plan"))
+    older = window.folder / "plan.json"
+    older.write_text("older")
+    chart = window.folder / "plan.html"
+    shown = run("solve", window.instance_file, "-o", older, "--gantt", chart, "--json")
+    assert shown.exit_code == ExitCode.UNVERIFIED
+    assert "n1" in shown.stderr
+    assert shown.stdout == ""
+    assert older.read_text() == "older"
+    assert made_files(window.folder) == {"plan.json"}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UnsupportedError("planner", ["jobs[0].after"]), ExitCode.REFUSED),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED),
+    ],
+)
+def test_nothing_is_written_where_the_engine_does_not_end(
+    run: Run, window: Window, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: ExitCode
+) -> None:
+    """A refusal and an interruption have exit codes of their own, and leave no file."""
+    use_engine(monkeypatch, error)
+    shown = run("solve", window.instance_file, "-o", window.folder / "plan.json")
+    assert shown.exit_code == code
+    assert made_files(window.folder) == set()
+
+
+def test_a_chart_that_fails_leaves_nothing_behind(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chart that cannot be written is no half-written file: the temporary one is gone."""
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", fail)
+    shown = run("solve", window.instance_file, "--gantt", window.folder / "plan.html")
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert made_files(window.folder) == set()
+
+
+def test_progress_is_drawn_on_a_terminal(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal the engine gets a callback, whose bar goes to stderr only."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    plan = parse_plan(window.plan, source="plan")
+
+    def solve(_: object, **options: Any) -> object:
+        for done in range(3):
+            options["progress"](done, 2)
+        return plan
+
+    monkeypatch.setattr("cpsched.portfolio.solve", solve)
+    shown = run("solve", window.instance_file, "--json")
+    assert shown.exit_code == ExitCode.FINE
+    assert "planning" in shown.stderr
+    assert json.loads(shown.stdout)["violations"] == []

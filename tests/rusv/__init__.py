@@ -1,0 +1,1 @@
+"""What the vectors and the timeline must do."""

@@ -1,0 +1,312 @@
+"""The arrows between the rooms, checked in the source text: who may import whom, and which library lives where.
+
+A new room, or a new arrow, is a change to the tables below, made on purpose.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "cpsched"
+
+#: From the ground up; a room imports only from layers below its own, so siblings are strangers.
+LAYERS: tuple[frozenset[str], ...] = tuple(
+    frozenset(layer.split())
+    for layer in (
+        "errors",
+        "domain rusv verify",
+        "booking engine formats metrics workloads",
+        "planner",
+        "policies search cp mzn sim bridge report",
+        "portfolio",
+        "bench daemon",
+        "cli",
+    )
+)
+
+ALL_ROOMS = frozenset().union(*LAYERS)
+
+#: The rooms that each room imports, of those that exist: no others, and none that is not needed.
+ARROWS: dict[str, frozenset[str]] = {
+    room: frozenset(needed.split())
+    for room, needed in {
+        "errors": "",
+        "domain": "",
+        "rusv": "",
+        "verify": "errors",
+        "booking": "domain rusv",
+        "engine": "domain",
+        "formats": "errors domain",
+        "metrics": "domain",
+        "workloads": "domain",
+        "planner": "errors domain rusv booking engine metrics",
+        "report": "domain metrics formats",
+        "portfolio": "errors domain engine metrics planner",
+        "cli": "errors domain formats metrics planner portfolio report verify",
+    }.items()
+}
+
+#: Who may import a room that is not for everybody above it.
+GUESTS: dict[str, frozenset[str]] = {
+    "verify": frozenset({"portfolio", "cli"}),
+    "workloads": frozenset({"cli", "bench"}),
+}
+
+#: Modules that others may import besides the door of their room: what few need, and is a subject of its own.
+SIDE_DOORS = frozenset({"cpsched.formats.swf"})
+
+#: The modules above all rooms: the package's own names, and ``python -m cpsched``.
+OPENINGS = frozenset({"", "__main__"})
+
+#: The homes of the libraries from outside; what stands neither here nor in the standard library is not used.
+HOMES: dict[str, frozenset[str]] = {
+    library: frozenset(homes.split())
+    for library, homes in {
+        "ClusterShell": "formats",
+        "click": "cli",
+        "cronsim": "formats booking",
+        "dask": "bench",
+        "minizinc": "mzn",
+        "networkx": "domain booking",
+        "numba": "rusv search sim",
+        "numpy": "rusv booking planner search sim metrics workloads",
+        "ortools": "cp",
+        "pandas": "metrics workloads formats bench report",
+        "pydantic": "formats",
+        "pydantic_core": "formats",
+        "rich": "cli report",
+        "sqlite3": "daemon",
+        "subprocess": "bridge mzn",
+    }.items()
+}
+
+#: What a bare ``import cpsched`` must not load.
+HEAVY = frozenset({"ClusterShell", "dask", "minizinc", "networkx", "numba", "numpy", "ortools", "pandas", "pydantic"})
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported thing: the dotted module, and the name taken from it (None for a plain ``import``)."""
+
+    module: str
+    name: str | None
+    line: int
+
+
+def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
+    """Yield what a module of `package` imports when it runs; ``if TYPE_CHECKING:`` is left out."""
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            pending.extend(node.orelse)
+            continue
+        pending.extend(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, None, node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join([*parts, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield Import(module, alias.name, node.lineno)
+
+
+def room_of(module: str) -> str:
+    """Return the room of a dotted module name; the package itself and ``__main__`` are rooms of their own."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def target_of(found: Import) -> tuple[str, str | None]:
+    """Return (module, name) with ``from cpsched import room`` read as the import of that room."""
+    if found.module == "cpsched" and found.name is not None and found.name in ALL_ROOMS:
+        return f"cpsched.{found.name}", None
+    return found.module, found.name
+
+
+def faults_of(source: str, module: str, package: str, doors: dict[str, frozenset[str]]) -> list[str]:
+    """Return what is wrong with the imports of a module, in words.
+
+    Parameters
+    ----------
+    source
+        The module's text.
+    module
+        Its dotted name, ``cpsched.booking.ledger``.
+    package
+        The package that it is in: what its relative imports start from.
+    doors
+        The public names of each module.
+    """
+    room = room_of(module)
+    faults = []
+    for found in imports_of(ast.parse(source), package):
+        target, name = target_of(found)
+        top = target.partition(".")[0]
+        where = f"{module}:{found.line}"
+        if top != "cpsched":
+            faults += [f"{where}: {fault}" for fault in outside_faults(room, top)]
+        elif room_of(target) != room:
+            faults += [f"{where}: {fault}" for fault in arrow_faults(room, target, name, doors)]
+    return faults
+
+
+def outside_faults(room: str, library: str) -> Iterator[str]:
+    """Yield a fault where a room imports a library that has no home there."""
+    if library in HOMES:
+        if room not in HOMES[library]:
+            yield f"{library} lives in {', '.join(sorted(HOMES[library]))}, not in {room or 'cpsched/__init__'}"
+    elif library not in sys.stdlib_module_names:
+        yield f"{library} has no home in this house"
+
+
+def arrow_faults(room: str, target: str, name: str | None, doors: dict[str, frozenset[str]]) -> Iterator[str]:
+    """Yield the faults of an import of `target` (and of `name` in it) by another room."""
+    host = room_of(target)
+    if not host:
+        yield f"{room} may not import the package itself, whose names are for users"
+        return
+    if room not in OPENINGS and host not in ARROWS.get(room, frozenset()):
+        yield f"{room} may not import {host}"
+    if target.count(".") > 1 and target not in SIDE_DOORS:
+        yield f"{target} is behind the door of {host}"
+    elif name is not None and name not in doors.get(target, frozenset()):
+        yield f"{name} is not in the __all__ of {target}"
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of a source file."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def package_of(path: Path) -> str:
+    """Return the dotted name of the package that a source file is in, or is."""
+    return ".".join(path.relative_to(ROOT).parts[:-1])
+
+
+def public_names(path: Path) -> frozenset[str]:
+    """Return the ``__all__`` of a source file, which must be a literal list; empty where there is none."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) == "__all__" for target in node.targets):
+            return frozenset(ast.literal_eval(node.value))
+    return frozenset()
+
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+DOORS = {module_name(path): public_names(path) for path in SOURCES}
+
+
+def test_every_import_follows_an_arrow_through_a_door() -> None:
+    """No module imports a room that it has no arrow to, a module behind a door, or a library that lives elsewhere."""
+    faults = [
+        fault for path in SOURCES for fault in faults_of(path.read_text(), module_name(path), package_of(path), DOORS)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("room", sorted(ARROWS))
+def test_every_arrow_is_needed(room: str) -> None:
+    """The table has no arrow that no module uses: what a room may import is what it does import."""
+    used = {
+        room_of(target_of(found)[0])
+        for path in SOURCES
+        if room_of(module_name(path)) == room
+        for found in imports_of(ast.parse(path.read_text()), package_of(path))
+    }
+    assert ARROWS[room] <= used, f"{room} does not use {sorted(ARROWS[room] - used)}"
+
+
+@pytest.mark.parametrize("room", sorted(ARROWS))
+def test_every_arrow_points_down(room: str) -> None:
+    """The arrows of a room lead to lower layers only, and to guarded rooms only where they are let in."""
+    layer_of = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+    for host in ARROWS[room]:
+        assert layer_of[host] < layer_of[room], f"{room} -> {host} does not point down"
+        assert room in GUESTS.get(host, {room}), f"{host} is not open to {room}"
+
+
+def test_every_room_has_its_arrows() -> None:
+    """Each room that exists stands in the table, and the table has no room that does not exist."""
+    existing = {room_of(module_name(path)) for path in SOURCES} - OPENINGS
+    assert existing == set(ARROWS)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("__init__.py")), ids=module_name)
+def test_every_door_says_what_is_behind_it(path: Path) -> None:
+    """Each package opens with a docstring and lists its public names."""
+    tree = ast.parse(path.read_text())
+    assert ast.get_docstring(tree), f"{path} has no docstring"
+    assert public_names(path), f"{path} has no __all__"
+
+
+@pytest.mark.parametrize(
+    ("source", "module", "expected"),
+    [
+        ("from cpsched.planner import plan_queue", "cpsched.booking.ledger", "booking may not import planner"),
+        ("import cpsched.planner", "cpsched.rusv.value", "rusv may not import planner"),
+        ("from cpsched import planner", "cpsched.rusv.value", "rusv may not import planner"),
+        ("from ..planner import plan_queue", "cpsched.booking.ledger", "booking may not import planner"),
+        ("def f():\n    import cpsched.domain", "cpsched.verify.rules", "verify may not import domain"),
+        ("from cpsched.rusv.kernels import fit", "cpsched.booking.ledger", "behind the door of rusv"),
+        ("from cpsched.domain import secret", "cpsched.booking.ledger", "secret is not in the __all__"),
+        ("from cpsched import solve", "cpsched.booking.ledger", "booking may not import the package itself"),
+        ("from cpsched.metrics import x", "cpsched.booking.ledger", "booking may not import metrics"),
+        ("import numba", "cpsched.planner.queue", "numba lives in rusv, search, sim, not in planner"),
+        ("from ortools.sat import python", "cpsched.planner.queue", "ortools lives in cp, not in planner"),
+        ("import requests", "cpsched.cli.solve", "requests has no home"),
+        ("import pydantic", "cpsched", "pydantic lives in formats, not in cpsched/__init__"),
+        ("if TYPE_CHECKING:\n    pass\nelse:\n    import numba", "cpsched.planner.queue", "numba lives in"),
+    ],
+)
+def test_forbidden_imports_are_found(source: str, module: str, expected: str) -> None:
+    """The checker finds a forbidden import in a made-up source text, however it is written."""
+    faults = faults_of(source, module, module.rpartition(".")[0], {"cpsched.domain": frozenset({"Job"})})
+    assert len([fault for fault in faults if expected in fault]) == 1, faults
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from cpsched.domain import Job",
+        "from cpsched.booking.tree import Tree",
+        "from . import tree",
+        "import json, numpy",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numba\n    from cpsched.planner import X",
+    ],
+)
+def test_allowed_imports_are_let_through(source: str) -> None:
+    """The checker is content with rooms below, the room itself, the standard library and imports for types only."""
+    doors = {"cpsched.domain": frozenset({"Job"})}
+    assert faults_of(source, "cpsched.booking.ledger", "cpsched.booking", doors) == []
+
+
+def loaded_by(statement: str) -> list[str]:
+    """Return the modules that a fresh interpreter has loaded after a statement."""
+    code = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    process = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return list(json.loads(process.stdout))
+
+
+@pytest.mark.parametrize("statement", ["import cpsched", "import cpsched.domain", "import cpsched.cli"])
+def test_a_bare_import_loads_nothing_heavy(statement: str) -> None:
+    """The package, the nouns and the command line start without the compiler, the solvers and the validators."""
+    assert {module.partition(".")[0] for module in loaded_by(statement)} & HEAVY == set()
+
+
+def test_the_verifier_is_independent() -> None:
+    """The judge loads no room but the error tree, so that it can share no mistake with them."""
+    modules = loaded_by("import cpsched.verify")
+    assert {room_of(module) for module in modules if module.startswith("cpsched.")} == {"errors", "verify"}

@@ -1,0 +1,275 @@
+"""The figures of a plan, against worked examples and a literal twin in fractions."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpsched.domain import (
+    Amounts,
+    Chunk,
+    Cluster,
+    EngineReport,
+    FrozenMap,
+    Instance,
+    Job,
+    NodeClass,
+    NodeState,
+    Objective,
+    ObjectiveTerm,
+    Placement,
+    Plan,
+    PlannedJob,
+    Queue,
+    Request,
+    Running,
+    Score,
+    Segment,
+    Step,
+    WaitingJob,
+    WaitingReason,
+)
+from cpsched.metrics import honest_gap, objective_value, suffered, summarise, usage_over_time
+
+QUEUES = FrozenMap(
+    {"debug": Queue(expected_wait=1800), "parallel": Queue(expected_wait=21600), "longpar": Queue(expected_wait=86400)}
+)
+CLUSTER = Cluster(
+    classes=(
+        NodeClass(names=("n1", "n2"), resources=Amounts({"cores": 8, "gpus": 2})),
+        NodeClass(names=("n3",), resources=Amounts({"cores": 8}), state=NodeState.DRAIN),
+    ),
+    licenses=Amounts({"abaqus": 4}),
+)
+
+
+def step(walltime: int, cores: int = 1) -> Step:
+    """Make a step of one chunk."""
+    return Step(walltime=walltime, request=Request(chunks=(Chunk(count=1, resources=Amounts({"cores": cores})),)))
+
+
+def a_job(id: str, submit: int, walltime: int, queue: str | None = None, **more: object) -> Job:
+    """Make a rigid job."""
+    return Job(id=id, submit=submit, steps=(step(walltime),), queue=queue, **more)  # type: ignore[arg-type]
+
+
+def planned(id: str, start: int, end: int, node: str = "n1", **resources: int) -> PlannedJob:
+    """Make a planned job of one segment on one node."""
+    placement = Placement(node=node, resources=Amounts(resources or {"cores": 1}), chunk=0, count=1)
+    return PlannedJob(id=id, start=start, end=end, segments=(Segment(start=start, end=end, allocation=(placement,)),))
+
+
+def an_instance(*jobs: Job, now: int = 0, objective: dict[str, float] | None = None) -> Instance:
+    """Make an instance of three queues and three nodes."""
+    weights = FrozenMap({ObjectiveTerm(name): weight for name, weight in (objective or {"weighted_wait": 1}).items()})
+    return Instance(name="i", now=now, cluster=CLUSTER, queues=QUEUES, jobs=jobs, objective=Objective(weights=weights))
+
+
+def a_plan(*jobs: PlannedJob, now: int = 0, waiting_room: tuple[WaitingJob, ...] = ()) -> Plan:
+    """Make a plan around jobs; its score is of no interest here."""
+    return Plan(
+        instance="i",
+        now=now,
+        objective=Score(name="weighted_wait", value=0, planner=0, suffered=0),
+        engine=EngineReport(name="hand", version="0", budget=1, elapsed=0, stopped="done"),
+        jobs=jobs,
+        waiting_room=waiting_room,
+    )
+
+
+def bridi_19() -> tuple[Instance, Plan]:
+    """Make waits of 600 (debug), 30,000 s (parallel) and 90,000 s (longpar), and a running job."""
+    running = Running(start=-10, segments=planned("r", -10, 100).segments)
+    instance = an_instance(
+        a_job("d", 0, 1000, "debug"),
+        a_job("p", 0, 1000, "parallel"),
+        a_job("l", 0, 1000, "longpar"),
+        a_job("r", -(10**6), 110, "debug", running=running),
+    )
+    jobs = (
+        planned("d", 600, 1600),
+        planned("p", 30_000, 31_000),
+        planned("l", 90_000, 91_000),
+        planned("r", -10, 100),
+    )
+    return instance, a_plan(*jobs, waiting_room=(WaitingJob(id="x", reason=WaitingReason.WALLTIME, detail=""),))
+
+
+def test_worked_example_of_the_paper() -> None:
+    """WQT, NL and TR are those of the worked example of BRIDI-19; running jobs do not count."""
+    instance, plan = bridi_19()
+    summary = summarise(instance, plan)
+    assert summary.wqt == pytest.approx(2.764, abs=5e-4)  # 600/1800 + 30000/21600 + 90000/86400
+    assert summary.late == 2
+    assert summary.tardiness == 12_000  # 8,400 + 3,600
+    assert (summary.planned, summary.running, summary.waiting_room) == (3, 1, 1)
+    assert summary.makespan == summary.horizon == 91_000
+    assert objective_value(instance, plan.jobs) == summary.wqt
+
+
+@pytest.mark.parametrize(
+    ("objective", "expected"),
+    [
+        ({"weighted_wait": 1}, 600 / 1800 + 30_000 / 21_600 + 90_000 / 86_400),
+        ({"wait": 1}, 120_600),
+        ({"slowdown": 1}, 1.6 + 31 + 91),
+        ({"completion": 1}, 123_600),
+        ({"makespan": 1}, 91_000),
+        ({"tardiness": 1}, 12_000),
+        ({"wait": 2, "makespan": 0.5}, 241_200 + 45_500),
+    ],
+)
+def test_each_term_by_hand(objective: dict[str, float], expected: float) -> None:
+    """Each term, and a weighted sum, gives the value worked out by hand."""
+    example, plan = bridi_19()
+    instance = an_instance(*example.jobs, objective=objective)
+    assert objective_value(instance, plan.jobs) == pytest.approx(expected, rel=1e-15)
+
+
+def test_without_jobs_everything_is_zero() -> None:
+    """A plan without waiting jobs has value 0, no waits and a horizon of 0."""
+    for term in ObjectiveTerm:
+        assert objective_value(an_instance(objective={term: 1}), ()) == 0
+    summary = summarise(an_instance(now=50), a_plan(now=50))
+    assert (summary.makespan, summary.horizon, summary.waits, summary.utilisation["cores"]) == (0, 0, (), 0)
+
+
+def test_short_jobs_have_bounded_slowdown() -> None:
+    """A job of 2 s that waited 28 s has slowdown 30/10, and one that waited 1 s counts as 1."""
+    jobs = (a_job("a", 0, 2), a_job("b", 0, 2))
+    instance = an_instance(*jobs, objective={"slowdown": 1})
+    assert objective_value(instance, (planned("a", 28, 30), planned("b", 1, 3))) == 3 + 1
+
+
+def test_array_elements_and_missing_queue() -> None:
+    """Elements count with the submission of their entry, jobs without queue with an expected wait of 1800 s."""
+    instance = an_instance(a_job("a", 100, 10, array=(3, 7)))
+    jobs = (planned("a[3]", 1000, 1010), planned("a[7]", 1900, 1910))
+    assert objective_value(instance, jobs) == (900 + 1800) / 1800
+    assert summarise(instance, a_plan(*jobs)).waits[0].queue is None
+
+
+def test_a_foreign_job_is_refused() -> None:
+    """A job that the instance does not know is a mistake, not a zero."""
+    with pytest.raises(ValueError, match="'zzz' is not in the instance"):
+        objective_value(an_instance(), (planned("zzz", 0, 1),))
+
+
+def test_suffered_is_the_wait_until_now() -> None:
+    """What was waited at now counts; a job that arrives later has suffered nothing; not_before changes nothing."""
+    jobs = (a_job("a", -900, 60, "debug", not_before=5000), a_job("b", 100, 60, "debug"))
+    instance = an_instance(*jobs)
+    plan = (planned("a", 5000, 5060), planned("b", 9000, 9060))
+    assert suffered(instance, plan) == 0.5
+    assert suffered(instance, plan[1:]) == 0
+
+
+def test_waits_per_queue_come_in_document_order() -> None:
+    """Count, mean, median and maximum of each queue, with jobs without queue last."""
+    instance = an_instance(
+        *(a_job(name, 0, 10, queue) for name, queue in zip("abcd", ["parallel"] * 3 + [None], strict=True))
+    )
+    summary = summarise(instance, a_plan(*(planned(n, s, s + 10) for n, s in zip("abcd", (0, 10, 80, 5), strict=True))))
+    parallel, without = summary.waits
+    assert (parallel.queue, parallel.count, parallel.mean, parallel.median, parallel.max) == ("parallel", 3, 30, 10, 80)
+    assert (without.queue, without.count) == (None, 1)
+
+
+def test_utilisation_is_of_what_is_up_from_now_on() -> None:
+    """Work before now and on drained nodes does not count, licences are held from start to end."""
+    running = Running(start=-100, segments=planned("r", -100, 50, cores=8).segments)
+    drained = Running(start=-100, segments=planned("q", -100, 100, "n3", cores=8).segments)
+    instance = an_instance(
+        a_job("r", -200, 150, running=running),
+        a_job("q", -200, 200, running=drained),
+        a_job("w", 0, 50, licenses=Amounts({"abaqus": 2})),
+    )
+    plan = a_plan(
+        planned("r", -100, 50, cores=8), planned("q", -100, 100, "n3", cores=8), planned("w", 50, 100, cores=4, gpus=2)
+    )
+    utilisation = summarise(instance, plan).utilisation
+    assert utilisation == {
+        "cores": (8 * 50 + 4 * 50) / (16 * 100),
+        "gpus": (2 * 50) / (4 * 100),
+        "abaqus": (2 * 50) / (4 * 100),
+    }
+
+
+def test_usage_is_a_step_function() -> None:
+    """Usage starts at now, changes only where amounts change, and ends at 0."""
+    instance = an_instance(*(a_job(name, 0, 10) for name in "abc"), a_job("l", 0, 30, licenses=Amounts({"abaqus": 3})))
+    jobs = (
+        planned("a", -5, 10, cores=4),
+        planned("b", 10, 20, cores=4),
+        planned("c", 15, 40, cores=2),
+        planned("l", 5, 35),
+    )
+    assert usage_over_time(instance, a_plan(*jobs[:3]), "cores") == ((0, 15, 20, 40), (4, 6, 2, 0))
+    assert usage_over_time(instance, a_plan(*jobs), "abaqus") == ((0, 5, 35), (0, 3, 0))
+    assert usage_over_time(instance, a_plan(*jobs), "gpus") == ((0,), (0,))
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "expected"), [(41.27, 40.02, 1.25 / 28.77), (5, None, None), (0, 0, 0), (12.5, 12.5, 0)]
+)
+def test_honest_gap(value: float, bound: float | None, expected: float | None) -> None:
+    """The gap leaves out what was already waited, and is 0 where nothing is left to win."""
+    score = Score(name="weighted_wait", value=value, bound=bound, planner=value, suffered=12.5 if value else 0)
+    assert honest_gap(score) == (None if expected is None else pytest.approx(expected))
+
+
+times = st.integers(0, 10**6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(times, times, st.integers(1, 10**5), st.sampled_from([*QUEUES, None])), max_size=12),
+    weights=st.dictionaries(st.sampled_from(list(ObjectiveTerm)), st.floats(0.001, 1000), min_size=1),
+    now=times,
+)
+def test_value_is_that_of_exact_fractions(
+    rows: list[tuple[int, int, int, str | None]], weights: dict[str, float], now: int
+) -> None:
+    """Any plan has exactly the value that the formulas give when computed job by job in fractions."""
+    jobs = [a_job(str(i), submit, walltime, queue) for i, (submit, _, walltime, queue) in enumerate(rows)]
+    plans = [planned(str(i), s + wait, s + wait + walltime) for i, (s, wait, walltime, _) in enumerate(rows)]
+    instance = an_instance(*jobs, now=now, objective=weights)
+    assert objective_value(instance, plans) == float(naive_value(instance, jobs, plans))
+
+
+def naive_value(instance: Instance, jobs: list[Job], plans: list[PlannedJob]) -> Fraction:
+    """Compute the objective of rigid waiting jobs word by word as ``docs/formats.md`` has it."""
+    total = Fraction(0)
+    for term, weight in instance.objective.weights.items():
+        terms = [Fraction(0)]
+        for job, plan in zip(jobs, plans, strict=True):
+            wait, expected = plan.start - job.submit, instance.expected_wait(job)
+            bounded = Fraction(plan.end - job.submit, max(10, plan.end - plan.start))
+            terms.append(
+                {
+                    "weighted_wait": Fraction(wait, expected),
+                    "wait": Fraction(wait),
+                    "slowdown": max(Fraction(1), bounded),
+                    "completion": Fraction(plan.end - job.submit),
+                    "makespan": Fraction(0),
+                    "tardiness": Fraction(max(0, wait - expected)),
+                }[term]
+            )
+        if term == "makespan" and plans:
+            terms.append(Fraction(max(plan.end for plan in plans) - instance.now))
+        total += Fraction(weight) * sum(terms)
+    return total
+
+
+def test_ten_thousand_jobs_of_different_lengths_are_fast() -> None:
+    """The slowdown of 10,000 jobs takes no fraction with ten thousand different denominators."""
+    jobs = [a_job(str(i), 0, 5_000 + 7 * i) for i in range(10_000)]
+    plans = [planned(str(i), 3 * i, 10 * i + 5_000) for i in range(10_000)]
+    instance = an_instance(*jobs, objective={"slowdown": 1, "weighted_wait": 1})
+    began = time.perf_counter()
+    objective_value(instance, plans)
+    assert time.perf_counter() - began < 0.5

@@ -1,0 +1,90 @@
+"""The examples of README.md, run as they stand there."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+#: What the README's `convert` reads: the first lines of some log.
+LOG = """; Version: 2.2
+1 0 5 60 2 -1 -1 2 120 -1 1 7 1 -1 1 -1 -1 -1
+2 30 5 60 1 -1 -1 1 600 -1 1 8 1 -1 1 -1 -1 -1
+3 60 5 60 1 -1 -1 1 300 -1 1 8 1 -1 1 -1 -1 -1
+"""
+MACHINE = {
+    "format": "cpsched-instance/1",
+    "name": "machine",
+    "cluster": {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4}}]},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A command line of the README, and what it prints; ``...`` stands for anything, no output for any output."""
+
+    command: str
+    output: str
+
+
+def examples_in(markdown: str) -> Iterator[Example]:
+    """Yield the commands of all ``console`` blocks, in order."""
+    for block in re.findall(r"^```console\n(.*?)^```", markdown, flags=re.MULTILINE | re.DOTALL):
+        for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = entry.partition("\n")
+            yield Example(command, output)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with the shipped instances, a log, a machine, and `cpsched` on the search path."""
+    shutil.copytree(ROOT / "instances", tmp_path / "instances")
+    (tmp_path / "log.swf.gz").write_text(LOG)
+    (tmp_path / "machine.json").write_text(json.dumps(MACHINE))
+    script = tmp_path / "bin" / "cpsched"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cpsched "$@"\n')
+    script.chmod(0o755)
+    return tmp_path
+
+
+def test_the_examples_of_the_readme_work(folder: Path) -> None:
+    """Run one after the other, the README's commands end well and print what the README shows."""
+    examples = list(examples_in((ROOT / "README.md").read_text()))
+    assert len(examples) >= 6
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    checker = doctest.OutputChecker()
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    for example in examples:
+        assert example.command.startswith("cpsched "), example.command
+        process = subprocess.run(  # noqa: S602 - the README is ours
+            example.command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert process.returncode == 0, f"$ {example.command}\n{process.stderr}"
+        shown = f"$ {example.command}\n{process.stdout}"
+        assert not example.output or checker.check_output(example.output, process.stdout, flags), shown
+
+
+def test_examples_are_found() -> None:
+    """A block may hold several commands, each with its output; other blocks are no examples."""
+    markdown = "```console\n$ a b\n1\n2\n$ c\n```\n```sh\n$ d\n```\n"
+    assert list(examples_in(markdown)) == [Example("a b", "1\n2\n"), Example("c", "")]
+
+
+def test_every_linked_file_exists() -> None:
+    """The README and CONTRIBUTING.md point at files that are there."""
+    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
+            assert target.startswith("https://") or (ROOT / target).exists(), f"{page}: {target}"

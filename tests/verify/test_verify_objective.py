@@ -1,0 +1,132 @@
+"""The judge recomputes the objective: worked examples by hand, and every stated number that is wrong is refused."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from cpsched.verify import verify
+from tests.verify.small_documents import Document, at, instance, job, plan
+
+#: One job of 100 s that came at -60 and starts at 40, one of 4 s that came and starts at 140.
+JOBS = (job("a", submit=-60, queue="q"), job("b", submit=140, walltime=4))
+QUEUES = {"q": {"expected_wait": 30}}
+STARTS = (at("a", 40), at("b", 140, walltime=4))
+
+#: Term, value and suffered part of it, in exact figures.
+WORKED = [
+    ("wait", 100 + 0, 60 + 0),
+    ("weighted_wait", 100 / 30, 60 / 30),
+    ("completion", 200 + 4, 160 + 4),
+    ("makespan", 144, 144),
+    ("tardiness", 70, 30),
+    ("slowdown", 200 / 100 + 1, 160 / 100 + 1),
+    ({"wait": 0.5, "makespan": 2}, 50 + 288, 30 + 288),
+]
+
+
+def _stated(**score: Any) -> Document:
+    answer = plan(STARTS)
+    answer["objective"].update(score)
+    return answer
+
+
+@pytest.mark.parametrize(("objective", "value", "suffered"), WORKED)
+def test_worked_examples(objective: object, value: float, suffered: float) -> None:
+    """Value and suffered part are those of the formulas, and a millionth more is refused."""
+    document = instance(*JOBS, queues=QUEUES, objective=objective)
+    name = objective if isinstance(objective, str) else "a sum"
+    assert verify(document, _stated(name=name, value=value, suffered=suffered)) == ()
+    for wrong in ({"value": value * 1.000001}, {"suffered": suffered * 0.999999}):
+        answer = _stated(**{"name": name, "value": value, "suffered": suffered, **wrong})
+        assert [violation.subject for violation in verify(document, answer)] == [f"objective.{next(iter(wrong))}"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "gap", "subjects"),
+    [
+        (75.0, 0.25, []),
+        (100.0, 0.0, []),
+        (75.0, 0.2, ["objective.gap"]),
+        (75.0, None, ["objective.gap"]),
+        (None, 0.2, ["objective.gap"]),
+        (101.0, -0.01, ["objective.bound"]),
+        (True, 0.25, ["objective.bound"]),
+        ("75", 0.25, ["objective.bound"]),
+        (float("nan"), 0.25, ["objective.bound"]),
+    ],
+)
+def test_bound_and_gap(bound: object, gap: object, subjects: list[str]) -> None:
+    """The bound is at most the value, and the gap is what the formula says."""
+    document = instance(*JOBS, queues=QUEUES, objective="wait")
+    answer = _stated(name="wait", value=100, suffered=60, bound=bound, gap=gap)
+    assert [violation.subject for violation in verify(document, answer)] == subjects
+
+
+def test_nothing_planned_has_gap_zero() -> None:
+    """With a value of 0 the gap is 0."""
+    answer = plan()
+    answer["objective"].update(bound=0, gap=0)
+    assert verify(instance(), answer) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "rule"),
+    [
+        (("instance",), "other", "identity"),
+        (("now",), 1, "identity"),
+        (("now",), None, "identity"),
+        (("objective", "name"), "wait", "objective"),
+        (("objective", "planner"), "12", "structure"),
+        (("objective", "value"), float("inf"), "structure"),
+        (("objective", "extra"), 1, "structure"),
+        (("objective",), [], "structure"),
+        (("engine", "version"), "", "engine"),
+        (("engine", "budget"), -1, "engine"),
+        (("engine", "extra"), 1, "engine"),
+        (("engine",), 7, "engine"),
+        (("extra",), 1, "structure"),
+        (("waiting_room",), {}, "structure"),
+        (("waiting_room",), [{"id": "a"}], "structure"),
+        (("waiting_room",), [{"id": "a", "reason": "lazy", "detail": "x"}], "structure"),
+        (("waiting_room",), [{"id": "a", "reason": "too_late", "detail": " "}], "structure"),
+        (("reservations",), [{"id": "r", "start": 0, "end": 1, "allocation": []}], "structure"),
+        (("incumbents",), [{"at": -1, "value": 1, "by": "x"}], "structure"),
+        (("jobs",), [5], "structure"),
+        (("jobs",), [{**at("a", 0), "extra": 1}], "structure"),
+        (("jobs",), [{**at("a", 0), "start": 0.0}], "structure"),
+        (("jobs",), [{**at("a", 0), "end": 10**18}], "structure"),
+        (("jobs",), [{**at("a", 0), "end": 0}], "structure"),
+        (("jobs",), [{**at("a", 0), "segments": []}], "structure"),
+        (("jobs",), [at("a", 0, {"node": "n9", "chunk": 0, "count": 1, "resources": {"cores": 2}})], "structure"),
+        (("jobs",), [at("a", 0, {"node": "n1", "chunk": -1, "count": 1, "resources": {"cores": 2}})], "structure"),
+        (("jobs",), [at("a", 0, {"node": "n1", "chunk": 0, "count": 1, "resources": {"cores": -2}})], "structure"),
+        (("jobs",), [at("a", 0, {"node": ["n1"], "chunk": 0, "count": 1, "resources": {}})], "structure"),
+    ],
+)
+def test_malformed_parts_are_violations(path: tuple[str, ...], value: object, rule: str) -> None:
+    """A part of a plan that cannot be read is said in words, and nothing is raised."""
+    answer = deepcopy(plan([at("a", 0)]))
+    place = answer
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    violations = verify(instance(job()), answer)
+    assert rule in {violation.rule for violation in violations}
+    assert all(violation.message and violation.subject for violation in violations)
+
+
+@pytest.mark.parametrize("key", ["instance", "now", "objective", "engine"])
+def test_what_a_plan_must_have(key: str) -> None:
+    """Each required key that is missing is said by its name."""
+    answer = plan()
+    del answer[key]
+    assert [(one.rule, one.subject) for one in verify(instance(), answer)] == [("structure", key)]
+
+
+def test_unknown_keys_are_named_with_what_was_meant() -> None:
+    """A slip of the pen gets a hint."""
+    answer = plan([{**at("a", 0), "segmets": []}])
+    assert "did you mean segments?" in " ".join(map(str, verify(instance(job()), answer)))

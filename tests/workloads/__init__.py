@@ -1,0 +1,1 @@
+"""Tests of the generators, the shipped instances and the fetching of logs."""
