@@ -48,10 +48,10 @@ ARROWS: dict[str, frozenset[str]] = {
         "formats": "errors domain",
         "metrics": "domain",
         "workloads": "domain",
-        "planner": "errors domain rusv booking engine metrics",
+        "planner": "errors domain rusv booking engine",
         "report": "domain metrics formats",
         "portfolio": "errors domain engine metrics planner",
-        "cli": "errors domain formats metrics planner portfolio report verify",
+        "cli": "errors formats metrics planner portfolio report verify",
     }.items()
 }
 
@@ -78,7 +78,7 @@ HOMES: dict[str, frozenset[str]] = {
         "minizinc": "mzn",
         "networkx": "domain booking",
         "numba": "rusv search sim",
-        "numpy": "rusv booking planner search sim metrics workloads",
+        "numpy": "booking planner report rusv search sim",
         "ortools": "cp",
         "pandas": "metrics workloads formats bench report",
         "pydantic": "formats",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, permutations
 from math import gcd
 
 from cpsched.booking.admission import chunks_on_empty_node, packs
@@ -21,10 +21,15 @@ from cpsched.booking.mapping import Mapping
 from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, FrozenMap, Job, NodeClass, NodeState, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
-__all__ = ["Columns"]
+__all__ = ["WHOLE_REQUEST", "Columns"]
+
+#: The kind of a packed request, all chunks of which stand on one node together.
+WHOLE_REQUEST = -1
 
 #: With more groups of equal nodes than this, only the sums over the whole system are kept.
 MOST_GROUPS = 8
+#: Requests of up to so many kinds of chunks are mapped in all orders of their kinds before they give up a start.
+MOST_PERMUTED = 3
 
 #: A column of a node: a resource, and for the column of a ``keep_free`` rule who it is kept free for.
 _Column = tuple[str, str | None]
@@ -167,20 +172,52 @@ class Columns:
 
     def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], *, pack: bool) -> int:
         """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed."""
-        scatter = request.place.arrangement is Arrangement.SCATTER
-        order = self.mapping.chunk_order(self.cluster, request)
-        if pack:
-            kinds = [self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])]
-            self._kinds.append(-1)
-        else:
-            kinds = [
-                self._kind([(chunk, 1)], chunk.count, 1 if scatter else chunk.count, runs[kind])
-                for kind, chunk in ((kind, request.chunks[kind]) for kind in order)
-            ]
-            self._kinds.extend(order)
-        needs = self._system_needs(request, runs)
+        arrangement = request.place.arrangement
         held = [(self.license_number[name], amount) for name, amount in licenses.items()]
-        return self.demands.add(kinds, system=needs, licenses=held, exclusive=request.place.exclusive, scatter=scatter)
+        needs = self._system_needs(request, runs)
+        if pack:
+            self._kinds.append(WHOLE_REQUEST)
+            whole = self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])
+            return self.demands.add([whole], system=needs, licenses=held, exclusive=request.place.exclusive)
+        number = -1
+        for order, fill in reversed(self._orders(request, runs)):
+            kinds = []
+            for kind in order:
+                chunk = request.chunks[kind]
+                most = 1 if arrangement is Arrangement.SCATTER else chunk.count
+                kinds.append(self._kind([(chunk, 1)], chunk.count, most, sorted(runs[kind], key=fill.__getitem__)))
+            self._kinds.extend(order)
+            number = self.demands.add(
+                kinds,
+                system=needs,
+                licenses=held,
+                exclusive=request.place.exclusive,
+                scatter=arrangement is Arrangement.SCATTER,
+                otherwise=number,
+            )
+        return number
+
+    def _orders(self, request: Request, runs: Sequence[Sequence[int]]) -> list[tuple[Sequence[int], Sequence[int]]]:
+        """Return in which orders a request is mapped: (kinds, rank of each run), the next one where the one before fails.
+
+        First those of the policy. They can fail although there is room (a chunk that could stand anywhere takes the
+        only nodes of another), so that a request of several kinds is then mapped in each order of its kinds (in each
+        rotation, beyond `MOST_PERMUTED` kinds), with the nodes first that fewest of its kinds may use.
+        """
+        policy = list(self.mapping.chunk_order(self.cluster, request))
+        count = len(self.run_class)
+        orders: list[tuple[Sequence[int], Sequence[int]]] = [(policy, range(count))]
+        if len(policy) > 1:
+            kinds_on = [sum(run in of_kind for of_kind in runs) for run in range(count)]
+            fill = sorted(range(count), key=lambda run: (kinds_on[run], run))
+            rank = [fill.index(run) for run in range(count)]
+            others = (
+                permutations(policy)
+                if len(policy) <= MOST_PERMUTED
+                else (policy[turn:] + policy[:turn] for turn in range(len(policy)))
+            )
+            orders.extend((list(other), rank) for other in others)
+        return orders
 
     def _kind(self, unit: Sequence[tuple[Chunk, int]], need: int, most: int, runs: Sequence[int]) -> KindDemand:
         """Return the demand for `need` units, each of so many chunks of some kinds that stand on one node together."""
@@ -212,7 +249,7 @@ class Columns:
         ]
 
     def kind_of(self, number: int) -> int:
-        """Return which kind of chunk (index in its request) a kind of the demand table is; -1: all of a packed request."""
+        """Return which kind of chunk (index in its request) a kind of the demand table is, or `WHOLE_REQUEST`."""
         return self._kinds[number]
 
 

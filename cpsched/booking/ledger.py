@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking.columns import Columns
+from cpsched.booking.columns import WHOLE_REQUEST, Columns
 from cpsched.booking.mapping import CheapFirst, Mapping
-from cpsched.domain import Instance, Job, Placement, PlannedJob, Running, Segment
+from cpsched.domain import Amounts, Instance, Job, Placement, PlannedJob, Running, Segment
 from cpsched.rusv import FOREVER, NOWHERE, JobTable, Timeline
 
 __all__ = ["Ledger"]
@@ -131,14 +131,16 @@ class Ledger:
         row = self._row[job_id]
         job = self.jobs[row]
         start = self.instance.now + int(self._table.starts[row])
+        chunks = job.request.chunks
+        taken: dict[tuple[int, int], Amounts] = {}  # most nodes hold the same: one value serves them all
         allocation: list[Placement] = []
-        for number, kind_number, count in self._timeline.entries_of(self._table, row).tolist():
+        for number, kind_number, units in self._timeline.entries_of(self._table, row).tolist():
             node, kind = self._columns.node_names[number], self._columns.kind_of(kind_number)
-            kinds = range(len(job.request.chunks)) if kind < 0 else [kind]
-            for place in kinds:
-                chunk = job.request.chunks[place]
-                chunks = chunk.count if kind < 0 else count
-                allocation.append(Placement(node=node, chunk=place, count=chunks, resources=chunk.taken(chunks)))
+            held = [(kind, units)] if kind != WHOLE_REQUEST else [(k, chunk.count) for k, chunk in enumerate(chunks)]
+            for place, count in held:
+                if (place, count) not in taken:
+                    taken[place, count] = chunks[place].taken(count)
+                allocation.append(Placement(node=node, chunk=place, count=count, resources=taken[place, count]))
         segment = Segment(start=start, end=start + job.walltime, allocation=tuple(allocation))
         return PlannedJob(id=job.id, start=start, end=segment.end, segments=(segment,))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cpsched.cli.options import EXISTING_FILE, OutputFile
+from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE, ends_in
 from cpsched.cli.text import printable
 
 __all__ = ["command"]
@@ -17,7 +17,14 @@ __all__ = ["command"]
 )
 @click.argument("log", type=EXISTING_FILE)
 @click.argument("cluster", type=EXISTING_FILE)
-@click.option("-o", "--output", required=True, type=OutputFile(".json", ".json.gz"), help="Where the instance goes.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=OUTPUT_FILE,
+    callback=ends_in(".json", ".json.gz"),
+    help="Where the instance goes.",
+)
 @click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="Index of the first job.")
 @click.option("--jobs", type=click.IntRange(min=1), help="How many jobs at most.  [default: all]")
 @click.option(

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
-__all__ = ["EXISTING_FILE", "OutputFile"]
+__all__ = ["EXISTING_FILE", "OUTPUT_FILE", "ends_in"]
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-class OutputFile(click.ParamType[Path]):
-    """A file to be written: its folder exists, it is no folder itself, and its name ends as it should."""
+def ends_in(*suffixes: str) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
+    """Return a callback that lets an output file through if its name ends as it should and its folder exists."""
 
-    name = "file"
-
-    def __init__(self, *suffixes: str) -> None:
-        self._suffixes = suffixes
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the path."""
-        path = Path(value)
-        if not path.name.endswith(self._suffixes):
-            self.fail(f"Expected a name that ends in {' or '.join(self._suffixes)}, got {path.name!r}.", param, ctx)
-        if path.is_dir():
-            self.fail(f"{str(path)!r} is a folder.", param, ctx)
+    def check(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+        if path is None:
+            return None
+        if not path.name.endswith(suffixes):
+            raise click.BadParameter(f"Expected a name that ends in {' or '.join(suffixes)}, got {path.name!r}.")
         if not path.parent.is_dir():
-            self.fail(f"The folder {str(path.parent)!r} does not exist.", param, ctx)
+            raise click.BadParameter(f"The folder {str(path.parent)!r} does not exist.")
         return path
+
+    return check

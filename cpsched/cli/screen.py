@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from cpsched.cli.text import printable
 from cpsched.errors import Fault
@@ -29,16 +30,27 @@ def output(*, stderr: bool = False) -> Console:
 
 
 def print_whole(renderable: RenderableType) -> None:
-    """Print to stdout; where that is no terminal, in the full width that the content asks for."""
+    """Print to stdout; where that is no terminal, in columns without lines, as wide as the content is."""
     console = output()
     if console.is_terminal:
         console.print(renderable)
         return
+    _take_boxes_off(renderable)
     unbounded = console.options.update(max_width=_WIDEST)
     console.width = max(console.width, console.measure(renderable, options=unbounded).maximum)
     with console.capture() as captured:
         console.print(renderable)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _take_boxes_off(renderable: RenderableType) -> None:
+    """Leave the columns of tables, and take away the lines around them."""
+    if isinstance(renderable, Table):
+        renderable.box = None
+        renderable.pad_edge = False
+    elif isinstance(renderable, Group):
+        for part in renderable.renderables:
+            _take_boxes_off(part)
 
 
 def echo_json(document: Any) -> None:

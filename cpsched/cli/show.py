@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import EXISTING_FILE, OutputFile
-from cpsched.cli.text import duration, printable
+from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.domain import Instance, Plan
+    from cpsched.domain import Instance, Plan, Segment
 
 __all__ = ["command"]
 
@@ -21,7 +21,7 @@ __all__ = ["command"]
 @click.option("--instance", required=True, type=EXISTING_FILE, help="The instance that the plan is for.")
 @click.option("--gantt", is_flag=True, help="Draw a Gantt chart in the terminal in place of the table.")
 @click.option("--job", metavar="ID", help="Show when and where one job runs, or why it waits.")
-@click.option("--html", type=OutputFile(".html"), help="Write the Gantt chart as one HTML file.")
+@click.option("--html", type=OUTPUT_FILE, callback=ends_in(".html"), help="Write the Gantt chart as one HTML file.")
 def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path | None) -> None:
     """Show a plan: its jobs as a table, a chart, or one job."""
     from cpsched.cli.files import write_text
@@ -39,8 +39,7 @@ def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path
     elif job is not None:
         _show_job(made_for, shown, job)
     elif gantt:
-        console = output()
-        console.print(terminal_gantt(made_for, shown, width=console.width))
+        print_whole(terminal_gantt(made_for, shown, width=output().width))
     else:
         print_whole(plan_table(made_for, shown))
 
@@ -72,8 +71,7 @@ def _check_belongs(plan: Plan, instance: Instance, source: str) -> None:
 
 
 def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
-    """Print one job: its times, and in each segment who does what on which nodes."""
-    from cpsched.formats import fold_hostlist
+    """Print one job: its times and nodes, or why it has none."""
     from cpsched.metrics import jobs_by_id
 
     entry = jobs_by_id(instance).get(job_id)
@@ -84,20 +82,26 @@ def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
         if waiting.id == job_id:
             click.echo(f"in the waiting room, {waiting.reason}: {printable(waiting.detail)}")
     for planned in plan.jobs:
-        if planned.id != job_id:
-            continue
-        state = "runs" if entry.running else "planned"
-        click.echo(f"{state} [{planned.start}, {planned.end}), {duration(planned.end - planned.start)}")
-        click.echo(f"waits {duration(planned.start - entry.submit)} from its submission at {entry.submit}")
-        for segment in planned.segments:
-            click.echo(f"[{segment.start}, {segment.end}) on")
-            alike: dict[str, list[str]] = {}
-            for placement in segment.allocation:
-                chunks = "" if placement.count is None else f"{placement.count} of chunk {placement.chunk}: "
-                amounts = " ".join(f"{name}={amount}" for name, amount in placement.resources.items())
-                alike.setdefault(chunks + amounts, []).append(placement.node)
-            for held, nodes in alike.items():
-                click.echo(f"  {printable(fold_hostlist(nodes))}  {printable(held)} each")
+        if planned.id == job_id:
+            state = "runs" if entry.running else "planned"
+            click.echo(f"{state} [{planned.start}, {planned.end}), {planned.end - planned.start} s")
+            click.echo(f"starts {planned.start - entry.submit} s after its submission at {entry.submit}")
+            for segment in planned.segments:
+                _show_segment(segment)
+
+
+def _show_segment(segment: Segment) -> None:
+    """Print when a segment is and what it holds, nodes that hold the same in one line."""
+    from cpsched.formats import fold_hostlist
+
+    click.echo(f"[{segment.start}, {segment.end}) on")
+    nodes_by_holding: dict[str, list[str]] = {}
+    for placement in segment.allocation:
+        chunks = "" if placement.count is None else f"{placement.count} of chunk {placement.chunk}: "
+        amounts = " ".join(f"{name}={amount}" for name, amount in placement.resources.items())
+        nodes_by_holding.setdefault(chunks + amounts, []).append(placement.node)
+    for holding, nodes in nodes_by_holding.items():
+        click.echo(f"  {printable(fold_hostlist(nodes))}  {printable(holding)} each")
 
 
 def _or_none(name: str | None) -> str:

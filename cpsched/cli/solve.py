@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cpsched.cli.exits import ExitCode
-from cpsched.cli.options import OutputFile
+from cpsched.cli.options import OUTPUT_FILE, ends_in
 from cpsched.cli.text import printable
 
+if TYPE_CHECKING:
+    from cpsched.domain import Instance, Plan
+
 __all__ = ["command"]
+
+#: So many jobs of the waiting room are shown; the rest is counted.
+_MOST_WAITING = 10
 
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
@@ -34,8 +42,20 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     help="Time to plan in.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Same seed, same plan.")
-@click.option("-o", "--output", type=OutputFile(".json", ".json.gz"), metavar="PLAN", help="Where the plan goes.")
-@click.option("--gantt", type=OutputFile(".html"), help="Where a Gantt chart goes: one HTML file, opens offline.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FILE,
+    callback=ends_in(".json", ".json.gz"),
+    metavar="PLAN",
+    help="Where the plan goes.",
+)
+@click.option(
+    "--gantt",
+    type=OUTPUT_FILE,
+    callback=ends_in(".html"),
+    help="Where a Gantt chart goes: one HTML file, opens offline.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of the summary.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
 @click.pass_context
@@ -56,12 +76,10 @@ def command(
     verified, and no file is ever half-written.
     """
     from cpsched.cli.files import load_document_or_stdin, write_text
-    from cpsched.cli.screen import echo_json, print_whole, progress_bar, warn
-    from cpsched.cli.summary import summary_document, summary_text
+    from cpsched.cli.screen import progress_bar, warn
     from cpsched.cli.verify import echo_violations
     from cpsched.errors import Fault
     from cpsched.formats import parse_instance, plan_to_document, write_plan
-    from cpsched.metrics import summarise
     from cpsched.planner import kernels_are_ready, warmup
     from cpsched.portfolio import solve
     from cpsched.report import gantt_html
@@ -77,22 +95,56 @@ def command(
         warmup()
     with progress_bar("planning", wanted=not quiet) as progress:
         plan = solve(parsed, engine=engine, budget=budget, seed=seed, progress=progress)
-    plan_document = plan_to_document(plan)
-    violations = verify(document, plan_document)
+    violations = verify(document, plan_to_document(plan))
     if violations:
         click.echo("cpsched: the planner's own plan breaks rules. This is a bug; nothing was written.", err=True)
         echo_violations(violations, err=True)
         ctx.exit(ExitCode.UNVERIFIED)
-    chart = None if gantt is None else gantt_html(parsed, plan)
+    chart = "" if gantt is None else gantt_html(parsed, plan)
     if output is not None:
         write_plan(plan, output)
-    if gantt is not None and chart is not None:
+    if gantt is not None:
         write_text(chart, gantt)
+    written = {"plan": output, "gantt": gantt}
     if as_json:
-        echo_json(summary_document(plan, plan_document, summarise(parsed, plan), output=output, gantt=gantt))
+        _print_json(parsed, plan, written)
     elif not quiet:
-        print_whole(summary_text(plan, summarise(parsed, plan)))
-        click.echo("\nverified: no violations")
-        for label, path in (("plan", output), ("gantt", gantt)):
-            if path is not None:
-                click.echo(f"{label}: {printable(str(path))}")
+        _print_summary(parsed, plan, written)
+
+
+def _print_json(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:
+    """Print the figures, the waiting room and the files written as one JSON object."""
+    from cpsched.cli.screen import echo_json
+    from cpsched.formats import plan_to_document
+    from cpsched.metrics import honest_gap, summarise
+
+    document = plan_to_document(plan)
+    summary = summarise(instance, plan)
+    figures: dict[str, Any] = {**asdict(summary), "utilisation": dict(summary.utilisation)}
+    echo_json(
+        {
+            "instance": plan.instance,
+            "engine": document["engine"],
+            "objective": {**document["objective"], "honest_gap": honest_gap(plan.objective)},
+            "summary": figures,
+            "waiting_room": document.get("waiting_room", []),
+            "violations": [],
+            **{name: None if path is None else str(path) for name, path in written.items()},
+        }
+    )
+
+
+def _print_summary(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:
+    """Print the figures as tables, then the waiting room, the verdict and the files written."""
+    from cpsched.cli.screen import print_whole
+    from cpsched.report import summary_table
+
+    print_whole(summary_table(instance, plan))
+    for waiting in plan.waiting_room[:_MOST_WAITING]:
+        click.echo(f"waiting room: {printable(waiting.id)}: {waiting.reason}: {printable(waiting.detail)}")
+    if len(plan.waiting_room) > _MOST_WAITING:
+        click.echo(f"waiting room: ... and {len(plan.waiting_room) - _MOST_WAITING} more")
+    click.echo("verified: no violations")
+    for name, path in written.items():
+        if path is not None:
+            click.echo(f"{name}: {printable(str(path))}")

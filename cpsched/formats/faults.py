@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Sequence
+from typing import NoReturn
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -131,8 +132,18 @@ class Faults:
             With all the faults, in document order.
         """
         if self._found:
-            ordered = sorted(self._found, key=_DocumentOrder(self._document))
-            raise DocumentError(source, [Fault(path_of(location), message) for location, message in ordered])
+            self.refuse(source)
+
+    def refuse(self, source: str) -> NoReturn:
+        """Refuse the document, with which something is wrong.
+
+        Raises
+        ------
+        DocumentError
+            With all the faults, in document order.
+        """
+        ordered = sorted(self._found, key=_DocumentOrder(self._document))
+        raise DocumentError(source, [Fault(path_of(location), message) for location, message in ordered]) from None
 
 
 class _DocumentOrder:

@@ -65,7 +65,8 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 class DocumentModel(BaseModel):
     """An object of a document: no unknown keys, nothing converted."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # Built when first used: the command line starts without them.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class _Schema(GenerateJsonSchema):

@@ -104,12 +104,16 @@ class _Parser:
         first, last, step = match.group(1), match.group(2) or match.group(1), match.group(3) or "1"
         if max(len(first), len(last), len(step)) > _MAX_DIGITS:
             raise SyntaxFault(self.text, match.span(), f"Expected numbers of at most {_MAX_DIGITS} digits")
-        if len(first) != len(last) and (first.startswith("0") or last.startswith("0")):
+        if len(first) != len(last) and (_is_padded(first) or _is_padded(last)):
             raise SyntaxFault(self.text, match.span(), "Expected both ends of a padded range to be equally wide")
         if int(first) > int(last) or int(step) == 0:
             raise SyntaxFault(self.text, match.span(), "Expected a rising range with a step >= 1")
         self.at = match.end()
-        return _Range(int(first), int(last), int(step), len(first) if first.startswith("0") else 1)
+        return _Range(int(first), int(last), int(step), len(first) if _is_padded(first) else 1)
+
+
+def _is_padded(number: str) -> bool:
+    return len(number) > 1 and number.startswith("0")
 
 
 def expand_hostlist(text: str, *, limit: int = MAX_NODES) -> tuple[str, ...]:
@@ -146,12 +150,12 @@ def fold_hostlist(names: Sequence[str]) -> str:
     Neighbours that differ in their last number only share a bracket: n1, n2, n4 is ``n[1-2,4]``.
     """
     terms: list[str] = []
-    for (prefix, suffix), group in groupby(map(_split, names), key=lambda split: (split[0], split[2])):
+    for (prefix, suffix, has_number), group in groupby(map(_split, names), key=lambda s: (s[0], s[2], bool(s[1]))):
         numbers = [number for _, number, _ in group]
-        if len(numbers) == 1:
-            terms.append(f"{prefix}{numbers[0]}{suffix}")
-        else:
+        if has_number and len(numbers) > 1:
             terms.append(f"{prefix}[{','.join(_runs(numbers))}]{suffix}")
+        else:
+            terms.extend(f"{prefix}{number}{suffix}" for number in numbers)
     return ",".join(terms)
 
 
@@ -175,5 +179,6 @@ def _runs(numbers: Sequence[str]) -> Iterable[str]:
 
 
 def _follows(before: str, after: str) -> bool:
-    is_padded = before.startswith("0") or after.startswith("0")
-    return int(after) == int(before) + 1 and (len(before) == len(after) or not is_padded)
+    if len(before) != len(after) and (_is_padded(before) or _is_padded(after)):
+        return False
+    return int(after) == int(before) + 1

@@ -70,8 +70,7 @@ def parse_instance(
     except ValidationError as error:
         sound = _sound_part(document, faults.add_shape(error, _KEYS))
         if sound is None:
-            faults.raise_if_any(source)
-            raise
+            faults.refuse(source)
         model, positions, incomplete = sound
     epoch = _read_epoch(faults, model.epoch)
     reading = Reading(

@@ -31,7 +31,7 @@ MAX_AMOUNT = 2**31 - 1
 MAX_ARRAY = 10**6
 
 _INDEX_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
-_ITEMS = re.compile(r"(?:([0-9]{1,10}))?(?:(/)?([0-9]{1,3}(?:\.[0-9]{1,9})?)%)?")
+_ITEMS = re.compile(r"([0-9]{1,10})|(?:([0-9]{1,10})/)?([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 _SHARING = {"excl": True, "exclusive": True, "shared": False}
 _CRON_FIELDS = 5
 _LONGEST_CRON = 1000
@@ -93,9 +93,10 @@ def parse_items(text: str) -> ItemBound:
         If the text is no such bound, is beyond 2^31-1, or beyond 100 %.
     """
     match = _ITEMS.fullmatch(text)
-    if match is None or not text or bool(match[2]) != bool(match[1] and match[3]):
+    if match is None:
         raise SyntaxFault(text, (0, len(text)), "Expected items such as 30, 45% or 30/45%")
-    least = int(match[1]) if match[1] else None
+    written = match[1] or match[2]
+    least = int(written) if written else None
     percent = Fraction(match[3]) if match[3] else None
     if (least or 0) > MAX_AMOUNT or (percent or 0) > 100:
         raise SyntaxFault(text, (0, len(text)), f"Expected at most {MAX_AMOUNT} items and 100 per cent")

@@ -49,25 +49,24 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
         model = PlanModel.model_validate(document)
     except ValidationError as error:
         faults.add_shape(error, _KEYS)
-        faults.raise_if_any(source)
-        raise
-    first: dict[str, Location] = {}
-    for location, name in _ids(model):
-        if name in first:
-            faults.add(location, f"Expected every job once, got {shown(name)} as in {path_of(first[name])}")
-        first.setdefault(name, location)
-    for index, reserved in enumerate(model.reservations):
-        if any(other.id == reserved.id for other in model.reservations[:index]):
-            faults.add(
-                ("reservations", index, "id"), f"Expected every reservation once, got {shown(reserved.id)} twice"
-            )
+        faults.refuse(source)
+    _check_once(faults, "job", _job_ids(model))
+    _check_once(faults, "reservation", ((("reservations", i, "id"), r.id) for i, r in enumerate(model.reservations)))
     faults.raise_if_any(source)
     return _read_plan(model)
 
 
-def _ids(model: PlanModel) -> Iterable[tuple[Location, str]]:
+def _job_ids(model: PlanModel) -> Iterable[tuple[Location, str]]:
     yield from ((("jobs", index, "id"), job.id) for index, job in enumerate(model.jobs))
     yield from ((("waiting_room", index, "id"), job.id) for index, job in enumerate(model.waiting_room))
+
+
+def _check_once(faults: Faults, noun: str, ids: Iterable[tuple[Location, str]]) -> None:
+    first: dict[str, Location] = {}
+    for location, name in ids:
+        if name in first:
+            faults.add(location, f"Expected every {noun} once, got {shown(name)} as in {path_of(first[name])}")
+        first.setdefault(name, location)
 
 
 def _read_plan(model: PlanModel) -> Plan:

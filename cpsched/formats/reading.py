@@ -73,12 +73,15 @@ class Reading:
             parsed = ParsedRequest(request=request, licenses=Amounts(), has_place=False)
         if parsed.has_place and place is not None:
             self.faults.add(location, "Expected place once, got it in the text and as a key")
-        for name in sorted(parsed.licenses.keys() & (licenses or {}).keys()):
-            self.faults.add(location, f"Expected the licence {name} once, got it in the text and in licenses")
-        request = parsed.request
+        for name in parsed.licenses:
+            if licenses is not None and name in licenses:
+                self.faults.add(location, f"Expected the licence {name} once, got it in the text and in licenses")
+        request, asked = parsed.request, parsed.licenses
         if place is not None:
             request = Request(chunks=request.chunks, place=self.place((*location[:2], "place"), place))
-        return request, Amounts({**parsed.licenses, **frozen_amounts(licenses)}) if licenses else parsed.licenses
+        if licenses is not None:
+            asked = Amounts({**asked, **frozen_amounts(licenses)})
+        return request, asked
 
     def place(self, location: Location, text: str) -> Place:
         """Read a place; one with a fault counts as the default."""

@@ -222,7 +222,7 @@ def _number(field: str, column: int) -> float | None:
 def read_machine(source: str | Path) -> Instance:
     """Read a cluster file: an instance document without jobs, in which all but ``cluster`` may be missing.
 
-    Its name is by default the file's, without the suffixes; an ``epoch`` will be the time of a window's first submission.
+    By default its name is the file's, without suffixes. An ``epoch`` will be the time of a window's first submission.
 
     Raises
     ------

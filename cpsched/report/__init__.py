@@ -1,7 +1,8 @@
 """Plans for people: an interactive HTML Gantt chart, and tables and a Gantt chart for the terminal.
 
 May import: `domain`, `formats` and `metrics`, and rich. Names of outside people never reach a page as markup, nor a
-terminal as markup or escape codes. Begin with `gantt.py` and its ``gantt.js`` (the page), or `tables.py` (the terminal).
+terminal as markup or escape codes. Begin with `gantt.py` and its ``gantt_*.js``
+(the page), or with `tables.py` and `terminal.py`.
 """
 
 from cpsched.report.gantt import gantt_html

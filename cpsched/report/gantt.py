@@ -1,4 +1,4 @@
-"""A plan as one HTML file that opens offline: the data here, the drawing in ``gantt.js``.
+"""A plan as one HTML file that opens offline: the data here, the drawing in ``gantt_*.js``.
 
 The page loads nothing: its content security policy admits only the one script and the one style that it carries, by
 their hashes, so that not even a flaw in the escaping could run a name as code.
@@ -11,14 +11,18 @@ import hashlib
 import html
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib import resources
 
 from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
-from cpsched.report.words import duration, figures, request_text
+from cpsched.report.basis import basis_of
+from cpsched.report.words import duration, figures, plain, request_text
 
 __all__ = ["gantt_html"]
+
+#: What the page's one script is made of, in order.
+_SCRIPTS = ("gantt_model.js", "gantt_view.js", "gantt_drawing.js", "gantt_page.js")
 
 
 def gantt_html(instance: Instance, plan: Plan) -> str:
@@ -29,15 +33,13 @@ def gantt_html(instance: Instance, plan: Plan) -> str:
     Raises
     ------
     ValueError
-        If the plan has a job or a node that the instance does not know.
+        If a job or a node of the plan is not in the instance.
     """
-    style, script = _asset("gantt.css"), _asset("gantt.js")
-    policy = (
-        f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'; form-action 'none'"
-    )
+    style, script = _asset("gantt.css"), "\n".join(map(_asset, _SCRIPTS))
+    admitted = f"style-src {_source(style)}; script-src {_source(script)}"
     parts = {
-        "@POLICY@": policy,
-        "@TITLE@": html.escape(f"{instance.name}: plan"),
+        "@POLICY@": f"default-src 'none'; {admitted}; base-uri 'none'; form-action 'none'",
+        "@TITLE@": html.escape(plain(f"{instance.name}: plan")),
         "@STYLE@": style,
         "@DATA@": _embedded(_PageData(instance, plan).document()),
         "@SCRIPT@": script,
@@ -97,7 +99,7 @@ class _PageData:
         self.queues = _Numbering()
 
     def document(self) -> dict[str, object]:
-        """Return everything; ``gantt.js`` is the only reader."""
+        """Return everything; ``gantt_model.js`` says what it makes of it."""
         instance, plan, summary = self.instance, self.plan, summarise(self.instance, self.plan)
         for name in instance.queues:
             self.queues.number(name)
@@ -116,7 +118,7 @@ class _PageData:
                 for row in summary.waits
             ],
             "waiting": [[job.id, str(job.reason), job.detail] for job in plan.waiting_room],
-            "resources": self._resources(),
+            "resources": self._resources(summary),
             "classes": self._classes(),
             "nodes": instance.cluster.node_names,
             "jobs": jobs,
@@ -169,8 +171,8 @@ class _PageData:
         name = self.instance.cluster.node_names[index]
         return self.instance.cluster.class_of[name].names[0] == name
 
-    def _resources(self) -> list[dict[str, object]]:
-        """Return each resource and licence with what there is now and what is used over time."""
+    def _resources(self, summary: Summary) -> list[dict[str, object]]:
+        """Return each resource and licence with what there is now, its mean share in use and what is used over time."""
         cluster = self.instance.cluster
         totals = dict.fromkeys(self.resources, 0)
         for node_class in cluster.classes:
@@ -180,31 +182,26 @@ class _PageData:
         rows: list[dict[str, object]] = []
         for name, total in (*totals.items(), *cluster.licenses.items()):
             times, amounts = usage_over_time(self.instance, self.plan, name)
-            rows.append({"name": name, "total": total, "times": times, "amounts": amounts})
+            mean = summary.utilisation.get(name)
+            rows.append({"name": name, "total": total, "mean": mean, "times": times, "amounts": amounts})
         return rows
 
     def _classes(self) -> list[dict[str, object]]:
         """Return the node classes; ``basis`` is the resource by whose share jobs are stacked on a node, or -1."""
         rows: list[dict[str, object]] = []
         for node_class in self.instance.cluster.classes:
-            amounts = [node_class.resources.get(name, 0) for name in self.resources]
+            basis = basis_of(node_class.resources)
             rows.append(
                 {
                     "first": self.node_index[node_class.names[0]],
                     "count": len(node_class.names),
-                    "amounts": amounts,
-                    "basis": _basis(self.resources, amounts),
+                    "amounts": [node_class.resources.get(name, 0) for name in self.resources],
+                    "basis": -1 if basis is None else self.resources.index(basis),
                     "state": str(node_class.state),
                     "properties": ", ".join(f"{key}={value}" for key, value in node_class.properties.items()),
                 }
             )
         return rows
-
-
-def _basis(names: Sequence[str], amounts: Sequence[int]) -> int:
-    """Return the index of ``cores`` or, on nodes without them, of the first resource that there is; else -1."""
-    present = [index for index, amount in enumerate(amounts) if amount]
-    return next((index for index in present if names[index] == "cores"), present[0] if present else -1)
 
 
 def _queue_name(queue: str | None) -> str:
@@ -215,7 +212,8 @@ def _queue_name(queue: str | None) -> str:
 def _sentence(instance: Instance, summary: Summary) -> str:
     """Return the plan in one sentence: for readers who cannot see the chart."""
     nodes = len(instance.cluster.node_names)
+    waiting = summary.planned + summary.waiting_room
     return (
-        f"{summary.planned:,} waiting jobs have a start on {nodes:,} nodes beside {summary.running:,} running ones; "
-        f"the last job ends {duration(summary.horizon)} from now; {summary.waiting_room:,} stay in the waiting room."
+        f"{summary.planned:,} of {waiting:,} waiting jobs have a start on {nodes:,} nodes; "
+        f"running: {summary.running:,}; the last job ends {duration(summary.horizon)} from now."
     )

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cpsched.domain import Instance, Plan, PlannedJob
+from cpsched.domain import Instance, Job, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
 from cpsched.metrics import jobs_by_id, summarise
 from cpsched.report.words import duration, figures, moment, plain
@@ -15,52 +15,35 @@ __all__ = ["plan_table", "summary_table"]
 
 
 def plan_table(instance: Instance, plan: Plan) -> Table:
-    """Return one row per job: planned and running ones by start, then the waiting room with its reasons.
-
-    Raises
-    ------
-    ValueError
-        If a job of the plan is not in the instance.
-    """
+    """Return one row per job: planned and running ones by start, then the waiting room with its reasons."""
     table = Table(title=Text(plain(plan.instance)))
     for heading in ("id", "user", "queue", "start", "end"):
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold")
     table.add_column("wait", justify="right")
     table.add_column("nodes", overflow="fold")
-    table.add_column("state")
+    table.add_column("state", overflow="fold")
     entries = jobs_by_id(instance)
 
-    def add(id: str, start: str, end: str, wait: str, nodes: str, state: str) -> None:
-        job = entries.get(id)
-        if job is None:
-            raise ValueError(f"job {id!r} is not in the instance {instance.name!r}")
-        cells = (id, job.user or "", job.queue or "", start, end, wait, nodes, state)
-        table.add_row(*(Text(plain(cell)) for cell in cells))
+    def add(id: str, job: Job, *cells: str) -> None:
+        table.add_row(*(Text(plain(cell)) for cell in (id, job.user or "", job.queue or "", *cells)))
 
-    for planned in sorted(plan.jobs, key=lambda job: (job.start, job.end, job.id)):
-        job = entries.get(planned.id)
-        wait = duration(planned.start - job.submit) if job else ""
-        state = "running" if job and job.running else "planned"
-        start, end = moment(instance, planned.start), moment(instance, planned.end)
-        add(planned.id, start, end, wait, _nodes(planned), state)
+    for planned in sorted(plan.jobs, key=lambda planned: (planned.start, planned.end, planned.id)):
+        job = entries[planned.id]
+        when = (moment(instance, planned.start), moment(instance, planned.end), duration(planned.start - job.submit))
+        add(planned.id, job, *when, _nodes(planned), "running" if job.running else "planned")
     for waiting in plan.waiting_room:
-        add(waiting.id, "", "", "", "", f"{waiting.reason}: {waiting.detail}")
+        add(waiting.id, entries[waiting.id], "", "", "", "", f"{waiting.reason}: {waiting.detail}")
     return table
 
 
 def summary_table(instance: Instance, plan: Plan) -> RenderableType:
-    """Return the plan's figures, and the waits per queue below them.
-
-    Raises
-    ------
-    ValueError
-        If a job of the plan is not in the instance.
-    """
+    """Return the plan's figures, and the waits per queue below them."""
     summary = summarise(instance, plan)
     head = Table(title=Text(plain(plan.instance)), show_header=False)
     head.add_column("figure")
     head.add_column("value", justify="right")
-    for label, value in figures(plan, summary):
+    in_use = ((f"{name} in use", f"{share:.1%}") for name, share in summary.utilisation.items())
+    for label, value in (*figures(plan, summary), *in_use):
         head.add_row(Text(plain(label)), Text(plain(value)))
     if not summary.waits:
         return head

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +10,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
-from cpsched.domain import Instance, Plan
+from cpsched.domain import Amounts, Instance, Plan
 from cpsched.metrics import jobs_by_id
+from cpsched.report.basis import basis_of
 from cpsched.report.words import duration, plain
 
 __all__ = ["TerminalGantt", "terminal_gantt"]
@@ -29,7 +29,8 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#e
 #: Shares of a cell in use, as blocks: one eighth more each.
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
-_LABEL_WIDTH = 22
+#: Characters that the name of a row may have.
+LABEL_WIDTH = 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,8 @@ class TerminalGantt:
     width: int
     labels: tuple[str, ...]
     queues: tuple[str, ...]
-    #: Seconds that one column stands for.
-    seconds: float
+    #: Seconds that all columns stand for.
+    seconds: int
     #: Share in use in [0, 1]; queue x row x column.
     shares: npt.NDArray[np.float64]
 
@@ -51,9 +52,8 @@ class TerminalGantt:
         coloured = console.color_system is not None
         blocks = coloured and not options.ascii_only
         columns = self.shares.shape[2]
-        span = f"{duration(self.seconds * columns)}"
-        gap = max(1, columns - len("now") - len(span) - 1)
-        yield Text(f"{'':{self.width - columns}}now{' ' * gap}+{span}", no_wrap=True, overflow="crop")
+        span = f"+{duration(self.seconds)}"
+        yield Text(f"{'':{self.width - columns}}now{span:>{columns - 3}}", no_wrap=True, overflow="crop")
         for row, label in enumerate(self.labels):
             line = Text(no_wrap=True, overflow="crop")
             line.append(f"{label:>{self.width - columns - 1}} ")
@@ -63,7 +63,7 @@ class TerminalGantt:
         yield self._legend(coloured)
 
     def _cell(self, row: int, column: int, coloured: bool, blocks: bool) -> Text:
-        """Draw the queue that has most of a cell; the height of a block, or a capital letter, tells how full the cell is."""
+        """Draw the queue that has most of a cell; a block's height, or a capital, tells how full the cell is."""
         shares = self.shares[:, row, column]
         total = float(shares.sum())
         if total <= 0:
@@ -96,33 +96,72 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int) -> TerminalGan
     Raises
     ------
     ValueError
-        If `width` is less than 40, or the plan has a job or node that the instance does not know.
+        If `width` is less than 40.
     """
     if width < 40:
         raise ValueError(f"a chart needs at least 40 columns, got {width}")
-    labels, row_of = _rows(instance)
-    columns = width - min(_LABEL_WIDTH, max(map(len, labels))) - 1
-    labels = tuple(label if len(label) <= _LABEL_WIDTH else f"{label[: _LABEL_WIDTH - 1]}~" for label in labels)
-    end = max((job.end for job in plan.jobs), default=instance.now + 1)
-    edges = np.linspace(instance.now, max(end, instance.now + 1), columns + 1)
     entries = jobs_by_id(instance)
-    queues: list[str | None] = [*instance.queues]
-    if any(job.queue is None for job in instance.jobs):
-        queues.append(None)
-    shares = np.zeros((max(1, len(queues)), len(labels), columns))
-    queue_index = {name: index for index, name in enumerate(queues)}
-    for job in plan.jobs:
-        if job.id not in entries:
-            raise ValueError(f"job {job.id!r} is not in the instance {instance.name!r}")
-        layer = shares[queue_index[entries[job.id].queue]]
-        for segment in job.segments:
+    labels, cells = _rows(instance)
+    columns = width - max(map(len, labels)) - 1
+    end = max((job.end for job in plan.jobs), default=instance.now)
+    edges = np.linspace(instance.now, max(end, instance.now + 1), columns + 1)
+    queues = _queues(instance)
+    shares = np.zeros((len(queues), len(labels), columns))
+    for planned in plan.jobs:
+        layer = shares[queues.index(entries[planned.id].queue)]
+        for segment in planned.segments:
             used = np.zeros(len(labels))
             for placement in segment.allocation:
-                row, capacity, basis = row_of[placement.node]
-                used[row] += placement.resources.get(basis, 0) / capacity
+                cell = cells[placement.node]
+                used[cell.row] += cell.share(placement.resources)
             overlap = np.minimum(edges[1:], segment.end) - np.maximum(edges[:-1], segment.start)
             layer += np.outer(used, np.maximum(overlap, 0) / (edges[1] - edges[0]))
-    names = tuple("(no queue)" if name is None else plain(name) for name in queues)
     return TerminalGantt(
-        width=width, labels=labels, queues=names, seconds=float(edges[1] - edges[0]), shares=shares
+        width=width,
+        labels=labels,
+        queues=tuple("(no queue)" if name is None else plain(name) for name in queues),
+        seconds=end - instance.now,
+        shares=shares,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeShare:
+    """The row that a node belongs to, and what part of it."""
+
+    row: int
+    basis: str | None
+    #: The node's amount of the basis, times the nodes in its row.
+    capacity: int
+
+    def share(self, held: Amounts) -> float:
+        """Return the share of the row that `held` on this node fills; never nothing, so that it shows."""
+        return max(0.001, held.get(self.basis, 0) / self.capacity) if self.basis is not None else 0.001
+
+
+def _rows(instance: Instance) -> tuple[tuple[str, ...], dict[str, _NodeShare]]:
+    """Return the label of each row, and where each node belongs: neighbours share a row where nodes are many."""
+    names, class_of = instance.cluster.node_names, instance.cluster.class_of
+    size = -(-len(names) // MAX_ROWS)
+    labels, nodes = [], {}
+    for row, first in enumerate(range(0, len(names), size)):
+        group = names[first : first + size]
+        labels.append(_label(group))
+        for name in group:
+            resources = class_of[name].resources
+            basis = basis_of(resources)
+            nodes[name] = _NodeShare(row, basis, len(group) * resources[basis] if basis is not None else 1)
+    return tuple(labels), nodes
+
+
+def _label(group: tuple[str, ...]) -> str:
+    """Name one node, or the first of several and how many more there are, in `LABEL_WIDTH` characters."""
+    more = f" +{len(group) - 1}" if len(group) > 1 else ""
+    name, room = plain(group[0]), LABEL_WIDTH - len(more)
+    return (name if len(name) <= room else f"{name[: room - 1]}~") + more
+
+
+def _queues(instance: Instance) -> list[str | None]:
+    """Return the queues in document order, and None where there are jobs without one."""
+    without: list[str | None] = [None] if any(job.queue is None for job in instance.jobs) else []
+    return [*instance.queues, *without]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from datetime import timedelta
 
-from cpsched.domain import Instance, Job, Plan
+from cpsched.domain import Chunk, Instance, Job, Plan, Request
 from cpsched.formats import format_request
 from cpsched.metrics import Summary, honest_gap
 
@@ -42,21 +42,39 @@ def moment(instance: Instance, time: int) -> str:
 
 def request_text(job: Job) -> str:
     """Return what a job asks for, step by step."""
-    return " → ".join(format_request(step.request) for step in job.steps)
+    return " → ".join(_chunks_text(step.request) for step in job.steps)
+
+
+def _chunks_text(request: Request) -> str:
+    """Return a request in the chunk syntax or, with names that it cannot hold, in the same order without its rules."""
+    try:
+        return format_request(request)
+    except ValueError:
+        return " + ".join(f"{chunk.count} x ({_asked_text(chunk)})" for chunk in request.chunks)
+
+
+def _asked_text(chunk: Chunk) -> str:
+    """Return what one chunk asks for, resources first."""
+    return ", ".join(f"{name}={asked}" for name, asked in (*chunk.resources.items(), *chunk.where.items()))
+
+
+def _value(value: float) -> str:
+    """Return an objective's value with as many digits as anyone reads."""
+    return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:,.2f}"
 
 
 def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
-    """Return the figures of a plan that stand above its chart and in its summary, as (label, value)."""
+    """Return the figures of a plan as (label, value), all but the use of its resources."""
     score, engine = plan.objective, plan.engine
     rows = [
         ("jobs planned", f"{summary.planned:,}"),
         ("running", f"{summary.running:,}"),
         ("waiting room", f"{summary.waiting_room:,}"),
-        (score.name, f"{score.value:,.6g}"),
-        ("already suffered", f"{score.suffered:,.6g}"),
+        (score.name, _value(score.value)),
+        ("already suffered", _value(score.suffered)),
     ]
     if score.bound is not None:
-        rows.append(("bound", f"{score.bound:,.6g}"))
+        rows.append(("bound", _value(score.bound)))
     if score.gap is not None:
         rows.append(("gap", f"{score.gap:.2%}"))
     honest = honest_gap(score)
@@ -66,7 +84,6 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
         *rows,
         ("late jobs", f"{summary.late:,}"),
         ("makespan", duration(summary.makespan)),
-        *((f"{name} in use", f"{share:.1%}") for name, share in summary.utilisation.items()),
         ("engine", f"{engine.name} {engine.version}, {engine.stopped}"),
         ("time", f"{engine.elapsed:.2f} s of {engine.budget:g} s"),
     ]

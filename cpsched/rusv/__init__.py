@@ -5,19 +5,25 @@ planner books on; its kernels are in `kernels.py`, and `jit.py` compiles and cac
 """
 
 from cpsched.rusv.jit import is_cached
-from cpsched.rusv.kernels import FOREVER
 from cpsched.rusv.timeline import NOWHERE, Booking, Demands, Fit, JobTable, KindDemand, Layout, Run, Timeline
+from cpsched.rusv.vector import FOREVER, AmountVector, FreeVector, Rusv, Slot, UsedVector, WindowVector
 
 __all__ = [
     "FOREVER",
     "NOWHERE",
+    "AmountVector",
     "Booking",
     "Demands",
     "Fit",
+    "FreeVector",
     "JobTable",
     "KindDemand",
     "Layout",
     "Run",
+    "Rusv",
+    "Slot",
     "Timeline",
+    "UsedVector",
+    "WindowVector",
     "is_cached",
 ]

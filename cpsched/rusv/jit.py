@@ -21,11 +21,11 @@ __all__ = ["cache_folder", "is_cached", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SOURCES = ("jit.py", "kernels.py")
+_SOURCES = ("jit.py", "kernels.py", "vector.py")  # all that the kernels are made of; the last for a constant
 
 
 def cache_folder() -> Path:
-    """Return the folder of the compiled kernels: under ``XDG_CACHE_HOME``, or temporary where that cannot be written."""
+    """Return the folder of the compiled kernels: below ``XDG_CACHE_HOME``, or temporary if that cannot be written."""
     digest = hashlib.sha256(numba.__version__.encode())
     for name in _SOURCES:
         digest.update((Path(__file__).parent / name).read_bytes())
@@ -53,6 +53,6 @@ def kernel(function: F) -> F:
     before = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets its options at run time
     config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]
     try:
-        return cast(F, numba.njit(cache=True, nogil=True)(function))
+        return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]

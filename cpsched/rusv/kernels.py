@@ -29,19 +29,18 @@ from __future__ import annotations
 import numpy as np
 
 from cpsched.rusv.jit import kernel
+from cpsched.rusv.vector import FOREVER
 
 #: Slots in a block, at the most.
 BLOCK = 16
 #: Nodes whose counts are added up in 32 bits; times the most chunks that a request may have, this stays below 2^31.
 PART = 2048
-#: Time without end.
-FOREVER = 1 << 60
 
 H_BLOCKS, H_SPARE_ROWS, H_SPARE_BLOCKS, H_STAMP, H_POOL, HEAD = 0, 1, 2, 3, 4, 5
 LAZY, LOW, HIGH = 0, 1, 2
 
 # columns of the demand tables, see timeline.Demands
-D_KIND, D_SYS, D_LICENSE, D_RANGE, D_REACH, D_FLAGS = 0, 1, 2, 3, 4, 5
+D_KIND, D_SYS, D_LICENSE, D_RANGE, D_REACH, D_FLAGS, D_OTHERWISE = 0, 1, 2, 3, 4, 5, 6
 K_NEED, K_SEG, K_MOST = 0, 1, 2
 S_FIRST, S_LENGTH, S_TERM = 0, 1, 2
 EXCLUSIVE, SCATTER, JOINT = 1, 2, 4
@@ -67,6 +66,13 @@ def locate(head, slots, order, members, time):
     while slots[members[block, index], 0] > time:
         index -= 1
     return low, index
+
+
+@kernel
+def copy(target, source):
+    """Copy a row (a loop compiles in a tenth of the time of a slice assignment, which must reckon with overlaps)."""
+    for c in range(len(target)):
+        target[c] = source[c]
 
 
 @kernel
@@ -111,8 +117,8 @@ def split_block(place, head, order, members, rows, blk, srows, sblk, spare):
         members[new, k - half] = members[block, k]
     members[new, BLOCK] = BLOCK - half
     members[block, BLOCK] = half
-    blk[new, LAZY, :] = blk[block, LAZY, :]
-    sblk[new, LAZY, :] = sblk[block, LAZY, :]
+    copy(blk[new, LAZY], blk[block, LAZY])
+    copy(sblk[new, LAZY], sblk[block, LAZY])
     for k in range(head[H_BLOCKS], place + 1, -1):
         order[k] = order[k - 1]
     order[place + 1] = new
@@ -139,8 +145,8 @@ def add_break(time, head, slots, order, members, rows, blk, srows, sblk, spare):
     new = spare[0, head[H_SPARE_ROWS]]
     slots[new, 0] = time
     slots[new, 1] = 1
-    rows[new, :] = rows[row, :]
-    srows[new, :] = srows[row, :]
+    copy(rows[new], rows[row])
+    copy(srows[new], srows[row])
     for k in range(members[block, BLOCK], index + 1, -1):
         members[block, k] = members[block, k - 1]
     members[block, index + 1] = new
@@ -242,7 +248,7 @@ def shift(
 
 @kernel
 def shift_part(block, begin, stop, columns, amounts, count, members, rows, blk):
-    """Add `amounts` to some slots of a block, fold the lazy part of these columns into their rows, renew their minima."""
+    """Add `amounts` to some slots of a block; fold the lazy part of these columns into the rows, renew their minima."""
     size = members[block, BLOCK]
     for k in range(count):
         column = columns[k]
@@ -564,30 +570,27 @@ def scan_window(
     first, last = demands[demand, D_RANGE], demands[demand + 1, D_RANGE]
     side, source = 0, capacity
     at, high = last_place, last_index
+    singly = False  # a block that fails as a whole is looked at again, slot by slot
     while True:
         block = order[at]
         low = index if at == place else 0
         other = 1 - side
-        take_slots(block, low, high, source, free[other], members, rows, blk, ranges, first, last)
-        if not suffices(
+        take_slots(block, high if singly else low, high, source, free[other], members, rows, blk, ranges, first, last)
+        if suffices(
             demand, free[other], buffer, demands, kinds, segments, terms, scale, reach, runs, runcols, capacity
         ):
-            take_slots(block, high, high, source, free[other], members, rows, blk, ranges, first, last)
-            while high > low and suffices(
-                demand, free[other], buffer, demands, kinds, segments, terms, scale, reach, runs, runcols, capacity
-            ):
+            side, source = other, free[other]
+            if singly:
                 high -= 1
-                for k in range(first, last):
-                    begin, end = ranges[k, 0], ranges[k, 1]
-                    lower_by_row(
-                        free[other, begin:end], rows[members[block, high], begin:end], blk[block, LAZY, begin:end]
-                    )
+            elif at == place:
+                return side, -1, 0
+            else:
+                at -= 1
+                high = members[order[at], BLOCK] - 1
+        elif singly or low == high:
             return side, at, high
-        side, source = other, free[other]
-        if at == place:
-            return side, -1, 0
-        at -= 1
-        high = members[order[at], BLOCK] - 1
+        else:
+            singly = True
 
 
 @kernel
@@ -599,21 +602,25 @@ def earliest_fit(
 ):  # fmt: skip
     """Find the earliest start in ``[start, latest]`` at which the demand fits for `duration`, and where.
 
-    For each window that phase 1 offers, the minimum of what is free is taken over its slots. If too little is left
-    from some slot on, every window that holds this slot and begins no earlier is out: the next one to try begins
-    behind it. A window that passes is mapped (`map_chunks`); only demands of several kinds can fail there.
+    For each window that phase 1 offers, the minimum of what is free is taken over its slots. If too little is left from
+    some slot on, every window that holds this slot and begins no earlier is out: the next one to try begins behind it.
+    A window that passes is mapped (`map_chunks`); only demands of several kinds can fail there, and then try their
+    other orders.
 
     Returns (start or -1, number of `entries`).
     """
     place, index = locate(head, slots, order, members, start)
     known_place, known_index = place, index
+    last_place, last_index = place, index
+    attempt = demand
     while True:
-        start, place, index, last_place, last_index = next_window(
-            demand, start, duration, latest, place, index, known_place, known_index,
-            head, slots, order, members, srows, sblk, demands, sysreq,
-        )  # fmt: skip
-        if start < 0:
-            return -1, 0
+        if attempt == demand:
+            start, place, index, last_place, last_index = next_window(
+                demand, start, duration, latest, place, index, known_place, known_index,
+                head, slots, order, members, srows, sblk, demands, sysreq,
+            )  # fmt: skip
+            if start < 0:
+                return -1, 0
         side, at, blocked = scan_window(
             demand, place, index, last_place, last_index,
             order, members, rows, blk,
@@ -623,9 +630,13 @@ def earliest_fit(
         if at >= 0:
             place, index = at, blocked
         else:
-            count = map_chunks(demand, free[side], entries, demands, kinds, segments, terms, runs, runcols, run_of)
+            count = map_chunks(attempt, free[side], entries, demands, kinds, segments, terms, runs, runcols, run_of)
             if count > 0:
                 return start, count
+            attempt = demands[attempt, D_OTHERWISE]
+            if attempt >= 0:
+                continue  # the mapping has used the minimum up: it is taken again
+            attempt = demand
         place, index = following(place, index, order, members)
         if place == head[H_BLOCKS]:
             return -1, 0
@@ -762,7 +773,7 @@ def plan_jobs(
         spans[job, 0] = head[H_POOL]
         spans[job, 1] = count
         spans[job, 2] = count
-        pool[head[H_POOL] : head[H_POOL] + count] = entries[:count]
+        keep_entries(pool, head[H_POOL], entries, count)
         head[H_POOL] += count
         add_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
         add_break(start + duration, head, slots, order, members, rows, blk, srows, sblk, spare)
@@ -773,6 +784,14 @@ def plan_jobs(
             columns, amounts, scolumns, samounts, stamps,
         )  # fmt: skip
     return DONE, end
+
+
+@kernel
+def keep_entries(pool, first, entries, count):
+    """Copy entries into the pool."""
+    for e in range(count):
+        for part in range(3):
+            pool[first + e, part] = entries[e, part]
 
 
 @kernel
@@ -845,7 +864,7 @@ def backfill_jobs(
                 head[H_POOL] += count
             spans[job, 1] = count
             held = pool[spans[job, 0] : spans[job, 0] + count]
-            held[:] = entries[:count]
+            keep_entries(pool, spans[job, 0], entries, count)
             add_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
             add_break(start + duration, head, slots, order, members, rows, blk, srows, sblk, spare)
             drop_break(old, head, slots, order, members, rows, blk, srows, sblk, spare)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import kernels
-from cpsched.rusv.kernels import FOREVER
+from cpsched.rusv.vector import FOREVER
 
 __all__ = ["NOWHERE", "Booking", "Demands", "Fit", "JobTable", "KindDemand", "Layout", "Run", "Timeline"]
 
@@ -104,6 +104,7 @@ class Demands:
         licenses: Iterable[tuple[int, int]] = (),
         exclusive: bool = False,
         scatter: bool = False,
+        otherwise: int = -1,
     ) -> int:
         """Add a demand and return its number.
 
@@ -120,6 +121,8 @@ class Demands:
             Take idle nodes, whole.
         scatter
             No node takes more than one chunk, of whatever kind.
+        otherwise
+            A demand for the same chunks in other orders, by which they are mapped where this one's orders fail.
         """
         rows = self._rows
         flags = kernels.EXCLUSIVE * exclusive + kernels.SCATTER * scatter + kernels.JOINT * (len(kinds) > 1)
@@ -127,7 +130,7 @@ class Demands:
         rows["sysreq"].extend((q, amount) for q, amount in system)
         license_row = len(rows["sysreq"])
         rows["sysreq"].extend((q, amount) for q, amount in licenses)
-        rows["demands"].append((*head, license_row, len(rows["ranges"]), len(rows["reach"]), flags))
+        rows["demands"].append((*head, license_row, len(rows["ranges"]), len(rows["reach"]), flags, otherwise))
         reach: set[int] = set()
         spans: set[tuple[int, int]] = set()
         for kind in kinds:
@@ -164,7 +167,7 @@ class Demands:
         if self._tables is None:
             rows = self._rows
             ends = {
-                "demands": (*(len(rows[name]) for name in ("kinds", "sysreq", "sysreq", "ranges", "reach")), 0),
+                "demands": (*(len(rows[name]) for name in ("kinds", "sysreq", "sysreq", "ranges", "reach")), 0, -1),
                 "kinds": (0, len(rows["segments"]), 0),
                 "segments": (0, 0, len(rows["terms"])),
             }
@@ -232,7 +235,7 @@ class JobTable:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> JobTable:
-        """Make a table of jobs that have no place yet, from rows of (demand, earliest start, latest start, duration)."""
+        """Make a table of jobs without a place, from rows of (demand, earliest start, latest start, duration)."""
         count = len(rows)
         jobs = np.array(rows, dtype=np.int64).reshape(count, 4)
         return cls(jobs, np.full(count, NOWHERE, dtype=np.int64), np.zeros((count, 3), dtype=np.int64))
@@ -344,7 +347,7 @@ class Timeline:
         or None.
         """
         tables = self._tables()
-        start, count = kernels.earliest_fit(
+        start, count = kernels.earliest_fit(  # type: ignore[call-arg]  # mypy does not count through starred tuples
             demand, max(earliest, 0), duration, latest, *self._state[:-1], *tables, self._run_of,
             self._free, self._buffer, self._entries,
         )  # fmt: skip

@@ -13,7 +13,7 @@ type                      items of a slot             a gap says  slots that are
 ========================  ==========================  ==========  ===========================
 
 Vectors are frozen and always in normal form: two that mean the same compare equal. Every operation is one `merge` of
-two step functions, followed by one `normal_form`. Times are whole seconds, intervals are half-open, and `HORIZON` ends
+two step functions, followed by one `normal_form`. Times are whole seconds, intervals are half-open, and `FOREVER` ends
 what has no end.
 """
 
@@ -26,7 +26,7 @@ from itertools import pairwise
 from typing import Self
 
 __all__ = [
-    "HORIZON",
+    "FOREVER",
     "AmountVector",
     "FreeVector",
     "Rusv",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 #: The end of what has no end: later than any time of a document, and small enough to add durations to it in 64 bits.
-HORIZON = 1 << 62
+FOREVER = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,17 @@ class Slot:
     Raises
     ------
     ValueError
-        If the interval is empty or ends after `HORIZON`.
+        If the interval is empty or ends after `FOREVER`.
     """
 
     start: int
-    #: Excluded; `HORIZON` if the slot is open ended.
+    #: Excluded; `FOREVER` if the slot is open ended.
     end: int
     items: int
 
     def __post_init__(self) -> None:
-        if not self.start < self.end <= HORIZON:
-            raise ValueError(f"Expected start < end <= HORIZON, got [{self.start}, {self.end})")
+        if not self.start < self.end <= FOREVER:
+            raise ValueError(f"Expected start < end <= FOREVER, got [{self.start}, {self.end})")
 
     def to_closed(self) -> tuple[int, int, int]:
         """Return ``(start, stop, items)`` as the paper prints it: `stop` is included, and 0 means open ended.
@@ -68,7 +68,7 @@ class Slot:
         ValueError
             If the last second is second 0, which that notation cannot tell from an open end.
         """
-        if self.end == HORIZON:
+        if self.end == FOREVER:
             return self.start, 0, self.items
         if self.end == 1:
             raise ValueError(f"Expected an end other than 1 (stop 0 means open ended), got [{self.start}, 1)")
@@ -77,7 +77,7 @@ class Slot:
     @classmethod
     def from_closed(cls, start: int, stop: int, items: int) -> Slot:
         """Return the slot that the paper prints as ``(start, stop, items)``; the inverse of `to_closed`."""
-        return cls(start, HORIZON if stop == 0 else stop + 1, items)
+        return cls(start, FOREVER if stop == 0 else stop + 1, items)
 
 
 def merge(
@@ -289,10 +289,10 @@ class AmountVector(Rusv):
         Raises
         ------
         ValueError
-            If the template reaches out of ``[0, period)``, or `end` is `HORIZON`.
+            If the template reaches out of ``[0, period)``, or `end` is `FOREVER`.
         """
-        if end >= HORIZON:
-            raise ValueError("Expected an end before HORIZON: a repetition without end has no finite vector")
+        if end >= FOREVER:
+            raise ValueError("Expected an end before FOREVER: a repetition without end has no finite vector")
         if self.slots and not 0 <= self.slots[0].start < self.slots[-1].end <= period:
             raise ValueError(f"Expected a template within [0, {period}), got {self.slots}")
         copies = [
@@ -372,7 +372,7 @@ class FreeVector(AmountVector):
         duration
             Seconds, positive; tested against the length of a whole run, not of each of its slots.
         start, end
-            The search interval; `end` may be `HORIZON`.
+            The search interval; `end` may be `FOREVER`.
 
         Returns
         -------
@@ -391,7 +391,7 @@ class FreeVector(AmountVector):
         pieces = merge(
             self.slots,
             (Slot(start, end, 1),),
-            lambda free, inside: inside * (max(free, 0) // amount if amount else 1),
+            lambda free, inside: inside * (free // amount if amount else 1),
             gaps=(self.avl, 0),
         )
         return WindowVector(pieces).at_least(1, duration)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import unicodedata
 import zlib
 from collections.abc import Collection, Mapping
@@ -20,7 +19,7 @@ from typing import NoReturn
 
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["MAX_AMOUNT", "MAX_DURATION", "MAX_SIZE", "MAX_TIME", "Cursor", "load", "unknown_key"]
+__all__ = ["MAX_AMOUNT", "MAX_DURATION", "MAX_SIZE", "MAX_TIME", "Cursor", "load", "shown", "unknown_key"]
 
 #: The limits of the documents, from the fine print.
 MAX_BYTES = 256 * 2**20
@@ -29,6 +28,8 @@ MAX_DURATION = 10**10
 MAX_AMOUNT = 2**31 - 1
 MAX_SIZE = 10**6
 MAX_NAME = 256
+#: Far beyond every value of an objective, and far from where floating point ends.
+MAX_NUMBER = 1e100
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -78,7 +79,9 @@ def unknown_key(key: str, known: Collection[str]) -> str:
 
 def shown(value: object) -> str:
     """Show a value that was got, shortened."""
-    text = repr(value) if not isinstance(value, dict | list) else f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, int) and abs(value) > MAX_NUMBER:
+        return "a huge integer"
+    text = repr(value) if not isinstance(value, dict | list | tuple) else f"{type(value).__name__} of {len(value)}"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -144,8 +147,10 @@ class Cursor:
 
     def number(self) -> Fraction:
         """Return a finite number, exactly as it is written in decimal."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float) or not math.isfinite(self.value):
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             self._expected("a number")
+        if not -MAX_NUMBER <= self.value <= MAX_NUMBER:
+            self._expected(f"a number within ±{MAX_NUMBER:.0e}")
         return Fraction(repr(self.value)) if isinstance(self.value, float) else Fraction(self.value)
 
     def text(self) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime
 from fractions import Fraction
 
 from cpsched.verify.documents import MAX_AMOUNT, MAX_DURATION, MAX_SIZE, MAX_TIME, Cursor
-from cpsched.verify.jobs import JobReader, parsed, read_request
+from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_request
 from cpsched.verify.model import (
     Access,
     Condition,
@@ -77,7 +77,7 @@ def read_instance(document: object, source: str) -> Instance:
         jobs=jobs.jobs,
         members=jobs.members,
         limits=tuple(_read_limit(item, limited, epoch) for item in _items(members, "limits")),
-        pools=tuple(_read_pool(item, countable, nodes, epoch) for item in _items(members, "free_pools")),
+        pools=tuple(_read_pool(item, {*countable, *licenses}, nodes, epoch) for item in _items(members, "free_pools")),
         reservations=reservations,
         usage=tuple(_read_usage(item) for item in _items(members, "usage")),
         weights=_read_objective(members.get("objective")),
@@ -163,11 +163,12 @@ def _read_reservations(cursor: Cursor, countable: Collection[str]) -> dict[str, 
     """Read the reservations."""
     reservations: dict[str, Reservation] = {}
     for item in cursor.items():
-        members = item.members(["id", "start", "end", "request"], ["users", "kind", "place"])
+        members = item.members(["id", "start", "end", "request"], ["users", "kind", "place", "licenses"])
         name = members["id"].name()
         if name in reservations:
             members["id"].refuse(f"expected an id of its own, got {name!r} again")
-        request, licenses = read_request(members["request"], members.get("place"), countable)
+        request, asked = read_request(members["request"], members.get("place"), countable)
+        licenses = join_licenses(asked, members.get("licenses"))
         start, end = members["start"].time(), members["end"].time()
         if end <= start:
             members["end"].refuse(f"expected an end after {start}, got {end}")
@@ -223,15 +224,12 @@ def _read_limit(cursor: Cursor, resources: Collection[str], epoch: datetime | No
     resource = members["resource"].name()
     if resource not in resources:
         members["resource"].refuse(f"expected a resource, a licence, jobs, arrayjobs or *, got {resource!r}")
-    items = _read_items(members.get("items"))
-    if items.percent is not None and resource in JOB_COUNTS:
-        members["items"].refuse("expected a number of jobs, got per cents")
     scope = members["area_scope"].choice(["request", "outstanding"]) if "area_scope" in members else "request"
     return Limit(
         path=cursor.path,
         consumer=_read_consumer(members["consumer"]),
         resource=resource,
-        items=items,
+        items=_read_items(members.get("items")),
         duration=members["duration"].integer(0, MAX_DURATION) if "duration" in members else None,
         area=members["area"].integer(0, MAX_AREA) if "area" in members else None,
         is_outstanding=scope == "outstanding",
@@ -244,7 +242,7 @@ def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str
     """Read one free pool."""
     members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
     if members["resource"].name() not in resources:
-        members["resource"].refuse(f"expected a countable resource, got {members['resource'].value!r}")
+        members["resource"].refuse(f"expected a countable resource or a licence, got {members['resource'].value!r}")
     among: frozenset[str] | None = None
     if "nodes" in members:
         listed = members["nodes"]

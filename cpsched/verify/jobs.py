@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import TypeVar
@@ -11,7 +12,7 @@ from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, MAX_TIME, Cursor
 from cpsched.verify.model import Chunk, Dependency, Job, Malleable, Placement, Request, Segment, Step
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
-__all__ = ["JobReader", "parsed", "read_placement", "read_request"]
+__all__ = ["JobReader", "join_licenses", "parsed", "read_placement", "read_request"]
 
 T = TypeVar("T")
 
@@ -20,6 +21,9 @@ JOB_KEYS = (
     *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
     "reservation",
 )
+SHARE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,18})?")
+#: The elements of all arrays together: an instance that has more is refused before it fills the memory.
+MAX_ELEMENTS = 10**6
 DEPENDENCY_TYPES = ("after", "afterok", "afterany", "afternotok")
 
 
@@ -47,6 +51,16 @@ def read_request(request: Cursor, place: Cursor | None, countable: Collection[st
         place = Cursor(said, request.path, request.source)
     arrangement, exclusive = ("free", False) if place is None else parsed(place, parse_place)
     return Request(chunks, arrangement, exclusive), licenses
+
+
+def join_licenses(asked: Mapping[str, int], cursor: Cursor | None) -> dict[str, int]:
+    """Join the licences of a request's text with those of the key; none may stand in both."""
+    if cursor is None:
+        return dict(asked)
+    for name, _ in cursor.entries():
+        if name in asked:
+            cursor.refuse(f"expected the licence {name!r} once, got it here and in the request")
+    return {**asked, **cursor.amounts()}
 
 
 def _read_chunk(cursor: Cursor, countable: Collection[str]) -> Chunk:
@@ -100,6 +114,7 @@ class JobReader:
         self._queues = queues
         self._reservations = reservations
         self._now = now
+        self._num_elements = 0
         self.jobs: dict[str, Job] = {}
         self.members: dict[str, tuple[str, ...]] = {}
 
@@ -113,6 +128,9 @@ class JobReader:
             ids: tuple[str, ...] = (job.entry,)
             if "array" in members:
                 indices = parsed(members["array"].members(["indices"])["indices"], expand_indices)
+                self._num_elements += len(indices)
+                if self._num_elements > MAX_ELEMENTS:
+                    members["array"].refuse(f"expected at most {MAX_ELEMENTS} array elements in all")
                 ids = tuple(f"{job.entry}[{index}]" for index in indices)
             for element in {job.entry, *ids}:
                 if element in self.members:
@@ -127,11 +145,7 @@ class JobReader:
     def _read_job(self, members: Mapping[str, Cursor]) -> Job:
         """Read one entry."""
         steps, licenses = self._read_steps(members)
-        if "licenses" in members:
-            for name, _ in members["licenses"].entries():
-                if name in licenses:
-                    members["licenses"].refuse(f"expected the licence {name!r} once, got it here and in the request")
-            licenses = {**licenses, **members["licenses"].amounts()}
+        licenses = join_licenses(licenses, members.get("licenses"))
         self._check_quiet_members(members)
         job = Job(
             entry=members["id"].name(),
@@ -181,17 +195,19 @@ class JobReader:
             if key in members:
                 members[key].refuse("steps stand in place of walltime and request, got both")
         steps: list[Step] = []
+        licenses = {}
         for item in members["steps"].items():
             step = item.members(["walltime", "request"])
-            request, licenses = read_request(step["request"], place, self._countable)
-            if licenses:
+            request, asked = read_request(step["request"], place, self._countable)
+            if steps and asked != licenses:
                 step["request"].refuse(
-                    "licences are held for the job's whole life: expected them in the job's licenses"
+                    "expected the same licences in every step: they are held for the job's whole life"
                 )
+            licenses = asked
             steps.append(Step(step["walltime"].duration(), request))
         if not steps:
             members["steps"].refuse("expected at least one step")
-        return tuple(steps), {}
+        return tuple(steps), licenses
 
     @staticmethod
     def _declared(cursor: Cursor | None, names: Collection[str], what: str) -> str | None:
@@ -204,21 +220,18 @@ class JobReader:
 
     def _read_running(self, cursor: Cursor, walltime: int) -> tuple[Segment, ...]:
         """Read what a running job holds; it ends at ``start + walltime``, or at ``now + 1`` if that has passed."""
-        members = cursor.members(optional=["start", "allocation", "segments"])
+        members = cursor.members(["start"], ["allocation", "segments"])
+        start = members["start"].time()
         if ("allocation" in members) == ("segments" in members):
             cursor.refuse("expected either allocation or segments")
         if "allocation" in members:
-            if "start" not in members:
-                cursor.refuse("expected start, got nothing")
-            start = members["start"].time()
-            end = start + walltime
-            segments = [Segment(start, end, self._read_allocation(members["allocation"]))]
+            segments = [Segment(start, start + walltime, self._read_allocation(members["allocation"]))]
         else:
             segments = self._read_segments(members["segments"])
-            if "start" in members and members["start"].time() != segments[0].start:
+            if start != segments[0].start:
                 members["start"].refuse(f"expected the start of the first segment, {segments[0].start}")
-        if segments[0].start > self._now:
-            cursor.refuse(f"expected a start that has passed at {self._now}, got {segments[0].start}")
+        if start > self._now:
+            members["start"].refuse(f"expected a start that has passed at {self._now}, got {start}")
         if segments[-1].end <= self._now:
             segments[-1] = segments[-1]._replace(end=self._now + 1)
         return tuple(segments)
@@ -274,10 +287,9 @@ def _read_malleable(cursor: Cursor) -> Malleable:
     shares = {_share(item, item.number()) for item in members["shares"].items()} if "shares" in members else set()
     stretch: dict[Fraction, Fraction] = {}
     for text, factor in members["stretch"].entries() if "stretch" in members else ():
-        try:
-            share = _share(factor, Fraction(text))
-        except (ValueError, ZeroDivisionError):
-            factor.refuse(f"expected a share between 0 and 1, got {text!r}")
+        if not SHARE.fullmatch(text):
+            factor.refuse(f"expected a share between 0 and 1, got {text[:40]!r}")
+        share = _share(factor, Fraction(text))
         if factor.number() < 1:
             factor.refuse(f"expected a factor of at least 1, got {factor.value!r}")
         stretch[share] = factor.number()

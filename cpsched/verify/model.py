@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 from cpsched.verify.validity import Validity
@@ -290,7 +291,7 @@ class Usage:
     area: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Instance:
     """The first document, as the judge understood it."""
 
@@ -324,11 +325,25 @@ class Instance:
         """Return how much of a resource or licence is up now, on all nodes or `among` some."""
         if resource in self.licenses:
             return self.licenses[resource]
+        if among is None:
+            return self._up_totals.get(resource, 0)
         return sum(
-            node.resources.get(resource, 0)
-            for name, node in self.nodes.items()
-            if node.state == "up" and (among is None or name in among)
+            node.resources.get(resource, 0) for name, node in self.nodes.items() if node.state == "up" and name in among
         )
+
+    @cached_property
+    def _up_totals(self) -> Mapping[str, int]:
+        """What all nodes that are up have together."""
+        totals: dict[str, int] = {}
+        for node in self.nodes.values():
+            for name, amount in node.resources.items():
+                totals[name] = totals.get(name, 0) + (amount if node.state == "up" else 0)
+        return totals
+
+    @property
+    def limited_by_star(self) -> tuple[str, ...]:
+        """The resources that ``*`` stands for: all that nodes have, and the licences."""
+        return (*self._up_totals, *self.licenses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from fractions import Fraction
 
 from cpsched.errors import DocumentError
-from cpsched.verify.documents import MAX_AMOUNT, Cursor
+from cpsched.verify.documents import MAX_AMOUNT, Cursor, shown
 from cpsched.verify.jobs import read_placement
 from cpsched.verify.model import Booking, Instance, Placement, Plan, Segment, Slice, Waiting
 from cpsched.verify.violation import Violation
@@ -83,7 +83,7 @@ class PlanReader:
         for key, expected in (("instance", self._instance.name), ("now", self._instance.now)):
             got = self._written.get(key)
             if key in self._written and (got != expected or isinstance(got, bool | float)):
-                message = f"expected the instance's own, {expected!r}, got {got!r}"
+                message = f"expected the instance's own, {expected!r}, got {shown(got)}"
                 self.violations.append(Violation("identity", key, message))
 
     def _items(self, key: str) -> list[Cursor]:

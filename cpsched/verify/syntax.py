@@ -38,6 +38,7 @@ def _fault(text: str, part: str, message: str) -> SyntaxFault:
 
 def expand_hosts(text: str) -> Iterator[str]:
     """Yield the names of a host list such as ``cn[001-616],login[1,3-5],r[1-2]n[0-15]``, in order."""
+    total = 0
     for term in _split_outside_brackets(text):
         pieces: list[list[str]] = []
         at = 0
@@ -52,7 +53,8 @@ def expand_hosts(text: str) -> Iterator[str]:
         size = 1
         for piece in pieces:
             size *= len(piece)
-        if not term or size > MAX_SIZE:
+        total += size
+        if not term or total > MAX_SIZE:
             raise _fault(text, term, f"expected a host list of 1 to {MAX_SIZE} nodes")
         yield from map("".join, itertools.product(*pieces))
 
@@ -64,13 +66,15 @@ def _split_outside_brackets(text: str) -> list[str]:
 
 def _bracket(text: str, inside: str) -> Iterator[str]:
     """Yield the numbers of ``001-616,700-800/2``, zero-padded as their first number is."""
+    total = 0
     for part in inside.split(","):
         match = HOST_RANGE.fullmatch(part)
         if match is None:
             raise _fault(text, part, "expected a range of numbers such as 01-64")
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-        if last < first or step < 1 or (last - first) // step >= MAX_SIZE:
-            raise _fault(text, part, f"expected an ascending range of at most {MAX_SIZE} numbers")
+        total += (last - first) // step + 1 if step else 0
+        if last < first or step < 1 or total > MAX_SIZE:
+            raise _fault(text, part, f"expected ascending ranges of at most {MAX_SIZE} numbers")
         width = len(match[1]) if match[1].startswith("0") else 0
         for number in range(first, last + 1, step):
             yield str(number).zfill(width)

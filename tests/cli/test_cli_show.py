@@ -32,8 +32,8 @@ def test_a_planned_job_is_told_with_its_nodes(run: Run, window: Window) -> None:
     assert shown.exit_code == ExitCode.FINE
     assert shown.stdout.splitlines() == [
         "job a, user ada, queue debug",
-        "planned [50, 150), 00:01:40",
-        "waits 00:00:50 from its submission at 0",
+        "planned [50, 150), 100 s",
+        "starts 50 s after its submission at 0",
         "[50, 150) on",
         "  n[1-2]  1 of chunk 0: cores=4 each",
     ]
@@ -44,8 +44,8 @@ def test_a_running_job_is_told(run: Run, window: Window) -> None:
     shown = run("show", window.plan_file, "--instance", window.instance_file, "--job", "r")
     assert shown.stdout.splitlines() == [
         "job r, user (none), queue debug",
-        "runs [-10, 50), 00:01:00",
-        "waits 00:00:10 from its submission at -20",
+        "runs [-10, 50), 60 s",
+        "starts 10 s after its submission at -20",
         "[-10, 50) on",
         "  n1  cores=4 each",
     ]

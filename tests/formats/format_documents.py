@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -78,15 +79,17 @@ _INSTANCE: dict[str, Any] = {
             "id": "1", "user": "u1", "queue": "debug", "submit": -900, "walltime": 1800, "request": "1:ncpus=16",
             "running": {"start": -600, "allocation": [{"node": "cn1", "resources": {"cores": 16}}]},
         },
-        {"id": "2", "queue": "long", "submit": -90, "walltime": 600, "request": "2:ncpus=4:mem=1g,place=scatter,abaqus=2"},
+        {"id": "2", "queue": "long", "submit": -90, "walltime": 600,
+         "request": "2:ncpus=4:mem=1g,place=scatter,abaqus=2"},
         {"id": "3", "submit": 0, "walltime": 60, "request": [{"count": 2, "resources": {"cores": 1}}],
          "array": {"indices": "0-9"}, "after": [{"job": "2", "type": "afterok"}]},
         {"id": "4", "submit": 0, "expand_limit": None,
          "steps": [{"walltime": 50, "request": "2:ncpus=1"}, {"walltime": 60, "request": "1:ncpus=1"}]},
-        {"id": "5", "submit": 0, "walltime": 60, "request": "ncpus=4", "malleable": {"shares": [0.5], "stretch": {"0.5": 1.8}},
-         "reservation": "r1"},
+        {"id": "5", "submit": 0, "walltime": 60, "request": "ncpus=4",
+         "malleable": {"shares": [0.5], "stretch": {"0.5": 1.8}}, "reservation": "r1"},
     ],
-    "limits": [{"consumer": {"each": "user"}, "resource": "gpus", "items": "1/50%", "validity": {"cron": "* 8-17 * * mon-fri"}}],
+    "limits": [{"consumer": {"each": "user"}, "resource": "gpus", "items": "1/50%",
+                "validity": {"cron": "* 8-17 * * mon-fri"}}],
     "free_pools": [{"resource": "cores", "items": "20%", "open_to": {"asks_for": ["gpus"]}, "nodes": "cn[1-2]"}],
     "reservations": [{"id": "r1", "start": 100, "end": 900, "request": "2:ncpus=8"}],
     "usage": [{"consumer": {"user": "u1"}, "resource": "cores", "area": 1000}],
@@ -226,7 +229,7 @@ def _running(index: int, node: str, now: int, has_changed: bool) -> Job:
     """Return a job that has run on one unit of a node since 10 s before now, once with a changed allocation."""
     held = (Placement(node=node, resources=Amounts({"cores": 1})),)
     cuts = [now - 10, now - 5, now + 7] if has_changed else [now - 10, now + 90]
-    segments = tuple(Segment(start=a, end=b, allocation=held) for a, b in zip(cuts, cuts[1:], strict=False))
+    segments = tuple(Segment(start=a, end=b, allocation=held) for a, b in pairwise(cuts))
     request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1})),))
     running = Running(start=now - 10, segments=segments)
     return Job(id=f"r{index}", submit=0, steps=(Step(walltime=100, request=request),), running=running)
@@ -308,7 +311,7 @@ def plans(draw: st.DrawFn) -> Plan:
     jobs = []
     for index in range(draw(st.integers(0, 3))):
         cuts = sorted(draw(st.lists(_times, min_size=2, max_size=4, unique=True)))
-        segments = [Segment(start=a, end=b, allocation=draw(allocations)) for a, b in zip(cuts, cuts[1:], strict=False)]
+        segments = [Segment(start=a, end=b, allocation=draw(allocations)) for a, b in pairwise(cuts)]
         jobs.append(PlannedJob(id=f"j{index}", start=cuts[0], end=cuts[-1], segments=tuple(segments)))
     return Plan(
         instance=draw(names),

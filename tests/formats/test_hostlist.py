@@ -30,8 +30,36 @@ def test_names_come_in_the_order_of_the_text(text: str, names: tuple[str, ...]) 
 
 @pytest.mark.parametrize(
     "text",
-    ["", ",", "a,,b", "a,", "cn[", "cn[1", "cn]", "cn[]", "cn[a-b]", "cn[3-1]", "cn[1-3/0]", "cn[1--2]", "cn[08-011]"]
-    + ["@all", "a!b", "a&b", "a^b", "cn*", "cn?", "a b", "cn[1-2]\n", "cn[0001-100]", "x" * 257, f"cn[{'0' * 300}1]"],
+    [
+        *[
+            "",
+            ",",
+            "a,,b",
+            "a,",
+            "cn[",
+            "cn[1",
+            "cn]",
+            "cn[]",
+            "cn[a-b]",
+            "cn[3-1]",
+            "cn[1-3/0]",
+            "cn[1--2]",
+            "cn[08-011]",
+        ],
+        *[
+            "@all",
+            "a!b",
+            "a&b",
+            "a^b",
+            "cn*",
+            "cn?",
+            "a b",
+            "cn[1-2]\n",
+            "cn[0001-100]",
+            "x" * 257,
+            f"cn[{'0' * 300}1]",
+        ],
+    ],
 )
 def test_what_is_no_host_list_is_refused(text: str) -> None:
     """Operators, groups, wildcards, blanks, and broken brackets are faults, each with its place."""
@@ -43,7 +71,7 @@ def test_what_is_no_host_list_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["cn[1-10000000000]", "a[1-9999]b[1-9999]c[1-9999]", "cn[1-1000001]"])
 def test_a_list_that_is_too_long_is_counted_not_expanded(text: str) -> None:
     """More than a million nodes are refused at once."""
-    with pytest.raises(SyntaxFault, match="at most 1000000 nodes, got 1"):
+    with pytest.raises(SyntaxFault, match=r"at most 1000000 nodes, got [19]"):
         expand_hostlist(text)
 
 
@@ -59,11 +87,10 @@ def test_the_names_are_those_of_clustershell(terms: list[tuple[str, list[tuple[i
     assert set(expand_hostlist(text)) == set(NodeSet(text, resolver=RESOLVER_NOGROUP))
 
 
-@given(st.lists(st.from_regex(r"[a-z]{0,2}[0-9]{0,3}[a-z.-]{0,1}[0-9]{0,3}[a-z]{0,1}", fullmatch=True).filter(bool)))
+@given(st.lists(st.text(st.sampled_from("an-.0129"), min_size=1, max_size=5), min_size=1))
 def test_a_folded_list_expands_to_the_same_names(names: list[str]) -> None:
     """Folding loses neither names nor their order."""
-    if names:
-        assert expand_hostlist(fold_hostlist(names)) == tuple(names)
+    assert expand_hostlist(fold_hostlist(names)) == tuple(names)
 
 
 def test_neighbours_fold_into_ranges() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
-from format_documents import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Arrangement, Chunk, Place, Request
 from cpsched.errors import SyntaxFault
 from cpsched.formats import format_request, parse_request
+from tests.formats.format_documents import requests
 
 COUNTABLE = ("cores", "mem", "gpus", "mics", "fpga")
 
@@ -113,7 +115,5 @@ def test_writing_is_the_inverse_of_reading(request: Request) -> None:
 @given(st.text(st.sampled_from("1ncpus=:+,place gkb0"), max_size=30) | st.text(max_size=30))
 def test_any_text_is_a_request_or_a_fault(text: str) -> None:
     """Nothing but a SyntaxFault leaves the parser."""
-    try:
-        parse_request(text, countable=COUNTABLE)
-    except SyntaxFault as fault:
-        assert 0 <= fault.span[0] <= len(text)
+    with contextlib.suppress(SyntaxFault):
+        assert parse_request(text, countable=COUNTABLE).request.chunks

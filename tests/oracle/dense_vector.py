@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from cpsched.rusv.vector import HORIZON, Rusv, Slot
+from cpsched.rusv.vector import FOREVER, Rusv, Slot
 
 #: The seconds that are looked at, the last one for all that come after.
 FIRST, LAST = -4, 36
@@ -36,7 +36,7 @@ def stretches(values: list[int]) -> Iterator[tuple[int, int, int]]:
 def slots_of(values: list[int], gap: int) -> tuple[Slot, ...]:
     """Return the stretches that say more than `gap`, as slots."""
     return tuple(
-        Slot(FIRST + start, HORIZON if end == len(values) else FIRST + end, value)
+        Slot(FIRST + start, FOREVER if end == len(values) else FIRST + end, value)
         for start, end, value in stretches(values)
         if value != gap
     )

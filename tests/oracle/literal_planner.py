@@ -17,9 +17,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from itertools import permutations
 
 from cpsched.domain import Arrangement, Chunk, Cluster, Instance, Job, KeepFree, NodeClass, NodeState
-from cpsched.rusv.vector import HORIZON, Slot, UsedVector, WindowVector
+from cpsched.rusv.vector import FOREVER, Slot, UsedVector, WindowVector
 
 #: What a node counts: a resource, or what a rule keeps free.
 Counter = str | KeepFree
@@ -77,7 +78,7 @@ def search_interval(instance: Instance, job: Job) -> tuple[int, int] | None:
     longest = None if job.queue is None else instance.queues[job.queue].max_walltime
     if longest is not None and job.walltime > longest:
         return None
-    start, end = instance.earliest_start(job), HORIZON if job.deadline is None else job.deadline
+    start, end = instance.earliest_start(job), FOREVER if job.deadline is None else job.deadline
     if job.start_at is not None:
         if job.start_at < start:
             return None
@@ -100,6 +101,24 @@ def chunk_weight(cluster: Cluster, chunk: Chunk) -> Fraction:
         Fraction(amount, max(node_class.resources.get(name, 0) for node_class in cluster.classes))
         for name, amount in chunk.resources.items()
     )
+
+
+def mapping_orders(cluster: Cluster, job: Job) -> list[tuple[tuple[int, ...], list[str]]]:
+    """Return the (kinds, node names) orders in which a request is mapped, each tried where those before it fail.
+
+    First the paper's (OCCS-26, 27). A request of several kinds is then tried with its kinds in all orders (beyond three
+    in all rotations), the nodes first that the fewest of its kinds could use on an empty cluster.
+    """
+    chunks = job.request.chunks
+    names = sorted(cluster.node_names, key=lambda name: node_weight(cluster, cluster.class_of[name]))
+    expensive_first = tuple(sorted(range(len(chunks)), key=lambda kind: -chunk_weight(cluster, chunks[kind])))
+    orders = [(expensive_first, names)]
+    if len(chunks) > 1:
+        empty = {name: Node.empty(name, 0, cluster.class_of[name]) for name in names}
+        particular = sorted(names, key=lambda name: sum(empty[name].could_hold(job, chunk) for chunk in chunks))
+        turned = (expensive_first[turn:] + expensive_first[:turn] for turn in range(len(chunks)))
+        orders += [(kinds, particular) for kinds in (permutations(expensive_first) if len(chunks) <= 3 else turned)]
+    return orders
 
 
 @dataclass
@@ -145,6 +164,12 @@ class Node:
                 job.request.place.exclusive
                 and any(rule.beneficiary not in chunk.resources for rule in node_class.keep_free)
             )
+        )
+
+    def could_hold(self, job: Job, chunk: Chunk) -> bool:
+        """Tell whether one such chunk could stand here if the node were empty."""
+        return self.admits(job, chunk) and all(
+            amount <= self.used[counter].max_avl for counter, amount in self.demands(chunk.resources).items()
         )
 
     def free_chunks(self, job: Job, chunk: Chunk, start: int, end: int) -> WindowVector:
@@ -276,26 +301,33 @@ class Machine:
 
     def _mapped(self, job: Job, fitting: dict[int, dict[int, WindowVector]], start: int) -> Mapped | None:
         """Return where the chunks stand if the job starts at `start` (OCCS-29, 30), or None."""
-        if job.request.place.arrangement is not Arrangement.PACK:
-            return self._greedily_mapped(job, fitting, self.by_weight, start)
-        alone = (self._greedily_mapped(job, fitting, [node], start) for node in self.by_weight)
-        return next((mapped for mapped in alone if mapped is not None), None)
+        if job.request.place.arrangement is Arrangement.PACK:
+            kinds = tuple(range(len(job.request.chunks)))
+            tries = [(kinds, [node]) for node in self.by_weight]
+        else:
+            named = {node.name: node for node in self.nodes}
+            tries = [(kinds, [named[name] for name in names]) for kinds, names in mapping_orders(self.cluster, job)]
+        mappings = (self._greedily_mapped(job, fitting, kinds, nodes, start) for kinds, nodes in tries)
+        return next((mapped for mapped in mappings if mapped is not None), None)
 
     def _greedily_mapped(
-        self, job: Job, fitting: dict[int, dict[int, WindowVector]], nodes: list[Node], start: int
+        self,
+        job: Job,
+        fitting: dict[int, dict[int, WindowVector]],
+        kinds: tuple[int, ...],
+        nodes: list[Node],
+        start: int,
     ) -> Mapped | None:
-        """Put expensive chunks first, onto cheap nodes, as many as fit throughout; None if some are left."""
+        """Put kinds and nodes together in these orders, as many chunks as fit throughout; None if some are left."""
         end = start + job.walltime
         room = {
             node.index: {counter: vector.avl - max(vector.values(start, end)) for counter, vector in node.used.items()}
             for node in nodes
         }
-        by_weight = sorted(
-            enumerate(job.request.chunks), key=lambda item: (-chunk_weight(self.cluster, item[1]), item[0])
-        )
         is_scattered = job.request.place.arrangement is Arrangement.SCATTER
         mapped: list[tuple[int, int, int]] = []
-        for kind, chunk in by_weight:
+        for kind in kinds:
+            chunk = job.request.chunks[kind]
             missing = chunk.count
             for node in nodes:
                 if node.index not in fitting[kind] or (

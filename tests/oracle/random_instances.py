@@ -69,7 +69,9 @@ def clusters(draw: st.DrawFn, max_nodes: int) -> Cluster:
     sizes = draw(st.lists(st.sampled_from([2, 1, 3, 4]), min_size=1, max_size=min(3, max_nodes)))
     sizes = [min(size, max_nodes - sum(sizes[:place])) for place, size in enumerate(sizes)]
     classes = tuple(draw(node_classes(letter, size)) for letter, size in zip("abc", sizes, strict=False) if size > 0)
-    return Cluster(classes=classes, licenses=Amounts({LICENSE: draw(st.integers(0, 3))} if draw(st.booleans()) else {}))
+    return Cluster(
+        classes=classes, licenses=Amounts({LICENSE: draw(st.sampled_from([2, 3, 1]))} if draw(st.booleans()) else {})
+    )
 
 
 @st.composite
@@ -106,13 +108,14 @@ def waiting_jobs(draw: st.DrawFn, job_id: str, cluster: Cluster, now: int) -> Jo
         now + draw(st.integers(least, most)) if is_bounded and draw(st.booleans()) else None
         for least, most in ((-1, 15), (-3, 12), (3, 30))
     )
+    has_license = bool(cluster.licenses) and draw(st.booleans())
     return Job(
         id=job_id,
         user=draw(st.sampled_from(["ann", "bob"])),
         queue=draw(st.sampled_from([None, "long", "long", "short"])),
         submit=now + draw(st.integers(-9, 4)),
         steps=(Step(walltime=draw(st.integers(1, 9)), request=draw(requests(cluster))),),
-        licenses=Amounts({LICENSE: draw(st.integers(1, 2))} if cluster.licenses and draw(rarely()) else {}),
+        licenses=Amounts({LICENSE: draw(st.integers(1, 2))} if has_license else {}),
         priority=draw(st.none() | st.integers(-1, 12)),
         not_before=not_before,
         start_at=start_at,

@@ -9,7 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.rusv.vector import HORIZON, FreeVector, Slot, UsedVector, WindowVector
+from cpsched.rusv.vector import FOREVER, FreeVector, Slot, UsedVector, WindowVector
 from tests.oracle.dense_vector import FIRST, LAST, SECONDS, combine, dense, join, long_runs, slots_of
 from tests.oracle.dense_vector import windows as dense_windows
 
@@ -25,8 +25,9 @@ MIN_DISTS = st.sampled_from([1, 1, 2, 4])
 def slot_lists(draw: st.DrawFn, amounts: st.SearchStrategy[int]) -> tuple[Slot, ...]:
     """Draw slots in time order, some of them touching, the last one sometimes open ended."""
     borders = sorted(draw(st.sets(TIMES, max_size=7)))
-    if borders and draw(st.booleans()):
-        borders.append(HORIZON)
+    is_open_ended = draw(st.booleans())
+    if borders and is_open_ended:
+        borders.append(FOREVER)
     return tuple(Slot(start, end, draw(amounts)) for start, end in pairwise(borders) if draw(st.integers(0, 3)))
 
 
@@ -44,7 +45,7 @@ def free_vectors(min_dist: int = 1) -> st.SearchStrategy[FreeVector]:
 WINDOWS = slot_lists(AMOUNTS).map(WindowVector)
 BOOKINGS = st.tuples(TIMES, TIMES, AMOUNTS).map(lambda drawn: Slot(min(drawn[:2]), max(drawn[:2]) + 1, drawn[2]))
 LASTING = BOOKINGS.filter(lambda slot: slot.end <= LAST) | BOOKINGS.map(
-    lambda slot: Slot(slot.start, HORIZON, slot.items)
+    lambda slot: Slot(slot.start, FOREVER, slot.items)
 )
 
 
@@ -97,7 +98,7 @@ def test_min_free_second_by_second(data: st.DataObject, min_dist: int) -> None:
     st.integers(0, AVL + 1),
     st.integers(1, 12),
     TIMES,
-    st.integers(FIRST, LAST) | st.just(HORIZON),
+    st.integers(FIRST, LAST) | st.just(FOREVER),
 )
 def test_free_slots_second_by_second(
     vector: UsedVector | FreeVector, amount: int, duration: int, start: int, end: int
@@ -217,15 +218,15 @@ def test_addition_is_the_fold_of_increments(first: UsedVector, second: UsedVecto
 @given(used_vectors(), LASTING, st.integers(0, AVL), st.integers(1, 8))
 def test_more_use_means_fewer_windows(vector: UsedVector, slot: Slot, amount: int, duration: int) -> None:
     """Booking never opens a window; asking for more, or for longer, never does either."""
-    here = dense(vector.free_slots(amount, duration, FIRST, HORIZON))
+    here = dense(vector.free_slots(amount, duration, FIRST, FOREVER))
     for harder in (
-        vector.increment(slot).free_slots(amount, duration, FIRST, HORIZON),
-        vector.free_slots(amount, duration + 1, FIRST, HORIZON),
+        vector.increment(slot).free_slots(amount, duration, FIRST, FOREVER),
+        vector.free_slots(amount, duration + 1, FIRST, FOREVER),
         vector.free_slots(amount, duration, FIRST + 1, LAST),
     ):
         assert all(less <= more for less, more in zip(dense(harder), here, strict=True))
     if amount:
-        more = dense(vector.free_slots(amount + 1, duration, FIRST, HORIZON))
+        more = dense(vector.free_slots(amount + 1, duration, FIRST, FOREVER))
         assert all(less <= value for less, value in zip(more, here, strict=True))
 
 

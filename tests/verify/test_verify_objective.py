@@ -56,7 +56,10 @@ def test_worked_examples(objective: object, value: float, suffered: float) -> No
         (True, 0.25, ["objective.bound"]),
         ("75", 0.25, ["objective.bound"]),
         (float("nan"), 0.25, ["objective.bound"]),
+        (10**400, 0.25, ["objective.bound"]),
+        (-(1 << 20_000), 0.25, ["objective.bound"]),
     ],
+    ids=range(11),
 )
 def test_bound_and_gap(bound: object, gap: object, subjects: list[str]) -> None:
     """The bound is at most the value, and the gap is what the formula says."""
@@ -78,6 +81,7 @@ def test_nothing_planned_has_gap_zero() -> None:
         (("instance",), "other", "identity"),
         (("now",), 1, "identity"),
         (("now",), None, "identity"),
+        (("now",), 1 << 20_000, "identity"),
         (("objective", "name"), "wait", "objective"),
         (("objective", "planner"), "12", "structure"),
         (("objective", "value"), float("inf"), "structure"),
@@ -105,6 +109,7 @@ def test_nothing_planned_has_gap_zero() -> None:
         (("jobs",), [at("a", 0, {"node": "n1", "chunk": 0, "count": 1, "resources": {"cores": -2}})], "structure"),
         (("jobs",), [at("a", 0, {"node": ["n1"], "chunk": 0, "count": 1, "resources": {}})], "structure"),
     ],
+    ids=range(30),
 )
 def test_malformed_parts_are_violations(path: tuple[str, ...], value: object, rule: str) -> None:
     """A part of a plan that cannot be read is said in words, and nothing is raised."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cpsched.errors import DocumentError, SyntaxFault
 from cpsched.verify import Violation, verify, verify_files
+from cpsched.verify.documents import load
 from cpsched.verify.model import Chunk
 from cpsched.verify.syntax import expand_hosts, expand_indices, parse_items, parse_place, parse_request
 from tests.verify.small_documents import Document, at, cluster, instance, job, plan
@@ -108,12 +109,18 @@ FACT = {"start": -1, "allocation": [{"node": "n1", "resources": {"cores": 1}}]}
         (instance(job(walltime=None)), "jobs[0].id"),
         (instance(job(expand_limit=0.5)), "jobs[0].expand_limit"),
         (instance(job(malleable={"shares": [2]})), "jobs[0].malleable.shares[0]"),
-        (instance(job(malleable={"stretch": {"1/0": 2}})), "jobs[0].malleable.stretch.1/0"),
-        (instance(job(running={**FACT, "start": 1})), "jobs[0].running"),
+        (instance(job(malleable={"stretch": {"1e9": 2}})), "jobs[0].malleable.stretch.1e9"),
+        (instance(job(running={**FACT, "start": 1})), "jobs[0].running.start"),
+        (instance(job(array={"indices": "1"}), job("b", array={"indices": "1-1000000"})), "jobs[1].array"),
+        (instance(job(running={"start": -1})), "jobs[0].running"),
+        (instance(job(running={"start": 0, "segments": []})), "jobs[0].running.segments"),
+        (instance(job(running={**FACT, "allocation": []})), "jobs[0].running.allocation"),
+        (instance(job(malleable={})), "jobs[0].malleable"),
+        (instance(job(request=None, walltime=None, steps=[])), "jobs[0].steps"),
+        (instance(job(request=[])), "jobs[0].request"),
         (instance(job(running=FACT, array={"indices": "1"})), "jobs[0].running"),
         (instance(limits=[{"consumer": {"user": "a", "group": "b"}, "resource": "*"}]), "limits[0].consumer"),
         (instance(limits=[{"consumer": {"user": "a"}, "resource": "x"}]), "limits[0].resource"),
-        (instance(limits=[{"consumer": {"user": "a"}, "resource": "jobs", "items": "5%"}]), "limits[0].items"),
         (instance(limits=[CALENDAR_LIMIT]), "limits[0].validity"),
         (instance(free_pools=[{"resource": "cores", "items": 1, "open_to": {}, "nodes": "n9"}]), "free_pools[0].nodes"),
         (instance(reservations=[{"id": "r", "start": 1, "end": 1, "request": "ncpus=1"}]), "reservations[0].end"),
@@ -140,7 +147,20 @@ def test_host_lists(text: str, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "n[", "n[]", "n[2-1]", "n[1-]", "a,,b", "n]", "n[1-9999999]", "n[1-1000][1-1001]"]
+    "text",
+    [
+        "",
+        "n[",
+        "n[]",
+        "n[2-1]",
+        "n[1-]",
+        "a,,b",
+        "n]",
+        "n[1-9999999]",
+        "n[1-1000][1-1001]",
+        "a[1-999999],b[1-9]",
+        "a[1-9,1-999999]",
+    ],
 )
 def test_what_is_no_host_list(text: str) -> None:
     """Broken and huge lists are refused."""
@@ -274,3 +294,19 @@ def test_mutated_plans_never_crash_the_judge(path: tuple[str | int, ...], new: o
 def test_mutated_instances_never_crash_the_judge(path: tuple[str | int, ...], new: object) -> None:
     """Whatever stands in an instance, the judge reads it or refuses it."""
     assert all(one.subject and one.message for one in _judged(_replaced(RICH, path, new), ANSWER))
+
+
+REAL = Path(__file__).parents[2].parent / "shared" / "data"
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason=f"no real workloads in {REAL}")
+@pytest.mark.parametrize("files", ["eurora/window-*.json.gz", "snapshots/*.json.gz"])
+def test_real_instances_are_in_order(files: str) -> None:
+    """The judge reads every real window: of an empty plan it says of each job that it is missing, and no more."""
+    for path in sorted(REAL.glob(files)):
+        document = load(path)
+        assert isinstance(document, dict)
+        empty = plan(instance=document["name"], now=document.get("now", 0))
+        violations = verify(document, empty)
+        assert {violation.rule for violation in violations} == {"presence"}, path
+        assert len(violations) == len(document["jobs"]), path

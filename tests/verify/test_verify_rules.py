@@ -27,10 +27,11 @@ RUNNING = instance(job("r", running=FACT))
 RUNS = planned("r", segment(-50, 50, on("n1", None, None, cores=2)))
 OVERRUN = instance(job("r", running={**FACT, "start": -500}))
 CHANGED = {
+    "start": -50,
     "segments": [
         {"start": -50, "end": -10, "allocation": [{"node": "n1", "resources": {"cores": 2}}]},
         {"start": -10, "end": 50, "allocation": [{"node": "n2", "resources": {"cores": 2}}]},
-    ]
+    ],
 }
 RACKS = cluster({"names": "n1", "properties": {"rack": "1"}}, {"names": "n2", "properties": {"rack": "2"}})
 FULL = job("big", "2:ncpus=4")
@@ -511,9 +512,9 @@ LIMITS = [
     Trial(
         "duration",
         "limit",
-        instance(job("a", user="alice"), job("b", walltime=101, user="bob"), limits=[_limit(duration=100)]),
-        plan([at("a", 0), at("b", 0, walltime=101)]),
-        plan([at("a", 0, walltime=101), at("b", 0, walltime=101)]),
+        instance(job(user="alice"), limits=[_limit(duration=99, validity={"from": 0, "until": 50})]),
+        plan([at("a", 50)]),
+        plan([at("a", 49)]),
     ),
     Trial("until", "limit", _limited(_limit(items="3", validity={"from": 0, "until": 50})), _pair(50), _pair(49)),
     Trial(

@@ -77,14 +77,13 @@ def check_limits(case: Case) -> Iterator[Violation]:
 
 def _bounds(instance: Instance, limits: Sequence[Limit], subject: str) -> Iterator[Bound]:
     """Yield the hard limits of one subject, ``*`` once for every resource."""
-    countable = {name: None for node in {id(n): n for n in instance.nodes.values()}.values() for name in node.resources}
     for limit in limits:
         if limit.soft:
             continue
         if limit.resource != "*":
             yield Bound(limit, subject, limit.resource, ())
             continue
-        for resource in [*countable, *instance.licenses]:
+        for resource in instance.limited_by_star:
             own = tuple(other.validity for other in limits if other.resource == resource)
             yield Bound(limit, subject, resource, own)
 

@@ -1,0 +1,339 @@
+"""What is wrong with a document is said in its own words: all of it at once, each with its path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats import parse_instance, parse_plan
+from tests.formats.format_documents import job, minimal_instance, small_instance, small_plan
+
+
+def _faults(document: object) -> list[str]:
+    with pytest.raises(DocumentError) as caught:
+        parse_instance(document)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def _held(node: str = "cn1", cores: int = 1, **resources: int) -> list[dict[str, Any]]:
+    return [{"node": node, "resources": {"cores": cores} | resources}]
+
+
+_STEPS = [{"walltime": 5, "request": "ncpus=1"}]
+_NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"walltime": -5}, "jobs[0].walltime: Expected an integer > 0, got -5"),
+        ({"walltime": 10**18}, "jobs[0].walltime: Expected an integer <= 10000000000, got 1000000000000000000"),
+        ({"walltime": True}, "jobs[0].walltime: Expected an integer, got true"),
+        ({"walltime": 5.0}, "jobs[0].walltime: Expected an integer, got 5.0"),
+        ({"walltime": "5"}, 'jobs[0].walltime: Expected an integer, got "5"'),
+        ({"wallime": 5}, "jobs[0].wallime: unknown key, did you mean walltime?"),
+        ({"submit": None}, "jobs[0].submit: Expected this key, got nothing"),
+        ({"user": ""}, "jobs[0].user: Expected at least 1 characters, got 0"),
+        ({"user": "a\nb"}, r'jobs[0].user: Expected a text without control characters, got "a\nb"'),
+        ({"queue": "debgu"}, 'jobs[0].queue: Expected a known queue, got "debgu", did you mean debug?'),
+        ({"reservation": "r11"}, 'jobs[0].reservation: Expected a known reservation, got "r11", did you mean r1?'),
+        ({"reservation": "off"}, 'jobs[0].reservation: Expected a reservation for jobs, got "off", a downtime'),
+        ({"after": [{"job": "w", "type": "after"}]}, 'jobs[0].after[0].job: Expected a known job, got "w"'),
+        ({"after": [{"job": "j[1]", "type": "after"}]}, "jobs[0].after[0].job: Expected a known job"),
+        ({"after": [{"job": "j", "type": "ater"}]}, "jobs[0].after[0].type: Expected 'after', 'afterok'"),
+        ({"after": [{"job": "j", "type": "after"}]}, "jobs[0].after: Expected no cycle, got j -> j"),
+        ({"array": {"indices": "0-9-9"}}, "jobs[0].array.indices: Expected ',', got '-'\n    0-9-9\n       ^"),
+        ({"array": {"indices": "0-1000000"}}, "jobs[0].array.indices: Expected at most 1000000 array elements"),
+        ({"array": {"indices": "0-2,2"}}, "jobs[0].array.indices: Expected every index once, got 2 twice"),
+        ({"request": "2:ncpsu=2"}, "jobs[0].request: Expected at least one unit of a countable resource, got none"),
+        ({"request": []}, "jobs[0].request: Expected at least 1 entries, got 0"),
+        ({"request": [{"count": 0, "resources": {"cores": 1}}]}, "jobs[0].request[0].count: Expected an integer > 0"),
+        ({"request": [{"count": 1, "resources": {"gpus": 0}}]}, "jobs[0].request[0]: Expected at least one unit"),
+        ({"request": "ncpus=1,place=pack", "place": "pack"}, "jobs[0].request: Expected place once"),
+        ({"request": "ncpus=1,lic=1", "licenses": {"lic": 1}}, "jobs[0].request: Expected the licence lic once"),
+        ({"place": "pack:me"}, "jobs[0].place: Expected excl, exclusive or shared, got 'me'"),
+        ({"request": None}, "jobs[0]: Expected walltime and request, or steps; got no request"),
+        ({"steps": _STEPS}, "jobs[0]: Expected either steps, or walltime and request, got both"),
+        (_NO_WORK | {"steps": []}, "jobs[0].steps: Expected at least 1 entries, got 0"),
+        (_NO_WORK | {"steps": [{"walltime": 0, "request": "ncpus=1"}]}, "jobs[0].steps[0].walltime: Expected"),
+        (_NO_WORK | {"steps": _STEPS, "malleable": {"shares": [0.5]}}, "jobs[0]: Expected a malleable or an evolving"),
+        (
+            _NO_WORK | {"steps": [*_STEPS, {"walltime": 5, "request": "ncpus=1,place=pack"}]},
+            "jobs[0].steps[1].request: Expected the same place and licences in every step",
+        ),
+        ({"expand_limit": 2}, "jobs[0]: Expected expand_limit only together with steps"),
+        ({"malleable": {"shares": [1.0]}}, "jobs[0].malleable.shares[0]: Expected a number < 1.0, got 1.0"),
+        ({"malleable": {"shares": [0]}}, "jobs[0].malleable.shares[0]: Expected a number > 0.0, got 0"),
+        ({"malleable": {"shares": [0.5, 0.5]}}, "jobs[0].malleable.shares: Expected every share once"),
+        (
+            {"malleable": {"shares": [0.5], "stretch": {"0.6": 2}}},
+            'jobs[0].malleable.stretch.0.6: Expected one of the shares 0.5; got "0.6"',
+        ),
+        ({"running": {"start": 1, "allocation": _held()}}, "jobs[0].running.start: Expected a start not after now = 0"),
+        ({"running": {"start": 0}}, "jobs[0].running: Expected either allocation or segments"),
+        (
+            {"running": {"start": 0, "allocation": _held()}, "array": {"indices": "1"}},
+            "jobs[0]: Expected no running in an array",
+        ),
+        (
+            {"running": {"start": -1, "allocation": _held("cn3")}},
+            'jobs[0].running.allocation[0].node: Expected a known node, got "cn3", did you mean cn',
+        ),
+        (
+            {"running": {"start": -1, "allocation": _held() + _held()}},
+            'jobs[0].running.allocation[1].node: Expected every node once, got "cn1" twice',
+        ),
+        (
+            {"running": {"start": -7, "allocation": _held(gpus=1)}},
+            "jobs[0].running.allocation[0]: Expected running jobs that fit: node cn1 has 0 gpus, got 1 from -7: j (1)",
+        ),
+        (
+            {"running": {"start": -7, "allocation": _held()}, "licenses": {"abaqus": 3}},
+            "jobs[0].licenses: Expected running jobs that fit: the cluster has 2 abaqus, got 3 from -7: j (3)",
+        ),
+        (
+            {"running": {"start": -7, "segments": [{"start": -6, "end": 9, "allocation": _held()}]}},
+            "jobs[0].running.segments[0].start: Expected -7, where the one before ends, got -6",
+        ),
+        (
+            {"running": {"start": -7, "segments": [{"start": -7, "end": -7, "allocation": _held()}]}},
+            "jobs[0].running.segments[0].end: Expected an end > -7, got -7",
+        ),
+    ],
+)
+def test_faults_of_a_job(keys: dict[str, Any], expected: str) -> None:
+    """Each fault of a job is the only one reported, with its path, what was expected and what was got."""
+    document = minimal_instance(job("j", **keys), queues={"debug": {"expected_wait": 60}})
+    document["cluster"]["licenses"] = {"abaqus": 2}
+    document["reservations"] = [
+        {"id": "r1", "start": 0, "end": 1, "request": "ncpus=1"},
+        {"id": "off", "start": 0, "end": 1, "request": "ncpus=1", "kind": "downtime"},
+    ]
+    faults = _faults(document)
+    assert len(faults) == 1
+    assert faults[0].startswith(expected)
+
+
+_LIMIT = {"consumer": {"user": "a"}, "resource": "cores"}
+_POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"format": "cpsched-plan/1"}, "format: Expected 'cpsched-instance/1', got \"cpsched-plan/1\""),
+        ({"jbos": []}, "jbos: unknown key, did you mean jobs?"),
+        ({"now": 10**18}, "now: Expected an integer <= 1000000000000"),
+        ({"epoch": "2014-03-31T18:00:00"}, "epoch: Expected an offset from UTC"),
+        ({"epoch": "yesterday"}, "epoch: Expected an ISO-8601 date and time"),
+        ({"epoch": "2014-03-31T18:00:00.5+02:00"}, "epoch: Expected whole seconds"),
+        ({"cluster": {"nodes": []}}, "cluster.nodes: Expected at least 1 entries, got 0"),
+        ({"queues": {"q": {"expected_wait": 0}}}, "queues.q.expected_wait: Expected an integer > 0, got 0"),
+        ({"objective": "weight"}, "objective: Expected 'weighted_wait', 'wait'"),
+        ({"objective": {"wait": 0.0}}, "objective.wait: Expected a number > 0.0, got 0.0"),
+        ({"objective": {}}, "objective: Expected at least 1 entries, got 0"),
+        ({"limits": [_LIMIT]}, "limits[0]: Expected items, duration or area, got no bound"),
+        ({"limits": [_LIMIT | {"items": "30/"}]}, "limits[0].items: Expected items such as 30, 45% or 30/45%"),
+        ({"limits": [_LIMIT | {"items": "101%"}]}, "limits[0].items: Expected at most 2147483647 items and 100 per"),
+        ({"limits": [_LIMIT | {"consumer": {}, "area": 1}]}, "limits[0].consumer: Expected exactly one of user"),
+        (
+            {"limits": [_LIMIT | {"area": 1, "resource": "corse"}]},
+            'limits[0].resource: Expected a known resource, got "corse", did you mean cores?',
+        ),
+        (
+            {"limits": [_LIMIT | {"area": 1, "validity": {"cron": "* 8-17 * * mon-fri"}}]},
+            "limits[0].validity.cron: Expected the instance to have an epoch",
+        ),
+        (
+            {"limits": [_LIMIT | {"area": 1, "validity": {"cron": "* 25 * * *"}}], "epoch": "2024-01-01T00:00Z"},
+            "limits[0].validity.cron: Expected a cron expression, got: Bad hour",
+        ),
+        (
+            {"limits": [_LIMIT | {"area": 1, "validity": {"cron": "* * * * * *"}}], "epoch": "2024-01-01T00:00Z"},
+            "limits[0].validity.cron: Expected a cron expression of 5 fields, got 6",
+        ),
+        ({"limits": [_LIMIT | {"area": 1, "validity": "ever"}]}, "limits[0].validity: Expected 'always', got \"ever\""),
+        (
+            {"limits": [_LIMIT | {"area": 1, "validity": {"from": 5, "until": 5}}]},
+            "limits[0].validity: Expected from < until, got 5 and 5",
+        ),
+        ({"limits": [_LIMIT | {"area": 1, "validity": {}}]}, "limits[0].validity: Expected either from and until"),
+        (
+            {"free_pools": [_POOL | {"nodes": "cn[2-4]"}]},
+            "free_pools[0].nodes: Expected at most 2 nodes, got 3",
+        ),
+        (
+            {"free_pools": [_POOL | {"nodes": "cn2,cm1"}]},
+            "free_pools[0].nodes: Expected nodes of the cluster, got also: cm1, did you mean cn1?",
+        ),
+        (
+            {"free_pools": [_POOL | {"open_to": {"asks_for": ["gpu"]}}]},
+            'free_pools[0].open_to.asks_for[0]: Expected a known resource, got "gpu", did you mean gpus?',
+        ),
+        (
+            {"reservations": [{"id": "r", "start": 5, "end": 5, "request": "ncpus=1"}]},
+            "reservations[0]: Expected start < end, got 5 and 5",
+        ),
+        (
+            {"reservations": [{"id": "r", "start": 4, "end": 5, "request": "ncpus=1"}] * 2},
+            'reservations[1].id: Expected a unique id, got "r", as in reservations[0]',
+        ),
+        (
+            {"usage": [{"consumer": {"each": "user"}, "resource": "cores", "area": 1}]},
+            "usage[0]: Expected a user or a group",
+        ),
+    ],
+)
+def test_faults_of_an_instance(keys: dict[str, Any], expected: str) -> None:
+    """Each fault beside the jobs is the only one reported."""
+    faults = _faults(minimal_instance() | keys)
+    assert len(faults) == 1
+    assert faults[0].startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"names": "cn[1-10000000000]"}, "names: Expected at most 999999 nodes, got 10000000000"),
+        ({"names": "x,@all"}, "names: Expected a node name, got '@'\n    x,@all\n      ^"),
+        ({"names": "x[1-3],a1,x2"}, "names: Expected every node once, got again: a1, x2 (first in cluster.nodes[0]"),
+        ({"resources": {"cores": 2**31}}, "resources.cores: Expected an integer <= 2147483647, got 2147483648"),
+        ({"state": "gone"}, "state: Expected 'up', 'drain' or 'down', got \"gone\""),
+        ({"admits": [{}]}, "admits[0]: Expected min or max_walltime, got neither"),
+        ({"admits": [{"min": {"gpu": 1}}]}, 'admits[0].min.gpu: Expected a known resource, got "gpu", did you'),
+        ({"keep_free": [{"resource": "cores", "items": 1, "for": "gpu"}]}, "keep_free[0].for: Expected a known res"),
+        ({"properties": {"rack": 8}}, "properties.rack: Expected a text, got 8"),
+    ],
+)
+def test_faults_of_nodes(keys: dict[str, Any], expected: str) -> None:
+    """Each fault of a node class is the only one reported."""
+    document = minimal_instance()
+    document["cluster"]["nodes"] = [
+        {"names": "a1", "resources": {"cores": 4}},
+        {"names": "b1", "resources": {"cores": 4}} | keys,
+    ]
+    faults = _faults(document)
+    assert len(faults) == 1
+    assert faults[0].startswith(f"cluster.nodes[1].{expected}")
+
+
+def test_all_faults_come_at_once_and_in_document_order() -> None:
+    """Faults of shape do not hide those between sound parts; dropped entries are not called unknown."""
+    document = small_instance()
+    document["jobs"][0]["queue"] = "debgu"
+    document["jobs"][1]["walltime"] = "long"
+    document["jobs"][4]["reservation"] = "r3"
+    document["jobs"].append(job("4"))
+    document["usage"][0]["aera"] = 5
+    assert [fault.split(":")[0] for fault in _faults(document)] == [
+        "jobs[0].queue",
+        "jobs[1].walltime",
+        "jobs[4].reservation",
+        "jobs[5].id",
+        "usage[0].aera",
+    ]
+
+
+def test_running_jobs_that_overload_a_node_together() -> None:
+    """Two jobs of 3 cores do not fit on 4: the later one is the place, both are named, half-open ends may touch."""
+    first = job("a", running={"start": -50, "allocation": _held(cores=3)})
+    second = job("b", running={"start": -20, "allocation": _held(cores=3)})
+    assert _faults(minimal_instance(first, second)) == [
+        "jobs[1].running.allocation[0]: Expected running jobs that fit: "
+        "node cn1 has 4 cores, got 6 from -20: a (3), b (3)"
+    ]
+    segments = [
+        {"start": -50, "end": -20, "allocation": _held(cores=3)},
+        {"start": -20, "end": 50, "allocation": _held("cn2", cores=3)},
+    ]
+    moved = job("a", running={"start": -50, "segments": segments})
+    assert len(parse_instance(minimal_instance(moved, second)).jobs) == 2
+
+
+def test_ids_of_array_elements_are_taken() -> None:
+    """A job may not be called like an element of an array, wherever it stands; another index is free."""
+    array = job("a", array={"indices": "0-9:3"})
+    assert _faults(minimal_instance(job("a[3]"), array)) == [
+        'jobs[0].id: Expected a unique id, got "a[3]", an element of a'
+    ]
+    assert len(parse_instance(minimal_instance(job("a[4]"), job("a[03]"), array)).jobs) == 3
+
+
+def test_cycles_are_printed_from_their_first_job() -> None:
+    """Every cycle is reported once, also one through an element of an array."""
+    document = minimal_instance(
+        job("free", after=[{"job": "a", "type": "afterok"}]),
+        job("a", after=[{"job": "b", "type": "afterok"}]),
+        job("b", after=[{"job": "c[2]", "type": "after"}]),
+        job("c", array={"indices": "1-3"}, after=[{"job": "a", "type": "afterany"}]),
+        job("d", after=[{"job": "d", "type": "after"}]),
+    )
+    assert _faults(document) == [
+        "jobs[1].after: Expected no cycle, got a -> b -> c -> a",
+        "jobs[4].after: Expected no cycle, got d -> d",
+    ]
+
+
+def test_array_elements_are_counted_over_the_whole_document() -> None:
+    """Many arrays cannot ask for more memory than one may."""
+    faults = _faults(minimal_instance(*(job(f"a{i}", array={"indices": "0-399999"}) for i in range(3))))
+    assert faults == [
+        "jobs[2].array.indices: Expected at most 200000 array elements, got 400000\n    0-399999\n    ^^^^^^^^"
+    ]
+
+
+def test_a_running_job_whose_walltime_has_passed_ends_in_a_second() -> None:
+    """It is taken to end at now + 1, with a warning (BRIDI-11); one that ends later is left alone."""
+    warnings: list[Fault] = []
+    jobs = [
+        job("late", running={"start": 0, "allocation": _held()}),
+        job("even", running={"start": 400, "allocation": _held()}),
+        job("fine", running={"start": 401, "allocation": _held()}),
+    ]
+    instance = parse_instance(minimal_instance(*jobs, now=500), on_warning=warnings.append)
+    assert [found.running.segments[-1].end for found in instance.jobs if found.running is not None] == [501, 501, 501]
+    assert [warning.path for warning in warnings] == ["jobs[0].running", "jobs[1].running"]
+    assert warnings[0].message == "should have ended at 100, now is 500: taken to end at 501"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"request": "ncpus=99"},
+        {"request": "ncpus=1:rack=nowhere"},
+        {"request": "ncpus=1,unheard=5"},
+        {"request": [{"count": 1, "resources": {"tpus": 5}}]},
+        {"walltime": 10**10},
+        {"deadline": -5},
+    ],
+)
+def test_what_can_never_run_is_no_fault(keys: dict[str, Any]) -> None:
+    """Such a job goes to the waiting room later; its document is fine."""
+    assert len(parse_instance(minimal_instance(job("j", **keys))).jobs) == 1
+
+
+@pytest.mark.parametrize("document", [None, 5, [], "text", {}, {"cluster": 5}, {5: 1}, {"\ud800": 1}])
+def test_what_is_no_instance_at_all(document: object) -> None:
+    """Whatever is given, there are faults with paths."""
+    assert all(": " in fault for fault in _faults(document))
+
+
+def test_faults_of_a_plan() -> None:
+    """A plan's faults come at once too: ids that stand twice; a hole and an unknown reason."""
+    document = small_plan()
+    document["waiting_room"][0]["id"] = "2"
+    document["reservations"] = [{"id": "r", "start": 1, "end": 2, "allocation": []}] * 2
+    with pytest.raises(DocumentError) as caught:
+        parse_plan(document, source="p.json")
+    assert str(caught.value) == (
+        "p.json: 2 faults\n"
+        '  waiting_room[0].id: Expected every job once, got "2" as in jobs[0].id\n'
+        '  reservations[1].id: Expected every reservation once, got "r" as in reservations[0].id'
+    )
+    document["jobs"][0]["segments"][0]["end"] = 19
+    document["waiting_room"][0]["reason"] = "bored"
+    with pytest.raises(DocumentError) as caught:
+        parse_plan(document)
+    assert [fault.path for fault in caught.value.faults] == ["jobs[0]", "waiting_room[0].reason"]

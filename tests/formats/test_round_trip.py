@@ -1,0 +1,148 @@
+"""Documents and domain values: reading is the inverse of writing, and real documents are read."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+
+from cpsched.domain import Instance, NodeState, Objective, ObjectiveTerm, Plan
+from cpsched.formats import (
+    instance_schema,
+    instance_to_document,
+    parse_instance,
+    parse_plan,
+    plan_schema,
+    plan_to_document,
+    read_instance,
+    read_plan,
+    write_instance,
+    write_plan,
+)
+from tests.formats.format_documents import instances, job, minimal_instance, plans, small_instance, small_plan
+
+_SLOW = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@_SLOW
+@given(instances())
+def test_an_instance_survives_its_document(instance: Instance) -> None:
+    """Writing an instance as JSON and reading it gives the same instance."""
+    assert parse_instance(json.loads(json.dumps(instance_to_document(instance)))) == instance
+
+
+@_SLOW
+@given(plans())
+def test_a_plan_survives_its_document(plan: Plan) -> None:
+    """Writing a plan as JSON and reading it gives the same plan."""
+    assert parse_plan(json.loads(json.dumps(plan_to_document(plan)))) == plan
+
+
+def test_a_small_instance_becomes_domain_values() -> None:
+    """What stands in a document is found in the instance, key by key."""
+    instance = parse_instance(small_instance())
+    assert instance.epoch is not None
+    assert instance.epoch.utcoffset() == timedelta(hours=2)
+    assert instance.cluster.node_names == ("cn1", "cn2", "fat1")
+    assert instance.cluster.class_of["fat1"].state is NodeState.UP
+    assert instance.jobs[0].running is not None
+    assert instance.jobs[0].running.segments[0].end == 1200
+    assert instance.jobs[1].licenses == {"abaqus": 2}
+    assert instance.jobs[2].array == tuple(range(10))
+    assert [step.walltime for step in instance.jobs[3].steps] == [50, 60]
+    assert instance.jobs[3].expand_limit is None
+    assert instance.jobs[4].malleability is not None
+    assert instance.jobs[4].malleability.stretch == {0.5: 1.8}
+    assert instance.objective == Objective(weights={ObjectiveTerm.WEIGHTED_WAIT: 1.0, ObjectiveTerm.MAKESPAN: 0.001})
+
+
+def test_documents_are_canonical() -> None:
+    """Requests are text, host lists folded, defaults left out; writing twice gives the same."""
+    document = minimal_instance(
+        job("1", request=[{"count": 1, "resources": {"cores": 2, "mem": 2048}}], place="free:shared", after=[]),
+        job("2", request=[{"count": 1, "resources": {"unheard": 2}}], licenses={"abaqus": 1, "none": 0}),
+        now=0,
+        objective={"wait": 1.0},
+    )
+    document["cluster"]["nodes"] = [{"names": "cn1,cn2,cn3", "resources": {"cores": 4}, "state": "up", "priority": 0}]
+    written = instance_to_document(parse_instance(document))
+    assert written == {
+        "format": "cpsched-instance/1",
+        "name": "m",
+        "now": 0,
+        "cluster": {"nodes": [{"names": "cn[1-3]", "resources": {"cores": 4}}]},
+        "jobs": [
+            {"id": "1", "submit": 0, "walltime": 100, "request": "1:ncpus=2:mem=2g"},
+            {
+                "id": "2",
+                "submit": 0,
+                "walltime": 100,
+                "licenses": {"abaqus": 1},
+                "request": [{"count": 1, "resources": {"unheard": 2}}],
+            },
+        ],
+        "objective": "wait",
+    }
+    assert instance_to_document(parse_instance(written)) == written
+
+
+def test_files_are_the_same_bytes_each_time(tmp_path: Path) -> None:
+    """Both documents go through plain and gzipped files, which hold the same bytes for the same content."""
+    instance, plan = parse_instance(small_instance()), parse_plan(small_plan())
+    for name in ("a.json", "b.json.gz"):
+        write_instance(instance, tmp_path / name)
+        first = (tmp_path / name).read_bytes()
+        write_instance(instance, tmp_path / name)
+        assert (tmp_path / name).read_bytes() == first
+        assert read_instance(tmp_path / name) == instance
+        write_plan(plan, tmp_path / name)
+        assert read_plan(str(tmp_path / name)) == plan
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json.gz"]
+
+
+def _objects(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        if schema.get("type") == "object" and "properties" in schema:
+            yield schema
+        for value in schema.values():
+            yield from _objects(value)
+
+
+def test_schemas_forbid_unknown_keys_and_know_the_words_of_the_documents() -> None:
+    """Every object of both schemas is closed; optional keys are not null; keys with Python's names have their own."""
+    for schema in (instance_schema(), plan_schema()):
+        assert all(found["additionalProperties"] is False for found in _objects(schema))
+        assert json.loads(json.dumps(schema)) == schema
+        assert schema["$schema"].startswith("https://json-schema.org/")
+    definitions = instance_schema()["$defs"]
+    assert definitions["JobModel"]["required"] == ["id", "submit"]
+    assert definitions["JobModel"]["properties"]["walltime"]["exclusiveMinimum"] == 0
+    assert "default" not in definitions["JobModel"]["properties"]["walltime"]
+    assert "for" in definitions["KeepFreeModel"]["properties"]
+    assert "from" in definitions["TimesModel"]["properties"]
+
+
+def test_real_documents_are_read_and_written(shared_data: Path) -> None:
+    """All windows and snapshots of real machines are accepted, and survive being written."""
+    files = sorted([*shared_data.glob("eurora/*.json.gz"), *shared_data.glob("snapshots/*.json.gz")])
+    assert files
+    for file in files:
+        instance = read_instance(file)
+        assert instance.jobs
+        assert parse_instance(instance_to_document(instance)) == instance
+
+
+def test_a_large_instance_is_read_quickly() -> None:
+    """10,000 jobs on 5,500 nodes, every one of them busy, take well under 1.5 s."""
+    running = [{"node": f"n{number:04d}", "resources": {"cores": 16, "mem": 1000}} for number in range(1, 5501)]
+    jobs = [job(f"j{i}", queue="q", request=f"{i % 90 + 1}:ncpus={i % 16 + 1}:mem={i}m") for i in range(9999)]
+    document = minimal_instance(job("r", running={"start": 0, "allocation": running}), *jobs)
+    document["queues"] = {"q": {"expected_wait": 60}}
+    document["cluster"]["nodes"] = [{"names": "n[0001-5500]", "resources": {"cores": 16, "mem": 65536}}]
+    begin = time.process_time()
+    assert len(parse_instance(document).jobs) == 10_000
+    assert time.process_time() - begin < 1.5

@@ -1,0 +1,80 @@
+"""Small plans by hand, for the tests of the reports."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from cpsched.domain import (
+    Amounts,
+    Chunk,
+    Cluster,
+    EngineReport,
+    FrozenMap,
+    Instance,
+    Job,
+    NodeClass,
+    Placement,
+    Plan,
+    PlannedJob,
+    Queue,
+    Request,
+    ReservedSlice,
+    Running,
+    Score,
+    Segment,
+    Step,
+    WaitingJob,
+    WaitingReason,
+)
+
+#: Names as an attacker would choose them: markup, script ends, comments, separators, template marks, terminal codes.
+HOSTILE = (
+    "<img src=x onerror=document.title='owned'>",
+    "</script><script>document.title='owned'</script>",
+    "<!--<script>",
+    "line\u2028separator & @DATA@ @SCRIPT@",
+    "[red]markup[/red][/] \x1b[31mred\x1b]0;owned\x07\u202edenwo",
+)
+
+
+def a_plan(names: tuple[str, ...], *, nodes: int = 4, epoch: bool = True) -> tuple[Instance, Plan]:
+    """Plan one 4-core job per name: the first one runs on two nodes, job k starts at k * 600 s on one; reserve a node.
+
+    The names serve as ids, users, queues and node names (with a number) as well, and the last one as reason to wait.
+    """
+    one = Amounts({"cores": 4, "mem": 2048})
+    node_names = tuple(f"{names[k % len(names)]}{k}" for k in range(nodes))
+    jobs, planned = [], []
+    for k, name in enumerate(names):
+        start = k * 600 - (60 if k == 0 else 0)
+        hosts = node_names[:2] if k == 0 else (node_names[k % nodes],)
+        allocation = tuple(Placement(node=host, resources=one) for host in hosts)
+        segments = (Segment(start=start, end=start + 1200, allocation=allocation),)
+        step = Step(
+            walltime=1200,
+            request=Request(chunks=(Chunk(count=len(hosts), resources=one, where=FrozenMap({name: name})),)),
+        )
+        running = Running(start=start, segments=segments) if k == 0 else None
+        jobs.append(Job(id=name, user=name, group=name, queue=name, submit=-60, steps=(step,), running=running))
+        planned.append(PlannedJob(id=name, start=start, end=start + 1200, segments=segments))
+    jobs.append(Job(id="w", user=names[0], submit=0, steps=(step,)))
+    instance = Instance(
+        name=names[0],
+        epoch=datetime(2014, 3, 31, 18, tzinfo=UTC) if epoch else None,
+        cluster=Cluster(
+            classes=(NodeClass(names=node_names, resources=Amounts({"cores": 16, "mem": 16384})),),
+            licenses=Amounts({"abaqus": 4}),
+        ),
+        queues=FrozenMap({name: Queue(expected_wait=1800) for name in names}),
+        jobs=tuple(jobs),
+    )
+    plan = Plan(
+        instance=names[0],
+        now=0,
+        objective=Score(name="weighted_wait", value=41.27, bound=40.02, gap=0.0303, planner=52.9, suffered=12.5),
+        engine=EngineReport(name="cp", version="0.1.0", budget=10, elapsed=9.7, stopped="budget"),
+        jobs=tuple(planned),
+        reservations=(ReservedSlice(id=names[-1], start=2400, end=3000, allocation=allocation),),
+        waiting_room=(WaitingJob(id="w", reason=WaitingReason.UNSATISFIABLE, detail=names[-1]),),
+    )
+    return instance, plan

@@ -1,0 +1,203 @@
+"""The HTML page: safe and small by its text, and right in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from report_plans import HOSTILE, a_plan
+
+from cpsched.domain import Instance, Plan
+from cpsched.report import gantt_html
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+in_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium, chromium-browser or google-chrome in PATH")
+
+
+class Page(HTMLParser):
+    """What a browser made of a page: attributes of <html>, tags in order, and the text of each element with an id."""
+
+    def __init__(self, dom: str) -> None:
+        super().__init__()
+        self.report: dict[str, str | None] = {}
+        self.tags: list[str] = []
+        self.text: dict[str, str] = {}
+        self._open: list[tuple[str, str | None]] = []
+        self.feed(dom)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the element, and that it is open."""
+        self.tags.append(tag)
+        if tag == "html":
+            self.report = dict(attrs)
+        if tag not in ("meta", "input", "br"):
+            self._open.append((tag, dict(attrs).get("id")))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close the element and all that was left open in it."""
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        """Add the text to every named element that is open."""
+        for _, name in self._open:
+            if name:
+                self.text[name] = self.text.get(name, "") + data
+
+
+def embedded(page: str) -> dict[str, list[object]]:
+    """Read the data back out of a page."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])  # type: ignore[no-any-return]
+
+
+def browse(page: str, folder: Path, fragment: str = "") -> Page:
+    """Load a page in a browser without a screen and return what it became."""
+    assert BROWSER is not None
+    file = folder / "plan.html"
+    file.write_text(page, encoding="utf-8")
+    flags = "--headless=new --no-sandbox --disable-gpu --disable-background-networking --disable-component-update"
+    flags += " --disable-sync --no-first-run --window-size=1400,900 --virtual-time-budget=3000 --dump-dom"
+    command = [BROWSER, *flags.split(), f"--user-data-dir={folder / 'profile'}", file.as_uri() + fragment]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)  # noqa: S603 (fixed flags)
+    return Page(done.stdout)
+
+
+def many_nodes() -> tuple[Instance, Plan]:
+    """Make a plan of 30 jobs on 5,000 nodes."""
+    return a_plan(tuple(f"job-{k}" for k in range(30)), nodes=5000, epoch=False)
+
+
+def test_a_page_needs_nothing_from_outside() -> None:
+    """No address, no reference to a file, and a policy that would refuse both."""
+    page = gantt_html(*a_plan(("a", "b")))
+    assert not re.search(r"\b(https?:|file:|src=|href=|@import|url\()", page)
+    assert "default-src 'none'" in page
+    assert "unsafe" not in page
+
+
+def test_names_cannot_leave_the_data() -> None:
+    """The data holds no character of markup, comes back unchanged, and marks in names are not filled in."""
+    page = gantt_html(*a_plan(HOSTILE))
+    assert page.count("<script") == page.count("</script>") == 2
+    assert "<img" not in page
+    assert "<!--" not in page
+    assert "\u2028" not in page
+    data = embedded(page)
+    assert tuple(row[0] for row in data["jobs"]) == HOSTILE  # type: ignore[index]
+    assert tuple(data["queues"]) == HOSTILE
+
+
+def test_half_a_character_can_be_written() -> None:
+    """A lone surrogate, which a JSON document may hold, does not keep the page from being written as UTF-8."""
+    instance, plan = a_plan(("a", "b"))
+    assert b"\\ud800" in gantt_html(replace(instance, name="\ud800"), plan).encode()
+
+
+def test_neighbours_with_the_same_are_one_run() -> None:
+    """A job on two neighbouring nodes is one triple: first node, how many, what each gives."""
+    data = embedded(gantt_html(*a_plan(("a", "b"))))
+    first, second = data["jobs"]
+    assert first[-1] == [[-60, 1140, [0, 2, 0]]]  # type: ignore[index]
+    assert second[-1] == [[600, 1800, [1, 1, 0]]]  # type: ignore[index]
+    assert data["held"] == [[4, 2048]]
+    assert "2:ncpus=4:mem=2g:a=a" in data["texts"]
+
+
+def test_use_of_resources_is_in_the_page() -> None:
+    """Two nodes of four cores until 1140, a third from 600 to 1800."""
+    cores = embedded(gantt_html(*a_plan(("a", "b"))))["resources"][0]
+    assert cores == {
+        "name": "cores",
+        "total": 64,
+        "mean": (8 * 1140 + 4 * 1200) / (64 * 1800),
+        "times": [0, 600, 1140, 1800],
+        "amounts": [8, 12, 4, 0],
+    }
+
+
+def test_a_thousand_jobs_are_less_than_a_megabyte() -> None:
+    """The page of 1,000 jobs on 64 nodes stays below 1 MB, and the same plan gives the same page."""
+    instance, plan = a_plan(tuple(f"{k}" for k in range(1000)), nodes=64)
+    page = gantt_html(instance, plan)
+    assert len(page.encode()) < 1_000_000
+    assert page == gantt_html(instance, plan)
+
+
+def test_a_foreign_node_is_refused() -> None:
+    """A plan for another cluster is a mistake, not an empty chart."""
+    _, plan = a_plan(("a", "b"), nodes=9)
+    instance, _ = a_plan(("a", "b"), nodes=1)
+    with pytest.raises(ValueError, match="node 'b1' is not in the instance"):
+        gantt_html(instance, plan)
+
+
+@in_browser
+def test_hostile_names_in_a_browser(tmp_path: Path) -> None:
+    """Every job is drawn without an error, nothing of the names becomes an element, and a link selects its job."""
+    page = browse(gantt_html(*a_plan(HOSTILE)), tmp_path, "#job=" + quote(HOSTILE[1]))
+    assert page.report["data-ready"] == "yes"
+    assert page.report["data-errors"] == "0"
+    assert page.report["data-jobs"] == page.report["data-drawn"] == "5"
+    assert page.report["data-view"] == "rows"
+    assert page.report["data-selected"] == HOSTILE[1]
+    assert page.tags.count("script") == 2
+    assert "img" not in page.tags
+    assert page.text["name"] == HOSTILE[0]
+    assert page.text["chosen"] == f"Job {HOSTILE[1]}"
+    assert "2014-03-31 18:10:00" in page.text["details"]
+    assert "1 x (cores=4, mem=2048, </script>" in page.text["details"]  # no name for the chunk syntax
+    assert "unsatisfiable" in page.text["room"]
+
+
+@in_browser
+def test_five_thousand_nodes_are_a_density(tmp_path: Path) -> None:
+    """Rows thinner than a pixel are drawn as means, and all jobs are still in them."""
+    page = browse(gantt_html(*many_nodes()), tmp_path)
+    assert (page.report["data-view"], page.report["data-drawn"], page.report["data-errors"]) == ("density", "30", "0")
+
+
+def with_script(page: str, script: str) -> str:
+    """Add a script to a page, as a flaw in the escaping would."""
+    return page.replace(
+        "</body>", f"<script type=\"module\">document.documentElement.dataset.owned = 'yes';{script}</script></body>"
+    )
+
+
+@in_browser
+def test_hover_wheel_search_and_keys(tmp_path: Path) -> None:
+    """A pointer over a job shows its details, the wheel zooms, the search counts matches, and Enter selects."""
+    actions = """
+      const plot = document.getElementById("plot"), box = plot.getBoundingClientRect();
+      const there = { clientX: box.left + 198, clientY: box.top + 30 };
+      plot.dispatchEvent(new PointerEvent("pointermove", there));
+      for (let i = 0; i < 40; i++) plot.dispatchEvent(new WheelEvent("wheel", { deltaY: -60, ...there }));
+      document.getElementById("query").value = "B-2";
+      document.getElementById("query").dispatchEvent(new Event("input"));
+      document.getElementById("search").requestSubmit();
+    """
+    page = gantt_html(*a_plan(tuple(f"job-{k}" for k in range(30)), nodes=8, epoch=False))
+    # The page's own policy would refuse this script: the next test shows it.
+    seen = browse(with_script(re.sub(r"<meta http-equiv[^>]*>", "", page), actions), tmp_path)
+    assert (seen.report["data-owned"], seen.report["data-errors"]) == ("yes", "0")
+    assert seen.text["tip"].startswith("Job job-0user")
+    assert "on job-00cores 4, mem 2 GiB" in seen.text["tip"]
+    assert seen.text["matches"] == "11 jobs"  # job-2 and job-20 to job-29
+    assert seen.report["data-selected"] == "job-2"
+    assert "wait21 min" in seen.text["details"]  # from -60 s to 1200 s
+
+
+@in_browser
+def test_the_policy_refuses_other_scripts(tmp_path: Path) -> None:
+    """A script that got into the page by whatever flaw does not run."""
+    seen = browse(with_script(gantt_html(*a_plan(("a", "b"))), ""), tmp_path)
+    assert seen.report["data-ready"] == "yes"
+    assert "data-owned" not in seen.report
