@@ -91,7 +91,7 @@ def command(
     warn(warnings, "warning")
     if not kernels_are_ready():
         if not quiet:
-            click.echo("First start: compiling the planner's kernels, which takes some seconds ...", err=True)
+            click.echo("First start: compiling the planner's kernels, which may take half a minute ...", err=True)
         warmup()
     with progress_bar("planning", wanted=not quiet) as progress:
         plan = solve(parsed, engine=engine, budget=budget, seed=seed, progress=progress)
