@@ -80,7 +80,7 @@ def command(
     from cpsched.cli.verify import echo_violations
     from cpsched.errors import Fault
     from cpsched.formats import parse_instance, plan_to_document, write_plan
-    from cpsched.planner import kernels_are_ready, warmup
+    from cpsched.planner import compiling_announced
     from cpsched.portfolio import solve
     from cpsched.report import gantt_html
     from cpsched.verify import verify
@@ -89,11 +89,7 @@ def command(
     warnings: list[Fault] = []
     parsed = parse_instance(document, source=source, on_warning=warnings.append)
     warn(warnings, "warning")
-    if not kernels_are_ready():
-        if not quiet:
-            click.echo("First start: compiling the planner's kernels, which may take half a minute ...", err=True)
-        warmup()
-    with progress_bar("planning", wanted=not quiet) as progress:
+    with compiling_announced(lambda: _say_first_start(quiet)), progress_bar("planning", wanted=not quiet) as progress:
         plan = solve(parsed, engine=engine, budget=budget, seed=seed, progress=progress)
     violations = verify(document, plan_to_document(plan))
     if violations:
@@ -110,6 +106,12 @@ def command(
         _print_json(parsed, plan, written)
     elif not quiet:
         _print_summary(parsed, plan, written)
+
+
+def _say_first_start(quiet: bool) -> None:
+    """Say why nothing happens for a while."""
+    if not quiet:
+        click.echo("First start: compiling the planner's kernels, which may take half a minute ...", err=True)
 
 
 def _print_json(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:

@@ -7,6 +7,7 @@ which jobs are planned, `support.py` what is refused, `warmup.py` compiles the k
 from cpsched.planner.planner import Planner, PlannerEngine
 from cpsched.planner.queue import planning_order
 from cpsched.planner.support import unsupported
-from cpsched.planner.warmup import kernels_are_ready, warmup
+from cpsched.planner.warmup import warmup
+from cpsched.rusv import announced as compiling_announced
 
-__all__ = ["Planner", "PlannerEngine", "kernels_are_ready", "planning_order", "unsupported", "warmup"]
+__all__ = ["Planner", "PlannerEngine", "compiling_announced", "planning_order", "unsupported", "warmup"]

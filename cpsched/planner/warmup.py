@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Request, Step
 from cpsched.planner.planner import Planner
-from cpsched.rusv import is_cached
 
-__all__ = ["kernels_are_ready", "warmup"]
-
-
-def kernels_are_ready() -> bool:
-    """Tell whether the kernels of this version were compiled on this machine before."""
-    return is_cached()
+__all__ = ["warmup"]
 
 
 def warmup() -> None:

@@ -4,7 +4,7 @@ May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of O
 planner books on; its kernels are in `kernels.py`, and `jit.py` compiles and caches them.
 """
 
-from cpsched.rusv.jit import is_cached
+from cpsched.rusv.jit import announced
 from cpsched.rusv.timeline import NOWHERE, Booking, Demands, Fit, JobTable, KindDemand, Layout, Run, Timeline
 from cpsched.rusv.vector import FOREVER, AmountVector, FreeVector, Rusv, Slot, UsedVector, WindowVector
 
@@ -25,5 +25,5 @@ __all__ = [
     "Timeline",
     "UsedVector",
     "WindowVector",
-    "is_cached",
+    "announced",
 ]

@@ -11,13 +11,14 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config
+from numba.core import config, event
 
-__all__ = ["cache_folder", "is_cached", "kernel"]
+__all__ = ["announced", "cache_folder", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,9 +44,26 @@ def cache_folder() -> Path:
 _FOLDER = cache_folder()
 
 
-def is_cached() -> bool:
-    """Tell whether compiled kernels of this very source wait on disk (else the first plan compiles them)."""
-    return any(_FOLDER.rglob("*.nbc"))
+class _Announcer(event.Listener):
+    """Calls back when a kernel is compiled, not when it comes from the cache; once."""
+
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self._notify: Callable[[], None] | None = notify
+
+    def on_start(self, event: object) -> None:
+        """Call back at the first compilation."""
+        notify, self._notify = self._notify, None
+        if notify is not None:
+            notify()
+
+    def on_end(self, event: object) -> None:
+        """Say nothing when a compilation ends."""
+
+
+def announced(notify: Callable[[], None]) -> AbstractContextManager[None]:
+    """Return a context in which `notify` is called once if kernels must be compiled, which takes a while."""
+    context: AbstractContextManager[None] = event.install_listener("numba:compile", _Announcer(notify))
+    return context
 
 
 def kernel(function: F) -> F:

@@ -1,0 +1,168 @@
+"""Machines and jobs after the published figures of OpenCCS (Keller, JSSPP 2017): OCuLUS, ARMINIUS, and others alike."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Request, Step
+
+__all__ = ["Load", "array_of_single_cores", "cluster_of", "identical_jobs", "instance_of"]
+
+#: Requested cores and how many jobs a year asked for them (OpenCCS, core sizes of 2016).
+CORE_SIZES = (
+    (1, 1_480_565),
+    (16, 57_516),
+    (32, 9_701),
+    (64, 3_883),
+    (128, 14_002),
+    (256, 684),
+    (512, 151),
+    (768, 468),
+    (1024, 277),
+    (1536, 77),
+)
+#: Single-core jobs come in large arrays. Counted fully they are 94 % of all jobs, and 10,000 jobs fill one day of OCuLUS,
+#: not the weeks that its plans reached; so one in so many is taken.
+SINGLE_CORE_THINNING = 20
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+TYPICAL_DURATIONS = (
+    *(minutes * _MINUTE for minutes in (30, 60, 90, 120, 150)),
+    *(hours * _HOUR for hours in (3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 36, 48, 72)),
+    7 * _DAY,
+)
+SHORTEST, LONGEST = 10 * _MINUTE, 7 * _DAY
+
+GIB = 1024
+#: GiB asked for each core, with weights; a node of 16 cores has 64 GiB.
+MEMORY_PER_CORE = ((1, 30), (2, 35), (3, 10), (4, 25))
+#: Shares of the jobs of a single chunk that ask for 8 GiB per core, for a GPU, and for a MIC.
+FAT_SHARE, GPU_SHARE, MIC_SHARE = 0.02, 0.04, 0.01
+
+ARMINIUS_NODES, OCULUS_NODES = 62, 616
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Which machine is planned, and with what."""
+
+    nodes: int
+    jobs: int
+    #: None: each job has one of the 20 typical durations. Else durations are log-uniform from 10 minutes to 7 days,
+    #: rounded up to a multiple of so many seconds; 1 is the worst case.
+    rounding: int | None
+    #: Take all single-core jobs of the published table.
+    all_single_cores: bool = False
+    #: Memory as real nodes report it, not in whole GiB: amounts do not fit into 16 bits then.
+    odd_memory: bool = False
+    seed: int = 0
+
+    @property
+    def durations(self) -> str:
+        """The durations in words."""
+        if self.rounding is None:
+            return "20 typical"
+        return "continuous" if self.rounding == 1 else f"multiples of {self.rounding:,} s"
+
+
+def _node_groups(nodes: int) -> list[tuple[int, int, int, dict[str, int]]]:
+    """Return (nodes, cores, GiB, accelerators) for each group of equal nodes."""
+    if nodes == ARMINIUS_NODES:  # 660 cores
+        return [(19, 8, 32, {}), (37, 12, 48, {}), (2, 12, 128, {}), (2, 12, 48, {"gpus": 2}), (2, 8, 32, {"mics": 2})]
+    if nodes == OCULUS_NODES:  # 9,920 cores, 32 GPUs, 8 MICs
+        large = [(20, 16, 256, {}), (4, 32, 1024, {})]
+        return [(572, 16, 64, {}), *large, (16, 16, 64, {"gpus": 2}), (4, 16, 64, {"mics": 2})]
+    fat, gpu, mic = (max(1, nodes // share) for share in (30, 40, 150))
+    special = [(fat, 16, 256, {}), (gpu, 16, 64, {"gpus": 2}), (mic, 16, 64, {"mics": 2})]
+    return [(nodes - fat - gpu - mic, 16, 64, {}), *special]
+
+
+def cluster_of(nodes: int, *, odd_memory: bool = False) -> Cluster:
+    """Return ARMINIUS (62 nodes), OCuLUS (616), or a machine of nodes with 16 cores and the like shares of special ones."""
+    classes, first = [], 0
+    for count, cores, gib, accelerators in _node_groups(nodes):
+        names = tuple(f"n{number:04}" for number in range(first, first + count))
+        amounts = Amounts({"cores": cores, "mem": gib * GIB - 251 * odd_memory, **accelerators})
+        classes.append(NodeClass(names=names, resources=amounts))
+        first += count
+    return Cluster(classes=tuple(classes))
+
+
+def instance_of(load: Load) -> Instance:
+    """Return a window in which all jobs wait, first come, first served; the same load gives the same window."""
+    cluster = cluster_of(load.nodes, odd_memory=load.odd_memory)
+    jobs = _Jobs(load, cluster)
+    return Instance(
+        name=f"openccs-{load.nodes}-{load.jobs}",
+        now=load.jobs,
+        cluster=cluster,
+        jobs=tuple(jobs.job(number) for number in range(load.jobs)),
+    )
+
+
+class _Jobs:
+    """Draws the jobs of a load; mutable: the generator, and the requests made so far, which equal jobs share."""
+
+    def __init__(self, load: Load, cluster: Cluster) -> None:
+        self.load = load
+        self.random = random.Random(load.seed)
+        self.chunk_cores = min(16, *(node_class.resources["cores"] for node_class in cluster.classes))
+        room = sum(len(c.names) * (c.resources["cores"] // self.chunk_cores) for c in cluster.classes)
+        self.sizes = [(cores, jobs) for cores, jobs in CORE_SIZES if cores <= room * self.chunk_cores]
+        if not load.all_single_cores:
+            self.sizes[0] = (1, CORE_SIZES[0][1] // SINGLE_CORE_THINNING)
+        self.requests: dict[tuple[int, int, str], Request] = {}
+
+    def job(self, number: int) -> Job:
+        """Return the next job."""
+        cores = self._one_of(self.sizes)
+        gib = self._one_of(MEMORY_PER_CORE)
+        accelerator = ""
+        if cores <= self.chunk_cores:
+            dice = self.random.random()
+            if dice < FAT_SHARE:
+                gib = 8
+            elif dice < FAT_SHARE + GPU_SHARE:
+                accelerator = "gpus"
+            elif dice < FAT_SHARE + GPU_SHARE + MIC_SHARE:
+                accelerator = "mics"
+        key = cores, gib, accelerator
+        if key not in self.requests:
+            self.requests[key] = self._request(*key)
+        return Job(id=f"j{number}", submit=number, steps=(Step(walltime=self._duration(), request=self.requests[key]),))
+
+    def _one_of(self, weighted: list[tuple[int, int]] | tuple[tuple[int, int], ...]) -> int:
+        values, weights = zip(*weighted, strict=True)
+        return int(self.random.choices(values, weights)[0])
+
+    def _request(self, cores: int, gib: int, accelerator: str) -> Request:
+        each = min(cores, self.chunk_cores)
+        amounts = {"cores": each, "mem": (gib * GIB - 17 * self.load.odd_memory) * each}
+        if accelerator:
+            amounts[accelerator] = 1
+        return Request(chunks=(Chunk(count=cores // each, resources=Amounts(amounts)),))
+
+    def _duration(self) -> int:
+        if self.load.rounding is None:
+            return self.random.choice(TYPICAL_DURATIONS)
+        drawn = math.exp(self.random.uniform(math.log(SHORTEST), math.log(LONGEST)))
+        return math.ceil(drawn / self.load.rounding) * self.load.rounding
+
+
+def _single_core_hour() -> tuple[Step]:
+    """Return what the typical array asks for: one core for an hour, the mean of the published table."""
+    amounts = Amounts({"cores": 1, "mem": 2 * GIB})
+    return (Step(walltime=_HOUR, request=Request(chunks=(Chunk(count=1, resources=amounts),))),)
+
+
+def array_of_single_cores(count: int, submit: int) -> Job:
+    """Return one array of so many single-core jobs."""
+    return Job(id="array", submit=submit, steps=_single_core_hour(), array=tuple(range(count)))
+
+
+def identical_jobs(nodes: int, count: int) -> Instance:
+    """Return a window with so many single-core jobs that differ in nothing (OCCS-12)."""
+    jobs = tuple(Job(id=f"j{number}", submit=number, steps=_single_core_hour()) for number in range(count))
+    return Instance(name=f"identical-{count}", now=count, cluster=cluster_of(nodes), jobs=jobs)

@@ -1,0 +1,217 @@
+"""The naive twin of `cpsched.rusv.Timeline`: one row of free amounts for each second, in plain arrays.
+
+A row has every node column and every system column. The last second stands for all time after it, so that nothing
+with an end may be booked beyond `SECONDS`. Demands are numbered as `Demands` numbers them, and so are their kinds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.rusv import FOREVER, KindDemand, Layout
+
+#: Seconds that are looked at, the last one for all that come after.
+SECONDS = 64
+#: (node, kind, chunks).
+Entry = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class DenseDemand:
+    """What `Demands.add` was called with."""
+
+    #: Number of its first kind among the kinds of all demands.
+    first_kind: int
+    kinds: tuple[KindDemand, ...]
+    system: dict[int, int]
+    licenses: dict[int, int]
+    exclusive: bool
+    scatter: bool
+    otherwise: int
+
+
+@dataclass(frozen=True)
+class DenseBooking:
+    """Amounts by node column and by system column, taken in ``[start, end)``."""
+
+    start: int
+    end: int
+    columns: dict[int, int]
+    system: dict[int, int]
+
+
+class DenseTimeline:
+    """What is free of every column in every second; mutable."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.run_of = [run for run in layout.runs for _ in range(run.length)]
+        #: The column of a node's resource: resource by resource, node by node.
+        self.column: dict[tuple[int, int], int] = {}
+        for resource in sorted({resource for run in layout.runs for resource in run.resources}):
+            for node, run in enumerate(self.run_of):
+                if resource in run.resources:
+                    self.column[node, resource] = len(self.column)
+        self.sums: dict[int, tuple[int, ...]] = {}
+        capacity = np.zeros(len(self.column), dtype=np.int64)
+        for node, run in enumerate(self.run_of):
+            for resource, amount, sums in zip(run.resources, run.capacity, run.system, strict=True):
+                capacity[self.column[node, resource]] = amount
+                self.sums[self.column[node, resource]] = sums
+        self.capacity = capacity
+        self.free = np.tile(capacity, (SECONDS, 1))
+        self.system = np.tile(np.array(layout.system_capacity, dtype=np.int64), (SECONDS, 1))
+        #: How many bookings begin or end at a time.
+        self.breaks: Counter[int] = Counter()
+        self.demands: list[DenseDemand] = []
+
+    def add(
+        self,
+        kinds: Sequence[KindDemand],
+        *,
+        system: Iterable[tuple[int, int]] = (),
+        licenses: Iterable[tuple[int, int]] = (),
+        exclusive: bool = False,
+        scatter: bool = False,
+        otherwise: int = -1,
+    ) -> int:
+        """Note a demand and return its number, as `Demands.add`."""
+        first = sum(len(demand.kinds) for demand in self.demands)
+        self.demands.append(
+            DenseDemand(first, tuple(kinds), dict(system), dict(licenses), exclusive, scatter, otherwise)
+        )
+        return len(self.demands) - 1
+
+    # ---- booking ----
+
+    def book(self, booking: DenseBooking) -> None:
+        """Take a booking's amounts from what is free."""
+        self._change(booking, -1)
+
+    def release(self, booking: DenseBooking) -> None:
+        """Give a booking's amounts back."""
+        self._change(booking, 1)
+
+    def _change(self, booking: DenseBooking, sign: int) -> None:
+        for column, amount in booking.columns.items():
+            self.free[booking.start : booking.end, column] += sign * amount
+        for column, amount in booking.system.items():
+            self.system[booking.start : booking.end, column] += sign * amount
+        self.breaks[booking.start] -= sign
+        if booking.end < FOREVER:
+            assert booking.end < SECONDS, "the last second stands for all time after it"
+            self.breaks[booking.end] -= sign
+
+    def booking(self, start: int, end: int, columns: Mapping[int, int], licenses: Mapping[int, int]) -> DenseBooking:
+        """Return the booking of amounts of node columns, with the sums that follow from them."""
+        system = Counter(licenses)
+        for column, amount in columns.items():
+            for number in self.sums[column]:
+                system[number] += amount
+        return DenseBooking(start, end, dict(columns), dict(system))
+
+    def booking_of(self, number: int, entries: Iterable[Entry], start: int, end: int) -> DenseBooking:
+        """Return the booking of a demand that stands at `entries`; an exclusive one takes its nodes whole."""
+        demand = self.demands[number]
+        columns: Counter[int] = Counter()
+        for node, kind, chunks in entries:
+            if demand.exclusive:
+                columns.update(
+                    {c: int(self.capacity[c]) - columns[c] for c in (self.column[node, r] for r in self._has(node))}
+                )
+            else:
+                for column, amount in self._takes(self._kind(kind), node).items():
+                    columns[column] += chunks * amount
+        return self.booking(start, end, columns, demand.licenses)
+
+    def _has(self, node: int) -> tuple[int, ...]:
+        return self.run_of[node].resources
+
+    def _kind(self, number: int) -> KindDemand:
+        return [kind for demand in self.demands for kind in demand.kinds][number]
+
+    def _takes(self, kind: KindDemand, node: int) -> dict[int, int]:
+        """Return what one chunk takes of a node's columns; nothing if it may not stand there."""
+        for run, takes in kind.takes:
+            if node in self._nodes_of(run):
+                return {self.column[node, self._has(node)[place]]: amount for place, amount in takes}
+        return {}
+
+    def _nodes_of(self, run: int) -> range:
+        first = sum(before.length for before in self.layout.runs[:run])
+        return range(first, first + self.layout.runs[run].length)
+
+    # ---- searching ----
+
+    def earliest_fit(
+        self, number: int, *, earliest: int, latest: int, duration: int
+    ) -> tuple[int, tuple[Entry, ...]] | None:
+        """Return the earliest start of a demand and its entries, or None.
+
+        A demand of one kind tries every second. One of several kinds tries `earliest` and the breakpoints after it: at
+        another second less may be free, and the greedy mapping be luckier for it; that luck is nobody's promise.
+        """
+        seconds: Iterable[int] = range(earliest, SECONDS)
+        if len(self.demands[number].kinds) > 1:
+            seconds = sorted({earliest, *(time for time in self.breakpoints() if time > earliest)})
+        for start in seconds:
+            if start > latest:
+                return None
+            entries = self._mapped(number, start, start + duration)
+            if entries:
+                return start, entries
+        return None
+
+    def _mapped(self, number: int, start: int, end: int) -> tuple[Entry, ...]:
+        """Return where a demand stands in ``[start, end)``, by its own orders or those it tries otherwise."""
+        while number >= 0:
+            demand = self.demands[number]
+            system = self.system[start:end].min(axis=0)
+            needs = (*demand.system.items(), *demand.licenses.items())
+            if all(system[column] >= amount for column, amount in needs):
+                entries = self._greedy(demand, self.free[start:end].min(axis=0))
+                if entries:
+                    return entries
+            number = demand.otherwise
+        return ()
+
+    def _greedy(self, demand: DenseDemand, room: NDArray[np.int64]) -> tuple[Entry, ...]:
+        """Put as many chunks as fit on each node, kind by kind; nothing if some find no room."""
+        entries: list[Entry] = []
+        for number, kind in enumerate(demand.kinds, demand.first_kind):
+            missing = kind.need
+            for node in (node for run, _ in kind.takes for node in self._nodes_of(run)):
+                columns = [self.column[node, resource] for resource in self._has(node)]
+                if demand.exclusive and any(self._is_held(column, room, entries) for column in columns):
+                    continue
+                if demand.scatter and node in {held for held, _, _ in entries}:
+                    continue
+                takes = self._takes(kind, node)
+                count = min(missing, kind.most, *(int(room[column]) // amount for column, amount in takes.items()))
+                if count > 0:
+                    entries.append((node, number, count))
+                    missing -= count
+                    for column, amount in takes.items():
+                        room[column] -= count * amount
+            if missing:
+                return ()
+        return tuple(entries)
+
+    def _is_held(self, column: int, room: NDArray[np.int64], entries: Iterable[Entry]) -> bool:
+        """Tell whether somebody else has some of a column: what this demand took itself does not count."""
+        own = sum(
+            chunks * self._takes(self._kind(kind), node).get(column, 0)
+            for node, kind, chunks in entries
+        )
+        return int(room[column]) + own != int(self.capacity[column])
+
+    # ---- looking ----
+
+    def breakpoints(self) -> list[int]:
+        """Return 0 and all times at which a booking begins or ends, ascending."""
+        return sorted({0, *(time for time, uses in self.breaks.items() if uses > 0)})
