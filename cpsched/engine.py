@@ -72,7 +72,7 @@ class Engine(Protocol):
     name: str
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and this engine cannot honour, each with its place; empty: it can plan it."""
+        """Return what the instance asks for and this engine cannot honour, each with its place."""
 
     def plan(
         self, instance: Instance, budget: Budget, *, seed: int, hint: Plan | None, progress: Progress | None

@@ -4,21 +4,18 @@ Nodes are numbered in the filling order of the mapping policy; neighbours that d
 a run. A node has one column for each resource, and one more for each ``keep_free`` rule: the part of the resource
 that chunks without the beneficiary may have together. The system has one column for each resource over all nodes that
 are up, one for each resource and group of equal nodes, and one for each license.
-
-Amounts are counted in the largest unit that divides all of a resource's amounts, so that 16 bits mostly suffice.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby, permutations
-from math import gcd
 
 from cpsched.booking.admission import chunks_on_empty_node, packs
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, FrozenMap, Job, NodeClass, NodeState, Request
+from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Job, NodeClass, NodeState, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 __all__ = ["WHOLE_REQUEST", "Columns"]
@@ -42,14 +39,11 @@ class Columns:
     ----------
     cluster, mapping
         The machine, and the order in which it is filled.
-    amounts
-        Every set of amounts that will ever be booked besides what `cluster` says; they fix the units.
     """
 
-    def __init__(self, cluster: Cluster, mapping: Mapping, amounts: Iterable[Amounts]) -> None:
+    def __init__(self, cluster: Cluster, mapping: Mapping) -> None:
         self.cluster = cluster
         self.mapping = mapping
-        self._units = _units(cluster, amounts)
         class_of = [kind for c in cluster.classes for kind in [replace(c, names=())] * len(c.names)]
         order = mapping.node_order(cluster)
         self.node_names = [cluster.node_names[index] for index in order]
@@ -65,28 +59,22 @@ class Columns:
 
     # --- node columns -------------------------------------------------------------------------------------------
 
-    def units(self, name: str, amount: int) -> int:
-        """Return an amount of a resource in its unit (exact for all amounts that were announced)."""
-        return amount // self._units[name]
-
     def _columns_of(self, node_class: NodeClass) -> dict[_Column, int]:
         """Return the capacity of each column of a node; those without any are left out."""
-        columns: dict[_Column, int] = {
-            (name, None): self.units(name, amount) for name, amount in node_class.resources.items()
-        }
+        columns: dict[_Column, int] = {(name, None): amount for name, amount in node_class.resources.items()}
         for rule in node_class.keep_free:
             key = (rule.resource, rule.beneficiary)
             left = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
-            columns[key] = min(self.units(rule.resource, left), columns.get(key, 1 << 62))
+            columns[key] = min(left, columns.get(key, 1 << 62))
         return {key: capacity for key, capacity in columns.items() if capacity > 0}
 
     def columns_on(self, node: str, held: Amounts, *, whole: bool) -> list[tuple[int, int, int]]:
-        """Return (column, amount, capacity) for all that is held on a node; with `whole`, each column at its capacity."""
+        """Return (column, amount, capacity) of what is held on a node; with `whole`, each column at its capacity."""
         number = self.node_number[node]
         run = bisect_right(self._run_first, number) - 1
         found = []
         for place, ((name, kept_for), capacity) in enumerate(self.run_columns[run].items()):
-            amount = 0 if kept_for in held else self.units(name, held.get(name, 0))
+            amount = 0 if kept_for in held else held.get(name, 0)
             if whole or amount:
                 column = self.demands.columns[run][place] + number - self._run_first[run]
                 found.append((column, capacity if whole else amount, capacity))
@@ -198,7 +186,7 @@ class Columns:
         return number
 
     def _orders(self, request: Request, runs: Sequence[Sequence[int]]) -> list[tuple[Sequence[int], Sequence[int]]]:
-        """Return in which orders a request is mapped: (kinds, rank of each run), the next one where the one before fails.
+        """Return the orders in which a request is mapped, (kinds, rank of each run), each for where the one before fails.
 
         First those of the policy. They can fail although there is room (a chunk that could stand anywhere takes the
         only nodes of another), so that a request of several kinds is then mapped in each order of its kinds (in each
@@ -231,7 +219,7 @@ class Columns:
                     if kept_for is None or kept_for not in chunk.resources
                 )
                 if amount:
-                    taken[place] = self.units(name, amount)
+                    taken[place] = amount
             takes.append((run, tuple(taken.items())))
         return KindDemand(need=need, most=most, takes=tuple(takes))
 
@@ -244,22 +232,8 @@ class Columns:
         """
         groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
         group = groups.pop() if len(groups) == 1 else None
-        return [
-            (self._system_number[(name, group)], self.units(name, amount)) for name, amount in request.totals.items()
-        ]
+        return [(self._system_number[(name, group)], amount) for name, amount in request.totals.items()]
 
     def kind_of(self, number: int) -> int:
         """Return which kind of chunk (index in its request) a kind of the demand table is, or `WHOLE_REQUEST`."""
         return self._kinds[number]
-
-
-def _units(cluster: Cluster, amounts: Iterable[Amounts]) -> FrozenMap[str, int]:
-    """Return for each resource the greatest common divisor of all its amounts."""
-    units: dict[str, int] = {}
-    for name, amount in (
-        pair for taken in [*(c.resources for c in cluster.classes), *amounts] for pair in taken.items()
-    ):
-        units[name] = gcd(units.get(name, 0), amount)
-    for rule in (rule for node_class in cluster.classes for rule in node_class.keep_free):
-        units[rule.resource] = gcd(units.get(rule.resource, 0), rule.items)
-    return FrozenMap({name: unit or 1 for name, unit in units.items()})

@@ -41,11 +41,9 @@ class Ledger:
 
     def __init__(self, instance: Instance, waiting: Sequence[Job], mapping: Mapping | None = None) -> None:
         running = [(job, _current(job.running, instance.now)) for job in instance.jobs if job.running is not None]
-        amounts = [chunk.resources for job in waiting for chunk in job.request.chunks]
-        amounts += [held.resources for _, segment in running for held in segment.allocation]
         self.instance = instance
         self.jobs = tuple(waiting)
-        self._columns = Columns(instance.cluster, mapping or CheapFirst(), amounts)
+        self._columns = Columns(instance.cluster, mapping or CheapFirst())
         self._timeline = Timeline(self._columns.demands)
         self._hold(running)
         self._row = {job.id: row for row, job in enumerate(waiting)}
@@ -94,9 +92,11 @@ class Ledger:
         self._timeline.plan(self._table, self._rows(ids), progress)
 
     def backfill(self, ids: Sequence[str], progress: Progress | None = None) -> int:
-        """Try once, in this order, to move booked jobs to earlier starts; return how many moved (OCCS-34)."""
-        rows = self._rows(ids)
-        return self._timeline.backfill(self._table, rows[self._table.starts[rows] != NOWHERE], progress)
+        """Try once, in this order, to give each job an earlier start, or one at all; return how many got it (OCCS-34).
+
+        Nobody's start gets later.
+        """
+        return self._timeline.backfill(self._table, self._rows(ids), progress)
 
     def release(self, job_id: str) -> None:
         """Take a waiting job's booking back; what it held is free again.

@@ -38,7 +38,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validity:
-    """When a rule holds: always (nothing set), in ``[from_, until)``, or in the minutes that a cron expression matches."""
+    """When a rule holds: always, if nothing is set; in ``[from_, until)``; in the minutes that `cron` matches."""
 
     from_: int | None = None
     until: int | None = None

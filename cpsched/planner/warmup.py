@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Request, Step
+from dataclasses import replace
+
+from cpsched.domain import (
+    Amounts,
+    Chunk,
+    Cluster,
+    Instance,
+    Job,
+    NodeClass,
+    Placement,
+    Request,
+    Running,
+    Segment,
+    Step,
+)
 from cpsched.planner.planner import Planner
 
 __all__ = ["warmup"]
 
 
 def warmup() -> None:
-    """Compile all kernels, for both row types, or load them if they are compiled already."""
-    for amount in (2, 1 << 20 | 1):  # narrow and wide rows
-        nodes = NodeClass(names=("a",), resources=Amounts({"cores": 2, "mem": amount}))
-        request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 2, "mem": 1})),))
-        jobs = tuple(Job(id=str(n), submit=0, steps=(Step(walltime=10, request=request),)) for n in range(3))
-        planner = Planner(Instance(name="warm-up", cluster=Cluster(classes=(nodes,)), jobs=jobs))
-        planner.plan()
-        planner.cancel("0")
+    """Compile all kernels, or load them if they are compiled already."""
+    nodes = NodeClass(names=("a",), resources=Amounts({"cores": 2}))
+    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 2})),))
+    held = Placement(node="a", resources=Amounts({"cores": 1}))
+    running = Running(start=0, segments=(Segment(start=0, end=10, allocation=(held,)),))
+    jobs = [Job(id=str(n), submit=0, steps=(Step(walltime=10, request=request),)) for n in range(3)]
+    jobs.append(replace(jobs[0], id="running", running=running))
+    planner = Planner(Instance(name="warm-up", cluster=Cluster(classes=(nodes,)), jobs=tuple(jobs)))
+    planner.plan()
+    planner.cancel("0")

@@ -12,16 +12,17 @@ rows of a column whenever a booking covers the block only in part, so that both 
 
 Arrays of the state, in the order in which the kernels take them:
 
-======== ======================= =====================================================================================
-head     int64 (HEAD,)           counters, see ``H_*``
-slots    int64 (rows, 2)         start of the slot; how many bookings begin or end there (never 0; the origin has one
-more) order    int32 (blocks,)         the blocks in time order members  int32 (blocks, BLOCK+1) the slots of a block
-in time order; how many there are in the last place rows     int16|int32 (rows, W)   free amounts of the node columns,
-without the block's lazy part blk      like rows (blocks, 2, W)  lazy part and minimum of each node column srows
-int64 (rows, Q)         free amounts of the system columns, without the block's lazy part sblk     int64 (blocks, 3,
-Q)    lazy part, minimum and maximum of each system column spare    int32 (2, ·)            stacks of unused rows and
-blocks ======== =======================
-=====================================================================================
+======== ========================= ==================================================================================
+head     int64 (HEAD,)             counters, see ``H_*``
+slots    int64 (rows, 2)           start of the slot; how many bookings begin or end there (the origin has one more)
+order    int32 (blocks,)           the blocks in time order
+members  int32 (blocks, BLOCK + 1) the slots of a block in time order; in the last place how many there are
+rows     int32 (rows, W)           free amounts of the node columns, without the block's lazy part
+blk      int32 (blocks, 2, W)      lazy part and minimum of each node column
+srows    int64 (rows, Q)           free amounts of the system columns, without the block's lazy part
+sblk     int64 (blocks, 3, Q)      lazy part, minimum and maximum of each system column
+spare    int32 (2, rows)           stacks of unused rows and blocks
+======== ========================= ==================================================================================
 """
 
 from __future__ import annotations
@@ -187,6 +188,23 @@ def remove_block(place, head, order, spare):
 
 
 @kernel
+def fold_block(block, members, rows, blk, srows, sblk):
+    """Fold the lazy part of a block into its rows, which then hold what is free (a difference of two lazy parts could
+    leave 32 bits).
+    """
+    for k in range(members[block, BLOCK]):
+        row = members[block, k]
+        for c in range(rows.shape[1]):
+            rows[row, c] += blk[block, LAZY, c]
+        for q in range(srows.shape[1]):
+            srows[row, q] += sblk[block, LAZY, q]
+    for c in range(rows.shape[1]):
+        blk[block, LAZY, c] = 0
+    for q in range(srows.shape[1]):
+        sblk[block, LAZY, q] = 0
+
+
+@kernel
 def merge_next(place, head, order, members, rows, blk, srows, sblk, spare):
     """Join a block with the next if both are nearly empty; tell whether it did (minima are the caller's)."""
     if place + 1 >= head[H_BLOCKS]:
@@ -195,13 +213,10 @@ def merge_next(place, head, order, members, rows, blk, srows, sblk, spare):
     count, more = members[block, BLOCK], members[follower, BLOCK]
     if count + more > BLOCK // 2:
         return False
+    fold_block(block, members, rows, blk, srows, sblk)
+    fold_block(follower, members, rows, blk, srows, sblk)
     for k in range(more):
-        row = members[follower, k]
-        members[block, count + k] = row
-        for c in range(rows.shape[1]):
-            rows[row, c] += blk[follower, LAZY, c] - blk[block, LAZY, c]
-        for q in range(srows.shape[1]):
-            srows[row, q] += sblk[follower, LAZY, q] - sblk[block, LAZY, q]
+        members[block, count + k] = members[follower, k]
     members[block, BLOCK] = count + more
     remove_block(place + 1, head, order, spare)
     return True
@@ -381,8 +396,8 @@ def lower_by_two(target, source, low):
 def count_kind(kind, free, buffer, kinds, segments, terms, scale):
     """Return how many chunks of a kind fit where `free` is what each node column has.
 
-    ``floor(x / a)`` is taken as the whole part of ``x * (1 / a) + 0.5 / a``, which is exact for the amounts of either
-    row type and compiles to vector instructions, unlike a division of integers.
+    ``floor(x / a)`` is taken as the whole part of ``x * (1 / a) + 0.5 / a``, which is exact for all 32-bit amounts and
+    compiles to vector instructions, unlike a division of integers.
     """
     total = 0
     most = np.int32(kinds[kind, K_MOST])
@@ -740,53 +755,6 @@ def release(
 
 
 @kernel
-def plan_jobs(
-    queue, begin, end, jobs, starts, spans, pool, bounds,
-    head, slots, order, members, rows, blk, srows, sblk, spare,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
-    free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
-):  # fmt: skip
-    """Plan and book ``queue[begin:end]`` one after the other, each as early as it fits beside those before it.
-
-    While jobs are only added, a job cannot start before an equal demand that was no longer has started: `bounds`
-    remembers the latest of these (`remembered_start`). Returns (DONE or what must grow, place in the queue that was
-    reached).
-    """
-    for k in range(begin, end):
-        job = queue[k]
-        if head[H_SPARE_ROWS] < 2 or head[H_SPARE_BLOCKS] < 2:
-            return GROW_STATE, k
-        if pool.shape[0] - head[H_POOL] < entries.shape[0]:
-            return GROW_POOL, k
-        demand, earliest, latest, duration = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3]
-        start, count = earliest_fit(
-            demand, remembered_start(bounds[demand], earliest, duration), duration, latest,
-            head, slots, order, members, rows, blk, srows, sblk,
-            demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
-            free, buffer, entries,
-        )  # fmt: skip
-        starts[job] = start
-        if start < 0:
-            continue
-        if demands[demand, D_FLAGS] & JOINT == 0:
-            remember_start(bounds[demand], earliest, duration, start)
-        spans[job, 0] = head[H_POOL]
-        spans[job, 1] = count
-        spans[job, 2] = count
-        keep_entries(pool, head[H_POOL], entries, count)
-        head[H_POOL] += count
-        add_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
-        add_break(start + duration, head, slots, order, members, rows, blk, srows, sblk, spare)
-        take_placement(
-            demand, entries, count, start, start + duration, -1,
-            head, slots, order, members, rows, blk, srows, sblk, spare,
-            demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-            columns, amounts, scolumns, samounts, stamps,
-        )  # fmt: skip
-    return DONE, end
-
-
-@kernel
 def keep_entries(pool, first, entries, count):
     """Copy entries into the pool."""
     for e in range(count):
@@ -822,15 +790,21 @@ def remember_start(memory, earliest, duration, start):
 
 
 @kernel
-def backfill_jobs(
-    queue, begin, end, jobs, starts, spans, pool,
+def place_jobs(
+    queue, begin, end, remembers, jobs, starts, spans, pool, bounds,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Unbook each job of ``queue[begin:end]``, plan it again, and keep the new place if it starts earlier (OCCS-34).
+    """Place ``queue[begin:end]`` one after the other, each as early as it fits beside all others.
 
-    Returns (DONE or what must grow, place in the queue that was reached, jobs that moved).
+    A job that has no place gets one, if there is one. A job that has one is unbooked, planned again, and keeps the new
+    place only if it starts earlier (OCCS-34).
+
+    While jobs are only added (`remembers`), a job cannot start before an equal demand that was no longer has started:
+    `bounds` holds the latest of these (`remembered_start`).
+
+    Returns (DONE or what must grow, place in the queue that was reached, jobs that have a new place).
     """
     moved = 0
     for k in range(begin, end):
@@ -839,41 +813,47 @@ def backfill_jobs(
             return GROW_STATE, k, moved
         if pool.shape[0] - head[H_POOL] < entries.shape[0]:
             return GROW_POOL, k, moved
-        demand, earliest, duration, old = jobs[job, 0], jobs[job, 1], jobs[job, 3], starts[job]
-        held = pool[spans[job, 0] : spans[job, 0] + spans[job, 1]]
-        take_placement(
-            demand, held, spans[job, 1], old, old + duration, 1,
-            head, slots, order, members, rows, blk, srows, sblk, spare,
-            demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-            columns, amounts, scolumns, samounts, stamps,
-        )  # fmt: skip
-        start, count = -1, 0
-        if earliest < old:
-            start, count = earliest_fit(
-                demand, earliest, duration, old - 1,
+        demand, earliest, latest, duration = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3]
+        old, first, count = starts[job], spans[job, 0], spans[job, 1]
+        if old >= 0:
+            latest = old - 1
+            take_placement(
+                demand, pool[first : first + count], count, old, old + duration, 1,
+                head, slots, order, members, rows, blk, srows, sblk, spare,
+                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
+                columns, amounts, scolumns, samounts, stamps,
+            )  # fmt: skip
+        if remembers:
+            earliest = remembered_start(bounds[demand], earliest, duration)
+        start, found = -1, 0
+        if earliest <= latest:
+            start, found = earliest_fit(
+                demand, earliest, duration, latest,
                 head, slots, order, members, rows, blk, srows, sblk,
                 demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
                 free, buffer, entries,
             )  # fmt: skip
         if start >= 0:
             moved += 1
-            starts[job] = start
-            if count > spans[job, 2]:
-                spans[job, 0] = head[H_POOL]
-                spans[job, 2] = count
-                head[H_POOL] += count
-            spans[job, 1] = count
-            held = pool[spans[job, 0] : spans[job, 0] + count]
-            keep_entries(pool, spans[job, 0], entries, count)
+            if found > spans[job, 2]:
+                first = head[H_POOL]
+                head[H_POOL] += found
+                spans[job, 0], spans[job, 2] = first, found
+            starts[job], spans[job, 1] = start, found
+            keep_entries(pool, first, entries, found)
             add_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
             add_break(start + duration, head, slots, order, members, rows, blk, srows, sblk, spare)
-            drop_break(old, head, slots, order, members, rows, blk, srows, sblk, spare)
-            drop_break(old + duration, head, slots, order, members, rows, blk, srows, sblk, spare)
-            old = start
-        take_placement(
-            demand, held, held.shape[0], old, old + duration, -1,
-            head, slots, order, members, rows, blk, srows, sblk, spare,
-            demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-            columns, amounts, scolumns, samounts, stamps,
-        )  # fmt: skip
+            if old >= 0:
+                drop_break(old, head, slots, order, members, rows, blk, srows, sblk, spare)
+                drop_break(old + duration, head, slots, order, members, rows, blk, srows, sblk, spare)
+            if remembers and demands[demand, D_FLAGS] & JOINT == 0:
+                remember_start(bounds[demand], jobs[job, 1], duration, start)
+            old, count = start, found
+        if old >= 0:
+            take_placement(
+                demand, pool[first : first + count], count, old, old + duration, -1,
+                head, slots, order, members, rows, blk, srows, sblk, spare,
+                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
+                columns, amounts, scolumns, samounts, stamps,
+            )  # fmt: skip
     return DONE, end, moved

@@ -162,8 +162,8 @@ class Demands:
         segments[-1] = (first, length + self.layout.runs[run].length, term)
         return True
 
-    def tables(self, real: type[np.floating[Any]]) -> dict[str, NDArray[Any]]:
-        """Return the tables as arrays, each closed by a row with the ends; `real` is the type of the reciprocals."""
+    def tables(self) -> dict[str, NDArray[Any]]:
+        """Return the tables as arrays, those that others point into closed by a row with the ends."""
         if self._tables is None:
             rows = self._rows
             ends = {
@@ -178,7 +178,7 @@ class Demands:
                 tables[name] = np.array(rows[name], dtype=np.int64).reshape(-1, 2)
             tables["reach"] = np.array(rows["reach"], dtype=np.int64).reshape(-1)
             inverse = 1.0 / tables["terms"][:, 1]
-            tables["scale"] = np.stack([inverse, 0.5 * inverse], axis=1).astype(real)
+            tables["scale"] = np.stack([inverse, 0.5 * inverse], axis=1)
             self._tables = tables
         return self._tables
 
@@ -251,26 +251,21 @@ class Timeline:
 
     Notes
     -----
-    Rows hold 16-bit amounts if every capacity fits, else 32-bit. The structure is that of ``kernels.py``; a booking
-    that was released leaves no trace, and two timelines with the same bookings answer alike, whatever happened in
-    between.
+    The structure is that of ``kernels.py``; a booking that was released leaves no trace, and two timelines with the same
+    bookings answer alike, whatever happened in between. Amounts of node columns lie within 32 bits.
     """
 
     def __init__(self, demands: Demands) -> None:
         layout = demands.layout
         self.demands = demands
-        peak = max((amount for run in layout.runs for amount in run.capacity), default=0)
-        narrow = peak <= np.iinfo(np.int16).max
-        self._row_type: type[np.signedinteger[Any]] = np.int16 if narrow else np.int32
-        self._real: type[np.floating[Any]] = np.float32 if narrow else np.float64
         self._lay_out(layout)
         nodes, width = layout.num_nodes, demands.num_columns
         systems = len(layout.system_capacity)
         self._state = _empty_state(self._capacity, np.array(layout.system_capacity, dtype=np.int64))
         self._pool = np.zeros((1024, 3), dtype=np.int32)
         self._bounds = np.zeros((0, _MEMORY + 1, 3), dtype=np.int64)
-        self._free = np.zeros((2, width), dtype=self._row_type)
-        self._buffer = np.zeros(nodes, dtype=self._real)
+        self._free = np.zeros((2, width), dtype=np.int32)
+        self._buffer = np.zeros(nodes, dtype=np.float64)
         self._scolumns = np.zeros(systems, dtype=np.int64)
         self._samounts = np.zeros(systems, dtype=np.int64)
         self._stamps = np.zeros(nodes, dtype=np.int64)
@@ -279,7 +274,7 @@ class Timeline:
     def _lay_out(self, layout: Layout) -> None:
         """Spell the layout out as arrays."""
         width = self.demands.num_columns
-        self._capacity = np.zeros(width, dtype=self._row_type)
+        self._capacity = np.zeros(width, dtype=np.int32)
         self._column_system = np.full((width, 2), -1, dtype=np.int64)
         runs: list[tuple[int, int, int]] = []
         run_columns: list[int] = []
@@ -307,7 +302,7 @@ class Timeline:
     # --- the arguments of the kernels, in their order -----------------------------------------------------------
 
     def _tables(self) -> tuple[NDArray[Any], ...]:
-        table = self.demands.tables(self._real)
+        table = self.demands.tables()
         kinds = int(np.diff(table["demands"][:, kernels.D_KIND]).max(initial=1))
         if kinds * len(self._stamps) > len(self._entries):
             self._fit_scratch(kinds)
@@ -387,43 +382,39 @@ class Timeline:
     # --- many jobs ----------------------------------------------------------------------------------------------
 
     def plan(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> None:
-        """Plan and book the jobs `queue` of a table in this order, each as early as it fits beside those before it."""
-        self._work(kernels.plan_jobs, table, queue, progress, remembers=True)
+        """Plan and book the jobs `queue` of a table, which have no place yet, in this order, each as early as it fits
+        beside those before it.
+        """
+        self._place(table, queue, progress, remembers=True)
 
     def backfill(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> int:
-        """Try once, in the order of `queue`, to move each planned job to an earlier start; return how many moved
-        (OCCS-34).
+        """Try once, in the order of `queue`, to give each job an earlier start, or one at all; return how many got it.
 
-        Nobody's start gets later. Jobs without a start must not stand in `queue`.
+        Nobody's start gets later (OCCS-34).
         """
         self._forget()
-        return self._work(kernels.backfill_jobs, table, queue, progress, remembers=False)
+        return self._place(table, queue, progress, remembers=False)
 
     def entries_of(self, table: JobTable, job: int) -> Entries:
         """Return where a planned job of a table stands: rows of (node, kind, chunks)."""
         first, count, _ = table.spans[job]
         return self._pool[first : first + count].copy()
 
-    def _work(
-        self,
-        work: Callable[..., Any],
-        table: JobTable,
-        queue: Ints,
-        progress: Callable[[int, int], None] | None,
-        *,
-        remembers: bool,
+    def _place(
+        self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None, *, remembers: bool
     ) -> int:
-        """Run a kernel over a queue in portions, and let arrays grow when it asks for it."""
+        """Run `kernels.place_jobs` over a queue in portions, and let arrays grow when it asks for it."""
         done, moved = 0, 0
         while done < len(queue):
             tables = self._tables()
-            code, done, *rest = work(
-                queue, done, min(done + PORTION, len(queue)), table.jobs, table.starts, table.spans, self._pool,
-                *([self._bounds] if remembers else []), *self._state, *tables, self._column_system, self._run_of,
+            code, done, more = kernels.place_jobs(  # type: ignore[call-arg]  # mypy does not count through stars
+                queue, done, min(done + PORTION, len(queue)), remembers,
+                table.jobs, table.starts, table.spans, self._pool, self._bounds,
+                *self._state, *tables, self._column_system, self._run_of,
                 self._free, self._buffer, self._entries,
                 self._columns, self._amounts, self._scolumns, self._samounts, self._stamps,
             )  # fmt: skip
-            moved += sum(rest)
+            moved += more
             if code == kernels.GROW_STATE:
                 self._grow_state()
             elif code == kernels.GROW_POOL:

@@ -13,22 +13,33 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from io import BytesIO
 from pathlib import Path
 from typing import NoReturn
 
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["MAX_AMOUNT", "MAX_DURATION", "MAX_SIZE", "MAX_TIME", "Cursor", "load", "shown", "unknown_key"]
+__all__ = [
+    "MAX_AMOUNT",
+    "MAX_AREA",
+    "MAX_DURATION",
+    "MAX_NAME",
+    "MAX_PLAN_TIME",
+    "MAX_SIZE",
+    "Cursor",
+    "load",
+    "shown",
+    "unknown_key",
+]
 
 #: The limits of the documents, from the fine print.
 MAX_BYTES = 256 * 2**20
 MAX_TIME = 10**12
+MAX_PLAN_TIME = 10**17
 MAX_DURATION = 10**10
 MAX_AMOUNT = 2**31 - 1
+MAX_AREA = 10**18
 MAX_SIZE = 10**6
 MAX_NAME = 256
-#: Far beyond every value of an objective, and far from where floating point ends.
 MAX_NUMBER = 1e100
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -43,8 +54,7 @@ def load(path: str | Path) -> object:
     """
     source = str(path)
     try:
-        packed = Path(path).read_bytes()
-        data = _unpack(packed) if packed.startswith(GZIP_MAGIC) or source.endswith(".gz") else packed
+        data = _read_unpacked(Path(path))
         if len(data) > MAX_BYTES:
             raise ValueError(f"expected at most {MAX_BYTES} bytes unpacked, got more")
         return json.loads(data.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique_keys)
@@ -52,9 +62,12 @@ def load(path: str | Path) -> object:
         raise DocumentError(source, [Fault("", f"expected a JSON document, got: {error}")]) from error
 
 
-def _unpack(packed: bytes) -> bytes:
-    """Unpack gzip, but never more than one byte beyond the limit."""
-    with gzip.open(BytesIO(packed)) as stream:
+def _read_unpacked(path: Path) -> bytes:
+    """Read a file, unpacked where its first bytes are those of gzip, but never more than one byte beyond the limit."""
+    with path.open("rb") as stream:
+        if stream.peek(2).startswith(GZIP_MAGIC):
+            with gzip.open(stream) as unpacked:
+                return unpacked.read(MAX_BYTES + 1)
         return stream.read(MAX_BYTES + 1)
 
 
@@ -64,10 +77,11 @@ def _no_constant(name: str) -> NoReturn:
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Refuse an object in which a key stands twice: two readers could read two things."""
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        names = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in names if names.count(key) > 1)!r} stands twice in one object")
+    value: dict[str, object] = {}
+    for key, member in pairs:
+        if key in value:
+            raise ValueError(f"the key {shown(key)} stands twice in one object")
+        value[key] = member
     return value
 
 
@@ -141,6 +155,10 @@ class Cursor:
         """Return a time (s on the instance's clock)."""
         return self.integer(-MAX_TIME, MAX_TIME)
 
+    def plan_time(self) -> int:
+        """Return a time of a plan, which may lie far behind those of its instance."""
+        return self.integer(-MAX_PLAN_TIME, MAX_PLAN_TIME)
+
     def duration(self) -> int:
         """Return a duration of at least one second."""
         return self.integer(1, MAX_DURATION)
@@ -154,9 +172,9 @@ class Cursor:
         return Fraction(repr(self.value)) if isinstance(self.value, float) else Fraction(self.value)
 
     def text(self) -> str:
-        """Return a string."""
-        if not isinstance(self.value, str):
-            self._expected("a string")
+        """Return a string without control characters."""
+        if not isinstance(self.value, str) or not _is_plain(self.value):
+            self._expected("a string without control characters")
         return self.value
 
     def name(self) -> str:
@@ -192,4 +210,9 @@ class Cursor:
 
 def _is_name(text: str) -> bool:
     """Tell whether a text has 1 to 256 characters and no control character."""
-    return 0 < len(text) <= MAX_NAME and not any(unicodedata.category(letter) == "Cc" for letter in text)
+    return 0 < len(text) <= MAX_NAME and _is_plain(text)
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether a text has neither control characters nor halves of characters."""
+    return text.isprintable() or not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text)

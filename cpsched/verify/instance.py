@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from fractions import Fraction
 
-from cpsched.verify.documents import MAX_AMOUNT, MAX_DURATION, MAX_SIZE, MAX_TIME, Cursor
+from cpsched.verify.documents import MAX_AMOUNT, MAX_AREA, MAX_SIZE, Cursor
 from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_request
 from cpsched.verify.model import (
     Access,
@@ -35,10 +35,8 @@ FORMAT = "cpsched-instance/1"
 STATES = ("up", "drain", "down")
 TERMS = ("weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness")
 BUILT_IN = ("cores", "mem", "gpus", "mics")
-#: Resources of limits that count jobs.
-JOB_COUNTS = ("jobs", "arrayjobs")
-#: Room for resource x seconds of a whole cluster over its longest time.
-MAX_AREA = MAX_AMOUNT * MAX_SIZE * MAX_DURATION
+#: What a limit may name besides resources and licences.
+COUNTED_JOBS = ("jobs", "arrayjobs", "*")
 
 
 def read_instance(document: object, source: str) -> Instance:
@@ -63,11 +61,13 @@ def read_instance(document: object, source: str) -> Instance:
     classes = {id(node): node for node in nodes.values()}.values()
     countable = {*BUILT_IN, *(name for node in classes for name in node.resources)}
     licenses = cluster["licenses"].amounts() if "licenses" in cluster else {}
+    known = {*countable, *(cluster["licenses"].mapping() if "licenses" in cluster else ())}
+    for item in cluster["nodes"].items():
+        _check_rules_of_nodes(item, countable)
     queues = _read_queues(members["queues"]) if "queues" in members else {}
     reservations = _read_reservations(members["reservations"], countable) if "reservations" in members else {}
     jobs = JobReader(countable, nodes, queues, reservations, now)
     jobs.read_all(members["jobs"].items() if "jobs" in members else ())
-    limited = {*countable, *licenses, *JOB_COUNTS, "*"}
     return Instance(
         name=members["name"].name(),
         now=now,
@@ -76,10 +76,10 @@ def read_instance(document: object, source: str) -> Instance:
         queues=queues,
         jobs=jobs.jobs,
         members=jobs.members,
-        limits=tuple(_read_limit(item, limited, epoch) for item in _items(members, "limits")),
-        pools=tuple(_read_pool(item, {*countable, *licenses}, nodes, epoch) for item in _items(members, "free_pools")),
+        limits=tuple(_read_limit(item, {*known, *COUNTED_JOBS}, epoch) for item in _items(members, "limits")),
+        pools=tuple(_read_pool(item, known, nodes, epoch) for item in _items(members, "free_pools")),
         reservations=reservations,
-        usage=tuple(_read_usage(item) for item in _items(members, "usage")),
+        usage=tuple(_read_usage(item, known) for item in _items(members, "usage")),
         weights=_read_objective(members.get("objective")),
     )
 
@@ -97,6 +97,8 @@ def _read_epoch(cursor: Cursor) -> datetime:
         cursor.refuse(f"expected an ISO-8601 time, got {cursor.value!r}")
     if epoch.tzinfo is None:
         cursor.refuse(f"expected a time with its offset, got {cursor.value!r}")
+    if epoch.microsecond:
+        cursor.refuse(f"expected whole seconds, got {cursor.value!r}")
     return epoch
 
 
@@ -106,7 +108,7 @@ def _read_nodes(cursor: Cursor) -> dict[str, NodeClass]:
     for item in cursor.items():
         members = item.members(["names", "resources"], ["properties", "priority", "state", "admits", "keep_free"])
         if "priority" in members:
-            members["priority"].integer(-MAX_TIME, MAX_TIME)
+            members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
         node_class = NodeClass(
             resources=_read_node_resources(members["resources"]),
             properties={name: value.text() for name, value in members["properties"].entries()}
@@ -135,6 +137,8 @@ def _read_node_resources(cursor: Cursor) -> dict[str, int]:
 def _read_condition(cursor: Cursor) -> Condition:
     """Read one condition of a guard."""
     members = cursor.members(optional=["min", "max_walltime"])
+    if not members:
+        cursor.refuse("expected min or max_walltime, got neither")
     return Condition(
         members["min"].amounts() if "min" in members else {},
         members["max_walltime"].duration() if "max_walltime" in members else None,
@@ -147,13 +151,32 @@ def _read_keep_free(cursor: Cursor) -> KeepFree:
     return KeepFree(members["resource"].name(), members["items"].integer(0, MAX_AMOUNT), members["for"].name())
 
 
+def _check_rules_of_nodes(cursor: Cursor, countable: Collection[str]) -> None:
+    """Check that guards and ``keep_free`` speak of countable resources."""
+    members = cursor.members(["names", "resources"], ["properties", "priority", "state", "admits", "keep_free"])
+    for condition in _items(members, "admits"):
+        guard = condition.members(optional=["min", "max_walltime"])
+        for name, amount in guard["min"].entries() if "min" in guard else ():
+            _check_known(amount, name, countable)
+    for entry in _items(members, "keep_free"):
+        rule = entry.members(["resource", "items", "for"])
+        for key in ("resource", "for"):
+            _check_known(rule[key], rule[key].name(), countable)
+
+
+def _check_known(cursor: Cursor, name: str, known: Collection[str]) -> None:
+    """Refuse the name of a resource or licence that nobody declares."""
+    if name not in known:
+        cursor.refuse(f"expected a known resource, got {name!r}")
+
+
 def _read_queues(cursor: Cursor) -> dict[str, Queue]:
     """Read the queues."""
     queues: dict[str, Queue] = {}
     for name, entry in cursor.entries():
         members = entry.members(["expected_wait"], ["priority", "max_walltime"])
         if "priority" in members:
-            members["priority"].integer(-MAX_TIME, MAX_TIME)
+            members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
         most = members["max_walltime"].duration() if "max_walltime" in members else None
         queues[name] = Queue(members["expected_wait"].duration(), most)
     return queues
@@ -186,10 +209,11 @@ def _read_validity(cursor: Cursor | None, epoch: datetime | None) -> Validity:
     if "cron" not in members:
         if not members:
             cursor.refuse("expected always, from and until, or cron")
-        return Validity(
-            members["from"].time() if "from" in members else None,
-            members["until"].time() if "until" in members else None,
-        )
+        start = members["from"].time() if "from" in members else None
+        until = members["until"].time() if "until" in members else None
+        if start is not None and until is not None and start >= until:
+            cursor.refuse(f"expected from < until, got {start} and {until}")
+        return Validity(start, until)
     if len(members) > 1:
         cursor.refuse("expected either cron or from and until")
     if epoch is None:
@@ -210,27 +234,24 @@ def _read_consumer(cursor: Cursor) -> Consumer:
 
 
 def _read_items(cursor: Cursor | None) -> ItemBound:
-    """Read ``min/max%``, or a bare number."""
-    if cursor is None:
-        return ItemBound(None, None)
-    if isinstance(cursor.value, str):
-        return parsed(cursor, parse_items)
-    return ItemBound(cursor.integer(0, MAX_AREA), None)
+    """Read ``min/max%``; a limit without it bounds no items."""
+    return ItemBound(None, None) if cursor is None else parsed(cursor, parse_items)
 
 
 def _read_limit(cursor: Cursor, resources: Collection[str], epoch: datetime | None) -> Limit:
     """Read one limit."""
     members = cursor.members(["consumer", "resource"], ["items", "duration", "area", "area_scope", "validity", "soft"])
     resource = members["resource"].name()
-    if resource not in resources:
-        members["resource"].refuse(f"expected a resource, a licence, jobs, arrayjobs or *, got {resource!r}")
+    _check_known(members["resource"], resource, resources)
+    if not {"items", "duration", "area"} & members.keys():
+        cursor.refuse("expected items, duration or area, got no bound")
     scope = members["area_scope"].choice(["request", "outstanding"]) if "area_scope" in members else "request"
     return Limit(
         path=cursor.path,
         consumer=_read_consumer(members["consumer"]),
         resource=resource,
         items=_read_items(members.get("items")),
-        duration=members["duration"].integer(0, MAX_DURATION) if "duration" in members else None,
+        duration=members["duration"].duration() if "duration" in members else None,
         area=members["area"].integer(0, MAX_AREA) if "area" in members else None,
         is_outstanding=scope == "outstanding",
         validity=_read_validity(members.get("validity"), epoch),
@@ -241,31 +262,35 @@ def _read_limit(cursor: Cursor, resources: Collection[str], epoch: datetime | No
 def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], epoch: datetime | None) -> Pool:
     """Read one free pool."""
     members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
-    if members["resource"].name() not in resources:
-        members["resource"].refuse(f"expected a countable resource or a licence, got {members['resource'].value!r}")
+    _check_known(members["resource"], members["resource"].name(), resources)
     among: frozenset[str] | None = None
     if "nodes" in members:
-        listed = members["nodes"]
-        texts = [listed] if isinstance(listed.value, str) else listed.items()
-        among = frozenset(name for text in texts for name in parsed(text, lambda hosts: tuple(expand_hosts(hosts))))
+        listed = parsed(members["nodes"], lambda hosts: tuple(expand_hosts(hosts)))
+        among = frozenset(listed)
         unknown = sorted(among.difference(nodes))
         if unknown:
-            listed.refuse(f"expected nodes of the cluster, got {unknown[0]!r}")
+            members["nodes"].refuse(f"expected nodes of the cluster, got {unknown[0]!r}")
+        if len(among) < len(listed):
+            members["nodes"].refuse("expected each node once")
     otherwise = members["otherwise"].members(["max_walltime"]) if "otherwise" in members else None
     return Pool(
         path=cursor.path,
         resource=members["resource"].name(),
         items=_read_items(members["items"]),
-        open_to=_read_access(members.get("open_to")),
+        open_to=_read_access(members.get("open_to"), resources),
         otherwise_max_walltime=None if otherwise is None else otherwise["max_walltime"].duration(),
         validity=_read_validity(members.get("validity"), epoch),
         nodes=among,
     )
 
 
-def _read_access(cursor: Cursor | None) -> Access:
+def _read_access(cursor: Cursor | None, resources: Collection[str]) -> Access:
     """Read who is let in."""
     members = {} if cursor is None else cursor.members(optional=["users", "groups", "asks_for", "max", "max_walltime"])
+    for item in _items(members, "asks_for"):
+        _check_known(item, item.name(), resources)
+    for name, amount in members["max"].entries() if "max" in members else ():
+        _check_known(amount, name, resources)
     return Access(
         users=members["users"].names() if "users" in members else (),
         groups=members["groups"].names() if "groups" in members else (),
@@ -275,10 +300,14 @@ def _read_access(cursor: Cursor | None) -> Access:
     )
 
 
-def _read_usage(cursor: Cursor) -> Usage:
+def _read_usage(cursor: Cursor, resources: Collection[str]) -> Usage:
     """Read what a consumer has used up."""
     members = cursor.members(["consumer", "resource", "area"])
-    return Usage(_read_consumer(members["consumer"]), members["resource"].name(), members["area"].integer(0, MAX_AREA))
+    consumer, resource = _read_consumer(members["consumer"]), members["resource"].name()
+    if consumer.name is None:
+        members["consumer"].refuse("expected a user or a group who has used something, got each")
+    _check_known(members["resource"], resource, resources)
+    return Usage(consumer, resource, members["area"].integer(0, MAX_AREA))
 
 
 def _read_objective(cursor: Cursor | None) -> dict[str, Fraction]:
@@ -292,6 +321,8 @@ def _read_objective(cursor: Cursor | None) -> dict[str, Fraction]:
         if name not in TERMS:
             weight.refuse("expected one of the terms " + ", ".join(TERMS))
         weights[name] = weight.number()
+        if weights[name] <= 0:
+            weight.refuse(f"expected a weight above 0, got {weight.value!r}")
     if not weights:
         cursor.refuse("expected at least one term")
     return weights

@@ -6,29 +6,32 @@ Every function raises `SyntaxFault`, which points at the offending part.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Collection, Iterator
 from fractions import Fraction
 
 from cpsched.errors import SyntaxFault
-from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE
+from cpsched.verify.documents import MAX_AMOUNT, MAX_NAME, MAX_SIZE
 from cpsched.verify.model import Chunk, ItemBound
 
 __all__ = ["ARRANGEMENTS", "expand_hosts", "expand_indices", "parse_items", "parse_place", "parse_request"]
 
 ARRANGEMENTS = ("free", "pack", "scatter")
-SHARINGS = ("excl", "shared")
+SHARINGS = {"excl": True, "exclusive": True, "shared": False}
 ALIASES = {"ncpus": "cores", "ngpus": "gpus", "nmics": "mics"}
 #: Resources that are counted in pieces: a size makes no sense for them.
 PIECES = ("cores", "gpus", "mics")
 MIB = 2**20
 UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
-HOST_PART = re.compile(r"([^\[\],]*)(?:\[([^\[\]]*)\])?")
-HOST_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18})(?:/(\d{1,9}))?)?")
-INDEX_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?")
-SIZE = re.compile(r"(\d{1,18})(?:([kmgt])b?)?", re.IGNORECASE)
-ITEMS = re.compile(r"(\d{1,18})|(?:(\d{1,18})/)?(\d{1,9}(?:\.\d{1,9})?)%")
+#: A literal part of a host name, or a bracket with its inside.
+HOST_PART = re.compile(r"([^\[\],@!&^*?\s\x00-\x1f\x7f-\x9f]+)|\[([^\[\]]*)\]")
+HOST_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
+INDEX_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
+NAME = re.compile(r"[^:+,=\s\x00-\x1f\x7f-\x9f]{1,256}")
+SIZE = re.compile(r"([0-9]{1,18})(?:([kmgt])b?)?", re.IGNORECASE | re.ASCII)
+ITEMS = re.compile(r"([0-9]{1,10})|(?:([0-9]{1,10})/)?([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 
 
 def _fault(text: str, part: str, message: str) -> SyntaxFault:
@@ -38,30 +41,25 @@ def _fault(text: str, part: str, message: str) -> SyntaxFault:
 
 def expand_hosts(text: str) -> Iterator[str]:
     """Yield the names of a host list such as ``cn[001-616],login[1,3-5],r[1-2]n[0-15]``, in order."""
-    total = 0
-    for term in _split_outside_brackets(text):
+    total = at = 0
+    while True:
         pieces: list[list[str]] = []
-        at = 0
-        while at < len(term):
-            match = HOST_PART.match(term, at)
-            if match is None or match.end() == at:
-                raise _fault(text, term, "expected a host list such as node[01-64]")
-            pieces.append([match[1]])
-            if match[2] is not None:
-                pieces.append(list(_bracket(text, match[2])))
+        begin = at
+        while match := HOST_PART.match(text, at):
+            pieces.append([match[1]] if match[2] is None else list(_bracket(text, match[2])))
             at = match.end()
-        size = 1
-        for piece in pieces:
-            size *= len(piece)
-        total += size
-        if not term or total > MAX_SIZE:
-            raise _fault(text, term, f"expected a host list of 1 to {MAX_SIZE} nodes")
+        term = text[begin:at]
+        if not term or text[at : at + 1] not in ("", ","):
+            raise _fault(text, text[at : at + 1], "expected a host list such as node[01-64]")
+        if sum(max(map(len, piece)) for piece in pieces) > MAX_NAME:
+            raise _fault(text, term, f"expected names of at most {MAX_NAME} characters")
+        total += math.prod(map(len, pieces))
+        if total > MAX_SIZE:
+            raise _fault(text, term, f"expected a host list of at most {MAX_SIZE} nodes")
         yield from map("".join, itertools.product(*pieces))
-
-
-def _split_outside_brackets(text: str) -> list[str]:
-    """Split at the commas that stand outside of brackets."""
-    return [term.strip() for term in re.split(r",(?![^\[]*\])", text)]
+        if at == len(text):
+            return
+        at += 1
 
 
 def _bracket(text: str, inside: str) -> Iterator[str]:
@@ -75,7 +73,9 @@ def _bracket(text: str, inside: str) -> Iterator[str]:
         total += (last - first) // step + 1 if step else 0
         if last < first or step < 1 or total > MAX_SIZE:
             raise _fault(text, part, f"expected ascending ranges of at most {MAX_SIZE} numbers")
-        width = len(match[1]) if match[1].startswith("0") else 0
+        width = max(len(end) if end.startswith("0") else 1 for end in (match[1], match[2] or match[1]))
+        if width > 1 and len(match[1]) != len(match[2] or match[1]):
+            raise _fault(text, part, "expected both ends of a padded range to be equally wide")
         for number in range(first, last + 1, step):
             yield str(number).zfill(width)
 
@@ -84,12 +84,12 @@ def expand_indices(text: str) -> tuple[int, ...]:
     """Return the indices of an array, ``1,3,5-9`` or ``0-20:5``, ascending; none may stand twice."""
     indices: list[int] = []
     for part in text.split(","):
-        match = INDEX_RANGE.fullmatch(part.strip())
+        match = INDEX_RANGE.fullmatch(part)
         if match is None:
             raise _fault(text, part, "expected indices such as 0-9, 1,3,5-9 or 0-20:5")
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-        if last < first or step < 1 or (last - first) // step >= MAX_SIZE:
-            raise _fault(text, part, f"expected an ascending range of at most {MAX_SIZE} indices")
+        if last < first or step < 1 or last > MAX_AMOUNT or (last - first) // step >= MAX_SIZE:
+            raise _fault(text, part, f"expected an ascending range up to {MAX_AMOUNT} of at most {MAX_SIZE} indices")
         indices.extend(range(first, last + 1, step))
         if len(indices) > MAX_SIZE:
             raise _fault(text, part, f"expected at most {MAX_SIZE} indices")
@@ -99,13 +99,13 @@ def expand_indices(text: str) -> tuple[int, ...]:
 
 
 def parse_place(text: str) -> tuple[str, bool]:
-    """Return arrangement and exclusiveness of ``[free|pack|scatter][:excl|:shared]``."""
+    """Return arrangement and exclusiveness of ``[free|pack|scatter][:excl|:exclusive|:shared]``."""
     first, colon, second = text.partition(":")
     if not colon and first in SHARINGS:
-        return "free", first == "excl"
+        return "free", SHARINGS[first]
     if first not in ARRANGEMENTS or (colon and second not in SHARINGS):
-        raise _fault(text, text, "expected free, pack or scatter, then :excl or :shared")
-    return first, second == "excl"
+        raise _fault(text, text, "expected free, pack or scatter, then :excl, :exclusive or :shared")
+    return first, SHARINGS.get(second, False)
 
 
 def parse_request(text: str, countable: Collection[str]) -> tuple[tuple[Chunk, ...], str | None, dict[str, int]]:
@@ -118,12 +118,12 @@ def parse_request(text: str, countable: Collection[str]) -> tuple[tuple[Chunk, .
     place: str | None = None
     licenses: dict[str, int] = {}
     for part in tail:
-        key, equals, value = part.strip().partition("=")
-        if not key or not equals or key in licenses or (key == "place" and place is not None):
+        key, equals, value = part.partition("=")
+        if not NAME.fullmatch(key) or not equals or key in licenses or (key == "place" and place is not None):
             raise _fault(text, part, "expected place=… or LICENCE=NUMBER, each once")
         if key == "place":
             place = value
-        elif not re.fullmatch(r"\d{1,10}", value) or int(value) > MAX_AMOUNT:
+        elif not re.fullmatch("[0-9]{1,18}", value) or int(value) > MAX_AMOUNT:
             raise _fault(text, part, f"expected a number of licences from 0 to {MAX_AMOUNT}")
         else:
             licenses[key] = int(value)
@@ -132,11 +132,11 @@ def parse_request(text: str, countable: Collection[str]) -> tuple[tuple[Chunk, .
 
 def _chunk(text: str, part: str, countable: Collection[str]) -> Chunk:
     """Parse ``[N:]res=value[:res=value…]``."""
-    items = part.strip().split(":")
+    items = part.split(":")
     count = 1
     if "=" not in items[0]:
         head = items.pop(0)
-        if not re.fullmatch(r"\d{1,7}", head) or not 1 <= int(head) <= MAX_SIZE:
+        if not re.fullmatch("[0-9]{1,7}", head) or not 1 <= int(head) <= MAX_SIZE:
             raise _fault(text, head, f"expected a number of chunks from 1 to {MAX_SIZE}")
         count = int(head)
     asked: dict[str, int] = {}
@@ -144,7 +144,7 @@ def _chunk(text: str, part: str, countable: Collection[str]) -> Chunk:
     for item in items:
         key, equals, value = item.partition("=")
         name = ALIASES.get(key, key)
-        if not name or not equals or not value or name in asked or name in where:
+        if not NAME.fullmatch(key) or not equals or not value or name in asked or name in where:
             raise _fault(text, item, "expected resource=value, each resource once")
         if name in countable:
             asked[name] = _amount(text, name, value)
@@ -170,11 +170,12 @@ def _amount(text: str, name: str, value: str) -> int:
 
 
 def parse_items(text: str) -> ItemBound:
-    """Parse ``30``, ``45%``, ``30/45%`` or ``unlimited``."""
-    if text == "unlimited":
-        return ItemBound(None, None)
+    """Parse ``30``, ``45%`` or ``30/45%``."""
     match = ITEMS.fullmatch(text)
     if match is None:
-        raise _fault(text, text, "expected items such as 30, 45%, 30/45% or unlimited")
+        raise _fault(text, text, "expected items such as 30, 45% or 30/45%")
     least = match[1] or match[2]
-    return ItemBound(int(least) if least else None, Fraction(match[3]) if match[3] else None)
+    bound = ItemBound(int(least) if least else None, Fraction(match[3]) if match[3] else None)
+    if (bound.least or 0) > MAX_AMOUNT or (bound.percent or 0) > 100:
+        raise _fault(text, text, f"expected at most {MAX_AMOUNT} items and 100 per cent")
+    return bound

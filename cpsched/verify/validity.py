@@ -17,6 +17,9 @@ DAY = 86_400
 CYCLE = 146_097
 #: Days within which a day that exists at all comes again (29 February on one weekday: 40 years across 1900).
 LONGEST_GAP = 41 * 366
+#: Days of each month in a leap year.
+DAYS_OF = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+LONGEST_STEP = 999
 FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day of month", 1, 31), ("month", 1, 12), ("day of week", 0, 7))
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -130,13 +133,16 @@ def parse_cron(text: str, epoch: datetime) -> Cron:
     minutes, hours, days, months, weekdays = (
         _field(field, name, low, high) for field, (name, low, high) in zip(fields, FIELDS, strict=True)
     )
+    either = not fields[2].startswith("*") and not fields[4].startswith("*")
+    if not either and min(days) > max(DAYS_OF[month - 1] for month in months):
+        raise ValueError(f"expected a day of month that one of the months has, got {fields[2]!r}")
     midnight = epoch.toordinal() * DAY
     return Cron(
         spans=_join(sorted(60 * (60 * hour + minute) for hour in hours for minute in minutes)),
         days=days,
         months=months,
         weekdays=frozenset(weekday % 7 for weekday in weekdays),
-        either=not fields[2].startswith("*") and not fields[4].startswith("*"),
+        either=either,
         origin=midnight + 3600 * epoch.hour + 60 * epoch.minute + epoch.second,
     )
 
@@ -147,15 +153,13 @@ def _field(text: str, name: str, low: int, high: int) -> frozenset[int]:
     for part in text.split(","):
         body, slash, step = part.partition("/")
         if body == "*":
-            first, last = low, high
+            first, last, dash = low, high, ""
         else:
             left, dash, right = body.partition("-")
             first = _value(left, name, low, high)
             last = _value(right, name, low, high) if dash else high if slash else first
-        if name == "day of week" and last == 0 < first:
-            last = 7  # mon-sun: the Sunday at the end of the week
-        stride = _value(step, f"step of {name}", 1, high) if slash else 1
-        if first > last:
+        stride = _value(step, f"step of {name}", 1, LONGEST_STEP) if slash else 1
+        if first > last or (dash and slash and first == last):
             raise ValueError(f"expected an ascending range for the {name}, got {part!r}")
         values.update(range(first, last + 1, stride))
     return frozenset(values)

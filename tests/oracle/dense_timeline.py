@@ -1,7 +1,7 @@
 """The naive twin of `cpsched.rusv.Timeline`: one row of free amounts for each second, in plain arrays.
 
 A row has every node column and every system column. The last second stands for all time after it, so that nothing
-with an end may be booked beyond `SECONDS`. Demands are numbered as `Demands` numbers them, and so are their kinds.
+that has an end may end there or later. Demands are numbered as `Demands` numbers them, and so are their kinds.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from cpsched.rusv import FOREVER, KindDemand, Layout
 
-#: Seconds that are looked at, the last one for all that come after.
-SECONDS = 64
 #: (node, kind, chunks).
 Entry = tuple[int, int, int]
 
@@ -46,10 +44,11 @@ class DenseBooking:
 
 
 class DenseTimeline:
-    """What is free of every column in every second; mutable."""
+    """What is free of every column in each of so many seconds; mutable."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, seconds: int) -> None:
         self.layout = layout
+        self.seconds = seconds
         self.run_of = [run for run in layout.runs for _ in range(run.length)]
         #: The column of a node's resource: resource by resource, node by node.
         self.column: dict[tuple[int, int], int] = {}
@@ -64,8 +63,8 @@ class DenseTimeline:
                 capacity[self.column[node, resource]] = amount
                 self.sums[self.column[node, resource]] = sums
         self.capacity = capacity
-        self.free = np.tile(capacity, (SECONDS, 1))
-        self.system = np.tile(np.array(layout.system_capacity, dtype=np.int64), (SECONDS, 1))
+        self.free = np.tile(capacity, (seconds, 1))
+        self.system = np.tile(np.array(layout.system_capacity, dtype=np.int64), (seconds, 1))
         #: How many bookings begin or end at a time.
         self.breaks: Counter[int] = Counter()
         self.demands: list[DenseDemand] = []
@@ -104,7 +103,7 @@ class DenseTimeline:
             self.system[booking.start : booking.end, column] += sign * amount
         self.breaks[booking.start] -= sign
         if booking.end < FOREVER:
-            assert booking.end < SECONDS, "the last second stands for all time after it"
+            assert booking.end < self.seconds, "the last second stands for all time after it"
             self.breaks[booking.end] -= sign
 
     def booking(self, start: int, end: int, columns: Mapping[int, int], licenses: Mapping[int, int]) -> DenseBooking:
@@ -121,16 +120,15 @@ class DenseTimeline:
         columns: Counter[int] = Counter()
         for node, kind, chunks in entries:
             if demand.exclusive:
-                columns.update(
-                    {c: int(self.capacity[c]) - columns[c] for c in (self.column[node, r] for r in self._has(node))}
-                )
+                for column in self._columns_of(node):
+                    columns[column] = int(self.capacity[column])
             else:
                 for column, amount in self._takes(self._kind(kind), node).items():
                     columns[column] += chunks * amount
         return self.booking(start, end, columns, demand.licenses)
 
-    def _has(self, node: int) -> tuple[int, ...]:
-        return self.run_of[node].resources
+    def _columns_of(self, node: int) -> list[int]:
+        return [self.column[node, resource] for resource in self.run_of[node].resources]
 
     def _kind(self, number: int) -> KindDemand:
         return [kind for demand in self.demands for kind in demand.kinds][number]
@@ -139,7 +137,7 @@ class DenseTimeline:
         """Return what one chunk takes of a node's columns; nothing if it may not stand there."""
         for run, takes in kind.takes:
             if node in self._nodes_of(run):
-                return {self.column[node, self._has(node)[place]]: amount for place, amount in takes}
+                return {self._columns_of(node)[place]: amount for place, amount in takes}
         return {}
 
     def _nodes_of(self, run: int) -> range:
@@ -156,7 +154,7 @@ class DenseTimeline:
         A demand of one kind tries every second. One of several kinds tries `earliest` and the breakpoints after it: at
         another second less may be free, and the greedy mapping be luckier for it; that luck is nobody's promise.
         """
-        seconds: Iterable[int] = range(earliest, SECONDS)
+        seconds: Iterable[int] = range(earliest, self.seconds)
         if len(self.demands[number].kinds) > 1:
             seconds = sorted({earliest, *(time for time in self.breakpoints() if time > earliest)})
         for start in seconds:
@@ -186,8 +184,7 @@ class DenseTimeline:
         for number, kind in enumerate(demand.kinds, demand.first_kind):
             missing = kind.need
             for node in (node for run, _ in kind.takes for node in self._nodes_of(run)):
-                columns = [self.column[node, resource] for resource in self._has(node)]
-                if demand.exclusive and any(self._is_held(column, room, entries) for column in columns):
+                if demand.exclusive and any(self._is_held(column, room, entries) for column in self._columns_of(node)):
                     continue
                 if demand.scatter and node in {held for held, _, _ in entries}:
                     continue

@@ -1,0 +1,255 @@
+"""Random layouts, demands and jobs for the timeline, and `Pair`: a timeline beside its naive twin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from cpsched.rusv import FOREVER, NOWHERE, Booking, Demands, JobTable, KindDemand, Layout, Run, Timeline, kernels
+from tests.oracle.dense_timeline import DenseBooking, DenseTimeline, Entry
+
+#: Seconds that the twins look at; nothing that is drawn ends later.
+SECONDS = 64
+#: Largest amounts of the two row types, and the largest unit of which eight are within them.
+NARROW, WIDE = 2**15 - 1, 2**31 - 1
+UNITS = {1: NARROW, NARROW // 8: NARROW, WIDE // 8: WIDE}
+
+#: (demand, earliest start, latest start, duration), as rows of a `JobTable`.
+JobRow = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class DrawnDemand:
+    """Arguments of `add`; without `otherwise`, which is the number of the one drawn before if `chains`."""
+
+    kinds: tuple[KindDemand, ...]
+    system: tuple[tuple[int, int], ...]
+    licenses: tuple[tuple[int, int], ...]
+    exclusive: bool
+    scatter: bool
+    #: The same kinds in another order, tried where this order fails.
+    otherwise: tuple[KindDemand, ...] = ()
+
+
+@st.composite
+def layouts(draw: st.DrawFn, unit: int, most: int = 3) -> Layout:
+    """Draw runs of nodes that have some of three resources.
+
+    System column r sums up resource r; the columns of the first run have a sum of their own as well; the last system
+    column is a licence. Amounts are small multiples of `unit`, or the largest that the row type holds.
+    """
+    largest = UNITS[unit]
+    amounts = st.sampled_from([4 * unit, 2 * unit, 8 * unit, 3 * unit, unit, largest])
+    shapes = draw(
+        st.lists(
+            st.tuples(st.integers(1, most), st.sets(st.integers(0, 2), min_size=1).map(sorted)), min_size=1, max_size=4
+        )
+    )
+    system = [0] * 6 + [3]
+    runs = []
+    for place, (length, resources) in enumerate(shapes):
+        capacity = tuple(draw(amounts) for _ in resources)
+        sums = tuple((r, 3 + r) if place == 0 else (r,) for r in resources)
+        runs.append(Run(length=length, resources=tuple(resources), capacity=capacity, system=sums))
+        for amount, columns in zip(capacity, sums, strict=True):
+            for column in columns:
+                system[column] += amount * length
+    return Layout(runs=tuple(runs), system_capacity=tuple(system))
+
+
+@st.composite
+def kind_demands(draw: st.DrawFn, layout: Layout, unit: int, *, scatter: bool) -> tuple[KindDemand, dict[int, int]]:
+    """Draw a kind of chunk that at least one run can hold, and what one chunk takes by resource."""
+    model = draw(st.sampled_from(layout.runs))
+    has = dict(zip(model.resources, model.capacity, strict=True))
+    chosen = draw(st.sets(st.sampled_from(model.resources), min_size=1))
+    takes = {r: min(has[r], unit * draw(st.sampled_from([1, 2, 3, 1, 8]))) for r in sorted(chosen)}
+    if draw(st.sampled_from([False] * 5 + [True])):
+        takes = {r: max(1, amount - 1) for r, amount in takes.items()}
+    able = [
+        number
+        for number, run in enumerate(layout.runs)
+        if all(r in run.resources and run.capacity[run.resources.index(r)] >= amount for r, amount in takes.items())
+    ]
+    runs = draw(st.sets(st.sampled_from(able), min_size=1))
+    need = draw(st.integers(1, 4))
+    return (
+        KindDemand(
+            need=need,
+            most=1 if scatter else draw(st.integers(1, need)),
+            takes=tuple(
+                (run, tuple((layout.runs[run].resources.index(r), amount) for r, amount in takes.items()))
+                for run in sorted(runs)
+            ),
+        ),
+        takes,
+    )
+
+
+@st.composite
+def demands(draw: st.DrawFn, layout: Layout, unit: int) -> DrawnDemand:
+    """Draw a demand of one to three kinds."""
+    scatter = draw(st.sampled_from([False, False, False, True]))
+    drawn = [draw(kind_demands(layout, unit, scatter=scatter)) for _ in range(draw(st.sampled_from([1, 1, 2, 3])))]
+    kinds = tuple(kind for kind, _ in drawn)
+    total: dict[int, int] = {}
+    for kind, takes in drawn:
+        for resource, amount in takes.items():
+            total[resource] = total.get(resource, 0) + kind.need * amount
+    only_first = all(run == 0 for kind in kinds for run, _ in kind.takes)
+    system = [(3 + r if only_first else r, amount) for r, amount in total.items()] if draw(st.booleans()) else []
+    turned: tuple[KindDemand, ...] = ()
+    if len(kinds) > 1 and draw(st.booleans()):
+        turned = tuple(
+            KindDemand(need=kind.need, most=kind.most, takes=tuple(draw(st.permutations(kind.takes))))
+            for kind in draw(st.permutations(kinds))
+        )
+    return DrawnDemand(
+        kinds=kinds,
+        system=tuple(system),
+        licenses=((6, draw(st.integers(1, 3))),) if draw(st.sampled_from([False, False, True])) else (),
+        exclusive=draw(st.sampled_from([False, False, False, True])),
+        scatter=scatter,
+        otherwise=turned,
+    )
+
+
+@st.composite
+def pairs(draw: st.DrawFn, unit: int | None = None) -> Pair:
+    """Draw a layout and up to four demands; on the timeline and its twin nothing is booked."""
+    unit = unit or draw(st.sampled_from(sorted(UNITS)))
+    layout = draw(layouts(unit))
+    return Pair(layout, draw(st.lists(demands(layout, unit), min_size=1, max_size=4)))
+
+
+#: Rows for `JobTable`, whose demands are to be taken modulo the number of demands.
+job_rows = st.tuples(
+    st.integers(0, 3),
+    st.integers(0, 12),
+    st.sampled_from([FOREVER, FOREVER, FOREVER, 5, 11]),
+    st.sampled_from([3, 1, 2, 5, 3, 7]),
+)
+
+
+class Pair:
+    """A timeline and its naive twin, to which the same is done; mutable."""
+
+    def __init__(self, layout: Layout, drawn: Sequence[DrawnDemand], seconds: int = SECONDS) -> None:
+        table = Demands(layout)
+        self.twin = DenseTimeline(layout, seconds)
+        self.numbers = []
+        for demand in drawn:
+            number = -1
+            options = {
+                "system": demand.system,
+                "licenses": demand.licenses,
+                "exclusive": demand.exclusive,
+                "scatter": demand.scatter,
+            }
+            for kinds in (demand.otherwise, demand.kinds):
+                if kinds:
+                    assert table.add(kinds, otherwise=number, **options) == len(self.twin.demands)
+                    number = self.twin.add(kinds, otherwise=number, **options)
+            self.numbers.append(number)
+        self.timeline = Timeline(table)
+        #: What is booked, the same in both.
+        self.booked: list[tuple[Booking, DenseBooking]] = []
+
+    def row(self, drawn: JobRow) -> JobRow:
+        """Return a drawn row with the number of one of the demands."""
+        return self.numbers[drawn[0] % len(self.numbers)], *drawn[1:]
+
+    def fit(self, row: JobRow) -> tuple[int, tuple[Entry, ...]] | None:
+        """Search in both, and return what both found."""
+        demand, earliest, latest, duration = row
+        found = self.timeline.earliest_fit(demand, earliest=earliest, latest=latest, duration=duration)
+        got = found and (found.start, as_entries(found.entries))
+        assert got == self.twin.earliest_fit(demand, earliest=earliest, latest=latest, duration=duration)
+        return got
+
+    def book(self, demand: int, entries: Sequence[Entry], start: int, end: int) -> None:
+        """Book a demand where it stands, in both."""
+        booking = self.timeline.booking_of(demand, np.array(entries, dtype=np.int32), start, end)
+        twin = self.twin.booking_of(demand, entries, start, end)
+        assert totals(booking) == (twin.columns, {q: amount for q, amount in twin.system.items() if amount})
+        self._book(booking, twin)
+
+    def hold(self, start: int, end: int, columns: dict[int, int], licenses: dict[int, int]) -> None:
+        """Book amounts of columns, in both."""
+        booking = self.timeline.booking(start, end, columns, licenses)
+        self._book(booking, self.twin.booking(start, end, columns, licenses))
+
+    def _book(self, booking: Booking, twin: DenseBooking) -> None:
+        self.timeline.book(booking)
+        self.twin.book(twin)
+        self.booked.append((booking, twin))
+
+    def release(self, place: int) -> None:
+        """Release one of the bookings, in both."""
+        booking, twin = self.booked.pop(place)
+        self.timeline.release(booking)
+        self.twin.release(twin)
+
+    def plan_twin(self, rows: Sequence[JobRow]) -> list[tuple[int, tuple[Entry, ...]]]:
+        """Plan and book jobs in the twin one by one; return starts and entries."""
+        placed = []
+        for demand, earliest, latest, duration in rows:
+            start, entries = self.twin.earliest_fit(
+                demand, earliest=earliest, latest=latest, duration=duration
+            ) or (NOWHERE, ())
+            if entries:
+                self.twin.book(self.twin.booking_of(demand, entries, start, start + duration))
+            placed.append((start, entries))
+        return placed
+
+    def placed(self, table: JobTable) -> list[tuple[int, tuple[Entry, ...]]]:
+        """Return starts and entries of the jobs of a table."""
+        return [
+            (int(start), as_entries(self.timeline.entries_of(table, job)) if start != NOWHERE else ())
+            for job, start in enumerate(table.starts)
+        ]
+
+    def assert_same(self) -> None:
+        """Compare every second of every column, and the breakpoints; check that the summaries of blocks are exact."""
+        assert self.timeline.breakpoints().tolist() == self.twin.breakpoints()
+        assert self.timeline.num_slots == len(self.twin.breakpoints())
+        for second in range(self.twin.seconds):
+            free, system = self.timeline.free_at(second)
+            assert np.array_equal(free, self.twin.free[second])
+            assert np.array_equal(system, self.twin.system[second])
+        assert_summaries(self.timeline)
+
+
+def as_entries(rows: np.ndarray) -> tuple[Entry, ...]:
+    """Return entries as tuples."""
+    return tuple((node, kind, chunks) for node, kind, chunks in rows.tolist())
+
+
+def totals(booking: Booking) -> tuple[dict[int, int], dict[int, int]]:
+    """Return what a booking takes, by node column and by system column."""
+    columns: dict[int, int] = {}
+    for column, amount in zip(booking.columns.tolist(), booking.amounts.tolist(), strict=True):
+        columns[column] = columns.get(column, 0) + amount
+    return columns, dict(zip(booking.system_columns.tolist(), booking.system_amounts.tolist(), strict=True))
+
+
+def assert_summaries(timeline: Timeline) -> None:
+    """Check minima and maxima of each block against its rows, and that no slot or block is lost."""
+    head, _, order, members, rows, blk, srows, sblk, spare = timeline._state
+    used = order[: head[kernels.H_BLOCKS]].tolist()
+    slots = [members[block, : members[block, -1]].tolist() for block in used]
+    for block, own in zip(used, slots, strict=True):
+        assert 0 < len(own) <= kernels.BLOCK
+        free = rows[own].astype(np.int64) + blk[block, kernels.LAZY]
+        system = srows[own] + sblk[block, kernels.LAZY]
+        assert np.array_equal(blk[block, kernels.LOW], free.min(axis=0))
+        assert np.array_equal(sblk[block, kernels.LOW], system.min(axis=0))
+        assert np.array_equal(sblk[block, kernels.HIGH], system.max(axis=0))
+    for stack, taken, counter in (
+        (0, [row for own in slots for row in own], kernels.H_SPARE_ROWS),
+        (1, used, kernels.H_SPARE_BLOCKS),
+    ):
+        assert sorted(taken + spare[stack, : head[counter]].tolist()) == list(range(len(rows)))

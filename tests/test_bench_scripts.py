@@ -1,0 +1,75 @@
+"""scripts/bench_rusv and scripts/bench_planner, at tiny sizes: that they work, never how fast they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+TABLES = {
+    "bench_rusv": [
+        "Speed on a full plan of 300 jobs",
+        "An array of single-core jobs (1 h) onto a full plan of 300 jobs, 32 nodes",
+        "Backfilling that moves jobs, 32 nodes, 300 jobs",
+        "Other workloads, 32 nodes, 300 jobs",
+        "Growth with nodes, 300 jobs",
+        "Growth with jobs, 32 nodes",
+        "Growth with slots, 32 nodes, 300 jobs",
+        "Flat with identical jobs, 32 nodes (OCCS-12)",
+        "Beside the naive twin, continuous durations",
+    ],
+    "bench_planner": [
+        "`cpsched solve` on a Eurora window of 50 jobs",
+        "Memory with 300 planned jobs, 32 nodes, continuous durations",
+        "A window of 200 jobs on 32 nodes, continuous durations",
+        "Beside the naive twin",
+    ],
+}
+
+
+def run(repository: Path, script: str, *arguments: str) -> str:
+    """Return what a script prints, at tiny sizes."""
+    command = [sys.executable, str(repository / "scripts" / script), "--quick", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 - our script
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def tables_of(output: str) -> dict[str, list[list[str]]]:
+    """Return the rows of each table below its header, by title."""
+    tables: dict[str, list[list[str]]] = {}
+    for section in output.split("\n### ")[1:]:
+        title, *lines = section.splitlines()
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+        tables[title] = rows[2:]
+    return tables
+
+
+@pytest.mark.parametrize("script", sorted(TABLES))
+def test_script_prints_its_tables(repository: Path, script: str) -> None:
+    """Each script prints all its tables with rows, agrees with the naive twin, and judges nothing at tiny sizes."""
+    output = run(repository, script)
+    tables = tables_of(output)
+    assert list(tables) == TABLES[script]
+    assert all(tables.values()), "a table has no rows"
+    assert {row[-1] for row in tables[TABLES[script][-1]]} == {"equal"}
+    assert "reached" not in output
+    assert "missed" not in output
+
+
+def test_charts_are_written(repository: Path, tmp_path: Path) -> None:
+    """With --plots the growth tables are drawn too, each point once for each of the two operations."""
+    run(repository, "bench_rusv", "--plots", str(tmp_path))
+    circles = {
+        path.name: len(ElementTree.parse(path).findall(".//{http://www.w3.org/2000/svg}circle"))  # noqa: S314 - ours
+        for path in tmp_path.iterdir()
+    }
+    assert circles == {
+        "growth-identical.svg": 4,
+        "growth-jobs.svg": 8,
+        "growth-nodes.svg": 8,
+        "growth-slots.svg": 4,
+    }
