@@ -14,7 +14,7 @@ TABLES = {
         "Speed on a full plan of 300 jobs",
         "An array of single-core jobs (1 h) onto a full plan of 300 jobs, 32 nodes",
         "Backfilling that moves jobs, 32 nodes, 300 jobs",
-        "Other workloads, 32 nodes, 300 jobs",
+        "Other workloads, 300 jobs",
         "Growth with nodes, 300 jobs",
         "Growth with jobs, 32 nodes",
         "Growth with slots, 32 nodes, 300 jobs",

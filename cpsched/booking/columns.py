@@ -186,7 +186,7 @@ class Columns:
         return number
 
     def _orders(self, request: Request, runs: Sequence[Sequence[int]]) -> list[tuple[Sequence[int], Sequence[int]]]:
-        """Return the orders in which a request is mapped, (kinds, rank of each run), each for where the one before fails.
+        """Return the orders of mapping a request, (kinds, rank of each run), each for where the one before fails.
 
         First those of the policy. They can fail although there is room (a chunk that could stand anywhere takes the
         only nodes of another), so that a request of several kinds is then mapped in each order of its kinds (in each

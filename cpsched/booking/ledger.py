@@ -44,10 +44,10 @@ class Ledger:
         self.instance = instance
         self.jobs = tuple(waiting)
         self._columns = Columns(instance.cluster, mapping or CheapFirst())
-        self._timeline = Timeline(self._columns.demands)
+        self.timeline = Timeline(self._columns.demands)
         self._hold(running)
         self._row = {job.id: row for row, job in enumerate(waiting)}
-        self._table = JobTable.of([self._table_row(job) for job in waiting])
+        self.table = JobTable([self._table_row(job) for job in waiting])
 
     def _table_row(self, job: Job) -> tuple[int, int, int, int]:
         """Return a waiting job as (demand, earliest start, latest start, duration) on the timeline's clock, which
@@ -80,7 +80,7 @@ class Ledger:
                         taken[column] = taken.get(column, 0) + left
                         mine[column] = mine.get(column, 0) + left
             licenses = {self._columns.license_number[name]: amount for name, amount in job.licenses.items()}
-            self._timeline.book(self._timeline.booking(0, segment.end - now, mine, licenses))
+            self.timeline.book(self.timeline.booking(0, segment.end - now, mine, licenses))
 
     # --- waiting jobs -------------------------------------------------------------------------------------------
 
@@ -89,14 +89,31 @@ class Ledger:
 
         Nobody who is booked is moved (OCCS-21 to 33). A job that fits nowhere stays without a place.
         """
-        self._timeline.plan(self._table, self._rows(ids), progress)
+        self.timeline.plan(self.table, self._rows(ids), progress)
+
+    def place(self, ids: Sequence[str], *, earliest: int, latest: int = FOREVER) -> dict[str, int]:
+        """Book waiting jobs that have no place, in this order, each as early as it fits with a start in
+        ``[earliest, latest]``; return the starts of those that found one.
+
+        All times are on the instance's clock; what a job itself asks of its start holds too.
+        """
+        rows = self._rows(ids)
+        own = self.table.jobs[rows, 1:3]
+        self.table.jobs[rows, 1] = np.maximum(own[:, 0], earliest - self.instance.now)
+        self.table.jobs[rows, 2] = np.minimum(own[:, 1], latest - self.instance.now)
+        self.timeline.plan(self.table, rows)
+        self.table.jobs[rows, 1:3] = own
+        starts = self.table.starts[rows].tolist()
+        return {
+            job_id: start + self.instance.now for job_id, start in zip(ids, starts, strict=True) if start != NOWHERE
+        }
 
     def backfill(self, ids: Sequence[str], progress: Progress | None = None) -> int:
         """Try once, in this order, to give each job an earlier start, or one at all; return how many got it (OCCS-34).
 
         Nobody's start gets later.
         """
-        return self._timeline.backfill(self._table, self._rows(ids), progress)
+        return self.timeline.backfill(self.table, self._rows(ids), progress)
 
     def release(self, job_id: str) -> None:
         """Take a waiting job's booking back; what it held is free again.
@@ -109,15 +126,15 @@ class Ledger:
         row = self._row[job_id]
         if not self.is_booked(job_id):
             raise ValueError(f"job {job_id} is not booked")
-        demand, _, _, duration = (int(value) for value in self._table.jobs[row])
-        start = int(self._table.starts[row])
-        entries = self._timeline.entries_of(self._table, row)
-        self._timeline.release(self._timeline.booking_of(demand, entries, start, start + duration))
-        self._table.starts[row] = NOWHERE
+        demand, _, _, duration = (int(value) for value in self.table.jobs[row])
+        start = int(self.table.starts[row])
+        entries = self.table.entries(row)
+        self.timeline.release(self.timeline.booking_of(demand, entries, start, start + duration))
+        self.table.starts[row] = NOWHERE
 
     def is_booked(self, job_id: str) -> bool:
         """Tell whether a waiting job has a place."""
-        return bool(self._table.starts[self._row[job_id]] != NOWHERE)
+        return bool(self.table.starts[self._row[job_id]] != NOWHERE)
 
     def _rows(self, ids: Sequence[str]) -> NDArray[np.int64]:
         return np.array([self._row[job_id] for job_id in ids], dtype=np.int64)
@@ -130,11 +147,11 @@ class Ledger:
             return None
         row = self._row[job_id]
         job = self.jobs[row]
-        start = self.instance.now + int(self._table.starts[row])
+        start = self.instance.now + int(self.table.starts[row])
         chunks = job.request.chunks
         taken: dict[tuple[int, int], Amounts] = {}  # most nodes hold the same: one value serves them all
         allocation: list[Placement] = []
-        for number, kind_number, units in self._timeline.entries_of(self._table, row).tolist():
+        for number, kind_number, units in self.table.entries(row).tolist():
             node, kind = self._columns.node_names[number], self._columns.kind_of(kind_number)
             held = [(kind, units)] if kind != WHOLE_REQUEST else [(k, chunk.count) for k, chunk in enumerate(chunks)]
             for place, count in held:
@@ -147,7 +164,7 @@ class Ledger:
     @property
     def num_slots(self) -> int:
         """How many pieces the time axis has between breakpoints."""
-        return self._timeline.num_slots
+        return self.timeline.num_slots
 
 
 def _current(running: Running, now: int) -> Segment:

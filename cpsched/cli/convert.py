@@ -59,18 +59,16 @@ def command(
 ) -> None:
     """Make an instance of a log in Standard Workload Format.
 
-    LOG may be gzipped. CLUSTER is an instance document without jobs: its nodes, queues and objective are used. All
+    LOG may be gzipped. CLUSTER is an instance document without jobs, in which all but the cluster may be left out. All
     jobs of the window wait.
     """
     from cpsched.cli.screen import warn
-    from cpsched.formats import read_instance, write_instance
-    from cpsched.formats.swf import MemoryField, read_swf, swf_to_instance
+    from cpsched.formats import write_instance
+    from cpsched.formats.swf import MemoryField, read_machine, read_swf, swf_to_instance
 
     if submitted is not None and submitted[0] >= submitted[1]:
         raise click.BadParameter(f"Expected FROM < UNTIL, got {submitted[0]} {submitted[1]}.", param_hint="--submitted")
-    machine = read_instance(cluster)
-    if machine.jobs:
-        raise click.BadParameter(f"Expected an instance without jobs, got {len(machine.jobs)}.", param_hint="CLUSTER")
+    machine = read_machine(cluster)
     read = read_swf(log)
     window = swf_to_instance(
         read,

@@ -27,7 +27,7 @@ def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path
     from cpsched.cli.files import write_text
     from cpsched.cli.screen import output, print_whole
     from cpsched.formats import read_instance, read_plan
-    from cpsched.report import gantt_html, plan_table, terminal_gantt
+    from cpsched.report import NARROWEST, gantt_html, plan_table, terminal_gantt
 
     if sum((gantt, job is not None, html is not None)) > 1:
         raise click.UsageError("--gantt, --job and --html exclude each other.")
@@ -39,7 +39,7 @@ def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path
     elif job is not None:
         _show_job(made_for, shown, job)
     elif gantt:
-        print_whole(terminal_gantt(made_for, shown, width=output().width))
+        print_whole(terminal_gantt(made_for, shown, width=max(NARROWEST, output().width)))
     else:
         print_whole(plan_table(made_for, shown))
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import WithDefaultSchema
 
-from cpsched.formats.notations import MAX_AMOUNT
+from cpsched.formats.notations import MAX_AMOUNT, MAX_NAME
 from cpsched.formats.request_text import MAX_COUNT
 
 __all__ = [
@@ -22,17 +22,21 @@ __all__ = [
     "Name",
     "Number",
     "Omittable",
+    "PlanTime",
     "Priority",
     "Text",
     "Time",
     "UnitSeconds",
     "keys_of_models",
+    "refusal",
     "schema_of",
 ]
 
 _MAX_TIME = 10**12
 _MAX_DURATION = 10**10
+_MAX_PLAN_TIME = 10**17
 _MAX_AREA = 10**18
+_MAX_NUMBER = 1e100
 
 T = TypeVar("T")
 
@@ -50,7 +54,7 @@ class _NotNull:
 
 Omittable = Annotated[T | None, _NotNull()]
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 Time = Annotated[int, Field(ge=-_MAX_TIME, le=_MAX_TIME)]
 Duration = Annotated[int, Field(gt=0, le=_MAX_DURATION)]
@@ -59,7 +63,8 @@ AmountsField = dict[Name, Amount]
 Count = Annotated[int, Field(gt=0, le=MAX_COUNT)]
 Priority = Annotated[int, Field(ge=-MAX_AMOUNT, le=MAX_AMOUNT)]
 UnitSeconds = Annotated[int, Field(ge=0, le=_MAX_AREA)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
+PlanTime = Annotated[int, Field(ge=-_MAX_PLAN_TIME, le=_MAX_PLAN_TIME)]
+Number = Annotated[float, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
 
 
 class DocumentModel(BaseModel):
@@ -76,6 +81,11 @@ class _Schema(GenerateJsonSchema):
         if schema.get("default", ...) is None and schema["schema"]["type"] != "nullable":
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
+
+
+def refusal(message: str) -> PydanticCustomError:
+    """Return what a validator raises to refuse an object in these words."""
+    return PydanticCustomError("document", "{message}", {"message": message})
 
 
 def schema_of(model: type[DocumentModel]) -> dict[str, Any]:

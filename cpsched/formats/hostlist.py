@@ -13,13 +13,13 @@ from itertools import groupby, product
 from math import prod
 
 from cpsched.errors import SyntaxFault
+from cpsched.formats.notations import MAX_NAME
 
 __all__ = ["MAX_NODES", "expand_hostlist", "fold_hostlist"]
 
 #: The most nodes that a cluster may have (formats.md, limits of the documents).
 MAX_NODES = 10**6
 
-_MAX_NAME = 256
 _MAX_DIGITS = 15
 _LITERAL = re.compile(r"[^\[\],@!&^*?\s\x00-\x1f\x7f-\x9f]+")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?")
@@ -80,8 +80,8 @@ class _Parser:
             raise SyntaxFault(self.text, (self.at, self.at + 1), f"Expected a node name, got {got}")
         longest = sum(len(part) if isinstance(part, str) else max(len(str(r.last)) for r in part) for part in parts)
         widest = sum(len(part) if isinstance(part, str) else max(r.width for r in part) for part in parts)
-        if max(longest, widest) > _MAX_NAME:
-            raise SyntaxFault(self.text, (start, self.at), f"Expected names of at most {_MAX_NAME} characters")
+        if max(longest, widest) > MAX_NAME:
+            raise SyntaxFault(self.text, (start, self.at), f"Expected names of at most {MAX_NAME} characters")
         return parts
 
     def ranges(self) -> list[_Range]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
-from pydantic_core import PydanticCustomError
 
 from cpsched.formats.fields import (
     Amount,
@@ -23,6 +22,7 @@ from cpsched.formats.fields import (
     Text,
     Time,
     UnitSeconds,
+    refusal,
 )
 
 __all__ = [
@@ -51,10 +51,6 @@ def _text_or(other: str, text: str) -> Discriminator:
     return Discriminator(lambda value: text if isinstance(value, str) else other)
 
 
-def _fault(message: str) -> PydanticCustomError:
-    return PydanticCustomError("document", "{message}", {"message": message})
-
-
 class AdmitModel(DocumentModel):
     """One condition of a node's guard; all of its parts must hold."""
 
@@ -64,7 +60,7 @@ class AdmitModel(DocumentModel):
     @model_validator(mode="after")
     def _has_a_part(self) -> Self:
         if self.min is None and self.max_walltime is None:
-            raise _fault("Expected min or max_walltime, got neither")
+            raise refusal("Expected min or max_walltime, got neither")
         return self
 
 
@@ -117,7 +113,7 @@ class ChunkModel(DocumentModel):
     @model_validator(mode="after")
     def _asks_for_something(self) -> Self:
         if not any(self.resources.values()):
-            raise _fault("Expected at least one unit of a countable resource, got none")
+            raise refusal("Expected at least one unit of a countable resource, got none")
         return self
 
 
@@ -193,7 +189,7 @@ class RunningModel(DocumentModel):
     @model_validator(mode="after")
     def _has_one_form(self) -> Self:
         if (self.allocation is None) == (self.segments is None):
-            raise _fault("Expected either allocation or segments")
+            raise refusal("Expected either allocation or segments")
         return self
 
 
@@ -234,15 +230,15 @@ class JobModel(DocumentModel):
         given = self.model_fields_set
         if self.steps is None and not {"walltime", "request"} <= given:
             lacking = " and ".join(sorted({"walltime", "request"} - given))
-            raise _fault(f"Expected walltime and request, or steps; got no {lacking}")
+            raise refusal(f"Expected walltime and request, or steps; got no {lacking}")
         if self.steps is not None and given & {"walltime", "request"}:
-            raise _fault("Expected either steps, or walltime and request, got both")
+            raise refusal("Expected either steps, or walltime and request, got both")
         if self.steps is not None and self.malleable is not None:
-            raise _fault("Expected a malleable or an evolving job, got both malleable and steps")
+            raise refusal("Expected a malleable or an evolving job, got both malleable and steps")
         if self.steps is None and "expand_limit" in given:
-            raise _fault("Expected expand_limit only together with steps")
+            raise refusal("Expected expand_limit only together with steps")
         if self.array is not None and self.running is not None:
-            raise _fault("Expected no running in an array: elements that run are entries of their own")
+            raise refusal("Expected no running in an array: elements that run are entries of their own")
         return self
 
 
@@ -256,7 +252,7 @@ class ConsumerModel(DocumentModel):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise _fault("Expected exactly one of user, group and each")
+            raise refusal("Expected exactly one of user, group and each")
         return self
 
 
@@ -270,9 +266,9 @@ class TimesModel(DocumentModel):
     @model_validator(mode="after")
     def _is_one_kind(self) -> Self:
         if (self.cron is not None) == (self.from_ is not None or self.until is not None):
-            raise _fault("Expected either from and until, or cron")
+            raise refusal("Expected either from and until, or cron")
         if self.from_ is not None and self.until is not None and self.from_ >= self.until:
-            raise _fault(f"Expected from < until, got {self.from_} and {self.until}")
+            raise refusal(f"Expected from < until, got {self.from_} and {self.until}")
         return self
 
 
@@ -299,7 +295,7 @@ class LimitModel(DocumentModel):
     @model_validator(mode="after")
     def _has_a_bound(self) -> Self:
         if self.items is None and self.duration is None and self.area is None:
-            raise _fault("Expected items, duration or area, got no bound")
+            raise refusal("Expected items, duration or area, got no bound")
         return self
 
 
@@ -345,7 +341,7 @@ class ReservationModel(DocumentModel):
     @model_validator(mode="after")
     def _has_duration(self) -> Self:
         if self.start >= self.end:
-            raise _fault(f"Expected start < end, got {self.start} and {self.end}")
+            raise refusal(f"Expected start < end, got {self.start} and {self.end}")
         return self
 
 
@@ -359,7 +355,7 @@ class UsageModel(DocumentModel):
     @model_validator(mode="after")
     def _names_somebody(self) -> Self:
         if self.consumer.each is not None:
-            raise _fault("Expected a user or a group who has used something, got each")
+            raise refusal("Expected a user or a group who has used something, got each")
         return self
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -189,7 +189,7 @@ def _sound_part(
         return None
 
 
-def _countable(document: object) -> tuple[str, ...]:
+def _countable(document: object) -> Collection[str]:
     """Return the names of all countable resources, also of nodes that have faults elsewhere."""
     names = dict.fromkeys(COUNTABLE)
     nodes = document["cluster"]["nodes"] if isinstance(document, Mapping) else []
@@ -198,7 +198,7 @@ def _countable(document: object) -> tuple[str, ...]:
         names |= (
             dict.fromkeys(name for name in resources if isinstance(name, str)) if isinstance(resources, dict) else {}
         )
-    return tuple(names)
+    return names.keys()
 
 
 def _read_epoch(faults: Faults, text: str | None) -> datetime | None:

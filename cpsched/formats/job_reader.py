@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from cpsched.domain import (
     Amounts,
@@ -21,10 +22,13 @@ from cpsched.domain import (
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats.faults import Location, path_of, shown
 from cpsched.formats.instance_model import JobModel, MalleableModel, PlacementModel, RunningModel
-from cpsched.formats.notations import parse_indices
-from cpsched.formats.reading import Reading
+from cpsched.formats.notations import MAX_NAME, parse_indices
+from cpsched.formats.reading import Reading, frozen_amounts
 
 __all__ = ["read_job"]
+
+#: A share as a key: a number as JSON or Python writes it.
+_NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 
 
 def read_job(reading: Reading, location: Location, model: JobModel) -> Job | None:
@@ -90,33 +94,33 @@ def _read_array(reading: Reading, location: Location, model: JobModel) -> tuple[
         reading.faults.add_syntax((*location, "array", "indices"), error)
         return None
     reading.elements_left -= len(indices)
+    if len(f"{model.id}[{indices[-1]}]") > MAX_NAME:
+        reading.faults.add((*location, "id"), f"Expected an id whose elements have at most {MAX_NAME} characters")
     return indices
 
 
 def _read_malleable(reading: Reading, location: Location, model: MalleableModel | None) -> Malleability | None:
     if model is None:
         return None
-    if len(set(model.shares)) < len(model.shares):
+    shares = set(model.shares)
+    if len(shares) < len(model.shares):
         reading.faults.add((*location, "shares"), "Expected every share once")
     stretch: dict[float, float] = {}
     for key, factor in model.stretch.items():
         share = _number(key)
-        if share not in model.shares:
+        if share not in shares:
             listed = ", ".join(map(str, model.shares[:10]))
             reading.faults.add((*location, "stretch", key), f"Expected one of the shares {listed}; got {shown(key)}")
         elif share in stretch:
             reading.faults.add((*location, "stretch", key), "Expected every share once")
         else:
             stretch[share] = factor
-    shares = tuple(sorted(model.shares, reverse=True))
-    return Malleability(shares=shares, model=RuntimeModel(model.model), stretch=FrozenMap(stretch))
+    descending = tuple(sorted(model.shares, reverse=True))
+    return Malleability(shares=descending, model=RuntimeModel(model.model), stretch=FrozenMap(stretch))
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
 def _read_running(reading: Reading, location: Location, model: JobModel, walltime: int) -> Running | None:
@@ -164,4 +168,6 @@ def _read_allocation(reading: Reading, where: Location, models: list[PlacementMo
         if model.node in seen:
             reading.faults.add((*where, index, "node"), f"Expected every node once, got {shown(model.node)} twice")
         seen.add(model.node)
-    return tuple(Placement(node=model.node, resources=Amounts(model.resources)) for model in models)
+        if not any(model.resources.values()):
+            reading.faults.add((*where, index, "resources"), "Expected at least one unit on the node, got none")
+    return tuple(Placement(node=model.node, resources=frozen_amounts(model.resources)) for model in models)

@@ -16,6 +16,7 @@ from cpsched.errors import SyntaxFault
 __all__ = [
     "MAX_AMOUNT",
     "MAX_ARRAY",
+    "MAX_NAME",
     "check_cron",
     "format_indices",
     "format_items",
@@ -29,12 +30,17 @@ __all__ = [
 #: The largest amount of a resource, and the most elements of an array (formats.md, limits of the documents).
 MAX_AMOUNT = 2**31 - 1
 MAX_ARRAY = 10**6
+#: The most characters of a name.
+MAX_NAME = 256
 
 _INDEX_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
 _ITEMS = re.compile(r"([0-9]{1,10})|(?:([0-9]{1,10})/)?([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 _SHARING = {"excl": True, "exclusive": True, "shared": False}
 _CRON_FIELDS = 5
-_LONGEST_CRON = 1000
+_CRON_PART = re.compile(r"(?:\*|(\d{1,3}|[a-z]{3})(?:-(\d{1,3}|[a-z]{3}))?)(/\d{1,3})?", re.IGNORECASE | re.ASCII)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_CRON_NAMES = {name: number for number, name in [*enumerate(_MONTHS, 1), *enumerate(_WEEKDAYS)]}
 
 
 def parse_indices(text: str, *, limit: int = MAX_ARRAY) -> tuple[int, ...]:
@@ -141,19 +147,30 @@ def format_place(place: Place) -> str:
 def check_cron(expression: str) -> None:
     """Check a cron expression of five fields (minute, hour, day of month, month, day of week).
 
+    A field is a list of ``*``, ``a``, ``a-b``, each with an optional ``/step``. What else `cronsim` reads (``L``,
+    ``#``) is not in the format, nor is a step through a range of one value, which it would read as one without end.
+
     Raises
     ------
     SyntaxFault
         If it is none, or can never match.
     """
     span = (0, len(expression))
-    fields = len(expression.split())
-    if fields != _CRON_FIELDS or len(expression) > _LONGEST_CRON:
-        raise SyntaxFault(expression, span, f"Expected a cron expression of {_CRON_FIELDS} fields, got {fields}")
+    fields = expression.split()
+    if len(fields) != _CRON_FIELDS:
+        raise SyntaxFault(expression, span, f"Expected a cron expression of {_CRON_FIELDS} fields, got {len(fields)}")
+    for part in ",".join(fields).split(","):
+        match = _CRON_PART.fullmatch(part)
+        if match is None or (match[2] and match[3] and _cron_value(match[1]) == _cron_value(match[2])):
+            raise SyntaxFault(expression, span, "Expected cron fields made of *, a, a-b and /step")
     try:
         CronSim(expression, datetime(2000, 1, 1, tzinfo=UTC))
     except CronSimError as error:
         raise SyntaxFault(expression, span, f"Expected a cron expression, got: {error}") from error
+
+
+def _cron_value(text: str) -> int | None:
+    return int(text) if text.isdigit() else _CRON_NAMES.get(text.lower())
 
 
 def parse_epoch(text: str) -> datetime:

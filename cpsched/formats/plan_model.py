@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, StringConstraints, model_validator
 
-from cpsched.formats.fields import AmountsField, Count, DocumentModel, Name, Number, Omittable, Text, Time
+from cpsched.formats.fields import (
+    AmountsField,
+    Count,
+    DocumentModel,
+    Name,
+    Number,
+    Omittable,
+    PlanTime,
+    Text,
+    Time,
+    refusal,
+)
 
 __all__ = ["PlacementModel", "PlanModel", "SegmentModel"]
-
-
-def _fault(message: str) -> PydanticCustomError:
-    return PydanticCustomError("document", "{message}", {"message": message})
 
 
 class PlacementModel(DocumentModel):
@@ -27,21 +33,21 @@ class PlacementModel(DocumentModel):
     @model_validator(mode="after")
     def _counts_a_chunk(self) -> Self:
         if (self.chunk is None) != (self.count is None):
-            raise _fault("Expected chunk and count together, or neither (running jobs)")
+            raise refusal("Expected chunk and count together, or neither (running jobs)")
         return self
 
 
 class SegmentModel(DocumentModel):
     """A time during which the allocation does not change."""
 
-    start: Time
-    end: Time
+    start: PlanTime
+    end: PlanTime
     allocation: list[PlacementModel] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _has_duration(self) -> Self:
         if self.start >= self.end:
-            raise _fault(f"Expected start < end, got {self.start} and {self.end}")
+            raise refusal(f"Expected start < end, got {self.start} and {self.end}")
         return self
 
 
@@ -49,8 +55,8 @@ class PlannedJobModel(DocumentModel):
     """A job with its time and its nodes."""
 
     id: Name
-    start: Time
-    end: Time
+    start: PlanTime
+    end: PlanTime
     segments: list[SegmentModel] = Field(min_length=1, description="In time order, without holes")
 
     @model_validator(mode="after")
@@ -58,7 +64,7 @@ class PlannedJobModel(DocumentModel):
         ends = [self.start, *(segment.end for segment in self.segments)]
         starts = [*(segment.start for segment in self.segments), self.end]
         if starts != ends:
-            raise _fault("Expected segments from start to end of the job, each beginning where the one before ends")
+            raise refusal("Expected segments from start to end of the job, each beginning where the one before ends")
         return self
 
 
@@ -67,22 +73,13 @@ class WaitingJobModel(DocumentModel):
 
     id: Name
     reason: Literal["unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped"]
-    detail: Text = Field("", description="The reason in words")
+    detail: Annotated[Text, StringConstraints(min_length=1)] = Field(description="The reason in words")
 
 
-class ReservedModel(DocumentModel):
-    """What a reservation got."""
+class ReservedModel(SegmentModel):
+    """What a reservation got: a segment with an id."""
 
     id: Name
-    start: Time
-    end: Time
-    allocation: list[PlacementModel]
-
-    @model_validator(mode="after")
-    def _has_duration(self) -> Self:
-        if self.start >= self.end:
-            raise _fault(f"Expected start < end, got {self.start} and {self.end}")
-        return self
 
 
 class ScoreModel(DocumentModel):
@@ -90,8 +87,8 @@ class ScoreModel(DocumentModel):
 
     name: Name
     value: Number
-    bound: Number | None = Field(None, description="A proven lower bound on the value, or null")
-    gap: Number | None = Field(None, description="(value - bound) / value, or null")
+    bound: Number | None = Field(description="A proven lower bound on the value, or null")
+    gap: Number | None = Field(description="(value - bound) / value, or null")
     planner: Number = Field(description="The value of the fallback's plan")
     suffered: Number = Field(description="The part of the value that no plan can change")
 

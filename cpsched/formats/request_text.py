@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cpsched.domain import Amounts, Chunk, FrozenMap, Place, Request
 from cpsched.errors import SyntaxFault
-from cpsched.formats.notations import MAX_AMOUNT, format_place, parse_place
+from cpsched.formats.notations import MAX_AMOUNT, MAX_NAME, format_place, parse_place
 
 __all__ = ["MAX_COUNT", "ParsedRequest", "format_request", "parse_request"]
 
@@ -22,7 +22,6 @@ _ALIASES = {"ncpus": "cores", "ngpus": "gpus", "nmics": "mics"}
 _TEXT_NAMES = {name: alias for alias, name in _ALIASES.items()}
 #: Whatever a site adds, these are counted in pieces, never in bytes.
 _PIECES = frozenset({"cores", "gpus", "mics"})
-_MAX_NAME = 256
 _MEBIBYTE = 2**20
 _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -30,7 +29,7 @@ _COUNT = re.compile(r"([0-9]+):")
 _NAME = re.compile(r"[^:+,=\s\x00-\x1f\x7f-\x9f]+")
 _VALUE = re.compile(r"[^:+,\x00-\x1f\x7f-\x9f]+")
 _PLACE_VALUE = re.compile(r"[^+,]*")
-_AMOUNT = re.compile(r"([0-9]{1,18})(?:([kmgt])b?)?", re.IGNORECASE)
+_AMOUNT = re.compile(r"([0-9]{1,18})(?:([kmgt])b?)?", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +141,9 @@ class _Parser:
         if match is None:
             return 1
         self.at = match.end()
-        digits = match[1].lstrip("0")
-        if not digits or len(digits) > 7 or int(digits) > MAX_COUNT:
+        if len(match[1]) > 7 or not 1 <= int(match[1]) <= MAX_COUNT:
             raise self.fault(match.span(1), f"Expected 1 to {MAX_COUNT} chunks, got {match[1][:20]}")
-        return int(digits)
+        return int(match[1])
 
     def item(self, resources: dict[str, int], where: dict[str, str]) -> None:
         """``item := NAME '=' (amount | VALUE)``: an amount of what is countable, else a property to match."""
@@ -164,8 +162,8 @@ class _Parser:
         match = _NAME.match(self.text, self.at)
         if match is None:
             raise self.fault((self.at, self.at + 1), f"Expected a name, got {self.got()}")
-        if len(match.group()) > _MAX_NAME:
-            raise self.fault(match.span(), f"Expected a name of at most {_MAX_NAME} characters")
+        if len(match.group()) > MAX_NAME:
+            raise self.fault(match.span(), f"Expected a name of at most {MAX_NAME} characters")
         self.at = match.end()
         return match.group()
 

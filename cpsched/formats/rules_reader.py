@@ -45,6 +45,8 @@ __all__ = ["read_cluster", "read_free_pool", "read_limit", "read_queue", "read_r
 
 #: What a limit may count besides resources and licences.
 _COUNTED_JOBS = ("jobs", "arrayjobs", "*")
+#: Names that a limit or a request's text means otherwise.
+_NO_LICENSES = (*_COUNTED_JOBS, "place")
 
 
 def read_queue(model: QueueModel) -> Queue:
@@ -76,6 +78,9 @@ def read_cluster(reading: Reading, model: ClusterModel) -> Cluster:
                 ),
             )
         )
+    for name in model.licenses:
+        if name in reading.countable or name in _NO_LICENSES:
+            reading.faults.add(("cluster", "licenses", name), "Expected a name that means nothing else")
     return Cluster(classes=tuple(classes), licenses=Amounts(model.licenses))
 
 

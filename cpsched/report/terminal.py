@@ -15,9 +15,12 @@ from cpsched.metrics import jobs_by_id
 from cpsched.report.basis import basis_of
 from cpsched.report.words import duration, plain
 
-__all__ = ["TerminalGantt", "terminal_gantt"]
+__all__ = ["NARROWEST", "TerminalGantt", "terminal_gantt"]
 
-#: More nodes than this are drawn in groups of neighbours of one class.
+#: Columns of the narrowest chart.
+NARROWEST = 40
+
+#: More nodes than this are drawn in groups of neighbours.
 MAX_ROWS = 48
 
 #: Letters of the queues, in document order; all queues beyond share the last one.
@@ -91,15 +94,15 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int) -> TerminalGan
     Parameters
     ----------
     width
-        Characters that a line may have, at least 40.
+        Characters that a line may have, at least `NARROWEST`.
 
     Raises
     ------
     ValueError
-        If `width` is less than 40.
+        If `width` is less.
     """
-    if width < 40:
-        raise ValueError(f"a chart needs at least 40 columns, got {width}")
+    if width < NARROWEST:
+        raise ValueError(f"a chart needs at least {NARROWEST} columns, got {width}")
     entries = jobs_by_id(instance)
     labels, cells = _rows(instance)
     columns = width - max(map(len, labels)) - 1

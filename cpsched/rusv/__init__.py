@@ -4,7 +4,8 @@ May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of O
 planner books on; its kernels are in `kernels.py`, and `jit.py` compiles and caches them.
 """
 
-from cpsched.rusv.jit import announced
+from cpsched.rusv import kernels
+from cpsched.rusv.jit import announced, kernel
 from cpsched.rusv.timeline import NOWHERE, Booking, Demands, Fit, JobTable, KindDemand, Layout, Run, Timeline
 from cpsched.rusv.vector import FOREVER, AmountVector, FreeVector, Rusv, Slot, UsedVector, WindowVector
 
@@ -26,4 +27,6 @@ __all__ = [
     "UsedVector",
     "WindowVector",
     "announced",
+    "kernel",
+    "kernels",
 ]

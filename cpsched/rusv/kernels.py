@@ -37,7 +37,7 @@ BLOCK = 16
 #: Nodes whose counts are added up in 32 bits; times the most chunks that a request may have, this stays below 2^31.
 PART = 2048
 
-H_BLOCKS, H_SPARE_ROWS, H_SPARE_BLOCKS, H_STAMP, H_POOL, HEAD = 0, 1, 2, 3, 4, 5
+H_BLOCKS, H_SPARE_ROWS, H_SPARE_BLOCKS, H_STAMP, HEAD = 0, 1, 2, 3, 4
 LAZY, LOW, HIGH = 0, 1, 2
 
 # columns of the demand tables, see timeline.Demands
@@ -295,7 +295,7 @@ def placement_columns(
         samounts[q] = 0
     exclusive = demands[demand, D_FLAGS] & EXCLUSIVE
     head[H_STAMP] += 1
-    before, segment = -1, 0  # entries stand in the order of kinds and nodes, and so do a kind's segments
+    before, segment = -1, 0  # entries stand in the order of kinds and of their segments
     for e in range(count):
         node, kind, chunks = entries[e, 0], entries[e, 1], entries[e, 2]
         if exclusive:
@@ -313,9 +313,10 @@ def placement_columns(
             if kind != before:
                 segment = kinds[kind, K_SEG]
                 before = kind
-            while node >= segments[segment, S_FIRST] + segments[segment, S_LENGTH]:
-                segment += 1
             inside = node - segments[segment, S_FIRST]
+            while not 0 <= inside < segments[segment, S_LENGTH]:
+                segment += 1
+                inside = node - segments[segment, S_FIRST]
             for k in range(segments[segment, S_TERM], segments[segment + 1, S_TERM]):
                 columns[filled] = terms[k, 0] + inside
                 amounts[filled] = sign * chunks * terms[k, 1]
@@ -346,7 +347,7 @@ def sum_one(free0, a0, b0, most):
         part = np.int32(0)
         for n in range(begin, min(len(free0), begin + PART)):
             part = np.int32(part + min(np.int32(free0[n] * a0 + b0), most))
-        total += part
+        total += np.int64(part)
     return total
 
 
@@ -358,7 +359,7 @@ def sum_two(free0, a0, b0, free1, a1, b1, most):
         part = np.int32(0)
         for n in range(begin, min(len(free0), begin + PART)):
             part = np.int32(part + min(np.int32(min(free0[n] * a0 + b0, free1[n] * a1 + b1)), most))
-        total += part
+        total += np.int64(part)
     return total
 
 
@@ -418,7 +419,7 @@ def count_kind(kind, free, buffer, kinds, segments, terms, scale):
             for k in range(first + 1, last):
                 lower(least, free[terms[k, 0] : terms[k, 0] + length], scale[k, 0], scale[k, 1])
             for n in range(length):
-                total += min(np.int32(least[n]), most)
+                total += np.int64(min(np.int32(least[n]), most))
     return total
 
 
@@ -791,7 +792,7 @@ def remember_start(memory, earliest, duration, start):
 
 @kernel
 def place_jobs(
-    queue, begin, end, remembers, jobs, starts, spans, pool, bounds,
+    queue, begin, end, remembers, jobs, starts, spans, pool, used, bounds,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
@@ -811,7 +812,7 @@ def place_jobs(
         job = queue[k]
         if head[H_SPARE_ROWS] < 2 or head[H_SPARE_BLOCKS] < 2:
             return GROW_STATE, k, moved
-        if pool.shape[0] - head[H_POOL] < entries.shape[0]:
+        if pool.shape[0] - used[0] < entries.shape[0]:
             return GROW_POOL, k, moved
         demand, earliest, latest, duration = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3]
         old, first, count = starts[job], spans[job, 0], spans[job, 1]
@@ -836,8 +837,8 @@ def place_jobs(
         if start >= 0:
             moved += 1
             if found > spans[job, 2]:
-                first = head[H_POOL]
-                head[H_POOL] += found
+                first = used[0]
+                used[0] += found
                 spans[job, 0], spans[job, 2] = first, found
             starts[job], spans[job, 1] = start, found
             keep_entries(pool, first, entries, found)

@@ -65,8 +65,8 @@ class KindDemand:
 
     need: int
     most: int
-    #: The runs whose nodes may hold the chunk, ascending, each with (place of the column in the run, amount) of what
-    #: it takes.
+    #: The runs whose nodes may hold the chunk, in the order of filling, each with (place of the column in the run,
+    #: amount) of what it takes.
     takes: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 
 
@@ -215,30 +215,51 @@ class Booking:
     system_amounts: Ints
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class JobTable:
     """Many jobs and where they stand; mutable: the kernels write `starts` and the placements.
+
+    Parameters
+    ----------
+    rows
+        For each job (demand, earliest start, latest start, duration).
 
     Attributes
     ----------
     jobs
-        int64 (jobs, 4): demand, earliest start, latest start, duration.
+        int64 (jobs, 4): the rows.
     starts
         int64 (jobs,): the planned start, or `NOWHERE`.
     spans
         int64 (jobs, 3): where a job's entries begin in `pool`, how many there are, and how many have room.
+    pool
+        int32 (·, 3): entries of all jobs; it grows.
+    used
+        int64 (1,): how much of the pool is in use.
     """
 
-    jobs: Ints
-    starts: Ints
-    spans: Ints
-
-    @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> JobTable:
-        """Make a table of jobs without a place, from rows of (demand, earliest start, latest start, duration)."""
+    def __init__(self, rows: Sequence[tuple[int, int, int, int]]) -> None:
         count = len(rows)
-        jobs = np.array(rows, dtype=np.int64).reshape(count, 4)
-        return cls(jobs, np.full(count, NOWHERE, dtype=np.int64), np.zeros((count, 3), dtype=np.int64))
+        self.jobs: Ints = np.array(rows, dtype=np.int64).reshape(count, 4)
+        self.starts: Ints = np.full(count, NOWHERE, dtype=np.int64)
+        self.spans: Ints = np.zeros((count, 3), dtype=np.int64)
+        self.pool: Entries = np.zeros((1024, 3), dtype=np.int32)
+        self.used: Ints = np.zeros(1, dtype=np.int64)
+
+    def entries(self, job: int) -> Entries:
+        """Return where a job stands: rows of (node, kind, chunks)."""
+        first, count, _ = self.spans[job]
+        return self.pool[first : first + count].copy()
+
+    def reserve(self, rooms: Ints) -> None:
+        """Lay the pool out anew, with room for so many entries of each job."""
+        pool: Entries = np.zeros((int(rooms.sum()), 3), dtype=np.int32)
+        first = 0
+        for job, room in enumerate(rooms.tolist()):
+            held = self.entries(job)
+            pool[first : first + len(held)] = held
+            self.spans[job] = first, len(held), room
+            first += room
+        self.pool, self.used[0] = pool, first
 
 
 class Timeline:
@@ -251,8 +272,8 @@ class Timeline:
 
     Notes
     -----
-    The structure is that of ``kernels.py``; a booking that was released leaves no trace, and two timelines with the same
-    bookings answer alike, whatever happened in between. Amounts of node columns lie within 32 bits.
+    The structure is that of ``kernels.py``; a booking that was released leaves no trace, and two timelines with the
+    same bookings answer alike, whatever happened in between. Amounts of node columns lie within 32 bits.
     """
 
     def __init__(self, demands: Demands) -> None:
@@ -262,7 +283,6 @@ class Timeline:
         nodes, width = layout.num_nodes, demands.num_columns
         systems = len(layout.system_capacity)
         self._state = _empty_state(self._capacity, np.array(layout.system_capacity, dtype=np.int64))
-        self._pool = np.zeros((1024, 3), dtype=np.int32)
         self._bounds = np.zeros((0, _MEMORY + 1, 3), dtype=np.int64)
         self._free = np.zeros((2, width), dtype=np.int32)
         self._buffer = np.zeros(nodes, dtype=np.float64)
@@ -313,7 +333,16 @@ class Timeline:
         names = ("demands", "kinds", "segments", "terms", "scale", "sysreq", "ranges", "reach")
         return (*(table[name] for name in names), self._runs, self._run_columns, self._capacity)
 
-    def _grow_state(self) -> None:
+    def kernel_arguments(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays that a kernel of another room needs to book, release and search: state, tables, scratch."""
+        return (
+            *(*self._state, *self._tables(), self._column_system, self._run_of),
+            *(self._free, self._buffer, self._entries),
+            *(self._columns, self._amounts, self._scolumns, self._samounts, self._stamps),
+        )
+
+    def grow(self) -> None:
+        """Make room for twice as many slots."""
         self._state = _doubled(self._state)
 
     # --- single bookings ----------------------------------------------------------------------------------------
@@ -324,7 +353,7 @@ class Timeline:
             raise ValueError(f"Expected 0 <= start < end, got a booking of [{booking.start}, {booking.end})")
         head = self._state[0]
         if head[kernels.H_SPARE_ROWS] < 2 or head[kernels.H_SPARE_BLOCKS] < 2:
-            self._grow_state()
+            self.grow()
         self._forget()
         kernels.book(*_spelled(booking), *self._state)
 
@@ -395,31 +424,23 @@ class Timeline:
         self._forget()
         return self._place(table, queue, progress, remembers=False)
 
-    def entries_of(self, table: JobTable, job: int) -> Entries:
-        """Return where a planned job of a table stands: rows of (node, kind, chunks)."""
-        first, count, _ = table.spans[job]
-        return self._pool[first : first + count].copy()
-
     def _place(
         self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None, *, remembers: bool
     ) -> int:
         """Run `kernels.place_jobs` over a queue in portions, and let arrays grow when it asks for it."""
         done, moved = 0, 0
         while done < len(queue):
-            tables = self._tables()
+            arguments = self.kernel_arguments()  # first: more demands let `_bounds` grow
             code, done, more = kernels.place_jobs(  # type: ignore[call-arg]  # mypy does not count through stars
-                queue, done, min(done + PORTION, len(queue)), remembers,
-                table.jobs, table.starts, table.spans, self._pool, self._bounds,
-                *self._state, *tables, self._column_system, self._run_of,
-                self._free, self._buffer, self._entries,
-                self._columns, self._amounts, self._scolumns, self._samounts, self._stamps,
+                queue, done, min(done - done % PORTION + PORTION, len(queue)), remembers,
+                table.jobs, table.starts, table.spans, table.pool, table.used, self._bounds, *arguments,
             )  # fmt: skip
             moved += more
             if code == kernels.GROW_STATE:
-                self._grow_state()
+                self.grow()
             elif code == kernels.GROW_POOL:
-                room = max(len(self._pool), len(self._entries))
-                self._pool = np.concatenate([self._pool, np.zeros((room, 3), dtype=np.int32)])
+                room = max(len(table.pool), len(self._entries))
+                table.pool = np.concatenate([table.pool, np.zeros((room, 3), dtype=np.int32)])
             elif progress is not None:
                 progress(done, len(queue))
         return moved

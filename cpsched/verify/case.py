@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from cpsched.verify.model import Booking, Instance, Placement, Plan, Request, Segment, Slice
+from cpsched.verify.model import Booking, Instance, Plan, Request, Segment, Slice
 from cpsched.verify.sweep import Use
 
 __all__ = ["Case", "Holder", "requests_of"]
@@ -14,7 +14,7 @@ __all__ = ["Case", "Holder", "requests_of"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Holder:
-    """Who holds something on a node: a job during one of its segments, or a reservation."""
+    """Who holds something on a node: a job or a reservation."""
 
     who: Booking | Slice
     exclusive: bool
@@ -82,12 +82,9 @@ class Case:
         """What jobs take on each node."""
         uses: dict[str, list[HolderUse]] = {}
         for booking in self.bookings:
-            exclusive = [request.exclusive for _, request in requests_of(booking)]
-            for index, segment in enumerate(booking.segments):
-                is_exclusive = exclusive[index] if index < len(exclusive) else booking.job.is_exclusive
-                holder = Holder(booking, is_exclusive)
-                placements = _by_node(segment.allocation) if booking.is_running else segment.allocation
-                for placement in placements:
+            holder = Holder(booking, booking.job.is_exclusive)
+            for segment in booking.segments:
+                for placement in segment.allocation:
                     uses.setdefault(placement.node, []).append(
                         Use(segment.start, segment.end, placement.resources, holder)
                     )
@@ -102,16 +99,6 @@ class Case:
             for placement in slice_.allocation:
                 uses.setdefault(placement.node, []).append(Use(slice_.start, slice_.end, placement.resources, holder))
         return uses
-
-
-def _by_node(allocation: tuple[Placement, ...]) -> list[Placement]:
-    """Add up what a running job holds on each node."""
-    totals: dict[str, dict[str, int]] = {}
-    for placement in allocation:
-        on_node = totals.setdefault(placement.node, {})
-        for name, amount in placement.resources.items():
-            on_node[name] = on_node.get(name, 0) + amount
-    return [Placement(node, None, None, resources) for node, resources in totals.items()]
 
 
 def requests_of(booking: Booking) -> Iterator[tuple[Segment, Request]]:

@@ -62,6 +62,9 @@ def read_instance(document: object, source: str) -> Instance:
     countable = {*BUILT_IN, *(name for node in classes for name in node.resources)}
     licenses = cluster["licenses"].amounts() if "licenses" in cluster else {}
     known = {*countable, *(cluster["licenses"].mapping() if "licenses" in cluster else ())}
+    for name, amount in cluster["licenses"].entries() if "licenses" in cluster else ():
+        if name in countable or name in (*COUNTED_JOBS, "place"):
+            amount.refuse("expected a name that means nothing else")
     for item in cluster["nodes"].items():
         _check_rules_of_nodes(item, countable)
     queues = _read_queues(members["queues"]) if "queues" in members else {}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 from cpsched.errors import SyntaxFault
-from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, MAX_TIME, Cursor
-from cpsched.verify.model import Chunk, Dependency, Job, Malleable, Placement, Request, Segment, Step
+from cpsched.verify.documents import MAX_AMOUNT, MAX_DURATION, MAX_NAME, MAX_SIZE, Cursor
+from cpsched.verify.model import Chunk, Dependency, Job, Malleable, Placement, Request, Reservation, Segment, Step
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
-__all__ = ["JobReader", "join_licenses", "parsed", "read_placement", "read_request"]
+__all__ = ["JobReader", "join_licenses", "parsed", "read_request"]
 
 T = TypeVar("T")
 
@@ -21,7 +22,7 @@ JOB_KEYS = (
     *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
     "reservation",
 )
-SHARE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,18})?")
+SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: The elements of all arrays together: an instance that has more is refused before it fills the memory.
 MAX_ELEMENTS = 10**6
 DEPENDENCY_TYPES = ("after", "afterok", "afterany", "afternotok")
@@ -42,7 +43,7 @@ def read_request(request: Cursor, place: Cursor | None, countable: Collection[st
     if isinstance(request.value, str):
         chunks, said, licenses = parsed(request, lambda text: parse_request(text, countable))
     else:
-        chunks = tuple(_read_chunk(item, countable) for item in request.items())
+        chunks = tuple(_read_chunk(item) for item in request.items())
         if not chunks:
             request.refuse("expected at least one chunk")
     if said is not None and place is not None:
@@ -63,29 +64,15 @@ def join_licenses(asked: Mapping[str, int], cursor: Cursor | None) -> dict[str, 
     return {**asked, **cursor.amounts()}
 
 
-def _read_chunk(cursor: Cursor, countable: Collection[str]) -> Chunk:
-    """Read one chunk of the parsed form."""
-    members = cursor.members(["resources"], ["count", "where"])
+def _read_chunk(cursor: Cursor) -> Chunk:
+    """Read one chunk of the parsed form; a resource that no node has is no fault, but can never be had."""
+    members = cursor.members(["count", "resources"], ["where"])
     resources = members["resources"].amounts()
-    for name, cursor_of in members["resources"].entries():
-        if name not in countable:
-            cursor_of.refuse("expected a countable resource: cores, mem, gpus, mics or one that a node has")
     if not resources:
         members["resources"].refuse("expected at least one unit of a countable resource")
-    count = members["count"].integer(1, MAX_SIZE) if "count" in members else 1
+    count = members["count"].integer(1, MAX_SIZE)
     where = {name: value.text() for name, value in members["where"].entries()} if "where" in members else {}
     return Chunk(count, resources, where)
-
-
-def read_placement(cursor: Cursor) -> Placement:
-    """Read one entry of an allocation."""
-    members = cursor.members(["node", "resources"], ["chunk", "count"])
-    return Placement(
-        members["node"].name(),
-        members["chunk"].integer(0, MAX_AMOUNT) if "chunk" in members else None,
-        members["count"].integer(1, MAX_SIZE) if "count" in members else None,
-        members["resources"].amounts(),
-    )
 
 
 class JobReader:
@@ -95,8 +82,10 @@ class JobReader:
     ----------
     countable : Collection of str
         The names of the countable resources.
-    nodes, queues, reservations : Collection of str
+    nodes, queues : Collection of str
         The names that are declared.
+    reservations : Mapping of str to Reservation
+        Those that are declared; nobody may use a downtime.
     now : int
         The instance's own time (s): running jobs end after it.
     """
@@ -106,7 +95,7 @@ class JobReader:
         countable: Collection[str],
         nodes: Collection[str],
         queues: Collection[str],
-        reservations: Collection[str],
+        reservations: Mapping[str, Reservation],
         now: int,
     ) -> None:
         self._countable = countable
@@ -119,12 +108,12 @@ class JobReader:
         self.members: dict[str, tuple[str, ...]] = {}
 
     def read_all(self, entries: Iterable[Cursor]) -> None:
-        """Read every entry, then check that dependencies name jobs that exist."""
-        awaited: list[tuple[str, Cursor]] = []
+        """Read every entry, then check that dependencies name jobs that exist, and not each other in a circle."""
+        awaited: list[tuple[str, str, Cursor]] = []
         for entry in entries:
             members = entry.members(["id", "submit"], JOB_KEYS)
             job = self._read_job(members)
-            awaited.extend((dependency.job, members["after"]) for dependency in job.after)
+            awaited.extend((job.entry, dependency.job, members["after"]) for dependency in job.after)
             ids: tuple[str, ...] = (job.entry,)
             if "array" in members:
                 indices = parsed(members["array"].members(["indices"])["indices"], expand_indices)
@@ -132,21 +121,36 @@ class JobReader:
                 if self._num_elements > MAX_ELEMENTS:
                     members["array"].refuse(f"expected at most {MAX_ELEMENTS} array elements in all")
                 ids = tuple(f"{job.entry}[{index}]" for index in indices)
+                if len(ids[-1]) > MAX_NAME:
+                    members["id"].refuse(f"expected an id whose elements have at most {MAX_NAME} characters")
             for element in {job.entry, *ids}:
                 if element in self.members:
                     members["id"].refuse(f"expected an id of its own, got {element!r} again")
                 self.members[element] = (element,)
             self.members[job.entry] = ids
             self.jobs.update(dict.fromkeys(ids, job))
-        for name, cursor in awaited:
+        entry_of = {name: self.jobs[ids[0]].entry for name, ids in self.members.items()}
+        waits_for: dict[str, set[str]] = {}
+        places: dict[str, Cursor] = {}
+        for entry_id, name, cursor in awaited:
             if name not in self.members:
                 cursor.refuse(f"expected the id of a job, got {name!r}")
+            waits_for.setdefault(entry_id, set()).add(entry_of[name])
+            places[entry_id] = cursor
+        try:
+            TopologicalSorter(waits_for).prepare()
+        except CycleError as error:
+            circle = error.args[1]
+            places[circle[0]].refuse(f"expected no circle, got one of {len(circle) - 1} jobs with {circle[0]!r}")
 
     def _read_job(self, members: Mapping[str, Cursor]) -> Job:
         """Read one entry."""
         steps, licenses = self._read_steps(members)
         licenses = join_licenses(licenses, members.get("licenses"))
         self._check_quiet_members(members)
+        for key in ("malleable", "expand_limit"):
+            if key in members and ("steps" in members) == (key == "malleable"):
+                members[key].refuse("expected expand_limit with steps only, and malleable without them")
         job = Job(
             entry=members["id"].name(),
             submit=members["submit"].time(),
@@ -168,6 +172,8 @@ class JobReader:
             else (),
             reservation=self._declared(members.get("reservation"), self._reservations, "reservation"),
         )
+        if job.reservation is not None and self._reservations[job.reservation].is_downtime:
+            members["reservation"].refuse(f"expected a reservation for jobs, got {job.reservation!r}, a downtime")
         if job.is_array and job.running:
             members["running"].refuse("an array cannot run; its running elements are entries of their own")
         return job
@@ -178,9 +184,9 @@ class JobReader:
         if "project" in members:
             members["project"].name()
         if "priority" in members:
-            members["priority"].integer(-MAX_TIME, MAX_TIME)
+            members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
         if "runtime" in members:
-            members["runtime"].integer(0, MAX_TIME)
+            members["runtime"].duration()
 
     def _read_steps(self, members: Mapping[str, Cursor]) -> tuple[tuple[Step, ...], dict[str, int]]:
         """Read walltime and request, or the steps in their place."""
@@ -199,10 +205,8 @@ class JobReader:
         for item in members["steps"].items():
             step = item.members(["walltime", "request"])
             request, asked = read_request(step["request"], place, self._countable)
-            if steps and asked != licenses:
-                step["request"].refuse(
-                    "expected the same licences in every step: they are held for the job's whole life"
-                )
+            if steps and (asked != licenses or not request.lies_like(steps[0].request)):
+                step["request"].refuse("expected the same place and licences in every step")
             licenses = asked
             steps.append(Step(step["walltime"].duration(), request))
         if not steps:
@@ -250,22 +254,27 @@ class JobReader:
         return segments
 
     def _read_allocation(self, cursor: Cursor) -> tuple[Placement, ...]:
-        """Read what a running job holds, on nodes that exist."""
-        allocation = []
+        """Read what a running job holds: something on each of its nodes, all of which exist."""
+        allocation: dict[str, Placement] = {}
         for item in cursor.items():
-            placement = read_placement(item)
-            if placement.node not in self._nodes:
-                item.refuse(f"expected a node of the cluster, got {placement.node!r}")
-            allocation.append(placement)
+            members = item.members(["node", "resources"])
+            name, resources = members["node"].name(), members["resources"].amounts()
+            if name not in self._nodes:
+                item.refuse(f"expected a node of the cluster, got {name!r}")
+            if name in allocation:
+                item.refuse(f"expected each node once, got {name!r} again")
+            if not resources:
+                item.refuse("expected at least one unit of a resource on the node, got none")
+            allocation[name] = Placement(name, None, None, resources)
         if not allocation:
             cursor.refuse("expected at least one node")
-        return tuple(allocation)
+        return tuple(allocation.values())
 
 
 def _read_dependency(cursor: Cursor) -> Dependency:
     """Read one entry of ``after``."""
     members = cursor.members(["job", "type"], ["delay"])
-    delay = members["delay"].integer(0, MAX_TIME) if "delay" in members else 0
+    delay = members["delay"].integer(0, MAX_DURATION) if "delay" in members else 0
     return Dependency(members["job"].name(), members["type"].choice(DEPENDENCY_TYPES), delay)
 
 
@@ -282,25 +291,23 @@ def _read_expand_limit(cursor: Cursor | None) -> Fraction | None:
 
 
 def _read_malleable(cursor: Cursor) -> Malleable:
-    """Read shares, model and stretch; a share that is stretched is a share."""
-    members = cursor.members(optional=["shares", "model", "stretch"])
-    shares = {_share(item, item.number()) for item in members["shares"].items()} if "shares" in members else set()
+    """Read shares, model and stretch; the full share, which is always possible, is not named."""
+    members = cursor.members(["shares"], ["model", "stretch"])
+    shares: set[Fraction] = set()
+    for item in members["shares"].items():
+        share = item.number()
+        if not 0 < share < 1 or share in shares:
+            item.refuse(f"expected shares between 0 and 1, each once, got {item.value!r}")
+        shares.add(share)
+    if not shares:
+        members["shares"].refuse("expected at least one share")
     stretch: dict[Fraction, Fraction] = {}
     for text, factor in members["stretch"].entries() if "stretch" in members else ():
-        if not SHARE.fullmatch(text):
-            factor.refuse(f"expected a share between 0 and 1, got {text[:40]!r}")
-        share = _share(factor, Fraction(text))
+        share = Fraction(repr(float(text))) if SHARE.fullmatch(text) else Fraction(0)
+        if share not in shares or share in stretch:
+            factor.refuse(f"expected one of the shares, each once, got {text[:40]!r}")
         if factor.number() < 1:
             factor.refuse(f"expected a factor of at least 1, got {factor.value!r}")
         stretch[share] = factor.number()
-    if not shares and not stretch:
-        cursor.refuse("expected at least one share")
     model = members["model"].choice(["ideal", "worst"]) if "model" in members else "ideal"
-    return Malleable(tuple(sorted(shares | stretch.keys(), reverse=True)), model, stretch)
-
-
-def _share(cursor: Cursor, share: Fraction) -> Fraction:
-    """Check a share of the cores; the full share may be named too."""
-    if not 0 < share <= 1:
-        cursor.refuse(f"expected a share above 0, at most 1, got {float(share)}")
-    return share
+    return Malleable(tuple(sorted(shares, reverse=True)), model, stretch)

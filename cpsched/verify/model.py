@@ -99,6 +99,10 @@ class Request:
     arrangement: str
     exclusive: bool
 
+    def lies_like(self, other: Request) -> bool:
+        """Tell whether both have the same place."""
+        return (self.arrangement, self.exclusive) == (other.arrangement, other.exclusive)
+
     def totals(self) -> dict[str, int]:
         """Return what all chunks take together."""
         totals: dict[str, int] = {}
@@ -181,12 +185,13 @@ class Job:
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether the job wants its nodes for itself, in any of its steps."""
-        return any(step.request.exclusive for step in self.steps)
+        """Whether the job wants its nodes for itself; all steps say the same."""
+        return self.steps[0].request.exclusive
 
     def asks_for(self, resource: str) -> bool:
-        """Tell whether any chunk of the job asks for a resource."""
-        return any(resource in chunk.resources for step in self.steps for chunk in step.request.chunks)
+        """Tell whether the job asks for a licence, or any of its chunks for a resource."""
+        chunks = (chunk for step in self.steps for chunk in step.request.chunks)
+        return resource in self.licenses or any(resource in chunk.resources for chunk in chunks)
 
     def peak(self, resource: str) -> int:
         """Return the most that the job takes at a time of a resource or licence."""

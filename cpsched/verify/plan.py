@@ -6,8 +6,7 @@ from collections import Counter
 from fractions import Fraction
 
 from cpsched.errors import DocumentError
-from cpsched.verify.documents import MAX_AMOUNT, Cursor, shown
-from cpsched.verify.jobs import read_placement
+from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, Cursor, shown
 from cpsched.verify.model import Booking, Instance, Placement, Plan, Segment, Slice, Waiting
 from cpsched.verify.violation import Violation
 
@@ -107,7 +106,7 @@ class PlanReader:
         self._mention(item)
         try:
             members = item.members(["id", "start", "end", "segments"])
-            start, end = members["start"].time(), members["end"].time()
+            start, end = members["start"].plan_time(), members["end"].plan_time()
             if end <= start:
                 members["end"].refuse(f"expected an end after {start}, got {end}")
             segments = tuple(self._read_segment(segment) for segment in members["segments"].items())
@@ -123,7 +122,7 @@ class PlanReader:
     def _read_segment(self, cursor: Cursor) -> Segment:
         """Read one segment."""
         members = cursor.members(["start", "end", "allocation"])
-        start, end = members["start"].time(), members["end"].time()
+        start, end = members["start"].plan_time(), members["end"].plan_time()
         if end <= start:
             members["end"].refuse(f"expected an end after {start}, got {end}")
         return Segment(start, end, self._read_allocation(members["allocation"]))
@@ -137,7 +136,7 @@ class PlanReader:
             placement = _quick_placement(raw)
             if placement is None or placement.node not in self._instance.nodes:
                 item = Cursor(raw, f"{cursor.path}[{index}]", cursor.source)
-                placement = read_placement(item)
+                placement = _read_placement(item)
                 if placement.node not in self._instance.nodes:
                     item.refuse(f"expected a node of the cluster, got {placement.node!r}")
             allocation.append(placement)
@@ -149,7 +148,7 @@ class PlanReader:
         try:
             members = item.members(["id", "reason", "detail"])
             name, reason = members["id"].name(), members["reason"].choice(REASONS)
-            if not members["detail"].text().strip():
+            if not members["detail"].text():
                 members["detail"].refuse("expected the reason in words, got an empty text")
         except DocumentError as error:
             self._forgive(error)
@@ -164,7 +163,7 @@ class PlanReader:
             reservation = self._instance.reservations.get(members["id"].name())
             if reservation is None:
                 members["id"].refuse(f"expected a reservation of the instance, got {members['id'].value!r}")
-            start, end = members["start"].time(), members["end"].time()
+            start, end = members["start"].plan_time(), members["end"].plan_time()
             if end <= start:
                 members["end"].refuse(f"expected an end after {start}, got {end}")
             return Slice(reservation, start, end, self._read_allocation(members["allocation"]))
@@ -216,6 +215,17 @@ class PlanReader:
             except DocumentError as error:
                 self._forgive(error)
         return score
+
+
+def _read_placement(cursor: Cursor) -> Placement:
+    """Read one entry of an allocation."""
+    members = cursor.members(["node", "resources"], ["chunk", "count"])
+    return Placement(
+        members["node"].name(),
+        members["chunk"].integer(0, MAX_AMOUNT) if "chunk" in members else None,
+        members["count"].integer(1, MAX_SIZE) if "count" in members else None,
+        members["resources"].amounts(),
+    )
 
 
 def _quick_placement(raw: object) -> Placement | None:

@@ -15,8 +15,6 @@ __all__ = ["ALWAYS", "Cron", "Validity", "first_moment", "parse_cron"]
 DAY = 86_400
 #: Days after which the calendar repeats, weekdays included.
 CYCLE = 146_097
-#: Days within which a day that exists at all comes again (29 February on one weekday: 40 years across 1900).
-LONGEST_GAP = 41 * 366
 #: Days of each month in a leap year.
 DAYS_OF = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 LONGEST_STEP = 999
@@ -54,11 +52,8 @@ class Cron:
     def first(self, start: int, end: int) -> int | None:
         """Return the first matching second of ``[start, end)``, or None."""
         time = start
-        day_limit = (start + self.origin) // DAY + LONGEST_GAP
         while time < end:
             day, second = divmod(time + self.origin, DAY)
-            if day > day_limit:
-                return None
             if self.matches_day(day):
                 for begin, stop in self.spans:
                     if second < stop:

@@ -1,6 +1,6 @@
 """What `scripts/bench_rusv` and `scripts/bench_planner` share.
 
-May import: the public doors of `cpsched`, and the naive twin in ``tests/oracle``. Begin with `workload.py`, the machines
-and jobs that are planned; `measure.py` repeats, times and judges, `charts.py` draws, `twin.py` compares with the naive
-twin, `probes.py` runs as processes of its own.
+May import: the public doors of `cpsched`, and the naive twin in ``tests/oracle``. Begin with `workload.py`, the
+machines and jobs that are planned; `measure.py` repeats, times and judges, `charts.py` draws, `twin.py` compares with
+the naive twin, `probes.py` runs as processes of its own.
 """

@@ -52,7 +52,9 @@ def line_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Poin
         *(_text(x.place(tick), HEIGHT - BOTTOM + 15, f"{tick:,g}", 'text-anchor="middle"') for tick in x.ticks),
         *(_text(LEFT - 6, y.place(tick) + 4, f"{tick:,g}", 'text-anchor="end"') for tick in y.ticks),
         _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 32, x_label, 'text-anchor="middle"'),
-        _text(0, 0, y_label, f'text-anchor="middle" transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)"'),
+        _text(
+            0, 0, y_label, f'text-anchor="middle" transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)"'
+        ),
     ]
     for place, ((name, line), colour) in enumerate(zip(series.items(), COLOURS, strict=False)):
         path = " ".join(f"{x.place(a):.1f},{y.place(b):.1f}" for a, b in line)

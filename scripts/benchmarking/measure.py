@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import statistics
 import sys
 import time
@@ -14,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["Sample", "conditions", "load_average", "pin", "print_table", "repeat", "say", "verdict"]
+__all__ = ["Sample", "closing", "conditions", "pin", "print_table", "repeat", "say", "verdict"]
 
 T = TypeVar("T")
 
@@ -42,24 +43,27 @@ class Sample:
         """Return median and range, as ``12 (10-15)``; the median alone if there is nothing else."""
         if len(self.values) == 1:
             return f"{self.median:,.{digits}f}"
-        return f"{self.median:,.{digits}f} ({min(self.values):,.{digits}f}–{max(self.values):,.{digits}f})"
+        return f"{self.median:,.{digits}f} ({min(self.values):,.{digits}f}-{max(self.values):,.{digits}f})"
 
 
 def repeat(times: int, prepare: Callable[[], T], work: Callable[[T], object]) -> Sample:
-    """Return the seconds that `work` takes on what `prepare` makes; preparing is not counted."""
+    """Return the seconds of processor time that `work` takes on what `prepare` makes; preparing is not counted.
+
+    On an idle core this is what a clock on the wall shows, and it stays the same where others use the machine too.
+    """
     seconds = []
     for _ in range(times):
         prepared = prepare()
-        begin = time.perf_counter()
+        begin = time.process_time()
         work(prepared)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.process_time() - begin)
     return Sample(tuple(seconds))
 
 
 def verdict(measured: Sample, target: float | None, *, at_most: bool = False) -> str:
     """Return the target and whether the median reaches it; a dash where there is none."""
     if target is None:
-        return "–"
+        return "-"
     reached = measured.median <= target if at_most else measured.median >= target
     return f"{'at most' if at_most else 'at least'} {target:,g}: {'reached' if reached else '**missed**'}"
 
@@ -90,6 +94,15 @@ def conditions(core: int) -> str:
 def load_average() -> str:
     """Return how busy the machine is: the mean number of processes that want a core, over 1 and 5 minutes."""
     return " / ".join(f"{load:.1f}" for load in os.getloadavg()[:2])
+
+
+def closing() -> str:
+    """Return how busy the machine was: the share of its core that this process got, if it waited for nothing else."""
+    started = float(Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19])
+    alive = time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    share = sum(used.ru_utime + used.ru_stime for used in usage) / alive
+    return f"Load average at the end: {load_average()}. These measurements had {share:.0%} of their core."
 
 
 def _lines(path: str) -> list[str]:

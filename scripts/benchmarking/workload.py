@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Request, Step
 
-__all__ = ["Load", "array_of_single_cores", "cluster_of", "identical_jobs", "instance_of"]
+__all__ = ["OCULUS_NODES", "Load", "array_of_single_cores", "cluster_of", "identical_jobs", "instance_of"]
 
 #: Requested cores and how many jobs a year asked for them (OpenCCS, core sizes of 2016).
 CORE_SIZES = (
@@ -23,8 +23,10 @@ CORE_SIZES = (
     (1024, 277),
     (1536, 77),
 )
-#: Single-core jobs come in large arrays. Counted fully they are 94 % of all jobs, and 10,000 jobs fill one day of OCuLUS,
-#: not the weeks that its plans reached; so one in so many is taken.
+#: Cores of a node where the table was counted: larger jobs are made of chunks that fill a node.
+TABLE_CORES = 16
+#: Single-core jobs come in large arrays. Counted fully they are 94 % of all jobs, and 10,000 jobs fill one day of
+#: OCuLUS, not the weeks that its plans reached; so one in so many is taken.
 SINGLE_CORE_THINNING = 20
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -43,6 +45,9 @@ FAT_SHARE, GPU_SHARE, MIC_SHARE = 0.02, 0.04, 0.01
 
 ARMINIUS_NODES, OCULUS_NODES = 62, 616
 
+#: How many nodes, and what each of them has: cores, GiB, accelerators.
+_NodeGroup = tuple[int, int, int, dict[str, int]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
@@ -55,8 +60,11 @@ class Load:
     rounding: int | None
     #: Take all single-core jobs of the published table.
     all_single_cores: bool = False
-    #: Memory as real nodes report it, not in whole GiB: amounts do not fit into 16 bits then.
+    #: Memory as real nodes report it, not in whole GiB.
     odd_memory: bool = False
+    #: Nodes of ARMINIUS that chunks do not fill: of 8 and 12 cores, for chunks of 8. What is left over on them makes
+    #: the sums over the system say little about the nodes.
+    uneven: bool = False
     seed: int = 0
 
     @property
@@ -67,22 +75,45 @@ class Load:
         return "continuous" if self.rounding == 1 else f"multiples of {self.rounding:,} s"
 
 
-def _node_groups(nodes: int) -> list[tuple[int, int, int, dict[str, int]]]:
-    """Return (nodes, cores, GiB, accelerators) for each group of equal nodes."""
+def _node_groups(nodes: int, *, uneven: bool) -> list[_NodeGroup]:
+    """Return the groups of equal nodes."""
+    if nodes == ARMINIUS_NODES and uneven:  # 660 cores, a third of them in nodes of 8
+        return [
+            (19, 8, 32, {}),
+            (37, 12, 48, {}),
+            (2, 12, 128, {}),
+            (2, 12, 48, {"gpus": 2}),
+            (2, 8, 32, {"mics": 2}),
+        ]
     if nodes == ARMINIUS_NODES:  # 660 cores
-        return [(19, 8, 32, {}), (37, 12, 48, {}), (2, 12, 128, {}), (2, 12, 48, {"gpus": 2}), (2, 8, 32, {"mics": 2})]
+        return [
+            (52, 10, 40, {}),
+            (2, 20, 256, {}),
+            (2, 20, 80, {}),
+            (4, 10, 40, {"gpus": 2}),
+            (2, 10, 40, {"mics": 2}),
+        ]
     if nodes == OCULUS_NODES:  # 9,920 cores, 32 GPUs, 8 MICs
-        large = [(20, 16, 256, {}), (4, 32, 1024, {})]
-        return [(572, 16, 64, {}), *large, (16, 16, 64, {"gpus": 2}), (4, 16, 64, {"mics": 2})]
+        return [
+            (572, 16, 64, {}),
+            (20, 16, 256, {}),
+            (4, 32, 1024, {}),
+            (16, 16, 64, {"gpus": 2}),
+            (4, 16, 64, {"mics": 2}),
+        ]
     fat, gpu, mic = (max(1, nodes // share) for share in (30, 40, 150))
-    special = [(fat, 16, 256, {}), (gpu, 16, 64, {"gpus": 2}), (mic, 16, 64, {"mics": 2})]
-    return [(nodes - fat - gpu - mic, 16, 64, {}), *special]
+    return [
+        (nodes - fat - gpu - mic, 16, 64, {}),
+        (fat, 16, 256, {}),
+        (gpu, 16, 64, {"gpus": 2}),
+        (mic, 16, 64, {"mics": 2}),
+    ]
 
 
-def cluster_of(nodes: int, *, odd_memory: bool = False) -> Cluster:
-    """Return ARMINIUS (62 nodes), OCuLUS (616), or a machine of nodes with 16 cores and the like shares of special ones."""
+def cluster_of(nodes: int, *, odd_memory: bool = False, uneven: bool = False) -> Cluster:
+    """Return ARMINIUS (62 nodes), OCuLUS (616), or nodes with 16 cores and the like shares of special ones."""
     classes, first = [], 0
-    for count, cores, gib, accelerators in _node_groups(nodes):
+    for count, cores, gib, accelerators in _node_groups(nodes, uneven=uneven):
         names = tuple(f"n{number:04}" for number in range(first, first + count))
         amounts = Amounts({"cores": cores, "mem": gib * GIB - 251 * odd_memory, **accelerators})
         classes.append(NodeClass(names=names, resources=amounts))
@@ -92,7 +123,7 @@ def cluster_of(nodes: int, *, odd_memory: bool = False) -> Cluster:
 
 def instance_of(load: Load) -> Instance:
     """Return a window in which all jobs wait, first come, first served; the same load gives the same window."""
-    cluster = cluster_of(load.nodes, odd_memory=load.odd_memory)
+    cluster = cluster_of(load.nodes, odd_memory=load.odd_memory, uneven=load.uneven)
     jobs = _Jobs(load, cluster)
     return Instance(
         name=f"openccs-{load.nodes}-{load.jobs}",
@@ -108,9 +139,10 @@ class _Jobs:
     def __init__(self, load: Load, cluster: Cluster) -> None:
         self.load = load
         self.random = random.Random(load.seed)
-        self.chunk_cores = min(16, *(node_class.resources["cores"] for node_class in cluster.classes))
+        self.chunk_cores = min(*(node_class.resources["cores"] for node_class in cluster.classes))
         room = sum(len(c.names) * (c.resources["cores"] // self.chunk_cores) for c in cluster.classes)
-        self.sizes = [(cores, jobs) for cores, jobs in CORE_SIZES if cores <= room * self.chunk_cores]
+        #: Nobody asks for more than half of the machine, as on OCuLUS.
+        self.sizes = [(cores, jobs) for cores, jobs in CORE_SIZES if cores <= room // 2 * TABLE_CORES]
         if not load.all_single_cores:
             self.sizes[0] = (1, CORE_SIZES[0][1] // SINGLE_CORE_THINNING)
         self.requests: dict[tuple[int, int, str], Request] = {}
@@ -120,7 +152,7 @@ class _Jobs:
         cores = self._one_of(self.sizes)
         gib = self._one_of(MEMORY_PER_CORE)
         accelerator = ""
-        if cores <= self.chunk_cores:
+        if cores <= TABLE_CORES:
             dice = self.random.random()
             if dice < FAT_SHARE:
                 gib = 8
@@ -138,11 +170,11 @@ class _Jobs:
         return int(self.random.choices(values, weights)[0])
 
     def _request(self, cores: int, gib: int, accelerator: str) -> Request:
-        each = min(cores, self.chunk_cores)
+        each = 1 if cores == 1 else self.chunk_cores
         amounts = {"cores": each, "mem": (gib * GIB - 17 * self.load.odd_memory) * each}
         if accelerator:
             amounts[accelerator] = 1
-        return Request(chunks=(Chunk(count=cores // each, resources=Amounts(amounts)),))
+        return Request(chunks=(Chunk(count=max(1, cores // TABLE_CORES), resources=Amounts(amounts)),))
 
     def _duration(self) -> int:
         if self.load.rounding is None:

@@ -78,7 +78,7 @@ def test_the_machine_has_no_jobs(run: Run, log: Path, window: Window, tmp_path: 
     out = tmp_path / "out.json"
     shown = run("convert", log, window.instance_file, "-o", out)
     assert shown.exit_code == ExitCode.BAD_INPUT
-    assert "without jobs" in shown.stderr
+    assert "no jobs in a cluster file" in shown.stderr
     assert not out.exists()
 
 

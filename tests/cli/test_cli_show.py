@@ -26,6 +26,14 @@ def test_the_chart_fits_the_terminal(run: Run, window: Window, monkeypatch: pyte
     assert max(map(len, shown.stdout.splitlines())) <= 60
 
 
+def test_a_narrow_terminal_gets_the_narrowest_chart(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a terminal of 20 columns the chart has 40."""
+    monkeypatch.setenv("COLUMNS", "20")
+    shown = run("show", window.plan_file, "--instance", window.instance_file, "--gantt")
+    assert shown.exit_code == ExitCode.FINE
+    assert max(map(len, shown.stdout.splitlines())) <= 40
+
+
 def test_a_planned_job_is_told_with_its_nodes(run: Run, window: Window) -> None:
     """With --job, a planned job has its times and nodes: a waits 50 s and runs 100 s on both."""
     shown = run("show", window.plan_file, "--instance", window.instance_file, "--job", "a")

@@ -321,7 +321,7 @@ def plans(draw: st.DrawFn) -> Plan:
         ),
         engine=EngineReport(name="planner", version="1", budget=draw(numbers), elapsed=draw(numbers), stopped="done"),
         jobs=tuple(jobs),
-        waiting_room=(WaitingJob(id="w", reason=draw(st.sampled_from(WaitingReason)), detail=draw(names)),),
+        waiting_room=(WaitingJob(id="w", reason=draw(st.sampled_from(WaitingReason)), detail=f"no {draw(names)}"),),
         reservations=(ReservedSlice(id="r", start=1, end=2, allocation=draw(allocations)),),
         incumbents=(Incumbent(at=draw(numbers), value=draw(numbers), by="planner"),),
     )

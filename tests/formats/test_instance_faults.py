@@ -63,6 +63,8 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
             _NO_WORK | {"steps": [*_STEPS, {"walltime": 5, "request": "ncpus=1,place=pack"}]},
             "jobs[0].steps[1].request: Expected the same place and licences in every step",
         ),
+        ({"malleable": {"shares": [0.5], "stretch": {" 0.5": 2}}}, "jobs[0].malleable.stretch. 0.5: Expected one of"),
+        ({"id": "x" * 251, "array": {"indices": "0-1000"}}, "jobs[0].id: Expected an id whose elements have at most"),
         ({"expand_limit": 2}, "jobs[0]: Expected expand_limit only together with steps"),
         ({"malleable": {"shares": [1.0]}}, "jobs[0].malleable.shares[0]: Expected a number < 1.0, got 1.0"),
         ({"malleable": {"shares": [0]}}, "jobs[0].malleable.shares[0]: Expected a number > 0.0, got 0"),
@@ -84,6 +86,10 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
         (
             {"running": {"start": -1, "allocation": _held() + _held()}},
             'jobs[0].running.allocation[1].node: Expected every node once, got "cn1" twice',
+        ),
+        (
+            {"running": {"start": -1, "allocation": [{"node": "cn1", "resources": {"cores": 0}}]}},
+            "jobs[0].running.allocation[0].resources: Expected at least one unit on the node, got none",
         ),
         (
             {"running": {"start": -7, "allocation": _held(gpus=1)}},
@@ -133,6 +139,10 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
         ({"queues": {"q": {"expected_wait": 0}}}, "queues.q.expected_wait: Expected an integer > 0, got 0"),
         ({"objective": "weight"}, "objective: Expected 'weighted_wait', 'wait'"),
         ({"objective": {"wait": 0.0}}, "objective.wait: Expected a number > 0.0, got 0.0"),
+        (
+            {"cluster": {"nodes": [{"names": "cn1", "resources": {"tpus": 1}}], "licenses": {"tpus": 4}}},
+            "cluster.licenses.tpus: Expected a name that means nothing else",
+        ),
         ({"objective": {}}, "objective: Expected at least 1 entries, got 0"),
         ({"limits": [_LIMIT]}, "limits[0]: Expected items, duration or area, got no bound"),
         ({"limits": [_LIMIT | {"items": "30/"}]}, "limits[0].items: Expected items such as 30, 45% or 30/45%"),
@@ -324,7 +334,9 @@ def test_faults_of_a_plan() -> None:
     """A plan's faults come at once too: ids that stand twice; a hole and an unknown reason."""
     document = small_plan()
     document["waiting_room"][0]["id"] = "2"
-    document["reservations"] = [{"id": "r", "start": 1, "end": 2, "allocation": []}] * 2
+    document["reservations"] = [
+        {"id": "r", "start": 1, "end": 2, "allocation": document["jobs"][0]["segments"][0]["allocation"]}
+    ] * 2
     with pytest.raises(DocumentError) as caught:
         parse_plan(document, source="p.json")
     assert str(caught.value) == (

@@ -71,3 +71,18 @@ def test_any_text_is_a_cron_expression_or_a_fault(text: str) -> None:
         check_cron(f"* * {text} * *")
     except SyntaxFault as fault:
         assert "cron" in fault.message  # noqa: PT017 -- both outcomes are right
+
+
+@pytest.mark.parametrize("text", ["* 8-17 * * mon-fri", "*/5 0,12 1-15/2 JAN,jun *", "0 0 31 4,6 1"])
+def test_cron_expressions(text: str) -> None:
+    """Lists, ranges and steps of numbers and names; where both days are given, one of them may never come."""
+    check_cron(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["* * L * *", "* * * * 5#2", "* * * * 5L", "5-5/2 * * * *", "* * * * mon-1/2", "0 0 30 2 *"]
+)
+def test_what_is_no_cron_expression_of_the_format(text: str) -> None:
+    """What only the library knows, a step through one value, and a day that never comes are faults."""
+    with pytest.raises(SyntaxFault):
+        check_cron(text)

@@ -201,10 +201,7 @@ class DenseTimeline:
 
     def _is_held(self, column: int, room: NDArray[np.int64], entries: Iterable[Entry]) -> bool:
         """Tell whether somebody else has some of a column: what this demand took itself does not count."""
-        own = sum(
-            chunks * self._takes(self._kind(kind), node).get(column, 0)
-            for node, kind, chunks in entries
-        )
+        own = sum(chunks * self._takes(self._kind(kind), node).get(column, 0) for node, kind, chunks in entries)
         return int(room[column]) + own != int(self.capacity[column])
 
     # ---- looking ----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -13,9 +13,9 @@ from tests.oracle.dense_timeline import DenseBooking, DenseTimeline, Entry
 
 #: Seconds that the twins look at; nothing that is drawn ends later.
 SECONDS = 64
-#: Largest amounts of the two row types, and the largest unit of which eight are within them.
-NARROW, WIDE = 2**15 - 1, 2**31 - 1
-UNITS = {1: NARROW, NARROW // 8: NARROW, WIDE // 8: WIDE}
+#: The largest amount of a document, and what small multiples are drawn of.
+LARGEST = 2**31 - 1
+UNITS = (1, LARGEST // 8)
 
 #: (demand, earliest start, latest start, duration), as rows of a `JobTable`.
 JobRow = tuple[int, int, int, int]
@@ -23,7 +23,7 @@ JobRow = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class DrawnDemand:
-    """Arguments of `add`; without `otherwise`, which is the number of the one drawn before if `chains`."""
+    """What `Demands.add` is called with, once for `otherwise` if that is not empty, and once for `kinds`."""
 
     kinds: tuple[KindDemand, ...]
     system: tuple[tuple[int, int], ...]
@@ -35,17 +35,16 @@ class DrawnDemand:
 
 
 @st.composite
-def layouts(draw: st.DrawFn, unit: int, most: int = 3) -> Layout:
+def layouts(draw: st.DrawFn, unit: int) -> Layout:
     """Draw runs of nodes that have some of three resources.
 
     System column r sums up resource r; the columns of the first run have a sum of their own as well; the last system
-    column is a licence. Amounts are small multiples of `unit`, or the largest that the row type holds.
+    column is a licence. Amounts are small multiples of `unit`, or the largest that there can be.
     """
-    largest = UNITS[unit]
-    amounts = st.sampled_from([4 * unit, 2 * unit, 8 * unit, 3 * unit, unit, largest])
+    amounts = st.sampled_from([4 * unit, 2 * unit, 8 * unit, 3 * unit, unit, LARGEST])
     shapes = draw(
         st.lists(
-            st.tuples(st.integers(1, most), st.sets(st.integers(0, 2), min_size=1).map(sorted)), min_size=1, max_size=4
+            st.tuples(st.integers(1, 3), st.sets(st.integers(0, 2), min_size=1).map(sorted)), min_size=1, max_size=4
         )
     )
     system = [0] * 6 + [3]
@@ -82,7 +81,7 @@ def kind_demands(draw: st.DrawFn, layout: Layout, unit: int, *, scatter: bool) -
             most=1 if scatter else draw(st.integers(1, need)),
             takes=tuple(
                 (run, tuple((layout.runs[run].resources.index(r), amount) for r, amount in takes.items()))
-                for run in sorted(runs)
+                for run in draw(st.permutations(sorted(runs)))
             ),
         ),
         takes,
@@ -104,8 +103,7 @@ def demands(draw: st.DrawFn, layout: Layout, unit: int) -> DrawnDemand:
     turned: tuple[KindDemand, ...] = ()
     if len(kinds) > 1 and draw(st.booleans()):
         turned = tuple(
-            KindDemand(need=kind.need, most=kind.most, takes=tuple(draw(st.permutations(kind.takes))))
-            for kind in draw(st.permutations(kinds))
+            replace(kind, takes=tuple(draw(st.permutations(kind.takes)))) for kind in draw(st.permutations(kinds))
         )
     return DrawnDemand(
         kinds=kinds,
@@ -118,9 +116,9 @@ def demands(draw: st.DrawFn, layout: Layout, unit: int) -> DrawnDemand:
 
 
 @st.composite
-def pairs(draw: st.DrawFn, unit: int | None = None) -> Pair:
+def pairs(draw: st.DrawFn) -> Pair:
     """Draw a layout and up to four demands; on the timeline and its twin nothing is booked."""
-    unit = unit or draw(st.sampled_from(sorted(UNITS)))
+    unit = draw(st.sampled_from(UNITS))
     layout = draw(layouts(unit))
     return Pair(layout, draw(st.lists(demands(layout, unit), min_size=1, max_size=4)))
 
@@ -197,9 +195,10 @@ class Pair:
         """Plan and book jobs in the twin one by one; return starts and entries."""
         placed = []
         for demand, earliest, latest, duration in rows:
-            start, entries = self.twin.earliest_fit(
-                demand, earliest=earliest, latest=latest, duration=duration
-            ) or (NOWHERE, ())
+            start, entries = self.twin.earliest_fit(demand, earliest=earliest, latest=latest, duration=duration) or (
+                NOWHERE,
+                (),
+            )
             if entries:
                 self.twin.book(self.twin.booking_of(demand, entries, start, start + duration))
             placed.append((start, entries))
@@ -208,7 +207,7 @@ class Pair:
     def placed(self, table: JobTable) -> list[tuple[int, tuple[Entry, ...]]]:
         """Return starts and entries of the jobs of a table."""
         return [
-            (int(start), as_entries(self.timeline.entries_of(table, job)) if start != NOWHERE else ())
+            (int(start), as_entries(table.entries(job)) if start != NOWHERE else ())
             for job, start in enumerate(table.starts)
         ]
 

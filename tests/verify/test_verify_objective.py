@@ -95,7 +95,7 @@ def test_nothing_planned_has_gap_zero() -> None:
         (("waiting_room",), {}, "structure"),
         (("waiting_room",), [{"id": "a"}], "structure"),
         (("waiting_room",), [{"id": "a", "reason": "lazy", "detail": "x"}], "structure"),
-        (("waiting_room",), [{"id": "a", "reason": "too_late", "detail": " "}], "structure"),
+        (("waiting_room",), [{"id": "a", "reason": "too_late", "detail": ""}], "structure"),
         (("reservations",), [{"id": "r", "start": 0, "end": 1, "allocation": []}], "structure"),
         (("incumbents",), [{"at": -1, "value": 1, "by": "x"}], "structure"),
         (("jobs",), [5], "structure"),

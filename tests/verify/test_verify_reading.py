@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from cpsched.verify import Violation, verify, verify_files
 from cpsched.verify.documents import load
 from cpsched.verify.model import Chunk
 from cpsched.verify.syntax import expand_hosts, expand_indices, parse_items, parse_place, parse_request
-from tests.verify.small_documents import Document, at, cluster, instance, job, plan
+from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan
 
 ONE = instance(job())
 COUNTABLE = ("cores", "mem", "gpus", "mics")
@@ -73,8 +74,26 @@ def test_a_file_that_is_missing(tmp_path: Path) -> None:
         verify_files(tmp_path / "none.json", tmp_path / "none.json")
 
 
+def test_hostile_length_is_read_in_a_moment(tmp_path: Path) -> None:
+    """Neither 200,000 names between commas nor a key that stands again after 200,000 others take quadratic time."""
+    begin = time.monotonic()
+    assert len(list(expand_hosts(",".join(f"n{number}" for number in range(200_000))))) == 200_000
+    document = tmp_path / "wide.json"
+    document.write_text(
+        "{" + ",".join(f'"k{number}":0' for number in (*range(200_000), 199_999)) + "}", encoding="utf-8"
+    )
+    with pytest.raises(DocumentError, match="k199999' stands twice"):
+        load(document)
+    assert time.monotonic() - begin < 20
+
+
 EVERY_MINUTE = {"cron": "* * * * *"}
-CALENDAR_LIMIT = {"consumer": {"user": "a"}, "resource": "*", "validity": EVERY_MINUTE}
+CALENDAR_LIMIT = {"consumer": {"user": "a"}, "resource": "*", "items": "1", "validity": EVERY_MINUTE}
+POOL = {"resource": "cores", "items": "1"}
+KEPT = {"resource": "cores", "items": 1, "for": "fpgas"}
+STEP = {"walltime": 5, "request": "ncpus=1"}
+PACKED = {"walltime": 5, "request": "ncpus=1,place=pack"}
+OUTAGE = {"id": "r", "start": 0, "end": 9, "request": "ncpus=1", "kind": "downtime"}
 FACT = {"start": -1, "allocation": [{"node": "n1", "resources": {"cores": 1}}]}
 
 
@@ -98,8 +117,7 @@ FACT = {"start": -1, "allocation": [{"node": "n1", "resources": {"cores": 1}}]}
         (instance(job(walltime=10**18)), "jobs[0].walltime"),
         (instance(job(request="ncpus=x")), "jobs[0].request"),
         (instance(job(request="rack=8")), "jobs[0].request"),
-        (instance(job(request=[{"resources": {"cores": 0}}])), "jobs[0].request[0].resources"),
-        (instance(job(request=[{"resources": {"tapes": 1}}])), "jobs[0].request[0].resources.tapes"),
+        (instance(job(request=[{"count": 1, "resources": {"cores": 0}}])), "jobs[0].request[0].resources"),
         (instance(job(request="ncpus=1,place=pack", place="pack")), "jobs[0].place"),
         (instance(job(request="ncpus=1,sim=1", licenses={"sim": 1})), "jobs[0].licenses"),
         (instance(job(queue="q")), "jobs[0].queue"),
@@ -107,22 +125,54 @@ FACT = {"start": -1, "allocation": [{"node": "n1", "resources": {"cores": 1}}]}
         (instance(job(after=[{"job": "ghost", "type": "after"}])), "jobs[0].after"),
         (instance(job(steps=[])), "jobs[0].walltime"),
         (instance(job(walltime=None)), "jobs[0].id"),
-        (instance(job(expand_limit=0.5)), "jobs[0].expand_limit"),
+        (instance(job(walltime=None, request=None, steps=[STEP], expand_limit=0.5)), "jobs[0].expand_limit"),
+        (instance(job(expand_limit=2)), "jobs[0].expand_limit"),
+        (instance(job(walltime=None, request=None, steps=[STEP], malleable={"shares": [0.5]})), "jobs[0].malleable"),
+        (instance(job(walltime=None, request=None, steps=[STEP, PACKED])), "jobs[0].steps[1].request"),
         (instance(job(malleable={"shares": [2]})), "jobs[0].malleable.shares[0]"),
-        (instance(job(malleable={"stretch": {"1e9": 2}})), "jobs[0].malleable.stretch.1e9"),
+        (instance(job(malleable={"shares": [0.5, 0.5]})), "jobs[0].malleable.shares[1]"),
+        (instance(job(malleable={"shares": [0.5], "stretch": {"0.6": 2}})), "jobs[0].malleable.stretch.0.6"),
+        (instance(job(request=[{"resources": {"cores": 1}}])), "jobs[0].request[0].count"),
+        (instance(job(request="ncpus=1 ")), "jobs[0].request"),
+        (instance(job("x" * 252, array={"indices": "0-1000"})), "jobs[0].id"),
+        (instance(job(priority=2**31)), "jobs[0].priority"),
+        (instance(job(runtime=0)), "jobs[0].runtime"),
+        (instance(job(after=[{"job": "a", "type": "after"}])), "jobs[0].after"),
+        (instance(job(reservation="r"), reservations=[OUTAGE]), "jobs[0].reservation"),
+        (instance(job(running={**FACT, "allocation": FACT["allocation"] * 2})), "jobs[0].running.allocation[1]"),
+        (instance(job(running={**FACT, "allocation": [on("n1", None, None)]})), "jobs[0].running.allocation[0]"),
+        (instance(job(running={**FACT, "allocation": [on("n1", cores=1)]})), "jobs[0].running.allocation[0].chunk"),
         (instance(job(running={**FACT, "start": 1})), "jobs[0].running.start"),
         (instance(job(array={"indices": "1"}), job("b", array={"indices": "1-1000000"})), "jobs[1].array"),
         (instance(job(running={"start": -1})), "jobs[0].running"),
         (instance(job(running={"start": 0, "segments": []})), "jobs[0].running.segments"),
         (instance(job(running={**FACT, "allocation": []})), "jobs[0].running.allocation"),
-        (instance(job(malleable={})), "jobs[0].malleable"),
+        (instance(job(malleable={})), "jobs[0].malleable.shares"),
         (instance(job(request=None, walltime=None, steps=[])), "jobs[0].steps"),
         (instance(job(request=[])), "jobs[0].request"),
         (instance(job(running=FACT, array={"indices": "1"})), "jobs[0].running"),
-        (instance(limits=[{"consumer": {"user": "a", "group": "b"}, "resource": "*"}]), "limits[0].consumer"),
+        (instance(limits=[{**CALENDAR_LIMIT, "consumer": {"user": "a", "group": "b"}}]), "limits[0].consumer"),
         (instance(limits=[{"consumer": {"user": "a"}, "resource": "x"}]), "limits[0].resource"),
         (instance(limits=[CALENDAR_LIMIT]), "limits[0].validity"),
-        (instance(free_pools=[{"resource": "cores", "items": 1, "open_to": {}, "nodes": "n9"}]), "free_pools[0].nodes"),
+        (instance(limits=[{"consumer": {"user": "a"}, "resource": "*"}]), "limits[0]"),
+        (instance(limits=[{**CALENDAR_LIMIT, "validity": {"from": 5, "until": 5}}]), "limits[0].validity"),
+        (instance(limits=[{**CALENDAR_LIMIT, "items": "unlimited"}]), "limits[0].items"),
+        (instance(limits=[{**CALENDAR_LIMIT, "duration": 0}]), "limits[0].duration"),
+        (instance(usage=[{"consumer": {"each": "user"}, "resource": "cores", "area": 1}]), "usage[0].consumer"),
+        (instance(usage=[{"consumer": {"user": "a"}, "resource": "gold", "area": 1}]), "usage[0].resource"),
+        (instance(free_pools=[{"resource": "cores", "items": 1}]), "free_pools[0].items"),
+        (instance(free_pools=[{"resource": "cores", "items": "1", "nodes": "n1,n1"}]), "free_pools[0].nodes"),
+        (instance(free_pools=[{**POOL, "open_to": {"asks_for": ["gold"]}}]), "free_pools[0].open_to.asks_for[0]"),
+        (instance(free_pools=[{**POOL, "open_to": {"max": {"gold": 1}}}]), "free_pools[0].open_to.max.gold"),
+        (instance(cluster=cluster({"names": "n1"}, cores=3)), "cluster.licenses.cores"),
+        (instance(cluster=cluster({"names": "n1"}, place=3)), "cluster.licenses.place"),
+        (instance(cluster=cluster({"names": "n1", "admits": [{}]})), "cluster.nodes[0].admits[0]"),
+        (instance(cluster=cluster({"names": "n1", "admits": [{"min": {"x": 1}}]})), "cluster.nodes[0].admits[0].min.x"),
+        (instance(cluster=cluster({"names": "n1", "keep_free": [KEPT]})), "cluster.nodes[0].keep_free[0].for"),
+        (instance(epoch="2026-01-01T00:00:00.5+01:00"), "epoch"),
+        ({**ONE, "objective": {"wait": 0}}, "objective.wait"),
+        ({**ONE, "name": "half \ud800"}, "name"),
+        (instance(free_pools=[{**POOL, "open_to": {}, "nodes": "n9"}]), "free_pools[0].nodes"),
         (instance(reservations=[{"id": "r", "start": 1, "end": 1, "request": "ncpus=1"}]), "reservations[0].end"),
         ([], ""),
     ],
@@ -137,7 +187,8 @@ def test_an_instance_that_is_out_of_order(document: object, path: str) -> None:
     [
         ("n1", ["n1"]),
         ("cn[008-011]", ["cn008", "cn009", "cn010", "cn011"]),
-        ("n[1,3-7/2]x, m", ["n1x", "n3x", "n5x", "n7x", "m"]),
+        ("n[1,3-7/2]x,m", ["n1x", "n3x", "n5x", "n7x", "m"]),
+        ("n[0-10/5]", ["n0", "n5", "n10"]),
         ("r[1-2]n[8-9]", ["r1n8", "r1n9", "r2n8", "r2n9"]),
     ],
 )
@@ -160,6 +211,11 @@ def test_host_lists(text: str, names: list[str]) -> None:
         "n[1-1000][1-1001]",
         "a[1-999999],b[1-9]",
         "a[1-9,1-999999]",
+        "n1, n2",
+        "n[8-011]",
+        "n[\u0661-\u0662]",
+        "n*",
+        "n" * 257,
     ],
 )
 def test_what_is_no_host_list(text: str) -> None:
@@ -208,13 +264,13 @@ def test_small_notations() -> None:
     assert parse_place("scatter:excl") == ("scatter", True)
     assert [parse_items("30/45%").of(avail) for avail in (100, 50)] == [45, 30]
     assert parse_items("45%").of(50) == 22
-    assert parse_items("unlimited").is_unlimited
-    for wrong in ("", "5-3", "1,1", "0-9:0", "0-9999999"):
+    for wrong in ("", "5-3", "1,1", "1, 2", "0-9:0", "0-9999999", "2147483648"):
         with pytest.raises(SyntaxFault):
             expand_indices(wrong)
-    for parse in (parse_place, parse_items):
+    assert parse_place("free:exclusive") == parse_place("exclusive") == ("free", True)
+    for parse, wrong in ((parse_place, "anywhere"), (parse_items, "unlimited"), (parse_items, "101%")):
         with pytest.raises(SyntaxFault):
-            parse("anywhere")
+            parse(wrong)
 
 
 JSON = st.recursive(

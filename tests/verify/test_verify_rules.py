@@ -496,7 +496,6 @@ MONDAY = "2026-01-05T07:59:00+02:00"
 
 LIMITS = [
     Trial("items of a user", "limit", _limited(_limit(items="3")), _pair(100), _pair(99)),
-    Trial("items as a number", "limit", _limited(_limit(items=3)), _pair(100), _pair(99)),
     Trial("items of a group", "limit", _limited(_limit(consumer={"group": "g"}, items="3")), _pair(100), _pair(99)),
     Trial("items of each user", "limit", _limited(_limit(consumer={"each": "user"}, items="3")), _pair(100), _pair(99)),
     Trial("per cents round down", "limit", _limited(_limit(items="1/49%")), _pair(100), _pair(99)),

@@ -1,0 +1,98 @@
+"""Who is in a window: those who run, those who are refused, those who may be planned; and how a ledger answers them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cpsched.booking import Ledger, refusal
+from cpsched.domain import FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason
+from cpsched.engine import Outcome
+from cpsched.errors import UnsupportedError
+from cpsched.planner.support import unsupported
+
+__all__ = ["Roster"]
+
+#: Why a job can never start, and the same in words.
+_Verdict = tuple[WaitingReason, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roster:
+    """All jobs of an instance, told apart before anything is booked."""
+
+    #: Running and waiting ones, arrays by their elements, in document order.
+    jobs: tuple[Job, ...]
+    #: The waiting ones that can never start, by id.
+    refused: FrozenMap[str, _Verdict]
+
+    @classmethod
+    def of(cls, instance: Instance, *, engine: str) -> Roster:
+        """Tell the jobs of an instance apart, for an engine that plans them on a ledger.
+
+        Raises
+        ------
+        UnsupportedError
+            If the instance asks for something that a ledger cannot honour yet.
+        """
+        features = unsupported(instance)
+        if features:
+            raise UnsupportedError(engine, features)
+        jobs = instance.elements()
+        known: dict[object, _Verdict | None] = {}
+        verdicts = {job.id: _verdict(instance, job, known) for job in jobs if job.running is None}
+        refused = FrozenMap({job_id: verdict for job_id, verdict in verdicts.items() if verdict is not None})
+        return cls(jobs=jobs, refused=refused)
+
+    @property
+    def admitted(self) -> tuple[Job, ...]:
+        """The waiting jobs that may be booked, in document order."""
+        return tuple(job for job in self.jobs if job.running is None and job.id not in self.refused)
+
+    def without(self, job_id: str) -> Roster:
+        """Return the roster without one of its jobs."""
+        return replace(self, jobs=tuple(job for job in self.jobs if job.id != job_id))
+
+    def outcome(self, ledger: Ledger) -> Outcome:
+        """Return where everybody stands when all has been done, in document order; `ledger` has those admitted."""
+        planned: list[PlannedJob] = []
+        waiting: list[WaitingJob] = []
+        for job in self.jobs:
+            if job.running is not None:
+                planned.append(_running(job))
+            elif job.id in self.refused:
+                reason, detail = self.refused[job.id]
+                waiting.append(WaitingJob(id=job.id, reason=reason, detail=detail))
+            elif (placed := ledger.planned(job.id)) is not None:
+                planned.append(placed)
+            else:
+                waiting.append(_without_start(job))
+        return Outcome(jobs=tuple(planned), waiting_room=tuple(waiting), stopped="done")
+
+
+def _verdict(instance: Instance, job: Job, known: dict[object, _Verdict | None]) -> _Verdict | None:
+    """Return why a job can never start, asked once for all jobs that ask for the same."""
+    is_bounded = job.start_at is not None or job.deadline is not None
+    times = (job.submit, job.not_before, job.start_at, job.deadline) if is_bounded else None
+    key = (job.steps, job.licenses, job.queue, times)
+    if key not in known:
+        known[key] = refusal(instance, job)
+    return known[key]
+
+
+def _running(job: Job) -> PlannedJob:
+    """Return a running job as it stands in a plan."""
+    assert job.running is not None  # noqa: S101 - callers pass running jobs only
+    segments = job.running.segments
+    return PlannedJob(id=job.id, start=job.running.start, end=segments[-1].end, segments=segments)
+
+
+def _without_start(job: Job) -> WaitingJob:
+    """Say why a job that could run on the empty cluster found no start."""
+    if job.start_at is not None:
+        detail = f"its nodes are not free for {job.walltime} s at {job.start_at}, the only start it accepts"
+        return WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail=detail)
+    if job.deadline is not None:
+        detail = f"no start leaves it {job.walltime} s before its deadline {job.deadline}"
+        return WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail=detail)
+    detail = "each kind of its chunks finds room by itself, but no way was found to place all of them at a time"
+    return WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail=detail)

@@ -1,0 +1,186 @@
+"""The contract has two readers that share no code: they accept the same documents, and refuse the same."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpsched.errors import DocumentError
+from cpsched.formats import instance_to_document, parse_instance, parse_plan
+from cpsched.verify import verify
+from tests.formats.format_documents import minimal_instance, small_instance
+from tests.oracle.random_instances import instances
+from tests.verify.small_documents import at, instance, job, on, plan, waiting
+
+Document = dict[str, Any]
+Path = tuple[str | int, ...]
+
+#: What is put in the place of anything: bounds of the format and one beyond, texts of its notations, wrong types.
+VALUES: list[object] = [
+    None, True, 0, 1, -1, 2**31 - 1, 2**31, 10**10, 10**10 + 1, 10**12, 10**12 + 1, 10**17, 10**17 + 1, 10**18,
+    10**18 + 1, 0.5, 1.0, 1e100, 1e101, 10**350, "", "a", "1", "n\x00", "\ud800", "x" * 256, "x" * 257, [], {}, [{}],
+    ["a"], {"a": 1}, [None], "cn1", "cn[1-2]", "cores", "jobs", "place", "always", "1/5%", "101%", "5-9", "user",
+    "free:exclusive", "ncpus=1,place=pack", "2:ncpus=1+ngpus=1,abaqus=1", "ncpus=0", "* * * * *",
+]  # fmt: skip
+
+#: Pieces that texts are made of, with the place in a document where such a text stands.
+NOTATIONS: dict[str, tuple[Path, list[str]]] = {
+    "host list": (
+        ("cluster", "nodes", 0, "names"),
+        ["n", "1", "01", "[", "]", ",", "-", "/", "[1-2]", "[08-11]", "[8-011]", " ", "*", "\u0661"],
+    ),
+    "request": (
+        ("jobs", 0, "request"),
+        ["ncpus=1", "ncpus", "=", "1", ":", "2:", "+", ",", "mem=1gb", "place=", "pack", ":excl", "sim=1", "x=y", " "],
+    ),
+    "place": (("jobs", 0, "place"), ["free", "pack", "scatter", ":", "excl", "exclusive", "shared", " "]),
+    "indices": (("jobs", 0, "array", "indices"), ["0", "1", "5", "10", "-", ":", ",", " ", "2147483648"]),
+    "items": (("limits", 0, "items"), ["1", "45", "100", "101", "/", "%", ".", " ", "unlimited"]),
+    "epoch": (("epoch",), ["2014-03-31", "T18:00", "+02:00", "Z", ".5", ":00", " ", "T24:00", "20140331"]),
+}
+
+CRON_VALUES = ["*", "0", "1", "5", "7", "30", "31", "59", "60", "mon", "SUN", "feb", "fRi", "L", "5#2", "007", "0007"]
+
+
+def _accepted(document: object) -> tuple[bool, bool]:
+    """Tell whether each reader accepts an instance; work that cannot run together is a rule of its own in `verify`."""
+    try:
+        parse_instance(copy.deepcopy(document))
+        first = True
+    except DocumentError as error:
+        first = all("Expected running jobs that fit" in fault.message for fault in error.faults)
+    try:
+        verify(copy.deepcopy(document), plan())  # type: ignore[arg-type]
+        return first, True
+    except DocumentError:
+        return first, False
+
+
+def _paths(value: object, path: Path = ()) -> list[Path]:
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(deeper for key, child in children for deeper in _paths(child, (*path, key)))]
+
+
+def _part(document: Any, path: Path) -> Any:
+    for key in path:
+        document = document[key]
+    return document
+
+
+def _with(document: Document, path: Path, new: object) -> Document:
+    """Return a copy in which one part is another."""
+    changed = copy.deepcopy(document)
+    _part(changed, path[:-1])[path[-1]] = copy.deepcopy(new)
+    return changed
+
+
+def _mutated(document: Document, rng: random.Random) -> Document:
+    """Return a copy in which a part has gone, stands twice, is another part of the same key, or anything."""
+    paths = _paths(document)[1:]
+    path = rng.choice(paths)
+    kind = rng.randrange(4)
+    if kind == 0:
+        changed = copy.deepcopy(document)
+        del _part(changed, path[:-1])[path[-1]]
+        return changed
+    if kind == 1:
+        return _with(document, path, _part(document, rng.choice([other for other in paths if other[-1] == path[-1]])))
+    if kind == 2 and isinstance(_part(document, path), list) and _part(document, path):
+        return _with(document, path, _part(document, path) * 2)
+    return _with(document, path, rng.choice(VALUES))
+
+
+@settings(max_examples=300)
+@given(st.randoms(use_true_random=False))
+def test_mutated_instances(rng: random.Random) -> None:
+    """An instance with everything in it, changed in one place, is accepted by both readers or by neither."""
+    first, second = _accepted(_mutated(small_instance(), rng))
+    assert first == second
+
+
+@settings(max_examples=40)
+@given(instances(), st.randoms(use_true_random=False))
+def test_random_instances(drawn: Any, rng: random.Random) -> None:
+    """What the planner's tests are made of is accepted as it is, and changed in one place by both or by neither."""
+    document = instance_to_document(drawn)
+    assert _accepted(document) == (True, True)
+    first, second = _accepted(_mutated(document, rng))
+    assert first == second
+
+
+def _host(notation: str) -> Document:
+    """Return an instance that has a text of that notation."""
+    entry: Document = {"id": "1", "submit": 0, "walltime": 5, "request": "ncpus=1"}
+    extra: dict[str, Document] = {"indices": {"array": {"indices": "1"}}, "place": {"place": "free"}}
+    entry |= extra.get(notation, {})
+    return minimal_instance(entry, limits=[{"consumer": {"user": "u"}, "resource": "*", "area": 1}])
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+@settings(max_examples=150)
+@given(data=st.data())
+def test_short_texts(notation: str, data: st.DataObject) -> None:
+    """A text that is put together at random belongs to a notation for both readers or for neither."""
+    path, pieces = NOTATIONS[notation]
+    text = "".join(data.draw(st.lists(st.sampled_from(pieces), min_size=1, max_size=6)))
+    first, second = _accepted(_with(_host(notation), path, text))
+    assert first == second, text
+
+
+@st.composite
+def _cron_fields(draw: st.DrawFn) -> str:
+    value = draw(st.sampled_from(CRON_VALUES))
+    tail = draw(st.sampled_from(["", "", "-" + draw(st.sampled_from(CRON_VALUES))]))
+    return value + tail + draw(st.sampled_from(["", "", "/2", "/0", "/60", "/1000"]))
+
+
+@settings(max_examples=400)
+@given(st.lists(st.just("*") | _cron_fields(), min_size=5, max_size=5))
+def test_cron_expressions(fields: list[str]) -> None:
+    """The library on one side and the parser on the other know the same expressions."""
+    document = _host("items") | {"epoch": "2014-03-31T18:00:00+02:00"}
+    first, second = _accepted(_with(document, ("limits", 0, "validity"), {"cron": " ".join(fields)}))
+    assert first == second, fields
+
+
+PLANNED = instance(
+    job("a"), job("b"), job("w", "1:ncpus=99"), reservations=[{"id": "d", "start": 5, "end": 9, "request": "ngpus=1"}]
+)
+PLAN = plan(
+    [at("a", 0), at("b", 5, on("n2", cores=2))],
+    [waiting("w", "unsatisfiable")],
+    reservations=[{"id": "d", "start": 5, "end": 9, "allocation": [on("n1", gpus=1)]}],
+    incumbents=[{"at": 0.5, "value": 1, "by": "x"}],
+)
+
+
+def test_the_plan_is_valid() -> None:
+    """The plan that the next test changes is a good one."""
+    assert verify(PLANNED, PLAN) == ()
+    assert len(parse_plan(PLAN).jobs) == 2
+
+
+@settings(max_examples=300)
+@given(st.randoms(use_true_random=False))
+def test_mutated_plans(rng: random.Random) -> None:
+    """What is no plan for one reader breaks a rule of the other; what is none in shape is refused by both."""
+    document = _mutated(PLAN, rng)
+    try:
+        parse_plan(copy.deepcopy(document))
+        refused = False
+    except DocumentError:
+        refused = True
+    try:
+        violations = verify(PLANNED, copy.deepcopy(document))
+    except DocumentError:
+        assert refused
+    else:
+        assert violations or not refused
+        known = ("expected a node of the cluster", "expected a reservation of the instance")
+        shape = [one for one in violations if one.rule in ("structure", "engine") and not one.message.startswith(known)]
+        assert refused or not shape
