@@ -62,6 +62,7 @@ class Outcome:
     stopped: str
     #: A proven lower bound on the objective over the planned jobs, or None.
     bound: float | None = None
+    #: How the plan was found; the first one is the fallback's. Empty: this is the only plan there was.
     incumbents: tuple[Incumbent, ...] = ()
 
 
@@ -70,6 +71,9 @@ class Engine(Protocol):
 
     #: As users name it on the command line.
     name: str
+
+    def prepare(self) -> None:
+        """Compile or load what planning needs, so that no budget pays for it."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return what the instance asks for and this engine cannot honour, each with its place."""

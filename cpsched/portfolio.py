@@ -4,6 +4,7 @@ otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import version
 
 from cpsched.domain import EngineReport, Incumbent, Instance, Plan, Score
@@ -11,11 +12,30 @@ from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.errors import EngineError, UnsupportedError
 from cpsched.metrics import objective_value, suffered
 from cpsched.planner import PlannerEngine
+from cpsched.search import SearchEngine
 
-__all__ = ["ENGINES", "solve"]
+__all__ = ["ENGINES", "plan_of", "prepare", "solve"]
 
-#: The engines by name.
-ENGINES: dict[str, type[Engine]] = {PlannerEngine.name: PlannerEngine}
+#: How to make each engine, by its name.
+ENGINES: dict[str, Callable[[], Engine]] = {PlannerEngine.name: PlannerEngine, SearchEngine.name: SearchEngine}
+
+
+def prepare(engine: str = "planner") -> None:
+    """Compile or load an engine's kernels now; else its first plan does, at the expense of the budget.
+
+    Raises
+    ------
+    EngineError
+        If there is no such engine.
+    """
+    _engine(engine).prepare()
+
+
+def _engine(name: str) -> Engine:
+    """Make the engine of this name."""
+    if name not in ENGINES:
+        raise EngineError(f"Expected an engine out of {', '.join(ENGINES)}, got {name!r}")
+    return ENGINES[name]()
 
 
 def solve(
@@ -49,20 +69,19 @@ def solve(
     UnsupportedError
         If the engine cannot honour what the instance asks for.
     """
-    if engine not in ENGINES:
-        raise EngineError(f"Expected an engine out of {', '.join(ENGINES)}, got {engine!r}")
     clock = Budget(budget)
-    worker = ENGINES[engine]()
+    worker = _engine(engine)
     features = worker.unsupported(instance)
     if features:
         raise UnsupportedError(engine, features)
     outcome = worker.plan(instance, clock, seed=seed, hint=None, progress=progress)
-    return _plan(instance, engine, outcome, clock)
+    return plan_of(instance, engine, outcome, clock)
 
 
-def _plan(instance: Instance, engine: str, outcome: Outcome, clock: Budget) -> Plan:
+def plan_of(instance: Instance, engine: str, outcome: Outcome, clock: Budget) -> Plan:
     """Return the plan document of what an engine found."""
     value = objective_value(instance, outcome.jobs)
+    incumbents = outcome.incumbents or (Incumbent(at=round(clock.elapsed, 3), value=value, by=engine),)
     gap = None
     if outcome.bound is not None:
         gap = (value - outcome.bound) / value if value else 0.0
@@ -71,7 +90,7 @@ def _plan(instance: Instance, engine: str, outcome: Outcome, clock: Budget) -> P
         value=value,
         bound=outcome.bound,
         gap=gap,
-        planner=value,
+        planner=incumbents[0].value,
         suffered=suffered(instance, outcome.jobs),
     )
     report = EngineReport(
@@ -81,7 +100,6 @@ def _plan(instance: Instance, engine: str, outcome: Outcome, clock: Budget) -> P
         elapsed=round(clock.elapsed, 3),
         stopped=outcome.stopped,
     )
-    first = Incumbent(at=report.elapsed, value=value, by=engine)
     return Plan(
         instance=instance.name,
         now=instance.now,
@@ -89,5 +107,5 @@ def _plan(instance: Instance, engine: str, outcome: Outcome, clock: Budget) -> P
         engine=report,
         jobs=outcome.jobs,
         waiting_room=outcome.waiting_room,
-        incumbents=outcome.incumbents or (first,),
+        incumbents=incumbents,
     )

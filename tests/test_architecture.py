@@ -50,7 +50,8 @@ ARROWS: dict[str, frozenset[str]] = {
         "workloads": "domain",
         "planner": "errors domain rusv booking engine",
         "report": "domain metrics formats",
-        "portfolio": "errors domain engine metrics planner",
+        "search": "domain rusv booking engine metrics planner",
+        "portfolio": "errors domain engine metrics planner search",
         "cli": "errors formats metrics planner portfolio report verify",
     }.items()
 }

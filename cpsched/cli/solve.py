@@ -24,14 +24,14 @@ _MOST_WAITING = 10
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     """Refuse ``nan`` and ``inf``, which are floats too."""
-    if not math.isfinite(value) or value <= 0:
-        raise click.BadParameter(f"Expected a number of seconds > 0, got {value}.", ctx, param)
+    if not math.isfinite(value) or value < 0:
+        raise click.BadParameter(f"Expected a number of seconds >= 0, got {value}.", ctx, param)
     return value
 
 
 @click.command("solve", epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html")
 @click.argument("instance", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--engine", default="planner", show_default=True, type=click.Choice(["planner"]), help="Who plans.")
+@click.option("--engine", default="planner", show_default=True, type=click.Choice(["planner", "search"]), help="Who plans.")
 @click.option(
     "--budget",
     default=10.0,
@@ -39,7 +39,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     type=float,
     callback=_finite,
     metavar="SECONDS",
-    help="Time to plan in.",
+    help="Time to improve the planner's plan in; the planner itself takes what it needs.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Same seed, same plan.")
 @click.option(
@@ -81,7 +81,7 @@ def command(
     from cpsched.errors import Fault
     from cpsched.formats import parse_instance, plan_to_document, write_plan
     from cpsched.planner import compiling_announced
-    from cpsched.portfolio import solve
+    from cpsched.portfolio import prepare, solve
     from cpsched.report import gantt_html
     from cpsched.verify import verify
 
@@ -89,7 +89,9 @@ def command(
     warnings: list[Fault] = []
     parsed = parse_instance(document, source=source, on_warning=warnings.append)
     warn(warnings, "warning")
-    with compiling_announced(lambda: _say_first_start(quiet)), progress_bar("planning", wanted=not quiet) as progress:
+    with compiling_announced(lambda: _say_first_start(quiet)):
+        prepare(engine)
+    with progress_bar("planning", wanted=not quiet) as progress:
         plan = solve(parsed, engine=engine, budget=budget, seed=seed, progress=progress)
     violations = verify(document, plan_to_document(plan))
     if violations:
@@ -111,7 +113,7 @@ def command(
 def _say_first_start(quiet: bool) -> None:
     """Say why nothing happens for a while."""
     if not quiet:
-        click.echo("First start: compiling the planner's kernels, which may take half a minute ...", err=True)
+        click.echo("First start: compiling kernels, which may take half a minute ...", err=True)
 
 
 def _print_json(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:

@@ -11,10 +11,11 @@ __all__ = ["command"]
 
 @click.command("warmup", epilog="Example: cpsched warmup")
 def command() -> None:
-    """Compile the planner's kernels now, for a fast next start."""
-    from cpsched.planner import warmup
+    """Compile all kernels now, for a fast next start."""
+    from cpsched.portfolio import ENGINES, prepare
 
-    click.echo("Compiling the planner's kernels ...", err=True)
+    click.echo("Compiling the kernels ...", err=True)
     begin = time.perf_counter()
-    warmup()
+    for engine in ENGINES:
+        prepare(engine)
     click.echo(f"The kernels are ready after {time.perf_counter() - begin:.1f} s.")

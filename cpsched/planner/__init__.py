@@ -5,7 +5,8 @@ which jobs are planned, `roster.py` who is planned at all and what an outcome sa
 refused, `warmup.py` compiles the kernels ahead of time.
 """
 
-from cpsched.planner.planner import Planner, PlannerEngine
+from cpsched.planner.planner import Planner
+from cpsched.planner.planner_engine import PlannerEngine
 from cpsched.planner.queue import planning_order
 from cpsched.planner.roster import Roster
 from cpsched.planner.support import unsupported

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from cpsched.booking import Ledger, Mapping
-from cpsched.domain import Instance, Plan
-from cpsched.engine import Budget, Outcome, Progress
+from cpsched.domain import Instance
+from cpsched.engine import Outcome, Progress
 from cpsched.planner.queue import planning_order
 from cpsched.planner.roster import Roster
-from cpsched.planner.support import unsupported
 
-__all__ = ["Planner", "PlannerEngine"]
+__all__ = ["NAME", "Planner"]
+
+#: What users call the planner.
+NAME = "planner"
 
 
 class Planner:
@@ -23,7 +25,7 @@ class Planner:
 
     def __init__(self, instance: Instance, mapping: Mapping | None = None) -> None:
         self.instance = instance
-        self._roster = Roster.of(instance, engine=PlannerEngine.name)
+        self._roster = Roster.of(instance, engine=NAME)
         admitted = self._roster.admitted
         self._order = [job.id for job in planning_order(instance, admitted)]
         self.ledger = Ledger(instance, admitted, mapping)
@@ -49,21 +51,3 @@ class Planner:
     def outcome(self) -> Outcome:
         """Return where everybody stands now, in document order."""
         return self._roster.outcome(self.ledger)
-
-
-class PlannerEngine:
-    """The planner as an engine: what every other engine falls back on. Deterministic; takes the time it needs."""
-
-    name = "planner"
-
-    def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the planner cannot honour yet."""
-        return unsupported(instance)
-
-    def plan(
-        self, instance: Instance, budget: Budget, *, seed: int, hint: Plan | None, progress: Progress | None
-    ) -> Outcome:
-        """Plan all jobs in the planner's order; `budget`, `seed` and `hint` change nothing."""
-        planner = Planner(instance)
-        planner.plan(progress)
-        return planner.outcome()

@@ -175,7 +175,7 @@ def test_tables_are_drawn_on_a_terminal(run: Run, window: Window, monkeypatch: p
 @pytest.mark.parametrize(
     "options",
     [
-        ("--budget", "nan"), ("--budget", "inf"), ("--budget", 0), ("--budget", -1), ("--seed", -1), ("--engine", "x"),
+        ("--budget", "nan"), ("--budget", "inf"), ("--budget", -1), ("--seed", -1), ("--engine", "x"),
         ("-o", "plan.txt"), ("-o", "none/plan.json"), ("--gantt", "plan.json"), ("--gantt", "none/plan.html"),
     ],
 )  # fmt: skip

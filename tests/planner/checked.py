@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cpsched.domain import Instance, Plan
+from cpsched.engine import Budget, Outcome
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.portfolio import solve
+from cpsched.portfolio import plan_of, solve
 from cpsched.verify import verify
 from tests.booking.small_windows import where_it_stands
 from tests.oracle.literal_planner import Mapped
@@ -16,6 +17,13 @@ def solved(instance: Instance) -> Plan:
     violations = verify(instance_to_document(instance), plan_to_document(plan))
     assert not violations, "\n".join(map(str, violations))
     return plan
+
+
+def check_outcome(instance: Instance, outcome: Outcome) -> None:
+    """Let the judge look at what an engine found."""
+    plan = plan_of(instance, "engine under test", outcome, Budget(1))
+    violations = verify(instance_to_document(instance), plan_to_document(plan))
+    assert not violations, "\n".join(map(str, violations))
 
 
 def assert_valid(instance: Instance, plan: Plan) -> None:

@@ -1,0 +1,33 @@
+"""The planner as an engine."""
+
+from __future__ import annotations
+
+from cpsched.domain import Instance, Plan
+from cpsched.engine import Budget, Outcome, Progress
+from cpsched.planner.planner import NAME, Planner
+from cpsched.planner.support import unsupported
+from cpsched.planner.warmup import warmup
+
+__all__ = ["PlannerEngine"]
+
+
+class PlannerEngine:
+    """The planner as an engine: what every other engine falls back on. Deterministic; takes the time it needs."""
+
+    name = NAME
+
+    def prepare(self) -> None:
+        """Compile or load the planner's kernels."""
+        warmup()
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return what the instance asks for and the planner cannot honour yet."""
+        return unsupported(instance)
+
+    def plan(
+        self, instance: Instance, budget: Budget, *, seed: int, hint: Plan | None, progress: Progress | None
+    ) -> Outcome:
+        """Plan all jobs in the planner's order; `budget`, `seed` and `hint` change nothing."""
+        planner = Planner(instance)
+        planner.plan(progress)
+        return planner.outcome()

@@ -1,0 +1,11 @@
+"""Decoder search over the planner's insertion: lists in several orders, then ruin and recreate with simulated
+annealing.
+
+May import: `planner`, `booking`, `rusv`, `metrics`, `engine`, `domain`; its kernels are compiled by numba. Begin with
+`engine.py`; `chain.py` is one walk through the plans, `kernels.py` its steps, `costs.py` the objective as the kernels
+see it.
+"""
+
+from cpsched.search.engine import SearchEngine, SearchParams
+
+__all__ = ["SearchEngine", "SearchParams"]

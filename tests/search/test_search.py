@@ -1,0 +1,144 @@
+"""The search: never worse than the planner, always a plan, the same for a seed, and right about what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm
+from cpsched.engine import Budget, Outcome
+from cpsched.formats import read_instance
+from cpsched.metrics import objective_value
+from cpsched.planner import Planner, PlannerEngine
+from cpsched.search import SearchEngine, SearchParams
+from cpsched.search import kernels as search_kernels
+from cpsched.search.chain import Chain
+from cpsched.search.costs import list_keys
+from cpsched.workloads import tiny_cases
+from tests.oracle.random_instances import instances
+from tests.planner.checked import check_outcome
+
+FEW = SearchParams(workers=1, max_steps=400)
+INSTANCES = Path(__file__).parents[2] / "instances"
+
+
+def searched(instance: Instance, params: SearchParams = FEW, *, seed: int = 0, seconds: float = 60.0) -> Outcome:
+    """Return what the search finds; it has passed the verifier."""
+    outcome = SearchEngine(params).plan(instance, Budget(seconds), seed=seed, hint=None, progress=None)
+    check_outcome(instance, outcome)
+    return outcome
+
+
+def planned(instance: Instance) -> Outcome:
+    """Return the planner's plan."""
+    return PlannerEngine().plan(instance, Budget(0), seed=0, hint=None, progress=None)
+
+
+weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.001, 1.0, 2.5]), min_size=1, max_size=3)
+
+
+@settings(max_examples=60)
+@given(instance=instances(), weights=weights)
+def test_never_worse_than_the_planner(instance: Instance, weights: dict[ObjectiveTerm, float]) -> None:
+    """For any objective the plan verifies, plans the same jobs as the planner, and is worth no more."""
+    instance = replace(instance, objective=Objective(weights=FrozenMap(weights)))
+    fallback, outcome = planned(instance), searched(instance)
+    assert [job.id for job in outcome.jobs] == [job.id for job in fallback.jobs]
+    assert outcome.waiting_room == fallback.waiting_room
+    assert objective_value(instance, outcome.jobs) <= objective_value(instance, fallback.jobs)
+    values = [incumbent.value for incumbent in outcome.incumbents]
+    assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
+def test_finds_the_optimum_of_tiny_windows(case) -> None:
+    """The windows whose optimum is known by hand are solved."""
+    outcome = searched(case.instance, SearchParams(workers=1, max_steps=2000))
+    assert objective_value(case.instance, outcome.jobs) == pytest.approx(float(case.optimum))
+
+
+def test_improves_an_eurora_like_window() -> None:
+    """A window that a queue fills badly gets much better, and the log of incumbents says who found what."""
+    instance = read_instance(INSTANCES / "eurora-like-0050.json.gz")
+    before = objective_value(instance, planned(instance).jobs)
+    outcome = searched(instance, SearchParams(workers=2, max_steps=4000))
+    assert objective_value(instance, outcome.jobs) < 0.9 * before
+    assert outcome.incumbents[0].by == "planner"
+    assert {incumbent.by.split(":")[0] for incumbent in outcome.incumbents} <= {"planner", "list", "search"}
+
+
+def test_same_seed_same_plan() -> None:
+    """With a limit of steps the plan depends on nothing but instance and seed."""
+    instance = read_instance(INSTANCES / "eurora-like-0050.json.gz")
+    params = SearchParams(workers=2, max_steps=2000)
+    first, second, other = (searched(instance, params, seed=seed).jobs for seed in (3, 3, 4))
+    assert first == second
+    assert first != other
+
+
+def test_without_budget_the_planner_decides() -> None:
+    """With a budget of 0 the plan is the planner's."""
+    instance = read_instance(INSTANCES / "eurora-like-0050.json.gz")
+    outcome = searched(instance, SearchParams(), seconds=0)
+    assert outcome.jobs == planned(instance).jobs
+    assert outcome.stopped == "budget"
+
+
+@settings(max_examples=30)
+@given(instance=instances(max_jobs=10))
+def test_a_chain_leaves_the_timeline_as_its_plan_says(instance: Instance) -> None:
+    """After any number of steps the timeline is the one on which the present plan was booked afresh."""
+    planner = Planner(instance)
+    planner.plan()
+    jobs = [job for job in planner.ledger.jobs if planner.ledger.is_booked(job.id)]
+    if len(jobs) < 2:
+        return
+    keys = list_keys(instance, jobs)["dominant"]
+    chain = Chain(instance, jobs, seed=5)
+    if chain.begin(keys) is None:
+        return
+    chain.run(300, 0.0, 1.0)
+    table, timeline = chain.ledger.table, chain.ledger.timeline
+    assert chain.value == pytest.approx(chain.value_of(table.starts))
+    for row, job in enumerate(jobs):
+        assert chain.ledger.planned(job.id) is not None
+        demand, _, _, duration = (int(value) for value in table.jobs[row])
+        start = int(table.starts[row])
+        timeline.release(timeline.booking_of(demand, table.entries(row), start, start + duration))
+    untouched = Planner(replace(instance, jobs=tuple(job for job in instance.jobs if job.running is not None)))
+    empty = untouched.ledger.timeline
+    assert timeline.breakpoints().tolist() == empty.breakpoints().tolist()
+    for second in empty.breakpoints().tolist():
+        for mine, theirs in zip(timeline.free_at(second), empty.free_at(second), strict=True):
+            assert mine.tolist() == theirs.tolist()
+
+
+@given(
+    rate=st.sampled_from([0.0, 1 / 1800, 1.0]),
+    extra=st.sampled_from([0.0, 1 / 10, 3.0]),
+    threshold=st.integers(0, 10**6),
+    start=st.integers(0, 10**7),
+)
+def test_the_latest_start_for_a_cost_is_the_inverse_of_the_cost(
+    rate: float, extra: float, threshold: int, start: int
+) -> None:
+    """A start is among those that its own cost allows, and a start that costs more is not."""
+    costs = np.array([[rate, extra, threshold]])
+    cost = search_kernels.cost_of(0, start, costs)
+    latest = search_kernels.latest_for(0, cost, costs)
+    assert latest >= start
+    if search_kernels.cost_of(0, start + 1, costs) > cost:
+        assert search_kernels.cost_of(0, latest, costs) <= cost + 1e-6 * max(1.0, cost)
+    assert search_kernels.latest_for(0, -0.1, costs) == -1
+
+
+@pytest.mark.parametrize("figures", [{"workers": 0}, {"portion": 0}, {"max_steps": -1}, {"steps_per_job": 0}])
+def test_params_check_themselves(figures: dict[str, int]) -> None:
+    """Figures that make no sense are refused."""
+    with pytest.raises(ValueError, match="Expected positive figures"):
+        SearchParams(**figures)
