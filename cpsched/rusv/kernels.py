@@ -37,7 +37,7 @@ BLOCK = 16
 #: Nodes whose counts are added up in 32 bits; times the most chunks that a request may have, this stays below 2^31.
 PART = 2048
 
-H_BLOCKS, H_SPARE_ROWS, H_SPARE_BLOCKS, H_STAMP, HEAD = 0, 1, 2, 3, 4
+H_BLOCKS, H_SPARE_ROWS, H_SPARE_BLOCKS, H_STAMP, H_FREED, HEAD = 0, 1, 2, 3, 4, 5
 LAZY, LOW, HIGH = 0, 1, 2
 
 # columns of the demand tables, see timeline.Demands
@@ -764,24 +764,26 @@ def keep_entries(pool, first, entries, count):
 
 
 @kernel
-def remembered_start(memory, earliest, duration):
-    """Return the latest start that a demand no longer than `duration`, searched from no later than `earliest`, was
-    found to have.
+def remembered_start(memory, earliest, duration, freed):
+    """Return a time before which a demand of `duration`, searched from `earliest` on, is known not to fit.
+
+    A note of a demand that was no longer, searched from no later, says so; but since something was given back from
+    `freed` on, only for windows that end before.
     """
     start = earliest
     for k in range(1, 1 + min(memory[0, 0], memory.shape[0] - 1)):
         if memory[k, 0] <= duration and memory[k, 1] <= earliest:
-            start = max(start, memory[k, 2])
+            start = max(start, min(memory[k, 2], freed - memory[k, 0] + 1))
     return start
 
 
 @kernel
 def remember_start(memory, earliest, duration, start):
-    """Note that a demand of `duration`, searched from `earliest`, starts at `start`; the oldest note is forgotten."""
+    """Note that a demand of `duration`, searched from `earliest`, fits at `start` first; the oldest note goes."""
     size = memory.shape[0] - 1
     for k in range(1, 1 + min(memory[0, 0], size)):
         if memory[k, 0] == duration and memory[k, 1] == earliest:
-            memory[k, 2] = start
+            memory[k, 2] = max(memory[k, 2], start)
             return
     k = 1 + memory[0, 0] % size
     memory[0, 0] += 1
@@ -792,7 +794,7 @@ def remember_start(memory, earliest, duration, start):
 
 @kernel
 def place_jobs(
-    queue, begin, end, remembers, jobs, starts, spans, pool, used, bounds,
+    queue, begin, end, jobs, starts, spans, pool, used, bounds,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
@@ -802,8 +804,8 @@ def place_jobs(
     A job that has no place gets one, if there is one. A job that has one is unbooked, planned again, and keeps the new
     place only if it starts earlier (OCCS-34).
 
-    While jobs are only added (`remembers`), a job cannot start before an equal demand that was no longer has started:
-    `bounds` holds the latest of these (`remembered_start`).
+    While nothing is given back, a job cannot start before an equal demand that was no longer was found to start:
+    `bounds` remembers that (`remembered_start`). What a job gives back opens only windows that reach into it.
 
     Returns (DONE or what must grow, place in the queue that was reached, jobs that have a new place).
     """
@@ -824,8 +826,11 @@ def place_jobs(
                 demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
                 columns, amounts, scolumns, samounts, stamps,
             )  # fmt: skip
-        if remembers:
-            earliest = remembered_start(bounds[demand], earliest, duration)
+        if demands[demand, D_FLAGS] & JOINT == 0:
+            known = remembered_start(bounds[demand], earliest, duration, head[H_FREED])
+            if old >= 0:
+                known = min(known, old - duration + 1)
+            earliest = max(earliest, known)
         start, found = -1, 0
         if earliest <= latest:
             start, found = earliest_fit(
@@ -847,10 +852,11 @@ def place_jobs(
             if old >= 0:
                 drop_break(old, head, slots, order, members, rows, blk, srows, sblk, spare)
                 drop_break(old + duration, head, slots, order, members, rows, blk, srows, sblk, spare)
-            if remembers and demands[demand, D_FLAGS] & JOINT == 0:
-                remember_start(bounds[demand], jobs[job, 1], duration, start)
+                head[H_FREED] = min(head[H_FREED], old)
             old, count = start, found
         if old >= 0:
+            if demands[demand, D_FLAGS] & JOINT == 0:
+                remember_start(bounds[demand], jobs[job, 1], duration, old)
             take_placement(
                 demand, pool[first : first + count], count, old, old + duration, -1,
                 head, slots, order, members, rows, blk, srows, sblk, spare,

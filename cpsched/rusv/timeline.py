@@ -354,7 +354,6 @@ class Timeline:
         head = self._state[0]
         if head[kernels.H_SPARE_ROWS] < 2 or head[kernels.H_SPARE_BLOCKS] < 2:
             self.grow()
-        self._forget()
         kernels.book(*_spelled(booking), *self._state)
 
     def release(self, booking: Booking) -> None:
@@ -363,8 +362,9 @@ class Timeline:
         kernels.release(*_spelled(booking), *self._state)
 
     def _forget(self) -> None:
-        """Drop remembered starts: they hold only while nothing is released."""
+        """Drop remembered starts: they hold only while nothing is given back."""
         self._bounds[:, 0, 0] = 0
+        self._state[0][kernels.H_FREED] = FOREVER
 
     def earliest_fit(self, demand: int, *, earliest: int, latest: int, duration: int) -> Fit | None:
         """Return the earliest start in ``[earliest, latest]`` at which `demand` fits for `duration` seconds, and where;
@@ -414,25 +414,24 @@ class Timeline:
         """Plan and book the jobs `queue` of a table, which have no place yet, in this order, each as early as it fits
         beside those before it.
         """
-        self._place(table, queue, progress, remembers=True)
+        self._place(table, queue, progress)
 
     def backfill(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> int:
         """Try once, in the order of `queue`, to give each job an earlier start, or one at all; return how many got it.
 
         Nobody's start gets later (OCCS-34).
         """
-        self._forget()
-        return self._place(table, queue, progress, remembers=False)
+        if self._state[0][kernels.H_FREED] < FOREVER:
+            self._forget()
+        return self._place(table, queue, progress)
 
-    def _place(
-        self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None, *, remembers: bool
-    ) -> int:
+    def _place(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None) -> int:
         """Run `kernels.place_jobs` over a queue in portions, and let arrays grow when it asks for it."""
         done, moved = 0, 0
         while done < len(queue):
             arguments = self.kernel_arguments()  # first: more demands let `_bounds` grow
-            code, done, more = kernels.place_jobs(  # type: ignore[call-arg]  # mypy does not count through stars
-                queue, done, min(done - done % PORTION + PORTION, len(queue)), remembers,
+            code, done, more = kernels.place_jobs(
+                queue, done, min(done - done % PORTION + PORTION, len(queue)),
                 table.jobs, table.starts, table.spans, table.pool, table.used, self._bounds, *arguments,
             )  # fmt: skip
             moved += more
@@ -497,6 +496,7 @@ def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> tuple
     spare = np.zeros((2, rows), dtype=np.int32)
     spare[:, : rows - 1] = np.arange(rows - 1, 0, -1)
     head[kernels.H_BLOCKS] = 1
+    head[kernels.H_FREED] = FOREVER
     head[kernels.H_SPARE_ROWS] = head[kernels.H_SPARE_BLOCKS] = rows - 1
     order = np.zeros(blocks, dtype=np.int32)
     return head, slots, order, members, free, blk, srows, sblk, spare
@@ -504,17 +504,26 @@ def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> tuple
 
 def _doubled(state: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
     """Return the same timeline in arrays with twice as many slots and blocks."""
-    head, *arrays, spare = state
+    head, slots, order, members, rows, blk, srows, sblk, spare = state
     old = spare.shape[1]
-    doubled = []
-    for array in arrays:
-        grown = np.zeros((2 * len(array), *array.shape[1:]), dtype=array.dtype)  # pages that nobody writes cost nothing
-        grown[: len(array)] = array
-        doubled.append(grown)
     more = np.zeros((2, 2 * old), dtype=spare.dtype)
+    tops = []
     for stack, counter in enumerate((kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS)):
         count = int(head[counter])
+        in_use = np.ones(old, dtype=bool)
+        in_use[spare[stack, :count]] = False
+        tops.append(int(np.flatnonzero(in_use)[-1]) + 1)
         more[stack, :old] = np.arange(2 * old - 1, old - 1, -1)
         more[stack, old : old + count] = spare[stack, :count]
         head[counter] = old + count
-    return head, *doubled, more
+
+    def doubled(array: NDArray[Any], top: int) -> NDArray[Any]:
+        grown = np.zeros((2 * old, *array.shape[1:]), dtype=array.dtype)  # pages that nobody writes cost nothing
+        grown[:top] = array[:top]
+        return grown
+
+    of_slots, of_blocks = tops
+    return (
+        *(head, doubled(slots, of_slots), doubled(order, of_blocks), doubled(members, of_blocks)),
+        *(doubled(rows, of_slots), doubled(blk, of_blocks), doubled(srows, of_slots), doubled(sblk, of_blocks), more),
+    )
