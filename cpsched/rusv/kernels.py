@@ -33,7 +33,7 @@ from cpsched.rusv.jit import kernel
 from cpsched.rusv.vector import FOREVER
 
 #: Slots in a block, at the most.
-BLOCK = 16
+BLOCK = 32
 #: Nodes whose counts are added up in 32 bits; times the most chunks that a request may have, this stays below 2^31.
 PART = 2048
 
