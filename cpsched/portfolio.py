@@ -4,7 +4,6 @@ otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.metadata import version
 
 from cpsched.domain import EngineReport, Incumbent, Instance, Plan, Score
@@ -12,12 +11,13 @@ from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.errors import EngineError, UnsupportedError
 from cpsched.metrics import objective_value, suffered
 from cpsched.planner import PlannerEngine
+from cpsched.policies import POLICIES
 from cpsched.search import SearchEngine
 
 __all__ = ["ENGINES", "plan_of", "prepare", "solve"]
 
-#: How to make each engine, by its name.
-ENGINES: dict[str, Callable[[], Engine]] = {PlannerEngine.name: PlannerEngine, SearchEngine.name: SearchEngine}
+#: The engines by name; they keep no state.
+ENGINES: dict[str, Engine] = {PlannerEngine.name: PlannerEngine(), SearchEngine.name: SearchEngine(), **POLICIES}
 
 
 def prepare(engine: str = "planner") -> None:
@@ -32,10 +32,10 @@ def prepare(engine: str = "planner") -> None:
 
 
 def _engine(name: str) -> Engine:
-    """Make the engine of this name."""
+    """Return the engine of this name."""
     if name not in ENGINES:
         raise EngineError(f"Expected an engine out of {', '.join(ENGINES)}, got {name!r}")
-    return ENGINES[name]()
+    return ENGINES[name]
 
 
 def solve(

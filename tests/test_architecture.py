@@ -53,7 +53,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "cp": "domain booking engine",
         "report": "domain metrics formats",
         "search": "domain rusv booking engine metrics planner",
-        "portfolio": "errors domain engine metrics planner search",
+        "portfolio": "errors domain engine metrics planner policies search",
         "cli": "errors formats metrics planner portfolio report verify",
     }.items()
 }
@@ -87,6 +87,7 @@ HOMES: dict[str, frozenset[str]] = {
         "pydantic": "formats",
         "pydantic_core": "formats",
         "rich": "cli report",
+        "scipy": "cp",
         "sqlite3": "daemon",
         "subprocess": "bridge mzn",
     }.items()

@@ -18,6 +18,19 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+#: Written out, so that the help is there at once: a test compares them with `cpsched.portfolio.ENGINES`.
+ENGINE_NAMES = (
+    "planner",
+    "search",
+    "policy:fcfs",
+    "policy:sjf",
+    "policy:wspt",
+    "policy:conservative",
+    "policy:easy",
+    "policy:pbs_fifo_bf10",
+    "policy:pbs_walltime_bf400",
+)
+
 #: So many jobs of the waiting room are shown; the rest is counted.
 _MOST_WAITING = 10
 
@@ -31,7 +44,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
 
 @click.command("solve", epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html")
 @click.argument("instance", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--engine", default="planner", show_default=True, type=click.Choice(["planner", "search"]), help="Who plans.")
+@click.option("--engine", default="planner", show_default=True, type=click.Choice(ENGINE_NAMES), help="Who plans.")
 @click.option(
     "--budget",
     default=10.0,

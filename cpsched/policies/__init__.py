@@ -1,0 +1,31 @@
+"""Rule-based schedulers: the yardsticks. Each plans one window, with all jobs known and walltimes taken as runtimes.
+
+May import: `planner`, `booking`, `engine`, `rusv`, `domain`. Begin with `policy.py`, what a rule is, and
+`policy_engine.py`, which makes an engine of it; a queue is worked off by `insertion.py`, or by `event_loop.py` as time
+goes on. Each rule has a file of its own.
+"""
+
+from cpsched.policies.conservative import Conservative
+from cpsched.policies.easy import Easy
+from cpsched.policies.fcfs import Fcfs
+from cpsched.policies.pbs_fifo_bf10 import PbsFifoBf10
+from cpsched.policies.pbs_walltime_bf400 import PbsWalltimeBf400
+from cpsched.policies.policy import Policy
+from cpsched.policies.policy_engine import PolicyEngine
+from cpsched.policies.sjf import Sjf
+from cpsched.policies.wspt import Wspt
+
+__all__ = ["POLICIES", "Policy", "PolicyEngine"]
+
+_RULES: tuple[Policy, ...] = (
+    Fcfs(),
+    Sjf(),
+    Wspt(),
+    Conservative(),
+    Easy(),
+    PbsFifoBf10(),
+    PbsWalltimeBf400(),
+)
+
+#: The engines of all rules by their names, ``policy:easy`` and so on.
+POLICIES: dict[str, PolicyEngine] = {engine.name: engine for engine in map(PolicyEngine, _RULES)}

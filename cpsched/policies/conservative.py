@@ -1,0 +1,27 @@
+"""Conservative backfilling (OCCS-52): nobody is delayed by those behind him in the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cpsched.booking import Ledger
+from cpsched.domain import Instance, Job
+from cpsched.engine import Progress
+from cpsched.planner import planning_order
+from cpsched.policies.insertion import insert
+
+__all__ = ["Conservative"]
+
+
+class Conservative:
+    """Every job gets a reservation when its turn comes: insertion in the order of the planner's queue."""
+
+    name = "conservative"
+
+    def order(self, instance: Instance, jobs: Sequence[Job]) -> list[Job]:
+        """Order by priority, then by submission."""
+        return planning_order(instance, tuple(jobs))
+
+    def serve(self, ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
+        """Insert one job after the other."""
+        insert(ledger, queue, progress)

@@ -1,0 +1,27 @@
+"""EASY backfilling (OCCS-52): only the head of the queue must not be delayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cpsched.booking import Ledger
+from cpsched.domain import Instance, Job
+from cpsched.engine import Progress
+from cpsched.planner import planning_order
+from cpsched.policies.event_loop import start_in_turn
+
+__all__ = ["Easy"]
+
+
+class Easy:
+    """The head has a reservation, and the whole queue behind it is looked through for jobs that can start now."""
+
+    name = "easy"
+
+    def order(self, instance: Instance, jobs: Sequence[Job]) -> list[Job]:
+        """Order by priority, then by submission."""
+        return planning_order(instance, tuple(jobs))
+
+    def serve(self, ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
+        """Start jobs in their turn, or out of turn where the head does not mind."""
+        start_in_turn(ledger, queue, depth=None, progress=progress)

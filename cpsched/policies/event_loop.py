@@ -1,0 +1,137 @@
+"""Serving a queue as time goes on: jobs start in their turn, and some out of turn where the head is not delayed.
+
+This is backfilling as queueing systems do it (OCCS-52, A-15): at each event the first jobs of the queue start as long
+as they can; the first one that cannot, the head, gets a reservation on concrete nodes; and of those behind it some
+start at once, if they fit beside the reservation.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Collection, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+
+from cpsched.booking import Ledger
+from cpsched.domain import Job
+from cpsched.engine import Progress
+from cpsched.rusv import FOREVER
+
+__all__ = ["start_in_turn"]
+
+
+def start_in_turn(ledger: Ledger, queue: Sequence[Job], *, depth: int | None, progress: Progress | None) -> None:
+    """Start the jobs of a queue event by event.
+
+    Parameters
+    ----------
+    ledger
+        Has bookings already: running jobs, and those that the rule does not move.
+    queue
+        Jobs without a place, in the order of the rule. Each stands in the queue from its earliest start on.
+    depth
+        How many jobs behind a blocked head are looked at in each event; None: all.
+    progress
+        Called after each event.
+
+    Notes
+    -----
+    Events are ends of jobs, arrivals, and the start of the head's reservation. A reservation stands until its job
+    starts or is no longer the head: what others book meanwhile cannot make it earlier. One pass for an event is enough:
+    a job that starts frees nothing for another one.
+    """
+    loop = _EventLoop(ledger, queue, depth)
+    while (now := loop.next_event()) is not None:
+        loop.arrive(now)
+        loop.start_heads(now)
+        loop.start_out_of_turn(now)
+        if progress is not None:
+            progress(loop.num_done, len(queue))
+
+
+class _EventLoop:
+    """The queue, the events to come, and the head's reservation; mutable. Jobs are known by their rank in the queue."""
+
+    def __init__(self, ledger: Ledger, queue: Sequence[Job], depth: int | None) -> None:
+        #: How many jobs have started or never can.
+        self.num_done = 0
+        self._ledger = ledger
+        self._queue = queue
+        self._rank = {job.id: rank for rank, job in enumerate(queue)}
+        self._behind_head = slice(1, None if depth is None else 1 + depth)
+        self._arrivals = [(ledger.instance.earliest_start(job), rank) for rank, job in enumerate(queue)]
+        heapify(self._arrivals)
+        self._events = [*_ends(ledger), *(arrival for arrival, _ in self._arrivals)]
+        heapify(self._events)
+        #: Ranks of the jobs that have arrived and are not done, ascending.
+        self._waiting: list[int] = []
+        #: When the head will start, if it cannot now.
+        self._reserved: int | None = None
+
+    def next_event(self) -> int | None:
+        """Return the time of the next event, or None when nobody is left to start."""
+        if not self._waiting and not self._arrivals:
+            return None
+        now = min(self._events[:1] if self._reserved is None else [*self._events[:1], self._reserved])
+        while self._events and self._events[0] == now:
+            heappop(self._events)
+        return now
+
+    def arrive(self, now: int) -> None:
+        """Let those into the queue who may start from now on; a new head costs the old one its reservation."""
+        old_head = self._waiting[:1]
+        while self._arrivals and self._arrivals[0][0] <= now:
+            insort(self._waiting, heappop(self._arrivals)[1])
+        if self._reserved is not None and old_head != self._waiting[:1]:
+            self._ledger.release(self._queue[old_head[0]].id)
+            self._reserved = None
+
+    def start_heads(self, now: int) -> None:
+        """Start jobs from the front of the queue, until one has to wait: it gets a reservation, or has it already.
+
+        A job that finds no start at all leaves the queue.
+        """
+        while self._waiting:
+            head = self._waiting[0]
+            start = self._place([head], now, FOREVER).get(head) if self._reserved is None else self._reserved
+            if start is not None and start > now:
+                self._reserved = start
+                return
+            self._reserved = None
+            if start is None:
+                self._leave([head])
+            else:
+                self._start([head], now)
+
+    def start_out_of_turn(self, now: int) -> None:
+        """Start those behind the head, as far as the rule looks, that fit beside all that is booked."""
+        examined = self._waiting[self._behind_head]
+        if examined:
+            self._start(self._place(examined, now, now), now)
+
+    def _place(self, ranks: Sequence[int], earliest: int, latest: int) -> dict[int, int]:
+        """Book jobs that can start in time; return their starts."""
+        ids = [self._queue[rank].id for rank in ranks]
+        starts = self._ledger.place(ids, earliest=earliest, latest=latest)
+        return {self._rank[job_id]: start for job_id, start in starts.items()}
+
+    def _start(self, ranks: Collection[int], now: int) -> None:
+        """Let jobs go that are booked from now on; their ends are events to come."""
+        for rank in ranks:
+            heappush(self._events, now + self._queue[rank].walltime)
+        self._leave(ranks)
+
+    def _leave(self, ranks: Collection[int]) -> None:
+        """Take jobs out of the queue."""
+        self._waiting = [rank for rank in self._waiting if rank not in ranks]
+        self.num_done += len(ranks)
+
+
+def _ends(ledger: Ledger) -> Iterator[int]:
+    """Yield when the jobs end that are booked."""
+    for job in ledger.instance.jobs:
+        if job.running is not None:
+            yield job.running.segments[-1].end
+    for job in ledger.jobs:
+        planned = ledger.planned(job.id)
+        if planned is not None:
+            yield planned.end

@@ -1,0 +1,16 @@
+"""Serving a queue by insertion: one job after the other into the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cpsched.booking import Ledger
+from cpsched.domain import Job
+from cpsched.engine import Progress
+
+__all__ = ["insert"]
+
+
+def insert(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
+    """Give each job the earliest start that it finds beside those before it, whom it does not move."""
+    ledger.plan([job.id for job in queue], progress)

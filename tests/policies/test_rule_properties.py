@@ -1,0 +1,98 @@
+"""What holds for every window: nobody is lost, and the rules are what their names promise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpsched.domain import Instance, Job, WaitingReason
+from cpsched.engine import Budget
+from cpsched.formats import read_instance
+from cpsched.planner import PlannerEngine, Roster
+from tests.booking.small_windows import chunk, nodes, running, waiting, window
+from tests.oracle.random_instances import instances
+from tests.policies.naive_easy import easy_by_the_second
+from tests.policies.ruled import RULES, planned, starts
+
+
+@pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=12)
+@given(instances())
+def test_everybody_is_planned_or_told_why(rule: str, instance: Instance) -> None:
+    """A valid plan has each job once; who is bound in time, or refused, stands where the planner has it."""
+    plan = planned(instance, rule)
+    mine = {job.id: job for job in (*plan.jobs, *plan.waiting_room)}
+    outcome = PlannerEngine().plan(instance, Budget(0), seed=0, hint=None, progress=None)
+    planners = {job.id: job for job in (*outcome.jobs, *outcome.waiting_room)}
+    refused = Roster.of(instance, engine="test").refused
+    for job in instance.elements():
+        if job.start_at is not None or job.deadline is not None or job.id in refused or job.running is not None:
+            assert mine[job.id] == planners[job.id]
+    free = {job.id for job in instance.elements() if job.start_at is None and job.deadline is None} - set(refused)
+    assert all(job.reason is WaitingReason.NOT_MAPPED for job in plan.waiting_room if job.id in free)
+
+
+@settings(max_examples=40)
+@given(instances())
+def test_conservative_backfilling_is_the_planner(instance: Instance) -> None:
+    """Insertion in queue order is what the planner does."""
+    plan = planned(instance, "conservative")
+    outcome = PlannerEngine().plan(instance, Budget(0), seed=0, hint=None, progress=None)
+    assert (plan.jobs, plan.waiting_room) == (outcome.jobs, outcome.waiting_room)
+
+
+@settings(max_examples=40)
+@given(instances())
+def test_first_come_first_served(instance: Instance) -> None:
+    """Nobody starts while somebody waits who stands before him."""
+    found = starts(instance, "fcfs")
+    free = [job for job in waiting_jobs(instance) if job.start_at is None and job.deadline is None]
+    queue = sorted((job for job in free if found[job.id] is not None), key=lambda job: job.submit)
+    for place, job in enumerate(queue):
+        start = found[job.id] or 0
+        for other in queue[:place]:
+            assert (found[other.id] or 0) <= start or instance.earliest_start(other) > start
+
+
+@settings(max_examples=60)
+@given(instances(max_nodes=4, max_jobs=8))
+def test_easy_is_its_naive_twin(instance: Instance) -> None:
+    """Going from event to event gives the starts that looking in every second gives."""
+    instance = replace(instance, jobs=tuple(map(of_one_kind, instance.jobs)))
+    refused = Roster.of(instance, engine="test").refused
+    twin = easy_by_the_second(instance, [job for job in waiting_jobs(instance) if job.id not in refused])
+    assert {job_id: start for job_id, start in starts(instance, "easy").items() if start is not None} == twin
+
+
+def waiting_jobs(instance: Instance) -> list[Job]:
+    """Return the jobs that wait, arrays by their elements."""
+    return [job for job in instance.elements() if job.running is None]
+
+
+def of_one_kind(job: Job) -> Job:
+    """Return a waiting job with the first kind of its chunks only."""
+    if job.running is not None:
+        return job
+    (step,) = job.steps
+    return replace(job, steps=(replace(step, request=replace(step.request, chunks=step.request.chunks[:1])),))
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 4), st.integers(1, 12), st.integers(1, 5), st.data())
+def test_rules_agree_on_unit_jobs(size: int, count: int, end: int, data: st.DataObject) -> None:
+    """One node, jobs of one core and one second: whatever fits beside the running job starts, so all rules agree."""
+    held = data.draw(st.integers(1, size))
+    jobs = [waiting(f"j{n}", 1, chunk(cores=1)) for n in range(count)]
+    instance = window([nodes("n", cores=size)], running("r", end, n={"cores": held}), *jobs)
+    assert len({tuple(sorted(starts(instance, rule).items())) for rule in RULES}) == 1
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_real_windows(rule: str, shared_data: Path) -> None:
+    """A window of the Eurora cluster and a queue of a real machine are planned and verified."""
+    for name in ("eurora/window-0200-0.json.gz", "eurora/real-0400-0.json.gz"):
+        planned(read_instance(shared_data / name), rule)
