@@ -123,9 +123,9 @@ class Ledger:
         ValueError
             If the job is not booked.
         """
-        row = self._row[job_id]
-        if not self.is_booked(job_id):
+        if job_id not in self._row or not self.is_booked(job_id):
             raise ValueError(f"job {job_id} is not booked")
+        row = self._row[job_id]
         demand, _, _, duration = (int(value) for value in self.table.jobs[row])
         start = int(self.table.starts[row])
         entries = self.table.entries(row)

@@ -117,7 +117,7 @@ class Chain:
         self._best = table.starts.copy(), table.spans.copy(), table.pool.copy()
 
     def best(self) -> list[PlannedJob]:
-        """Return the best plan so far; the chain ends here, since its tables then say where the jobs stand in that plan."""
+        """Return the best plan so far; the chain ends here, since its table then says where the jobs stand in it."""
         table = self.ledger.table
         table.starts, table.spans, table.pool = self._best
         return [planned for job in self._jobs if (planned := self.ledger.planned(job.id)) is not None]

@@ -19,6 +19,8 @@ __all__ = ["SearchEngine", "SearchParams"]
 
 #: Seconds that compiling may take; it ends by itself.
 _LONG = 3600.0
+#: Seconds between two looks at the clock.
+_LOOK = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class SearchParams:
     max_steps: int | None = None
     #: Steps for each job in one cooling; a chain with time left begins anew from its best list.
     steps_per_job: int = 1000
-    #: Steps between two looks at the clock.
+    #: Steps between two looks at the clock, at the most; with a budget that alone ends it, as many as `_LOOK` allows.
     portion: int = 200
 
     def __post_init__(self) -> None:
@@ -132,17 +134,21 @@ class _Search:
     def _run_chain(self, chain: Chain) -> None:
         """Cool a chain, as many times as there is time for, each time from the best list."""
         assert self._best_keys is not None  # noqa: S101 - `run_chains` has looked
-        cooling, steps, coolings = -1, 0, 1
+        cooling, steps, coolings, is_judged = -1, 0, 1, False
+        portion = self._params.portion if self._params.max_steps is not None else 1
         while (share := self._share(steps)) < 1.0:
             if int(share * coolings) > cooling:
                 cooling = int(share * coolings)
                 chain.begin(self._best_keys)
-            within = share * coolings - cooling
-            chain.run(self._params.portion, within, within)
+            within, began = share * coolings - cooling, self._budget.elapsed
+            chain.run(portion, within, within)
             self._note(chain.best_value, "search")
-            steps += self._params.portion
-            if steps == self._params.portion:
-                coolings = self._coolings(share, steps)
+            steps += portion
+            if self._params.max_steps is None:
+                took = max(self._budget.elapsed - began, 1e-6)
+                portion = max(1, min(self._params.portion, 2 * portion, int(portion * _LOOK / took)))
+            if portion == self._params.portion and not is_judged:
+                coolings, is_judged = self._coolings(steps), True
 
     def _share(self, steps: int) -> float:
         """Return which share of its steps, or else of its time, a chain has used."""
@@ -153,9 +159,9 @@ class _Search:
         whole = self._budget.seconds - self._margin - self._began
         return (self._budget.elapsed - self._began) / whole
 
-    def _coolings(self, before: float, steps: int) -> int:
-        """Return how many times a chain can be cooled, judged by what its first portion took."""
-        taken = max(self._share(steps) - before, 1e-9)
+    def _coolings(self, steps: int) -> int:
+        """Return how many times a chain can be cooled, judged by what its first steps took."""
+        taken = max(self._share(steps), 1e-9)
         return max(1, int(steps / taken / (self._params.steps_per_job * len(self._jobs))))
 
     def outcome(self) -> Outcome:

@@ -68,7 +68,7 @@ def test_report_and_incumbents() -> None:
 
 def test_unknown_engine() -> None:
     """An engine that does not exist is an error that names those that do."""
-    with pytest.raises(EngineError, match="Expected an engine out of planner, search.*, got 'magic'"):
+    with pytest.raises(EngineError, match=r"Expected an engine out of planner, search.*, got 'magic'"):
         solve(window([FOUR]), engine="magic")
     assert list(ENGINES)[:2] == ["planner", "search"]
 
