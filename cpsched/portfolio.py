@@ -4,8 +4,10 @@ otherwise.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import version
 
+from cpsched.cp import lower_bound
 from cpsched.domain import EngineReport, Incumbent, Instance, Plan, Score
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.errors import EngineError, UnsupportedError
@@ -44,6 +46,7 @@ def solve(
     engine: str = "planner",
     budget: float = 10.0,
     seed: int = 0,
+    bound: float = 0.0,
     progress: Progress | None = None,
 ) -> Plan:
     """Plan every job of an instance.
@@ -59,6 +62,9 @@ def solve(
         needs.
     seed
         Same instance, same engine, same seed: same plan.
+    bound
+        Seconds that may be spent, after the budget, on proving how far the plan can be from the optimum; 0: nothing is
+        proven.
     progress
         Called with (jobs done, jobs in all) now and then.
 
@@ -75,13 +81,19 @@ def solve(
     if features:
         raise UnsupportedError(engine, features)
     outcome = worker.plan(instance, clock, seed=seed, hint=None, progress=progress)
-    return plan_of(instance, engine, outcome, clock)
+    elapsed = clock.elapsed
+    if bound > 0:
+        waiting = {job.id for job in instance.elements() if job.running is None}
+        planned = [job.id for job in outcome.jobs if job.id in waiting]
+        proven = lower_bound(instance, planned, seconds=bound, seed=seed)
+        outcome = replace(outcome, bound=None if proven is None else proven.value)
+    return plan_of(instance, engine, outcome, budget=budget, elapsed=elapsed)
 
 
-def plan_of(instance: Instance, engine: str, outcome: Outcome, clock: Budget) -> Plan:
-    """Return the plan document of what an engine found."""
+def plan_of(instance: Instance, engine: str, outcome: Outcome, *, budget: float, elapsed: float) -> Plan:
+    """Return the plan document of what an engine found in `elapsed` of `budget` seconds."""
     value = objective_value(instance, outcome.jobs)
-    incumbents = outcome.incumbents or (Incumbent(at=round(clock.elapsed, 3), value=value, by=engine),)
+    incumbents = outcome.incumbents or (Incumbent(at=round(elapsed, 3), value=value, by=engine),)
     gap = None
     if outcome.bound is not None:
         gap = (value - outcome.bound) / value if value else 0.0
@@ -96,8 +108,8 @@ def plan_of(instance: Instance, engine: str, outcome: Outcome, clock: Budget) ->
     report = EngineReport(
         name=engine,
         version=version("cpsched"),
-        budget=clock.seconds,
-        elapsed=round(clock.elapsed, 3),
+        budget=budget,
+        elapsed=round(elapsed, 3),
         stopped=outcome.stopped,
     )
     return Plan(

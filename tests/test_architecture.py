@@ -53,7 +53,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "cp": "domain booking engine",
         "report": "domain metrics formats",
         "search": "domain rusv booking engine metrics planner",
-        "portfolio": "errors domain engine metrics planner policies search",
+        "portfolio": "errors domain engine metrics planner cp policies search",
         "cli": "errors formats metrics planner portfolio report verify",
     }.items()
 }

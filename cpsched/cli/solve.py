@@ -54,6 +54,15 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="SECONDS",
     help="Time to improve the planner's plan in; the planner itself takes what it needs.",
 )
+@click.option(
+    "--bound",
+    default=0.0,
+    show_default=True,
+    type=float,
+    callback=_finite,
+    metavar="SECONDS",
+    help="Time to prove in, after the plan, how far it can be from the optimum.",
+)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Same seed, same plan.")
 @click.option(
     "-o",
@@ -77,6 +86,7 @@ def command(
     instance: str,
     engine: str,
     budget: float,
+    bound: float,
     seed: int,
     output: Path | None,
     gantt: Path | None,
@@ -105,7 +115,7 @@ def command(
     with compiling_announced(lambda: _say_first_start(quiet)):
         prepare(engine)
     with progress_bar("planning", wanted=not quiet) as progress:
-        plan = solve(parsed, engine=engine, budget=budget, seed=seed, progress=progress)
+        plan = solve(parsed, engine=engine, budget=budget, bound=bound, seed=seed, progress=progress)
     violations = verify(document, plan_to_document(plan))
     if violations:
         click.echo("cpsched: the planner's own plan breaks rules. This is a bug; nothing was written.", err=True)

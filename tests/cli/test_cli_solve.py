@@ -208,8 +208,9 @@ def use_engine(monkeypatch: pytest.MonkeyPatch, answer: object) -> list[dict[str
 def test_the_options_reach_the_engine(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """Engine, budget and seed are passed on; without a terminal nobody asks for progress."""
     calls = use_engine(monkeypatch, parse_plan(window.plan, source="plan"))
-    assert run("solve", window.instance_file, "--budget", 2.5, "--seed", 7).exit_code == ExitCode.FINE
-    assert calls == [{"engine": "planner", "budget": 2.5, "seed": 7, "progress": None}]
+    options = ("--budget", 2.5, "--bound", 1.5, "--seed", 7)
+    assert run("solve", window.instance_file, *options).exit_code == ExitCode.FINE
+    assert calls == [{"engine": "planner", "budget": 2.5, "bound": 1.5, "seed": 7, "progress": None}]
 
 
 def test_a_plan_that_breaks_rules_is_not_written(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpsched.domain import Instance, Plan
-from cpsched.engine import Budget, Outcome
+from cpsched.engine import Outcome
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.portfolio import plan_of, solve
 from cpsched.verify import verify
@@ -21,7 +21,7 @@ def solved(instance: Instance) -> Plan:
 
 def check_outcome(instance: Instance, outcome: Outcome) -> None:
     """Let the judge look at what an engine found."""
-    plan = plan_of(instance, "engine under test", outcome, Budget(1))
+    plan = plan_of(instance, "engine under test", outcome, budget=1, elapsed=0)
     violations = verify(instance_to_document(instance), plan_to_document(plan))
     assert not violations, "\n".join(map(str, violations))
 

@@ -22,8 +22,10 @@ from cpsched.domain import (
 )
 from cpsched.engine import Budget
 from cpsched.errors import EngineError
+from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.planner import warmup
 from cpsched.portfolio import ENGINES, solve
+from cpsched.verify import verify
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.random_instances import instances
 from tests.planner.checked import solved, starts
@@ -64,6 +66,18 @@ def test_report_and_incumbents() -> None:
     assert plan.engine.elapsed >= 0
     assert [(found.by, found.value) for found in plan.incumbents] == [("planner", plan.objective.value)]
     assert (plan.instance, plan.now, plan.reservations) == ("small", 0, ())
+
+
+def test_a_bound_on_demand() -> None:
+    """With seconds to prove in, the plan carries a bound and its gap; the judge finds both in order."""
+    jobs = [waiting(name, 10, chunk(cores=3)) for name in "abc"]
+    instance = window([FOUR], *jobs)
+    plan = solve(instance, bound=0.5)
+    assert plan.objective.bound is not None
+    assert plan.objective.gap is not None
+    assert 0 < plan.objective.bound <= plan.objective.value
+    assert verify(instance_to_document(instance), plan_to_document(plan)) == ()
+    assert solve(instance).objective.bound is None
 
 
 def test_unknown_engine() -> None:

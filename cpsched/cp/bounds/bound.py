@@ -1,0 +1,151 @@
+"""`lower_bound`: what no plan can undercut, and how that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cpsched.cp.bounds.ascent import climb, smith
+from cpsched.cp.bounds.costs import job_cost, round_down, sum_down
+from cpsched.cp.bounds.earliest import earliest_starts
+from cpsched.cp.bounds.makespan import shortest_makespan
+from cpsched.cp.bounds.tasks import Relaxation, relax
+from cpsched.domain import Instance, Job, ObjectiveTerm
+from cpsched.engine import Budget
+
+__all__ = ["Bound", "lower_bound"]
+
+#: Seconds that a relaxation takes to build: about so many, and so many per job; below that it is not begun.
+_SETUP = 0.25
+_SETUP_PER_JOB = 0.0003
+#: Vectors of sizes for a second of budget.
+_VECTORS_PER_SECOND = 30
+#: An evaluation with proof takes as long as so many without.
+_PROOF = 8
+#: Areas and costs beyond this do not fit into whole numbers of 64 bits.
+_MOST = 2.0**62
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A proven lower bound on the objective."""
+
+    #: In the objective's unit, with what is already suffered; rounded down.
+    value: float
+    #: The method that proves it, in words.
+    how: str
+
+
+def lower_bound(
+    instance: Instance, jobs: Collection[str], *, seconds: float, seed: int = 0, evaluations: int | None = None
+) -> Bound | None:
+    """Return a value that no plan of these jobs can undercut, or None for an objective that pays for delay.
+
+    The largest of: each job at its own earliest start; Smith's rule on one aggregated resource; a Lagrangian on many.
+    What the relaxation leaves out (limits, free pools, reservations, dependencies, what nodes keep free, the steps of
+    an evolving job after its first, all that a malleable job takes) can only make plans more expensive.
+
+    Parameters
+    ----------
+    jobs
+        Ids of waiting jobs, array elements by their own; a plan that the bound is compared with plans all of them.
+    seconds
+        When to be back; what the jobs' own times say is always counted.
+    seed
+        Where the search for prices begins.
+    evaluations
+        Stop after so many evaluations of the dual function, for answers that do not depend on the clock.
+
+    Raises
+    ------
+    ValueError
+        If a job is not a waiting job of the instance.
+    """
+    if any(weight < 0 for weight in instance.objective.weights.values()):
+        return None
+    budget = Budget(max(0.0, seconds))
+    chosen = _waiting(instance, jobs)
+    starts = earliest_starts(instance, chosen, budget)
+    base = sum_down(
+        job_cost(instance, job, start, _shortest(job)).value for job, start in zip(chosen, starts, strict=True)
+    )
+    ends = [start + _shortest(job) - instance.now for job, start in zip(chosen, starts, strict=True)]
+    makespan, gain, how = max(ends, default=0), Fraction(0), "each job at its own earliest start"
+    relaxed = [place for place, job in enumerate(chosen) if job.malleability is None]
+    enough = _SETUP + _SETUP_PER_JOB * len(relaxed)
+    if relaxed and (budget.remaining > enough or evaluations is not None):
+        relaxation = relax(
+            instance,
+            [chosen[place] for place in relaxed],
+            [starts[place] for place in relaxed],
+            most_vectors=max(16, min(300, int(_VECTORS_PER_SECOND * seconds))),
+        )
+        if _fits(relaxation):
+            makespan = max(makespan, shortest_makespan(relaxation))
+            gain, how = _gain(relaxation, budget, seed, evaluations, how)
+    factor = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0))
+    return Bound(round_down(base + gain + factor * makespan), how)
+
+
+def _waiting(instance: Instance, jobs: Collection[str]) -> list[Job]:
+    """Return the chosen jobs in document order."""
+    wanted = set(jobs)
+    chosen = [job for job in instance.elements() if job.id in wanted and job.running is None]
+    if len(chosen) != len(wanted):
+        missing = sorted(wanted - {job.id for job in chosen})
+        raise ValueError(f"not among the waiting jobs of {instance.name!r}: {', '.join(missing[:5])}")
+    return chosen
+
+
+def _shortest(job: Job) -> int:
+    """Return the seconds that a job runs at least: a malleable one on the share that is fastest."""
+    if job.malleability is None:
+        return job.walltime
+    return int(job.walltime * min(1.0, *job.malleability.stretch.values(), 1.0))
+
+
+def _fits(relaxation: Relaxation) -> bool:
+    """Tell whether whole numbers of 64 bits hold all areas."""
+    tasks = relaxation.tasks
+    longest = float(tasks.earliest.max() + (tasks.durations * tasks.counts.astype(np.float64)).sum())
+    largest = max((float(profile.amounts[-1]) for profile in relaxation.profiles), default=0.0)
+    return 2.0 * longest * max(largest, float(tasks.usage.max(initial=0)) * float(tasks.counts.sum())) < _MOST
+
+
+def _gain(relaxation: Relaxation, budget: Budget, seed: int, evaluations: int | None, how: str) -> tuple[Fraction, str]:
+    """Return what prices prove beyond the earliest starts, and how."""
+    begin = smith(relaxation, seed)
+    if begin is None:
+        return Fraction(0), how
+    clock = _Clock(budget, evaluations)
+    best, done = climb(begin, relaxation, seed, is_over=clock.is_over)
+    gain = best.dual.proven(best.prices)
+    if gain <= 0:
+        return Fraction(0), how
+    if not done:
+        return gain, "Smith's rule on an aggregated resource"
+    shape = f"{len(best.dual.profiles)} aggregated resources, {len(best.dual.widths)} intervals, {done} evaluations"
+    return gain, f"Lagrangian ({shape})"
+
+
+class _Clock:
+    """Tells when to stop, with time left for the proof; mutable."""
+
+    def __init__(self, budget: Budget, evaluations: int | None) -> None:
+        self._budget = budget
+        self._evaluations = evaluations
+        self._last = 0, budget.elapsed
+        self._slowest = 0.0
+
+    def is_over(self, evaluations: int) -> bool:
+        """Tell whether the limit is reached, or the budget will be before the proof is done."""
+        if self._evaluations is not None:
+            return evaluations >= self._evaluations
+        before, now = self._last, (evaluations, self._budget.elapsed)
+        if evaluations == before[0] + 1:
+            self._slowest = max(now[1] - before[1], 0.9 * self._slowest)
+        self._last = now
+        return self._budget.remaining < 0.05 + 0.02 * self._budget.seconds + _PROOF * self._slowest

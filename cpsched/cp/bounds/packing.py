@@ -1,0 +1,301 @@
+"""What fits on one node: units, node shapes, and exact knapsacks over them.
+
+A *unit* is what stands on one node and is never split: a chunk, or all chunks of a packed request. A *shape* is what a
+node can be to the units: its resources, and which units it lets in. Give each kind of unit a size, whatever it is: what
+all units on a node can measure together is at most the largest sum of sizes that fits on the node, a knapsack. So each
+vector of sizes gives a valid aggregated resource, the sum over the nodes: a *surrogate* (dual-feasible functions of
+Fekete and Schepers 2001 are the vectors that are known in closed form).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, FrozenMap, Job, NodeClass, NodeState
+
+__all__ = ["Knapsack", "Shape", "Unit", "shapes_of", "units_of"]
+
+#: States of the largest knapsack table.
+MOST_STATES = 6000
+#: Levels of one resource in a table, at the most; more are counted in steps of this many parts.
+_MOST_LEVELS = 65
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What stands on one node together; `classes` are the numbers of the node classes that may hold it."""
+
+    amounts: Amounts
+    classes: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a node has, and which of the units may stand on it (indices)."""
+
+    resources: FrozenMap[str, int]
+    units: tuple[int, ...]
+
+
+def units_of(cluster: Cluster, job: Job) -> list[tuple[Unit, int]]:
+    """Return the units that a job holds while it runs (an evolving one: during its first step), and how many of each.
+
+    A unit of an exclusive job takes an equal part of its whole node: with at most k chunks on a node, each takes a k-th
+    of all the node has, on the node where that is least.
+    """
+    request = job.steps[0].request
+    place = request.place
+    if place.arrangement is Arrangement.PACK:
+        wheres = [_classes(cluster, job, chunk.resources, chunk.where) for chunk in request.chunks]
+        total = Amounts(request.totals)
+        whole = Chunk(count=1, resources=total)
+        classes = frozenset.intersection(*wheres) & _classes(cluster, job, total, FrozenMap(), guarded=False)
+        pairs = [(whole, classes)]
+    else:
+        pairs = [(chunk, _classes(cluster, job, chunk.resources, chunk.where)) for chunk in request.chunks]
+    if not place.exclusive:
+        return [(Unit(chunk.resources, classes), chunk.count) for chunk, classes in pairs]
+    chunks = [chunk for chunk, _ in pairs]
+    at_most_one = place.arrangement is not Arrangement.FREE
+    return [
+        (Unit(_share_of_node(cluster, chunk, classes, chunks, at_most_one=at_most_one), classes), chunk.count)
+        for chunk, classes in pairs
+    ]
+
+
+def _classes(
+    cluster: Cluster, job: Job, asked: Amounts, where: Mapping[str, str], *, guarded: bool = True
+) -> frozenset[int]:
+    """Return the node classes on which something that asks for `asked` may stand."""
+    return frozenset(
+        number
+        for number, node_class in enumerate(cluster.classes)
+        if node_class.state is NodeState.UP
+        and all(node_class.properties.get(name) == value for name, value in where.items())
+        and all(node_class.resources.get(name, 0) >= amount for name, amount in asked.items())
+        and (not guarded or (node_class.is_admitted(asked, job.walltime) and _leaves_free(node_class, asked)))
+    )
+
+
+def _leaves_free(node_class: NodeClass, asked: Amounts) -> bool:
+    """Tell whether one chunk leaves what the node keeps free for others."""
+    return all(
+        rule.beneficiary in asked
+        or not asked.get(rule.resource)
+        or asked[rule.resource] <= node_class.resources.get(rule.resource, 0) - rule.items
+        for rule in node_class.keep_free
+    )
+
+
+def _share_of_node(
+    cluster: Cluster, chunk: Chunk, classes: frozenset[int], chunks: Sequence[Chunk], *, at_most_one: bool
+) -> Amounts:
+    """Return what a chunk of an exclusive job takes of each resource at least."""
+    shares: dict[str, int] = {}
+    for number in classes:
+        node = cluster.classes[number].resources
+        most = 1 if at_most_one else sum(min(each.count, _fitting(node, each.resources)) for each in chunks)
+        here = {name: amount // max(1, most) for name, amount in node.items()}
+        shares = (
+            {name: min(amount, shares.get(name, amount)) for name, amount in here.items()}
+            if not shares
+            else {name: min(amount, here.get(name, 0)) for name, amount in shares.items()}
+        )
+    names = {*shares, *chunk.resources}
+    amounts = {name: max(shares.get(name, 0), chunk.resources.get(name, 0)) for name in sorted(names)}
+    return Amounts({name: amount for name, amount in amounts.items() if amount})
+
+
+def _fitting(node: Mapping[str, int], asked: Mapping[str, int]) -> int:
+    return min(node.get(name, 0) // amount for name, amount in asked.items())
+
+
+def shapes_of(cluster: Cluster, units: Sequence[Unit]) -> list[Shape | None]:
+    """Return the shape of each node class; None where nothing new may start."""
+    return [
+        Shape(
+            node_class.resources,
+            tuple(place for place, unit in enumerate(units) if number in unit.classes),
+        )
+        if node_class.state is NodeState.UP
+        else None
+        for number, node_class in enumerate(cluster.classes)
+    ]
+
+
+class Knapsack:
+    """The largest sums of sizes that fit on nodes of one shape, whatever part of the node is free.
+
+    Exact where the amounts of a resource add up to at most `_MOST_LEVELS` different sums, which is the rule; otherwise
+    amounts are rounded down, which makes the sums larger and never smaller.
+
+    Parameters
+    ----------
+    shape
+        The node.
+    units
+        All units.
+    counts
+        How many of each unit there are.
+    most_states
+        Size of its table.
+    """
+
+    def __init__(
+        self, shape: Shape, units: Sequence[Unit], counts: Sequence[int], *, most_states: int = MOST_STATES
+    ) -> None:
+        self.shape = shape
+        members = [units[place].amounts for place in shape.units]
+        self._names = [name for name, amount in shape.resources.items() if any(m.get(name) for m in members)]
+        axes = [_Axis.of(shape.resources[name], {m.get(name, 0) for m in members}) for name in self._names]
+        self._axes = _within(axes, most_states)
+        self._shape = tuple(axis.num_levels for axis in self._axes)
+        self._copies = [min(counts[place], _fitting(shape.resources, units[place].amounts)) for place in shape.units]
+        grids = [
+            axis.below({m.get(name, 0) for m in members}) for axis, name in zip(self._axes, self._names, strict=True)
+        ]
+        self._sources = [[grid[m.get(name, 0)] for grid, name in zip(grids, self._names, strict=True)] for m in members]
+
+    def table(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the largest sum of sizes for each state of free resources.
+
+        Parameters
+        ----------
+        sizes
+            Shape (vectors, units).
+
+        Returns
+        -------
+        table
+            Shape (states, vectors); the last state is the idle node.
+        """
+        best = np.zeros((int(np.prod(self._shape, dtype=np.int64)), len(sizes)), dtype=sizes.dtype)
+        for place, portion, fits, left in self._portions(sizes):
+            best[fits] = np.maximum(best[fits], best[left] + portion * sizes[:, place])
+        return best
+
+    def packing(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how many of each unit an idle node holds where the sum of their sizes is largest."""
+        best = np.zeros(int(np.prod(self._shape, dtype=np.int64)))
+        taken = []
+        for place, portion, fits, left in self._portions(sizes[None, :]):
+            before, after = best[fits], best[left] + portion * sizes[place]
+            best[fits] = np.maximum(before, after)
+            origin = np.full(len(best), -1)
+            origin[fits] = np.where(after > before, left, -1)
+            taken.append((place, portion, origin))
+        held = np.zeros(len(sizes))
+        state = len(best) - 1
+        for place, portion, origin in reversed(taken):
+            if origin[state] >= 0:
+                held[place] += portion
+                state = int(origin[state])
+        return held
+
+    def _portions(self, sizes: NDArray[np.generic]) -> Iterator[tuple[int, int, NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield (unit, how many of it, states that have room for them, what is left of each of those).
+
+        Any number of a unit up to its copies is a sum of some of its portions 1, 2, 4, ... and the rest.
+        """
+        for place, source, copies in zip(self.shape.units, self._sources, self._copies, strict=True):
+            if not sizes[:, place].any():
+                continue
+            step = self._step(source)
+            portion, left = 1, copies
+            while left:
+                take = min(portion, left)
+                origin = self._repeat(step, take)
+                fits = np.flatnonzero(origin >= 0)
+                yield place, take, fits, origin[fits]
+                left -= take
+                portion *= 2
+
+    def state_of(self, free: Mapping[str, int]) -> int:
+        """Return the state of a node that has `free` left."""
+        levels = [axis.level(free.get(name, 0)) for axis, name in zip(self._axes, self._names, strict=True)]
+        return int(np.ravel_multi_index(levels, self._shape)) if levels else 0
+
+    def _step(self, source: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return for each state the state that is left when one unit has been placed, or -1."""
+        origin = np.zeros((1,), dtype=np.int64)
+        fits = np.ones((1,), dtype=bool)
+        for axis_source in source:
+            origin = (origin[:, None] * len(axis_source) + np.maximum(axis_source, 0)[None, :]).ravel()
+            fits = (fits[:, None] & (axis_source >= 0)[None, :]).ravel()
+        return np.where(fits, origin, -1)
+
+    @staticmethod
+    def _repeat(step: NDArray[np.int64], times: int) -> NDArray[np.int64]:
+        """Return `step` done so many times."""
+        result = np.arange(len(step))
+        power = step
+        while times:
+            if times & 1:
+                result = np.where(result >= 0, power[result], -1)
+            times >>= 1
+            if times:
+                power = np.where(power >= 0, power[power], -1)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """The levels of one resource: the sums that amounts can add up to, or equal parts of the node."""
+
+    capacity: int
+    #: Ascending, begins with 0; None: `parts` equal parts.
+    sums: NDArray[np.int64] | None
+    parts: int
+
+    @classmethod
+    def of(cls, capacity: int, amounts: set[int]) -> _Axis:
+        sums = _sums(capacity, amounts)
+        return cls(capacity, sums, _MOST_LEVELS - 1 if sums is None else len(sums) - 1)
+
+    @property
+    def num_levels(self) -> int:
+        return self.parts + 1
+
+    def coarser(self) -> _Axis:
+        """Return the axis in half as many parts, an odd number (so that more than a half stays more than a half)."""
+        return _Axis(self.capacity, None, max(1, (self.parts // 2) | 1))
+
+    def level(self, free: int) -> int:
+        if self.sums is not None:
+            return int(np.searchsorted(self.sums, free, side="right")) - 1
+        return min(free, self.capacity) * self.parts // self.capacity
+
+    def below(self, amounts: set[int]) -> dict[int, NDArray[np.int64]]:
+        """Return for each amount the level that is left of each level, -1 where it does not fit."""
+        if self.sums is not None:
+            return {amount: np.searchsorted(self.sums, self.sums - amount, side="right") - 1 for amount in amounts}
+        levels = np.arange(self.num_levels)
+        return {amount: np.maximum(levels - amount * self.parts // self.capacity, -1) for amount in amounts}
+
+
+def _sums(capacity: int, amounts: set[int]) -> NDArray[np.int64] | None:
+    """Return all sums of amounts up to the capacity, or None if there are too many."""
+    sums = {0}
+    for amount in sorted(amounts - {0}):
+        if amount > capacity:
+            continue
+        pending = list(sums)
+        while pending:
+            pending = [total + amount for total in pending if total + amount <= capacity and total + amount not in sums]
+            sums.update(pending)
+            if len(sums) > _MOST_LEVELS:
+                return None
+    return np.array(sorted(sums), dtype=np.int64)
+
+
+def _within(axes: Sequence[_Axis], most: int) -> list[_Axis]:
+    """Make the longest axes coarser until the table is small enough."""
+    axes = list(axes)
+    while np.prod([float(axis.num_levels) for axis in axes]) > most:
+        longest = max(range(len(axes)), key=lambda place: axes[place].num_levels)
+        axes[longest] = axes[longest].coarser()
+    return axes

@@ -1,0 +1,195 @@
+"""Surrogates: aggregated resources that no plan can overload, made of sizes of units; and their capacity over time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.cp.bounds.packing import Knapsack, Shape, Unit, shapes_of
+from cpsched.domain import Cluster, Instance, Job
+
+__all__ = ["WHOLE", "Floats", "Ints", "Profile", "capacities", "size_vectors"]
+
+#: Parts that a whole node is counted in: divisible by 1 to 10, so that cores and thresholds stay exact.
+WHOLE = 5040
+#: Restricted to the units that only these groups of node classes hold: at most so many groups.
+_MOST_GROUPS = 4
+#: Capacities of one resource that thresholds are made for: those of the most nodes.
+_MOST_CAPACITIES = 2
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A capacity over time that never sinks: `amounts[i]` from ``times[i]`` on; `times` begins with 0 (now)."""
+
+    times: Ints
+    amounts: Ints
+
+    def area(self, until: Ints) -> Ints:
+        """Return the capacity times time up to each of some seconds."""
+        areas = np.concatenate([[0], np.cumsum(self.amounts[:-1] * np.diff(self.times))])
+        piece = np.searchsorted(self.times, until, side="right") - 1
+        return np.asarray(areas[piece] + self.amounts[piece] * (until - self.times[piece]))
+
+
+def size_vectors(cluster: Cluster, units: Sequence[Unit], most: int) -> Ints:
+    """Return at most `most` vectors of sizes, shape (vectors, units): each gives a valid surrogate.
+
+    For each resource its share of a node, as it is (linear), and rounded by dual-feasible functions; the larger of the
+    shares of two resources; all of it again for the units that only some node classes can hold. Which of them are
+    worth a price is found out later.
+    """
+    names = sorted({name for unit in units for name in unit.amounts})
+    rows: dict[bytes, Ints] = {}
+
+    def add(vector: NDArray[np.float64]) -> None:
+        row = np.floor(vector * WHOLE + 1e-6).astype(np.int64)
+        if row.any():
+            rows.setdefault(row.tobytes(), row)
+
+    every = np.ones(len(units))
+    groups = [every, *(_members(units, group) for group in _groups(units))]
+    shares = {name: _shares(cluster, units, name) for name in names}
+    for mask in groups:
+        for of_name in shares.values():
+            add(of_name[0] * mask)
+        for of_name in shares.values():
+            for share in of_name:
+                for rounded in _dual_feasible(share):
+                    add(rounded * mask)
+        for first, second in _pairs(names):
+            share, other = shares[first][0], shares[second][-1]
+            for factor in (0.5, 0.6, 0.8, 1.0):
+                for large in (other, 1.0 * (other > 0.5), 1.0 * (other > 0.9)):
+                    add(np.maximum(share, factor * large) * mask)
+            add(np.maximum(_above(share, 1), _above(other, 1)) * mask)
+            add((share + other) / 2 * mask)
+    return np.array(list(rows.values())[:most], dtype=np.int64).reshape(-1, len(units))
+
+
+def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    return [(first, second) for place, first in enumerate(names) for second in names[place + 1 :]]
+
+
+def _groups(units: Sequence[Unit]) -> list[frozenset[int]]:
+    """Return the sets of classes that some units are bound to, those of the most units first."""
+    bound: defaultdict[frozenset[int], int] = defaultdict(int)
+    for unit in units:
+        bound[unit.classes] += 1
+    largest: frozenset[int] = frozenset().union(*bound)
+    ranked = sorted((classes for classes in bound if classes != largest), key=lambda c: (-bound[c], sorted(c)))
+    return ranked[:_MOST_GROUPS]
+
+
+def _members(units: Sequence[Unit], group: frozenset[int]) -> NDArray[np.float64]:
+    return np.array([float(unit.classes <= group) for unit in units])
+
+
+def _shares(cluster: Cluster, units: Sequence[Unit], name: str) -> list[NDArray[np.float64]]:
+    """Return what part of a node each unit takes, for the capacities that the most nodes have; the largest first."""
+    nodes: defaultdict[int, int] = defaultdict(int)
+    used: frozenset[int] = frozenset().union(*(unit.classes for unit in units))
+    for number in sorted(used):
+        node_class = cluster.classes[number]
+        if node_class.resources.get(name, 0):
+            nodes[node_class.resources[name]] += len(node_class.names)
+    ranked = sorted(nodes, key=lambda capacity: (-nodes[capacity], capacity))[:_MOST_CAPACITIES]
+    amounts = np.array([unit.amounts.get(name, 0) for unit in units], dtype=np.float64)
+    # relative to the largest node first: the linear surrogate must not count a large unit as a whole small node
+    return [amounts / max(nodes)] + [np.minimum(1.0, amounts / capacity) for capacity in ranked]
+
+
+def _above(share: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+    """Round to k-ths: u^(k) of Fekete and Schepers (2001), x where (k + 1) x is whole, else floor((k + 1) x) / k."""
+    scaled = (k + 1) * share
+    whole = np.abs(scaled - np.round(scaled)) < 1e-9
+    return np.where(whole, share, np.floor(scaled) / k)
+
+
+def _dual_feasible(share: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Return roundings: u^(1) to u^(3), and U^(e), which counts small units as nothing and large ones as all."""
+    rounded = [_above(share, k) for k in (1, 2, 3)]
+    for threshold in (1 / 8, 1 / 4, 3 / 8):
+        rounded.append(np.where(share > 1 - threshold, 1.0, np.where(share < threshold, 0.0, share)))
+    return rounded
+
+
+def capacities(instance: Instance, units: Sequence[Unit], counts: Sequence[int], sizes: Ints) -> list[Profile]:
+    """Return the capacity of each surrogate over time, beside the running jobs.
+
+    Each node gives what its knapsack says for what the running jobs leave of it, from each of their ends on
+    more. Nodes of the same class of which the same is free share one knapsack.
+    """
+    cluster = instance.cluster
+    shapes = shapes_of(cluster, units)
+    tables: dict[Shape, tuple[Knapsack, Ints]] = {}
+    for shape in shapes:
+        if shape is not None and shape not in tables:
+            knapsack = Knapsack(shape, units, counts)
+            tables[shape] = knapsack, knapsack.table(sizes)
+    changes: defaultdict[int, Ints] = defaultdict(lambda: np.zeros(len(sizes), dtype=np.int64))
+    busy = _holdings(instance)
+    for node_class, shape in zip(cluster.classes, shapes, strict=True):
+        if shape is None:
+            continue
+        knapsack, table = tables[shape]
+        idle = [name for name in node_class.names if name not in busy]
+        changes[0] = changes[0] + table[-1] * len(idle)
+        for name in node_class.names:
+            if name in busy:
+                before = np.zeros(len(sizes), dtype=np.int64)
+                for time, free in _free_over_time(node_class.resources, busy[name]):
+                    after = table[knapsack.state_of(free)]
+                    changes[time] = changes[time] + after - before
+                    before = after
+    times = sorted(changes)
+    amounts = np.cumsum([changes[time] for time in times], axis=0)
+    return [
+        Profile(np.array(times, dtype=np.int64), np.ascontiguousarray(amounts[:, row])) for row in range(len(sizes))
+    ]
+
+
+def _holdings(instance: Instance) -> dict[str, list[tuple[int, Mapping[str, int] | None]]]:
+    """Return for each busy node until when (seconds from now) what is held; None: all of it."""
+    busy: defaultdict[str, list[tuple[int, Mapping[str, int] | None]]] = defaultdict(list)
+    for job in instance.jobs:
+        for end, node, held in _held_by(job, instance.now):
+            busy[node].append((end, held))
+    return busy
+
+
+def _held_by(job: Job, now: int) -> list[tuple[int, str, Mapping[str, int] | None]]:
+    """Return (end, node, amounts) of what a running job holds in its present segment."""
+    if job.running is None:
+        return []
+    segment = next(segment for segment in job.running.segments if segment.end > now)
+    exclusive = job.steps[0].request.place.exclusive
+    return [
+        (segment.end - now, placement.node, None if exclusive else placement.resources)
+        for placement in segment.allocation
+    ]
+
+
+def _free_over_time(
+    resources: Mapping[str, int], held: Sequence[tuple[int, Mapping[str, int] | None]]
+) -> list[tuple[int, Mapping[str, int]]]:
+    """Return (second, free amounts): from 0 on, and from each end of a running job on."""
+    steps: list[tuple[int, Mapping[str, int]]] = []
+    for time in sorted({0, *(end for end, _ in held)}):
+        present = [amounts for end, amounts in held if end > time]
+        if any(amounts is None for amounts in present):
+            free = dict.fromkeys(resources, 0)
+        else:
+            free = {
+                name: max(0, amount - sum(amounts.get(name, 0) for amounts in present if amounts is not None))
+                for name, amount in resources.items()
+            }
+        steps.append((time, free))
+    return steps

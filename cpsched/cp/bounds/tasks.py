@@ -1,0 +1,154 @@
+"""From jobs to tasks: what the relaxation keeps of each job, equal ones together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cpsched.cp.bounds.costs import job_cost
+from cpsched.cp.bounds.packing import Unit, units_of
+from cpsched.cp.bounds.surrogates import Ints, Profile, capacities, size_vectors
+from cpsched.domain import Instance, Job
+
+__all__ = ["NEVER", "Relaxation", "Tasks", "relax"]
+
+#: No start is ever so late (s from now).
+NEVER = 1 << 45
+
+#: (second from now, cost of a second from then on), by ascending second.
+Rates = tuple[tuple[int, Fraction], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Groups of equal jobs, as rows; times in seconds from now."""
+
+    counts: Ints
+    earliest: Ints
+    latest: Ints
+    durations: Ints
+    #: Row of `usage` of each group.
+    kinds: Ints
+    #: What one job of each kind takes of each surrogate: shape (kinds, surrogates).
+    usage: Ints
+    #: Second from which on it costs, and what a second costs then: shape (groups, kinks); rates are exact.
+    kinks: Ints
+    rates: tuple[tuple[Fraction, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """Jobs on surrogates: whatever a plan does is possible here, and costs no more."""
+
+    instance: Instance
+    tasks: Tasks
+    #: The capacity of each surrogate.
+    profiles: tuple[Profile, ...]
+    units: tuple[Unit, ...]
+    #: How many of each unit there are, and how many a job of each kind holds: shape (kinds, units).
+    counts: tuple[int, ...]
+    held: Ints
+
+    def surrogates(self, sizes: Ints) -> tuple[Ints, list[Profile]]:
+        """Return (usage of each kind of job, capacity over time) of more surrogates; `sizes` has a row for each."""
+        return self.held @ sizes.T, capacities(self.instance, self.units, self.counts, sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What jobs of one kind hold: (unit, how many of it), and licenses."""
+
+    units: tuple[tuple[int, int], ...]
+    licenses: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A group of jobs without difference; times in seconds from now."""
+
+    kind: int
+    earliest: int
+    latest: int
+    duration: int
+    rates: Rates
+
+
+def relax(instance: Instance, jobs: Sequence[Job], starts: Sequence[int], *, most_vectors: int) -> Relaxation:
+    """Return the relaxation of some rigid or evolving jobs with their earliest starts.
+
+    An evolving job is its first step, which it holds for that step's walltime at least.
+    """
+    units: dict[Unit, int] = {}
+    kinds: dict[_Kind, int] = {}
+    rows: Counter[_Row] = Counter()
+    for job, start in zip(jobs, starts, strict=True):
+        held: Counter[int] = Counter()
+        for unit, count in units_of(instance.cluster, job):
+            held[units.setdefault(unit, len(units))] += count
+        licenses = tuple(job.licenses.get(name, 0) for name in instance.cluster.licenses)
+        kind = kinds.setdefault(_Kind(tuple(sorted(held.items())), licenses), len(kinds))
+        rows[_row(instance, job, start, kind)] += 1
+    counts = [0] * len(units)
+    numbered = list(kinds)
+    for row, jobs_in_row in rows.items():
+        for place, count in numbered[row.kind].units:
+            counts[place] += count * jobs_in_row
+    sizes = size_vectors(instance.cluster, list(units), most_vectors)
+    held_units = np.zeros((len(numbered), len(units)), dtype=np.int64)
+    for number, kind_of_job in enumerate(numbered):
+        for place, count in kind_of_job.units:
+            held_units[number, place] = count
+    held_licenses = np.array([kind.licenses for kind in numbered], dtype=np.int64).reshape(len(numbered), -1)
+    profiles = [
+        *capacities(instance, list(units), counts, sizes),
+        *(_license_profile(instance, name, total) for name, total in instance.cluster.licenses.items()),
+    ]
+    tasks = _tasks(rows, np.concatenate([held_units @ sizes.T, held_licenses], axis=1))
+    return Relaxation(instance, tasks, tuple(profiles), tuple(units), tuple(counts), held_units)
+
+
+def _row(instance: Instance, job: Job, start: int, kind: int) -> _Row:
+    now = instance.now
+    latest = NEVER
+    if job.deadline is not None:
+        latest = max(start, job.deadline - job.walltime) - now
+    if job.start_at is not None:
+        latest = start - now
+    cost = job_cost(instance, job, start, job.walltime)
+    rates = tuple((kink - now, rate) for kink, rate in cost.rates)
+    return _Row(kind, start - now, latest, job.steps[0].walltime, rates)
+
+
+def _tasks(rows: Counter[_Row], usage: Ints) -> Tasks:
+    """Turn groups into arrays; kinks that a group does not have cost nothing."""
+    width = max((len(row.rates) for row in rows), default=0)
+    padded = [row.rates + ((0, Fraction(0)),) * (width - len(row.rates)) for row in rows]
+
+    def column(values: Sequence[int]) -> Ints:
+        return np.array(values, dtype=np.int64)
+
+    return Tasks(
+        counts=column(list(rows.values())),
+        earliest=column([row.earliest for row in rows]),
+        latest=column([row.latest for row in rows]),
+        durations=column([row.duration for row in rows]),
+        kinds=column([row.kind for row in rows]),
+        usage=usage,
+        kinks=column([kink for rates in padded for kink, _ in rates]).reshape(len(rows), width),
+        rates=tuple(tuple(rate for _, rate in rates) for rates in padded),
+    )
+
+
+def _license_profile(instance: Instance, name: str, total: int) -> Profile:
+    """Return how much of a license the running jobs leave."""
+    ends: Counter[int] = Counter()
+    for job in instance.jobs:
+        if job.running is not None and job.licenses.get(name, 0):
+            ends[job.running.segments[-1].end - instance.now] += job.licenses[name]
+    times = [0, *sorted(ends)]
+    amounts = [total - sum(amount for end, amount in ends.items() if end > time) for time in times]
+    return Profile(np.array(times, dtype=np.int64), np.array(amounts, dtype=np.int64).clip(min=0))
