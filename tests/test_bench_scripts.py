@@ -1,4 +1,4 @@
-"""scripts/bench_rusv and scripts/bench_planner, at tiny sizes: that they work, never how fast they are."""
+"""The scripts that measure, at tiny sizes: that they work, never how fast they are."""
 
 from __future__ import annotations
 
@@ -73,3 +73,14 @@ def test_charts_are_written(repository: Path, tmp_path: Path) -> None:
         "growth-nodes.svg": 8,
         "growth-slots.svg": 4,
     }
+
+
+def test_engines_are_compared(repository: Path) -> None:
+    """scripts/bench_engine prints a row with every rule, planner and search; the search is no worse than the planner."""
+    tables = tables_of(run(repository, "bench_engine"))
+    ((title, rows),) = tables.items()
+    assert title.startswith("Z of each engine's plan")
+    (row,) = rows
+    assert row[0] == "eurora-like-0050"
+    planner, search = (float(cell.replace(",", "")) for cell in row[-3:-1])
+    assert search <= planner
