@@ -76,7 +76,7 @@ def test_charts_are_written(repository: Path, tmp_path: Path) -> None:
 
 
 def test_engines_are_compared(repository: Path) -> None:
-    """scripts/bench_engine prints a row with every rule, planner and search; the search is no worse than the planner."""
+    """bench_engine prints a row with every rule, planner and search; the search is no worse than the planner."""
     tables = tables_of(run(repository, "bench_engine"))
     ((title, rows),) = tables.items()
     assert title.startswith("Z of each engine's plan")
