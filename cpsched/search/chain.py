@@ -39,7 +39,17 @@ class Chain:
         self._end_price = end_price(instance)
         self._random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
         self._figures = np.zeros(3)
+        nodes = len(instance.cluster.node_names)
+        chunks = [sum(chunk.count for chunk in job.request.chunks) for job in jobs]
+        kinds = [len(job.request.chunks) for job in jobs]
+        #: How many entries the placement of each job may have.
+        self._rooms = np.minimum(chunks, np.array(kinds, dtype=np.int64) * nodes).astype(np.int64)
         self.best_value = np.inf
+
+    @property
+    def most_placements(self) -> int:
+        """How many (job, node) pairs a plan may have."""
+        return int(self._rooms.sum())
 
     def begin(self, keys: NDArray[np.float64]) -> float | None:
         """Plan the jobs as a list in ascending order of `keys`.
@@ -55,12 +65,8 @@ class Chain:
         table = self.ledger.table
         if (table.starts == NOWHERE).any():
             return None
-        nodes = len(self._instance.cluster.node_names)
-        chunks = [sum(chunk.count for chunk in job.request.chunks) for job in self._jobs]
-        kinds = [len(job.request.chunks) for job in self._jobs]
-        rooms = np.minimum(chunks, np.array(kinds) * nodes).astype(np.int64)
-        table.reserve(rooms)
-        count = len(self._jobs)
+        table.reserve(self._rooms)
+        count, nodes = len(self._jobs), len(self._instance.cluster.node_names)
         self._ranks = keys.astype(np.float64)
         self._nodes_of = np.zeros((count, -(-nodes // 64)), dtype=np.uint64)
         for job in range(count):
@@ -70,7 +76,7 @@ class Chain:
         self._keys = np.zeros(kernels.MOST_REMOVED)
         self._sequence = np.zeros(kernels.MOST_REMOVED, dtype=np.int64)
         self._old = np.zeros((kernels.MOST_REMOVED, 2), dtype=np.int64)
-        self._old_pool = np.zeros((kernels.MOST_REMOVED, int(rooms.max()), 3), dtype=np.int32)
+        self._old_pool = np.zeros((kernels.MOST_REMOVED, int(self._rooms.max()), 3), dtype=np.int32)
         value = self.value_of(table.starts)
         self._figures[kernels.VALUE] = value
         if value < self.best_value:

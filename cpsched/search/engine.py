@@ -21,6 +21,8 @@ __all__ = ["SearchEngine", "SearchParams"]
 _LONG = 3600.0
 #: Seconds between two looks at the clock.
 _LOOK = 0.02
+#: So many placements (job and node) at the most are searched; each chain keeps them twice.
+_MOST_PLACEMENTS = 3_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,9 @@ class _Search:
 
     def try_lists(self) -> None:
         """Plan as a list in several orders, the best of which the chains begin from."""
-        lists = list_keys(self._instance, self._jobs) if self._jobs else {}
+        if not self._jobs or self._chains[0].most_placements > _MOST_PLACEMENTS:
+            return
+        lists = list_keys(self._instance, self._jobs)
         best_value = float("inf")
         for name, keys in lists.items():
             if self._is_over():
@@ -124,7 +128,7 @@ class _Search:
         if len(self._jobs) < 2 or self._best_keys is None:
             return
         self._began = self._budget.elapsed
-        threads = [threading.Thread(target=self._run_chain, args=(chain,)) for chain in self._chains[1:]]
+        threads = [threading.Thread(target=self._run_chain, args=(chain,), daemon=True) for chain in self._chains[1:]]
         for thread in threads:
             thread.start()
         self._run_chain(self._chains[0])
