@@ -75,16 +75,17 @@ def pin() -> int:
     return core
 
 
-def conditions(core: int) -> str:
-    """Return what the figures depend on, as a list."""
+def conditions(core: int | None = None) -> str:
+    """Return what the figures depend on, as a list; `core` is the one that this process keeps to, None: to none."""
     names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     processor = names[0] if names else platform.processor() or platform.machine()
+    where = "" if core is None else f", of which this process uses one (number {core})"
     versions = ", ".join(f"{name} {version(name)}" for name in ("numba", "numpy", "cpsched"))
     return "\n".join(
         (
             f"* date: {datetime.now(UTC):%Y-%m-%d}",
             f"* command: `{' '.join((_relative(sys.argv[0]), *sys.argv[1:]))}`",
-            f"* machine: {processor}, {os.cpu_count()} cores, of which this process uses one (number {core})",
+            f"* machine: {processor}, {os.cpu_count()} cores" + where,
             f"* software: {platform.system()} {platform.release()}, Python {platform.python_version()}, {versions}",
             f"* load average: {load_average()} at the start",
         )
