@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib.metadata import version
 
-from cpsched.cp import lower_bound
 from cpsched.domain import EngineReport, Incumbent, Instance, Plan, Score
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.errors import EngineError, UnsupportedError
@@ -83,6 +82,8 @@ def solve(
     outcome = worker.plan(instance, clock, seed=seed, hint=None, progress=progress)
     elapsed = clock.elapsed
     if bound > 0:
+        from cpsched.cp import lower_bound
+
         waiting = {job.id for job in instance.elements() if job.running is None}
         planned = [job.id for job in outcome.jobs if job.id in waiting]
         proven = lower_bound(instance, planned, seconds=bound, seed=seed)
