@@ -1,18 +1,20 @@
-"""The joint between engines and those who call them: `Engine`, `Budget` (the only clock), `Outcome`.
+"""The joint between engines and those who call them: `Engine`, `Budget` (the only clock), `Outcome`; and between
+solvers that work side by side: `Improver`, `Board`.
 
 May import: `domain`, `errors`.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cpsched.domain import Incumbent, Instance, Plan, PlannedJob, WaitingJob
+from cpsched.domain import Event, Incumbent, Instance, PlannedJob, WaitingJob
 
-__all__ = ["Budget", "Engine", "Outcome", "Progress"]
+__all__ = ["Board", "Budget", "Engine", "Improver", "Offer", "Outcome", "Progress", "Proof"]
 
 #: Called with (jobs done, jobs in all) now and then during long work.
 Progress = Callable[[int, int], None]
@@ -41,6 +43,12 @@ class Budget:
         self._clock = clock
         self._begin = clock()
 
+    def more(self, seconds: float) -> Budget:
+        """Return a budget that began with this one and has so many seconds more (less, if negative)."""
+        longer = Budget(max(0.0, self.seconds + seconds), self._clock)
+        longer._begin = self._begin
+        return longer
+
     @property
     def elapsed(self) -> float:
         """Seconds since the budget was made."""
@@ -58,16 +66,10 @@ class Outcome:
 
     jobs: tuple[PlannedJob, ...]
     waiting_room: tuple[WaitingJob, ...]
-    #: Why the engine stopped: ``done``, ``optimal``, ``budget``, ``interrupted`` or ``fallback``.
-    stopped: str
-    #: A proven lower bound on the objective over the planned jobs, or None.
-    bound: float | None = None
-    #: How the plan was found; the first one is the fallback's. Empty: this is the only plan there was.
-    incumbents: tuple[Incumbent, ...] = ()
 
 
 class Engine(Protocol):
-    """Something that plans instances."""
+    """Something that plans instances by itself: the planner, a rule. Deterministic; takes the time it needs."""
 
     #: As users name it on the command line.
     name: str
@@ -78,7 +80,155 @@ class Engine(Protocol):
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return what the instance asks for and this engine cannot honour, each with its place."""
 
-    def plan(
-        self, instance: Instance, budget: Budget, *, seed: int, hint: Plan | None, progress: Progress | None
-    ) -> Outcome:
-        """Plan all jobs of an instance within a budget, beginning from `hint` if there is one."""
+    def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
+        """Plan all jobs of an instance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A plan on the board."""
+
+    #: Running and planned jobs, in document order.
+    jobs: tuple[PlannedJob, ...]
+    value: float
+    #: Who found it.
+    by: str
+    #: Counts the plans that were the best so far; the first one is 0.
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """A lower bound on the objective over the planned jobs."""
+
+    value: float
+    #: The method that proves it, in words.
+    how: str
+
+
+class Board:
+    """The best plan and the best bound so far: what solvers that work side by side share. Thread-safe; mutable.
+
+    All plans on a board plan the same jobs: those of the first one.
+
+    Parameters
+    ----------
+    jobs
+        The first plan.
+    by
+        Who found it.
+    budget
+        Ends the work.
+    value_of
+        Values a plan.
+    judge
+        Returns what is wrong with a plan; one that breaks a rule never gets onto the board.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[PlannedJob],
+        *,
+        by: str,
+        budget: Budget,
+        value_of: Callable[[Sequence[PlannedJob]], float],
+        judge: Callable[[Sequence[PlannedJob]], Sequence[str]],
+    ) -> None:
+        self.budget = budget
+        self._value_of, self._judge = value_of, judge
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._best = Offer(jobs=tuple(jobs), value=value_of(jobs), by=by, version=0)
+        self._proof: Proof | None = None
+        self._incumbents = [Incumbent(at=self._now, value=self._best.value, by=by)]
+        self._events: list[Event] = []
+
+    @property
+    def _now(self) -> float:
+        return round(self.budget.elapsed, 3)
+
+    @property
+    def best(self) -> Offer:
+        """The best plan so far."""
+        return self._best
+
+    @property
+    def proof(self) -> Proof | None:
+        """The best bound so far."""
+        return self._proof
+
+    @property
+    def incumbents(self) -> tuple[Incumbent, ...]:
+        """The plans that were the best so far, in the order in which they were."""
+        return tuple(self._incumbents)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What else happened that a reader of the plan should know."""
+        return tuple(self._events)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the best plan is proven to be as good as any."""
+        best, proof = self._best.value, self._proof
+        return proof is not None and proof.value >= best - 1e-9 * max(1.0, abs(best))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether solvers shall stop: the budget has ended, the board is closed, or there is nothing left to find."""
+        return self._closed.is_set() or self.budget.remaining <= 0 or self.is_optimal
+
+    def close(self) -> None:
+        """Take no more offers: whatever comes now comes too late."""
+        with self._lock:
+            self._closed.set()
+
+    def offer(self, jobs: Sequence[PlannedJob], *, by: str) -> bool:
+        """Offer a plan of the same jobs; tell whether it is the best one now.
+
+        A plan that breaks a rule is refused, and an event says so.
+        """
+        value = self._value_of(jobs)
+        if value >= self._best.value or self._closed.is_set():
+            return False
+        faults = self._judge(jobs)
+        if faults:
+            self.report(f"offered a plan that breaks rules: {faults[0]} ({len(faults)} in all)", by=by)
+            return False
+        with self._lock:
+            if value >= self._best.value or self._closed.is_set():
+                return False
+            self._best = Offer(jobs=tuple(jobs), value=value, by=by, version=self._best.version + 1)
+            self._incumbents.append(Incumbent(at=self._now, value=value, by=by))
+        return True
+
+    def prove(self, value: float, *, how: str) -> None:
+        """Say that no plan of these jobs is worth less than `value`."""
+        with self._lock:
+            if not self._closed.is_set() and (self._proof is None or value > self._proof.value):
+                self._proof = Proof(value=value, how=how)
+
+    def report(self, what: str, *, by: str) -> None:
+        """Say what happened."""
+        with self._lock:
+            if not self._closed.is_set():
+                self._events.append(Event(at=self._now, by=by, what=what))
+
+
+class Improver(Protocol):
+    """A solver that begins from a plan and offers better ones, or bounds, to a board."""
+
+    #: As users and the log of incumbents name it.
+    name: str
+
+    def prepare(self) -> None:
+        """Compile or load what improving needs, so that no budget pays for it."""
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return what the instance asks for and this solver cannot honour, each with its place."""
+
+    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
+        """Work until ``board.is_over``, or until there is nothing left to try; runs in a thread of its own.
+
+        An exception that leaves it becomes an event; it may be left behind when the budget ends.
+        """

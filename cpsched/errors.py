@@ -6,7 +6,8 @@
     ├── DocumentError      a document was refused: all its faults, each with its path
     ├── SyntaxFault        a short text (a request, a host list) was refused: where, expected, got
     ├── EngineError        an engine could not do its work
-    │   └── UnsupportedError   the instance asks for what this engine cannot honour yet
+    │   ├── UnsupportedError   the instance asks for what this engine cannot honour yet
+    │   └── UnverifiedError    the engine's own plan breaks rules: a bug of cpsched
     ├── BridgeError        a command of the resource manager failed
     └── StoreError         the daemon's store could not be read or written
 
@@ -28,6 +29,7 @@ __all__ = [
     "StoreError",
     "SyntaxFault",
     "UnsupportedError",
+    "UnverifiedError",
 ]
 
 
@@ -125,6 +127,27 @@ class UnsupportedError(EngineError):
     def __str__(self) -> str:
         listed = "\n".join(f"  {feature}" for feature in self.features)
         return f"the engine {self.engine!r} cannot honour what this instance asks for:\n{listed}"
+
+
+class UnverifiedError(EngineError):
+    """The engine's own plan breaks rules, which is a bug of cpsched.
+
+    Attributes
+    ----------
+    engine : str
+        Name of the engine whose plan it is.
+    violations : tuple of str
+        All that is wrong with the plan.
+    """
+
+    def __init__(self, engine: str, violations: Sequence[str]) -> None:
+        self.engine = engine
+        self.violations = tuple(violations)
+        super().__init__(engine, self.violations)
+
+    def __str__(self) -> str:
+        listed = "\n".join(f"  {violation}" for violation in self.violations)
+        return f"the plan of {self.engine!r} breaks rules; this is a bug, and nothing was written:\n{listed}"
 
 
 class BridgeError(CpschedError):

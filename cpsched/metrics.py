@@ -17,6 +17,7 @@ from cpsched.domain import (
     FrozenMap,
     Instance,
     Job,
+    MaxWait,
     NodeState,
     ObjectiveTerm,
     Plan,
@@ -25,6 +26,7 @@ from cpsched.domain import (
 )
 
 __all__ = [
+    "Delays",
     "QueueWaits",
     "Summary",
     "honest_gap",
@@ -55,6 +57,18 @@ class QueueWaits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Delays:
+    """How far jobs start behind a second that was set for each of them."""
+
+    #: Planned jobs that have such a second, and how many of them start later.
+    count: int
+    late: int
+    #: Seconds behind, summed, and of the job that is latest.
+    total: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The figures of one plan; running jobs count in `running`, `horizon` and `utilisation` only."""
 
@@ -69,6 +83,10 @@ class Summary:
     late: int
     #: Seconds waited beyond the expected wait, summed (TR of BRIDI-19).
     tardiness: int
+    #: Behind what their queues' ``max_wait`` allows; None where no planned job has one.
+    overdue: Delays | None
+    #: Behind the starts that users were told; None where no planned job has one.
+    postponed: Delays | None
     #: Seconds from now to the end of the last planned waiting job.
     makespan: int
     #: Seconds from now to the end of the last job of all.
@@ -161,6 +179,8 @@ def summarise(instance: Instance, plan: Plan) -> Summary:
         wqt=float(_TERMS[ObjectiveTerm.WEIGHTED_WAIT](instance, runs)),
         late=sum(run.wait > run.expected_wait for run in runs),
         tardiness=int(_TERMS[ObjectiveTerm.TARDINESS](instance, runs)),
+        overdue=_delays(_overdue(instance, run) for run in runs if instance.due(run.job) is not None),
+        postponed=_delays(_postponed(run) for run in runs if run.job.told is not None),
         makespan=int(_TERMS[ObjectiveTerm.MAKESPAN](instance, runs)),
         horizon=horizon,
         utilisation=_utilisation(instance, plan, horizon),
@@ -198,11 +218,39 @@ def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob]) -> list[_Run]:
 
 
 def _value(instance: Instance, runs: list[_Run]) -> float:
-    """Add up the weighted terms."""
+    """Add up the weighted terms, and what overdue and postponed jobs cost beside them."""
     weights = instance.objective.weights
-    return float(
-        sum((Fraction(weight) * _TERMS[term](instance, runs) for term, weight in weights.items()), Fraction(0))
+    terms = sum((Fraction(weight) * _TERMS[term](instance, runs) for term, weight in weights.items()), Fraction(0))
+    return float(terms + _surcharges(instance, runs))
+
+
+def _surcharges(instance: Instance, runs: list[_Run]) -> Fraction:
+    """Sum of price * delay / expected_wait: of delays beyond ``max_wait``, and of those behind the start ``told``."""
+    late: list[tuple[Fraction, int, int]] = []
+    for run in runs:
+        max_wait = _max_wait(instance, run.job)
+        if max_wait is not None:
+            late.append((Fraction(max_wait.price), _overdue(instance, run), run.expected_wait))
+        if run.job.told is not None:
+            late.append((Fraction(run.job.told.price), _postponed(run), run.expected_wait))
+    return _sum_of_quotients(
+        (price.numerator * seconds, price.denominator * expected) for price, seconds, expected in late
     )
+
+
+def _max_wait(instance: Instance, job: Job) -> MaxWait | None:
+    return None if job.queue is None else instance.queues[job.queue].max_wait
+
+
+def _overdue(instance: Instance, run: _Run) -> int:
+    """Return the seconds that a job waits beyond its queue's ``max_wait``."""
+    due = instance.due(run.job)
+    return 0 if due is None else max(0, run.start - due)
+
+
+def _postponed(run: _Run) -> int:
+    """Return the seconds by which a job starts later than its user was told."""
+    return 0 if run.job.told is None else max(0, run.start - run.job.told.start)
 
 
 def _weighted_wait(_: Instance, runs: list[_Run]) -> Fraction:
@@ -261,6 +309,14 @@ def _sum_of_quotients(quotients: Iterable[tuple[int, int]]) -> Fraction:
         numerators[denominator] += numerator
     scaled = sum((numerator << _FRACTION_BITS) // denominator for denominator, numerator in numerators.items())
     return Fraction(scaled, 1 << _FRACTION_BITS)
+
+
+def _delays(seconds: Iterable[int]) -> Delays | None:
+    """Count the delays, of which those in time are 0; None where there are none."""
+    listed = list(seconds)
+    if not listed:
+        return None
+    return Delays(count=len(listed), late=sum(behind > 0 for behind in listed), total=sum(listed), max=max(listed))
 
 
 def _waits_per_queue(instance: Instance, runs: list[_Run]) -> tuple[QueueWaits, ...]:

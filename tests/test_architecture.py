@@ -49,8 +49,8 @@ ARROWS: dict[str, frozenset[str]] = {
         "metrics": "domain",
         "workloads": "domain",
         "planner": "errors domain rusv booking engine",
-        "policies": "domain rusv booking engine planner",
-        "cp": "domain booking engine",
+        "policies": "errors domain rusv booking engine planner",
+        "cp": "errors domain booking engine planner",
         "report": "domain metrics formats",
         "search": "domain rusv booking engine metrics planner",
         "portfolio": "errors domain engine metrics planner cp policies search",
@@ -89,7 +89,8 @@ HOMES: dict[str, frozenset[str]] = {
         "rich": "cli report",
         "scipy": "cp",
         "sqlite3": "daemon",
-        "subprocess": "bridge mzn",
+        # cp: multiprocessing would run the unguarded script of whoever calls us a second time
+        "subprocess": "bridge cp mzn",
     }.items()
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -17,6 +18,7 @@ from cpsched.domain import (
     FrozenMap,
     Instance,
     Job,
+    MaxWait,
     NodeClass,
     NodeState,
     Objective,
@@ -30,10 +32,11 @@ from cpsched.domain import (
     Score,
     Segment,
     Step,
+    Told,
     WaitingJob,
     WaitingReason,
 )
-from cpsched.metrics import honest_gap, objective_value, suffered, summarise, usage_over_time
+from cpsched.metrics import Delays, honest_gap, objective_value, suffered, summarise, usage_over_time
 
 QUEUES = FrozenMap(
     {"debug": Queue(expected_wait=1800), "parallel": Queue(expected_wait=21600), "longpar": Queue(expected_wait=86400)}
@@ -241,6 +244,62 @@ def test_value_is_that_of_exact_fractions(
     assert objective_value(instance, plans) == float(naive_value(instance, jobs, plans))
 
 
+prices = st.sampled_from([0, 10, 0.1]) | st.floats(0, 1000)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(times, times, st.none() | st.builds(Told, start=times, price=prices)), max_size=12),
+    max_wait=st.builds(MaxWait, seconds=st.integers(1, 10**6), price=prices, is_hard=st.booleans()),
+    term=st.sampled_from(list(ObjectiveTerm)),
+    now=times,
+)
+def test_surcharges_are_those_of_exact_fractions(
+    rows: list[tuple[int, int, Told | None]], max_wait: MaxWait, term: ObjectiveTerm, now: int
+) -> None:
+    """With limits of waiting and told starts, too, value and suffered part are those of the formulas."""
+    jobs = [
+        a_job(str(i), submit, 60, ["debug", "parallel", None][i % 3], told=told)
+        for i, (submit, _, told) in enumerate(rows)
+    ]
+    plans = [planned(str(i), submit + wait, submit + wait + 60) for i, (submit, wait, _) in enumerate(rows)]
+    queues = FrozenMap({**QUEUES, "debug": replace(QUEUES["debug"], max_wait=max_wait)})
+    instance = replace(an_instance(*jobs, now=now, objective={term: 1}), queues=queues)
+    assert objective_value(instance, plans) == float(naive_value(instance, jobs, plans))
+    at_once = [planned(job.id, max(now, job.submit), max(now, job.submit) + 60) for job in jobs]
+    assert suffered(instance, plans) == float(naive_value(instance, jobs, at_once))
+
+
+def test_who_is_overdue_and_who_is_postponed() -> None:
+    """Of three jobs that should wait for 100 s at most two wait for 130 and 101; of two told starts one is kept."""
+    max_wait = MaxWait(seconds=100)
+    queues = FrozenMap({"debug": Queue(expected_wait=1800, max_wait=max_wait), "free": Queue(expected_wait=1800)})
+    told = [Told(start=30), None, Told(start=130), None, None]
+    running = Running(start=-10, segments=planned("r", -10, 100).segments)
+    jobs = [
+        *(a_job(name, -30, 60, "debug", told=one) for name, one in zip("abc", told, strict=False)),
+        a_job("d", -500, 60, "free"),
+        a_job("r", -500, 110, "debug", running=running),
+    ]
+    instance = replace(an_instance(*jobs), queues=queues)
+    plan = a_plan(
+        planned("a", 100, 160),
+        planned("b", 71, 131),
+        planned("c", 70, 130),
+        planned("d", 0, 60),
+        planned("r", -10, 100),
+    )
+    summary = summarise(instance, plan)
+    assert summary.overdue == Delays(count=3, late=2, total=31, max=30)
+    assert summary.postponed == Delays(count=2, late=1, total=70, max=70)
+
+
+def test_delays_are_told_where_there_are_limits_only() -> None:
+    """Without max_wait and told starts a summary says nothing of them."""
+    summary = summarise(*bridi_19())
+    assert (summary.overdue, summary.postponed) == (None, None)
+
+
 def naive_value(instance: Instance, jobs: list[Job], plans: list[PlannedJob]) -> Fraction:
     """Compute the objective of rigid waiting jobs word by word as ``docs/formats.md`` has it."""
     total = Fraction(0)
@@ -262,6 +321,13 @@ def naive_value(instance: Instance, jobs: list[Job], plans: list[PlannedJob]) ->
         if term == "makespan" and plans:
             terms.append(Fraction(max(plan.end for plan in plans) - instance.now))
         total += Fraction(weight) * sum(terms)
+    for job, plan in zip(jobs, plans, strict=True):
+        max_wait = None if job.queue is None else instance.queues[job.queue].max_wait
+        expected = instance.expected_wait(job)
+        if max_wait is not None:
+            total += Fraction(max_wait.price) * Fraction(max(0, plan.start - job.submit - max_wait.seconds), expected)
+        if job.told is not None:
+            total += Fraction(job.told.price) * Fraction(max(0, plan.start - job.told.start), expected)
     return total
 
 

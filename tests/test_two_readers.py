@@ -14,7 +14,7 @@ from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance, parse_plan
 from cpsched.verify import verify
 from tests.formats.format_documents import minimal_instance, small_instance
-from tests.oracle.random_instances import instances
+from tests.oracle.random_instances import instances, pressed
 from tests.verify.small_documents import at, instance, job, on, plan, waiting
 
 Document = dict[str, Any]
@@ -104,7 +104,7 @@ def test_mutated_instances(rng: random.Random) -> None:
 
 
 @settings(max_examples=40)
-@given(instances(), st.randoms(use_true_random=False))
+@given(instances() | instances().flatmap(pressed), st.randoms(use_true_random=False))
 def test_random_instances(drawn: Any, rng: random.Random) -> None:
     """What the planner's tests are made of is accepted as it is, and changed in one place by both or by neither."""
     document = instance_to_document(drawn)
@@ -156,7 +156,9 @@ PLAN = plan(
     [waiting("w", "unsatisfiable")],
     reservations=[{"id": "d", "start": 5, "end": 9, "allocation": [on("n1", gpus=1)]}],
     incumbents=[{"at": 0.5, "value": 1, "by": "x"}],
+    events=[{"at": 0.5, "by": "x", "what": "words"}],
 )
+PLAN["objective"] |= {"bound": 0.0, "gap": 1.0, "proof": "words"}
 
 
 def test_the_plan_is_valid() -> None:

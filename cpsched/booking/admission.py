@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cpsched.domain import Arrangement, Chunk, Cluster, Instance, Job, NodeClass, NodeState, Request, WaitingReason
 
-__all__ = ["capacity_for", "chunks_on_empty_node", "refusal"]
+__all__ = ["capacity_for", "chunks_on_empty_node", "packs", "refusal"]
 
 
 def capacity_for(node_class: NodeClass, chunk: Chunk) -> dict[str, int]:
@@ -70,6 +70,12 @@ def _late(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
         return (
             WaitingReason.TOO_LATE,
             f"starts at {start} at the earliest and takes {job.walltime} s; its deadline is {job.deadline}",
+        )
+    limit = instance.must_start_by(job)
+    if limit is not None and start > limit:
+        return (
+            WaitingReason.TOO_LATE,
+            f"starts at {start} at the earliest; by the max_wait of its queue {job.queue} it has to by {limit}",
         )
     return None
 

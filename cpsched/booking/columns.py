@@ -13,9 +13,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby, permutations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cpsched.booking.admission import chunks_on_empty_node, packs
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Job, NodeClass, NodeState, Request
+from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Job, NodeClass, NodeState, Placement, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 __all__ = ["WHOLE_REQUEST", "Columns"]
@@ -233,6 +236,40 @@ class Columns:
         groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
         group = groups.pop() if len(groups) == 1 else None
         return [(self._system_number[(name, group)], amount) for name, amount in request.totals.items()]
+
+    def entries_of(self, number: int, job: Job, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
+        """Return the entries of a demand whose chunks lie as in `allocation`; None if they may not lie so.
+
+        Parameters
+        ----------
+        number
+            The demand of the job, as `compile` gave it.
+        allocation
+            Of a planned job: nodes, with kinds of chunks and how many of them.
+        """
+        chunks, arrangement = job.request.chunks, job.request.place.arrangement
+        held: list[dict[int, int]] = [{} for _ in chunks]
+        for part in allocation:
+            node = self.node_number.get(part.node)
+            if node is None or part.chunk is None or part.count is None or part.chunk >= len(chunks):
+                return None
+            if part.resources != chunks[part.chunk].taken(part.count):
+                return None
+            held[part.chunk][node] = held[part.chunk].get(node, 0) + part.count
+        used = [node for counts in held for node in counts]
+        if [sum(counts.values()) for counts in held] != [chunk.count for chunk in chunks]:
+            return None
+        if arrangement is Arrangement.PACK and len(set(used)) > 1:
+            return None
+        if arrangement is Arrangement.SCATTER and len(set(used)) < sum(chunk.count for chunk in chunks):
+            return None
+        rows: list[tuple[int, int, int]] = []
+        for kind, allowed in self.demands.kinds_of(number):
+            counts = {used[0]: 1} if self._kinds[kind] == WHOLE_REQUEST else held[self._kinds[kind]]
+            if not all(any(first <= node < end for first, end in allowed) for node in counts):
+                return None
+            rows.extend((node, kind, count) for node, count in sorted(counts.items()))
+        return np.array(rows, dtype=np.int32)
 
     def kind_of(self, number: int) -> int:
         """Return which kind of chunk (index in its request) a kind of the demand table is, or `WHOLE_REQUEST`."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking.columns import WHOLE_REQUEST, Columns
+from cpsched.booking.links import Links
 from cpsched.booking.mapping import CheapFirst, Mapping
 from cpsched.domain import Amounts, Instance, Job, Placement, PlannedJob, Running, Segment
 from cpsched.rusv import FOREVER, NOWHERE, JobTable, Timeline
@@ -29,12 +30,16 @@ Progress = Callable[[int, int], None]
 class Ledger:
     """Bookings of running and waiting jobs on one cluster; mutable.
 
+    A job that waits for others is booked at its distance from them, and finds no place while one of them has none; who
+    is booked again, keeps the distance of those that wait for him (OCCS-49).
+
     Parameters
     ----------
     instance
         Gives the cluster, `now`, and the running jobs, which are booked.
     waiting
-        Rigid jobs that may be booked; each has passed `refusal`. They are known by their ids.
+        Rigid jobs that may be booked; each has passed `refusal`. They are known by their ids. One that waits for a job
+        that neither runs nor is among them finds no place.
     mapping
         The order in which nodes are filled and chunks are placed.
     """
@@ -47,7 +52,9 @@ class Ledger:
         self.timeline = Timeline(self._columns.demands)
         self._hold(running)
         self._row = {job.id: row for row, job in enumerate(waiting)}
-        self.table = JobTable([self._table_row(job) for job in waiting])
+        links = Links.of(instance, waiting)
+        self.table = JobTable([self._table_row(job) for job in waiting], links.between)
+        self.table.jobs[:, 1] = np.maximum(self.table.jobs[:, 1], links.released)
 
     def _table_row(self, job: Job) -> tuple[int, int, int, int]:
         """Return a waiting job as (demand, earliest start, latest start, duration) on the timeline's clock, which
@@ -56,6 +63,8 @@ class Ledger:
         earliest, latest = self.instance.earliest_start(job), FOREVER
         if job.deadline is not None:
             latest = job.deadline - job.walltime
+        if (limit := self.instance.must_start_by(job)) is not None:
+            latest = min(latest, limit)
         if job.start_at is not None:
             earliest = max(earliest, job.start_at)
             latest = min(latest, job.start_at)
@@ -108,6 +117,27 @@ class Ledger:
             job_id: start + self.instance.now for job_id, start in zip(ids, starts, strict=True) if start != NOWHERE
         }
 
+    def restore(self, planned: PlannedJob) -> bool:
+        """Book a waiting job that has no place where it stands in another plan; tell whether it may stand there still.
+
+        It may if it asks for the same as then, its nodes may hold it, and nobody else is booked there.
+        """
+        row, table = self._row[planned.id], self.table
+        demand, _, _, duration = (int(value) for value in table.jobs[row])
+        earliest, latest = table.window(row)
+        start, (segment, *more) = planned.start - self.instance.now, planned.segments
+        if more or planned.end - planned.start != duration or not earliest <= start <= latest:
+            return False
+        entries = self._columns.entries_of(demand, self.jobs[row], segment.allocation)
+        if entries is None:
+            return False
+        booking = self.timeline.booking_of(demand, entries, start, start + duration)
+        if not self.timeline.is_free(booking):
+            return False
+        self.timeline.book(booking)
+        table.keep(row, start, entries)
+        return True
+
     def backfill(self, ids: Sequence[str], progress: Progress | None = None) -> int:
         """Try once, in this order, to give each job an earlier start, or one at all; return how many got it (OCCS-34).
 
@@ -131,6 +161,20 @@ class Ledger:
         entries = self.table.entries(row)
         self.timeline.release(self.timeline.booking_of(demand, entries, start, start + duration))
         self.table.starts[row] = NOWHERE
+
+    def earliest_start(self, job_id: str) -> int | None:
+        """Return the first second that its own times and the places of all that it waits for leave a waiting job.
+
+        None while one of those has no place.
+        """
+        released, _ = self.table.window(self._row[job_id])
+        return None if released >= FOREVER else self.instance.now + released
+
+    def followers(self, job_id: str) -> tuple[str, ...]:
+        """Return the waiting jobs that wait for another one, each once."""
+        row, table = self._row[job_id], self.table
+        rows = table.followers[table.followers_of[row] : table.followers_of[row + 1], 0]
+        return tuple(self.jobs[row].id for row in dict.fromkeys(rows.tolist()))
 
     def is_booked(self, job_id: str) -> bool:
         """Tell whether a waiting job has a place."""

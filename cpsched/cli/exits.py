@@ -25,6 +25,6 @@ MEANINGS = {
     ExitCode.BAD_INPUT: "bad input or usage: all faults are listed",
     ExitCode.UNVERIFIED: "the planner's own plan did not verify: a bug of cpsched, nothing was written",
     ExitCode.REFUSED: "the engine cannot honour what the instance asks for",
-    ExitCode.INTERRUPTED: "interrupted, nothing was written",
+    ExitCode.INTERRUPTED: "interrupted before there was a plan, nothing was written",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",
 }

@@ -11,7 +11,7 @@ import click
 
 from cpsched.cli.exits import MEANINGS, ExitCode
 from cpsched.cli.text import printable
-from cpsched.errors import CpschedError, DocumentError, EngineError, SyntaxFault
+from cpsched.errors import CpschedError, DocumentError, EngineError, SyntaxFault, UnverifiedError
 
 __all__ = ["COMMANDS", "main"]
 
@@ -41,6 +41,8 @@ class CommandGroup(click.Group):
             sys.stdout.flush()
         except (DocumentError, SyntaxFault) as error:
             _fail(ctx, error, ExitCode.BAD_INPUT)
+        except UnverifiedError as error:
+            _fail(ctx, error, ExitCode.UNVERIFIED)
         except EngineError as error:
             _fail(ctx, error, ExitCode.REFUSED)
         except KeyboardInterrupt:

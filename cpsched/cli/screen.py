@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -15,7 +15,10 @@ from rich.table import Table
 from cpsched.cli.text import printable
 from cpsched.errors import Fault
 
-__all__ = ["echo_json", "output", "print_whole", "progress_bar", "warn"]
+if TYPE_CHECKING:
+    from cpsched.engine import Board
+
+__all__ = ["echo_json", "improvement_bar", "output", "print_whole", "progress_bar", "warn"]
 
 #: So many warnings of one kind are shown; the rest is counted.
 _MOST_WARNINGS = 5
@@ -77,3 +80,27 @@ def progress_bar(description: str, *, wanted: bool) -> Iterator[Callable[[int, i
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(description, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def improvement_bar(*, wanted: bool) -> Iterator[Callable[[Board], None] | None]:
+    """Give a callback that shows on stderr how a plan gets better; None where nobody would see it."""
+    console = output(stderr=True)
+    if not (wanted and console.is_terminal):
+        yield None
+        return
+    columns = (TextColumn("improving"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None, visible=False)
+
+        def show(board: Board) -> None:
+            bound = "" if board.proof is None else f", bound {board.proof.value:,.2f}"
+            progress.update(
+                task,
+                visible=True,
+                total=board.budget.seconds,
+                completed=board.budget.elapsed,
+                description=f"best {board.best.value:,.2f} by {board.best.by}{bound}",
+            )
+
+        yield show

@@ -23,11 +23,11 @@ __all__ = ["command"]
 @click.option("--job", metavar="ID", help="Show when and where one job runs, or why it waits.")
 @click.option("--html", type=OUTPUT_FILE, callback=ends_in(".html"), help="Write the Gantt chart as one HTML file.")
 def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path | None) -> None:
-    """Show a plan: its jobs as a table, a chart, or one job."""
+    """Show a plan: its jobs, its figures and how it was found as tables, a chart, or one job."""
     from cpsched.cli.files import write_text
     from cpsched.cli.screen import output, print_whole
     from cpsched.formats import read_instance, read_plan
-    from cpsched.report import NARROWEST, gantt_html, plan_table, terminal_gantt
+    from cpsched.report import NARROWEST, gantt_html, history_table, plan_table, summary_table, terminal_gantt
 
     if sum((gantt, job is not None, html is not None)) > 1:
         raise click.UsageError("--gantt, --job and --html exclude each other.")
@@ -41,7 +41,8 @@ def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path
     elif gantt:
         print_whole(terminal_gantt(made_for, shown, width=max(NARROWEST, output().width)))
     else:
-        print_whole(plan_table(made_for, shown))
+        for part in (plan_table(made_for, shown), summary_table(made_for, shown), history_table(shown)):
+            print_whole(part)
 
 
 def _check_belongs(plan: Plan, instance: Instance, source: str) -> None:

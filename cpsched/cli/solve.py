@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import OUTPUT_FILE, ends_in
 from cpsched.cli.text import printable
 
@@ -20,8 +19,11 @@ __all__ = ["command"]
 
 #: Written out, so that the help is there at once: a test compares them with `cpsched.portfolio.ENGINES`.
 ENGINE_NAMES = (
+    "portfolio",
     "planner",
     "search",
+    "cp",
+    "minizinc",
     "policy:fcfs",
     "policy:sjf",
     "policy:wspt",
@@ -44,7 +46,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
 
 @click.command("solve", epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html")
 @click.argument("instance", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--engine", default="planner", show_default=True, type=click.Choice(ENGINE_NAMES), help="Who plans.")
+@click.option("--engine", default="portfolio", show_default=True, type=click.Choice(ENGINE_NAMES), help="Who plans.")
 @click.option(
     "--budget",
     default=10.0,
@@ -52,8 +54,16 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     type=float,
     callback=_finite,
     metavar="SECONDS",
-    help="Time to improve the planner's plan in; the planner itself takes what it needs.",
+    help="Time to plan in; 0: the planner's plan as it is, in the time that it needs.",
 )
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 256), help="Cores that may be used.")
+@click.option(
+    "--warm",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="PLAN",
+    help="An earlier plan to begin from, also if jobs came and went since.",
+)
+@click.option("--solver", default="gecode", show_default=True, help="Whom the engine minizinc calls.")
 @click.option(
     "--bound",
     default=0.0,
@@ -80,12 +90,13 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of the summary.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
-@click.pass_context
 def command(
-    ctx: click.Context,
     instance: str,
     engine: str,
     budget: float,
+    workers: int,
+    warm: str | None,
+    solver: str,
     bound: float,
     seed: int,
     output: Path | None,
@@ -96,31 +107,37 @@ def command(
     """Plan all jobs of an instance and verify the plan.
 
     INSTANCE is a file, plain or gzipped, or - for standard input. Nothing is written before the plan has been
-    verified, and no file is ever half-written.
+    verified, and no file is ever half-written. Ctrl-C ends the improvement: the best plan so far is the answer.
     """
     from cpsched.cli.files import load_document_or_stdin, write_text
-    from cpsched.cli.screen import progress_bar, warn
-    from cpsched.cli.verify import echo_violations
+    from cpsched.cli.screen import improvement_bar, progress_bar, warn
     from cpsched.errors import Fault
-    from cpsched.formats import parse_instance, plan_to_document, write_plan
+    from cpsched.formats import parse_instance, read_plan, write_plan
     from cpsched.planner import compiling_announced
     from cpsched.portfolio import prepare, solve
     from cpsched.report import gantt_html
-    from cpsched.verify import verify
 
     document, source = load_document_or_stdin(instance)
     warnings: list[Fault] = []
     parsed = parse_instance(document, source=source, on_warning=warnings.append)
     warn(warnings, "warning")
+    earlier = None if warm is None else read_plan(warm)
     with compiling_announced(lambda: _say_first_start(quiet)):
-        prepare(engine)
-    with progress_bar("planning", wanted=not quiet) as progress:
-        plan = solve(parsed, engine=engine, budget=budget, bound=bound, seed=seed, progress=progress)
-    violations = verify(document, plan_to_document(plan))
-    if violations:
-        click.echo("cpsched: the planner's own plan breaks rules. This is a bug; nothing was written.", err=True)
-        echo_violations(violations, err=True)
-        ctx.exit(ExitCode.UNVERIFIED)
+        prepare(engine, workers=workers, solver=solver)
+    with progress_bar("planning", wanted=not quiet) as progress, improvement_bar(wanted=not quiet) as watch:
+        plan = solve(
+            parsed,
+            engine=engine,
+            budget=budget,
+            seed=seed,
+            workers=workers,
+            bound=bound,
+            warm=earlier,
+            solver=solver,
+            document=document,
+            progress=progress,
+            watch=watch,
+        )
     chart = "" if gantt is None else gantt_html(parsed, plan)
     if output is not None:
         write_plan(plan, output)
@@ -154,8 +171,9 @@ def _print_json(instance: Instance, plan: Plan, written: dict[str, Path | None])
             "engine": document["engine"],
             "objective": {**document["objective"], "honest_gap": honest_gap(plan.objective)},
             "summary": figures,
+            "incumbents": document.get("incumbents", []),
+            "events": document.get("events", []),
             "waiting_room": document.get("waiting_room", []),
-            "violations": [],
             **{name: None if path is None else str(path) for name, path in written.items()},
         }
     )
@@ -167,6 +185,8 @@ def _print_summary(instance: Instance, plan: Plan, written: dict[str, Path | Non
     from cpsched.report import summary_table
 
     print_whole(summary_table(instance, plan))
+    for event in plan.events:
+        click.echo(f"{printable(event.by)} after {event.at:.1f} s: {printable(event.what)}")
     for waiting in plan.waiting_room[:_MOST_WAITING]:
         click.echo(f"waiting room: {printable(waiting.id)}: {waiting.reason}: {printable(waiting.detail)}")
     if len(plan.waiting_room) > _MOST_WAITING:

@@ -12,10 +12,9 @@ __all__ = ["command"]
 @click.command("warmup", epilog="Example: cpsched warmup")
 def command() -> None:
     """Compile all kernels now, for a fast next start."""
-    from cpsched.portfolio import ENGINES, prepare
+    from cpsched.portfolio import prepare
 
     click.echo("Compiling the kernels ...", err=True)
     begin = time.perf_counter()
-    for engine in ENGINES:
-        prepare(engine)
+    prepare("portfolio")
     click.echo(f"The kernels are ready after {time.perf_counter() - begin:.1f} s.")

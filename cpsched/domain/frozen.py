@@ -40,6 +40,10 @@ class FrozenMap(Mapping[K, V], Generic[K, V]):
             return self._items == other._items
         return isinstance(other, Mapping) and self._items == dict(other)
 
+    def __reduce__(self) -> tuple[type[FrozenMap[K, V]], tuple[dict[K, V]]]:
+        # without the hash: that of a string is another one in another process
+        return type(self), (self._items,)
+
     def __repr__(self) -> str:
         return f"FrozenMap({self._items!r})"
 

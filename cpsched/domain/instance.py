@@ -77,6 +77,22 @@ class Instance:
         """Return the first second (on the instance's clock) at which a waiting job may start."""
         return max(self.now, job.submit, self.now if job.not_before is None else job.not_before)
 
+    def due(self, job: Job) -> int | None:
+        """Return the last start before a job's queue counts it as overdue (its ``max_wait``), or None."""
+        max_wait = None if job.queue is None else self.queues[job.queue].max_wait
+        return None if max_wait is None else job.submit + max_wait.seconds
+
+    def must_start_by(self, job: Job) -> int | None:
+        """Return the last start that a hard ``max_wait`` leaves a job, or None.
+
+        A job that is overdue already at `now` is not held to it: it pays for every second, and may start.
+        """
+        due = self.due(job)
+        if due is None or due < self.now or job.queue is None:
+            return None
+        max_wait = self.queues[job.queue].max_wait
+        return due if max_wait is not None and max_wait.is_hard else None
+
     def elements(self) -> tuple[Job, ...]:
         """Return all jobs with each array replaced by its elements, in document order."""
         return tuple(
@@ -84,3 +100,8 @@ class Instance:
             for job in self.jobs
             for element in job.element_ids
         )
+
+    def members(self) -> dict[str, tuple[str, ...]]:
+        """Return whom a dependency waits for, by the name that it gives: a job, one element of an array, or all."""
+        members = {element: (element,) for job in self.jobs for element in job.element_ids}
+        return members | {job.id: job.element_ids for job in self.jobs}

@@ -18,6 +18,7 @@ __all__ = [
     "RuntimeModel",
     "Segment",
     "Step",
+    "Told",
 ]
 
 
@@ -94,6 +95,19 @@ class Dependency:
     type: DependencyType
     delay: int = 0
 
+    def lag(self, walltime: int) -> int:
+        """Return the least time (s) from the start of the awaited job, which takes `walltime`, to the job's own."""
+        return self.delay + (0 if self.type is DependencyType.AFTER else walltime)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The start that a job's user was told: to start later has a price."""
+
+    start: int
+    #: What is added to the objective for each expected wait (s) of postponement, at least 0.
+    price: float = 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -116,6 +130,8 @@ class Job:
     start_at: int | None = None
     deadline: int | None = None
     after: tuple[Dependency, ...] = ()
+    #: Of an array: what the user of each element was told. None for running jobs.
+    told: Told | None = None
     #: Indices of a job array, ascending; None for a single job.
     array: tuple[int, ...] | None = None
     #: How many times its walltime a step of an evolving job may be held; None: no limit.

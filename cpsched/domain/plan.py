@@ -9,6 +9,7 @@ from cpsched.domain.job import Placement, Segment
 
 __all__ = [
     "EngineReport",
+    "Event",
     "Incumbent",
     "Plan",
     "PlannedJob",
@@ -27,6 +28,7 @@ class WaitingReason(StrEnum):
     WALLTIME = "walltime"
     TOO_LATE = "too_late"
     NOT_MAPPED = "not_mapped"
+    DEPENDENCY = "dependency"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,8 @@ class Score:
     bound: float | None = None
     #: ``(value - bound) / value``, or None.
     gap: float | None = None
+    #: The method that proves the bound, in words, or None.
+    proof: str | None = None
     #: The value of the fallback's plan.
     planner: float
     #: The part of `value` that no plan can change.
@@ -96,6 +100,15 @@ class Incumbent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something else that happened while a plan was made: when (s since the engine began), to whom, and what."""
+
+    at: float
+    by: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The second of the two public documents."""
 
@@ -108,3 +121,4 @@ class Plan:
     waiting_room: tuple[WaitingJob, ...] = ()
     reservations: tuple[ReservedSlice, ...] = ()
     incumbents: tuple[Incumbent, ...] = ()
+    events: tuple[Event, ...] = ()

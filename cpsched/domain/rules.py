@@ -17,12 +17,25 @@ __all__ = [
     "FreePool",
     "ItemBound",
     "Limit",
+    "MaxWait",
     "Queue",
     "Reservation",
     "ReservationKind",
     "Usage",
     "Validity",
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxWait:
+    """A wait beyond which no job of a queue shall starve: each second more has a price of its own."""
+
+    #: Seconds from submission to the latest start that costs nothing more, positive.
+    seconds: int
+    #: What is added to the objective for each expected wait (s) beyond it, at least 0.
+    price: float = 10
+    #: Whether a job that can still start in time must; one that is overdue already only pays.
+    is_hard: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +47,8 @@ class Queue:
     priority: int = 0
     #: The longest walltime (s) that the queue accepts, or None.
     max_walltime: int | None = None
+    #: Against starvation, or None.
+    max_wait: MaxWait | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

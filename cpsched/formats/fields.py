@@ -23,6 +23,7 @@ __all__ = [
     "Number",
     "Omittable",
     "PlanTime",
+    "Price",
     "Priority",
     "Text",
     "Time",
@@ -65,6 +66,7 @@ Priority = Annotated[int, Field(ge=-MAX_AMOUNT, le=MAX_AMOUNT)]
 UnitSeconds = Annotated[int, Field(ge=0, le=_MAX_AREA)]
 PlanTime = Annotated[int, Field(ge=-_MAX_PLAN_TIME, le=_MAX_PLAN_TIME)]
 Number = Annotated[float, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
+Price = Annotated[float, Field(ge=0, le=_MAX_NUMBER)]
 
 
 class DocumentModel(BaseModel):

@@ -18,6 +18,7 @@ from cpsched.formats.fields import (
     Name,
     Number,
     Omittable,
+    Price,
     Priority,
     Text,
     Time,
@@ -93,6 +94,14 @@ class ClusterModel(DocumentModel):
     licenses: AmountsField = Field({}, description="Cluster-wide countable resources")
 
 
+class MaxWaitModel(DocumentModel):
+    """A wait beyond which no job of a queue shall starve."""
+
+    seconds: Duration = Field(description="From submission to the latest start that costs nothing more")
+    price: Price = Field(10, description="Added to the objective for each expected wait (s) beyond it")
+    hard: bool = Field(False, description="Whether a job that can still start in time must")
+
+
 class QueueModel(DocumentModel):
     """A queue."""
 
@@ -101,6 +110,7 @@ class QueueModel(DocumentModel):
     )
     priority: Priority = Field(0, description="Higher first")
     max_walltime: Omittable[Duration] = Field(None, description="The longest walltime (s) that is planned")
+    max_wait: Omittable[MaxWaitModel] = Field(None, description="Against starvation")
 
 
 class ChunkModel(DocumentModel):
@@ -140,6 +150,13 @@ class DependencyModel(DocumentModel):
     job: Name = Field(description="Id of a job, an array, or one of its elements")
     type: Literal["after", "afterok", "afterany", "afternotok"] = Field(description="after: started; else: ended")
     delay: Annotated[int, Field(ge=0, le=10**10)] = Field(0, description="Seconds in between")
+
+
+class ToldModel(DocumentModel):
+    """The start that a job's user was told."""
+
+    start: Time = Field(description="Only later starts cost")
+    price: Price = Field(1, description="Added to the objective for each expected wait (s) of postponement")
 
 
 class ArrayModel(DocumentModel):
@@ -213,6 +230,7 @@ class JobModel(DocumentModel):
     start_at: Omittable[Time] = Field(None, description="The only start allowed")
     deadline: Omittable[Time] = Field(None, description="Latest end")
     after: list[DependencyModel] = Field([], description="What it waits for")
+    told: Omittable[ToldModel] = Field(None, description="The start that its user was told")
     array: Omittable[ArrayModel] = None
     steps: Omittable[Annotated[list[StepModel], Field(min_length=1)]] = Field(
         None, description="An evolving job, in place of walltime and request"
@@ -239,6 +257,8 @@ class JobModel(DocumentModel):
             raise refusal("Expected expand_limit only together with steps")
         if self.array is not None and self.running is not None:
             raise refusal("Expected no running in an array: elements that run are entries of their own")
+        if self.told is not None and self.running is not None:
+            raise refusal("Expected no told in a running job: its start is a fact")
         return self
 
 

@@ -15,16 +15,19 @@ from cpsched.domain import (
     Job,
     Limit,
     Malleability,
+    MaxWait,
     NodeClass,
     NodeState,
     Objective,
     Place,
     Placement,
+    Queue,
     Request,
     Reservation,
     ReservationKind,
     Running,
     RuntimeModel,
+    Told,
     Usage,
     Validity,
 )
@@ -51,12 +54,7 @@ def instance_to_document(instance: Instance) -> dict[str, Any]:
             nodes=[_write_nodes(node_class) for node_class in instance.cluster.classes],
             licenses=dict(instance.cluster.licenses),
         ),
-        "queues": {
-            name: _present(
-                expected_wait=queue.expected_wait, priority=queue.priority or None, max_walltime=queue.max_walltime
-            )
-            for name, queue in instance.queues.items()
-        },
+        "queues": {name: _write_queue(queue) for name, queue in instance.queues.items()},
         "jobs": [_write_job(job, requests) for job in instance.jobs],
         "limits": [_write_limit(limit) for limit in instance.limits],
         "free_pools": [_write_free_pool(pool) for pool in instance.free_pools],
@@ -116,6 +114,26 @@ def _write_nodes(nodes: NodeClass) -> _Object:
     )
 
 
+def _write_queue(queue: Queue) -> _Object:
+    held = queue.max_wait
+    return _present(
+        expected_wait=queue.expected_wait,
+        priority=queue.priority or None,
+        max_walltime=queue.max_walltime,
+        max_wait=None
+        if held is None
+        else _present(
+            seconds=held.seconds,
+            price=None if held.price == MaxWait(seconds=held.seconds).price else held.price,
+            hard=held.is_hard or None,
+        ),
+    )
+
+
+def _write_told(told: Told) -> _Object:
+    return _present(start=told.start, price=None if told.price == Told(start=told.start).price else told.price)
+
+
 def _write_job(job: Job, requests: _RequestForms) -> _Object:
     place = job.steps[0].request.place
     is_rigid = not job.is_evolving and job.expand_limit == 1
@@ -136,6 +154,7 @@ def _write_job(job: Job, requests: _RequestForms) -> _Object:
         start_at=job.start_at,
         deadline=job.deadline,
         after=[{"job": d.job, "type": str(d.type)} | _present(delay=d.delay or None) for d in job.after],
+        told=None if job.told is None else _write_told(job.told),
         array=None if job.array is None else {"indices": format_indices(job.array)},
         malleable=None if job.malleability is None else _write_malleable(job.malleability),
         running=None if job.running is None else _write_running(job.running, job.walltime),

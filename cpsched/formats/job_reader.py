@@ -18,6 +18,7 @@ from cpsched.domain import (
     RuntimeModel,
     Segment,
     Step,
+    Told,
 )
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats.faults import Location, path_of, shown
@@ -51,6 +52,7 @@ def read_job(reading: Reading, location: Location, model: JobModel) -> Job | Non
         start_at=model.start_at,
         deadline=model.deadline,
         after=tuple(Dependency(job=d.job, type=DependencyType(d.type), delay=d.delay) for d in model.after),
+        told=None if model.told is None else Told(start=model.told.start, price=model.told.price),
         array=_read_array(reading, location, model),
         expand_limit=model.expand_limit,
         malleability=_read_malleable(reading, (*location, "malleable"), model.malleable),

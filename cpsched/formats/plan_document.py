@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from cpsched.domain import (
     Amounts,
     EngineReport,
+    Event,
     Incumbent,
     Placement,
     Plan,
@@ -95,6 +96,7 @@ def _read_plan(model: PlanModel) -> Plan:
             for r in model.reservations
         ),
         incumbents=tuple(Incumbent(**incumbent.model_dump()) for incumbent in model.incumbents),
+        events=tuple(Event(**event.model_dump()) for event in model.events),
     )
 
 
@@ -111,7 +113,7 @@ def plan_to_document(plan: Plan) -> dict[str, Any]:
         "format": "cpsched-plan/1",
         "instance": plan.instance,
         "now": plan.now,
-        "objective": asdict(plan.objective),
+        "objective": _write_score(plan.objective),
         "engine": asdict(plan.engine),
         "jobs": [
             {
@@ -134,7 +136,17 @@ def plan_to_document(plan: Plan) -> dict[str, Any]:
         ]
     if plan.incumbents:
         document["incumbents"] = [asdict(incumbent) for incumbent in plan.incumbents]
+    if plan.events:
+        document["events"] = [asdict(event) for event in plan.events]
     return document
+
+
+def _write_score(score: Score) -> dict[str, Any]:
+    """Write the objective; a proof that there is none of is left out, a bound and a gap are null."""
+    written = asdict(score)
+    if score.proof is None:
+        del written["proof"]
+    return written
 
 
 def _write_allocation(allocation: Sequence[Placement]) -> list[dict[str, Any]]:

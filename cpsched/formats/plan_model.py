@@ -21,6 +21,8 @@ from cpsched.formats.fields import (
 
 __all__ = ["PlacementModel", "PlanModel", "SegmentModel"]
 
+Words = Annotated[Text, StringConstraints(min_length=1)]
+
 
 class PlacementModel(DocumentModel):
     """What a job holds on one node."""
@@ -72,8 +74,8 @@ class WaitingJobModel(DocumentModel):
     """A job without a start, and why."""
 
     id: Name
-    reason: Literal["unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped"]
-    detail: Annotated[Text, StringConstraints(min_length=1)] = Field(description="The reason in words")
+    reason: Literal["unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped", "dependency"]
+    detail: Words = Field(description="The reason in words")
 
 
 class ReservedModel(SegmentModel):
@@ -89,6 +91,7 @@ class ScoreModel(DocumentModel):
     value: Number
     bound: Number | None = Field(description="A proven lower bound on the value, or null")
     gap: Number | None = Field(description="(value - bound) / value, or null")
+    proof: Omittable[Words] = Field(None, description="How the bound was proven, in words")
     planner: Number = Field(description="The value of the fallback's plan")
     suffered: Number = Field(description="The part of the value that no plan can change")
 
@@ -111,6 +114,14 @@ class IncumbentModel(DocumentModel):
     by: Name
 
 
+class EventModel(DocumentModel):
+    """Something else that happened while the plan was made."""
+
+    at: Annotated[Number, Field(ge=0)] = Field(description="Seconds since the engine began")
+    by: Name = Field(description="To whom it happened")
+    what: Words
+
+
 class PlanModel(DocumentModel):
     """When and where each job runs, which cannot, and how good that is."""
 
@@ -123,3 +134,4 @@ class PlanModel(DocumentModel):
     waiting_room: list[WaitingJobModel] = Field([], description="Jobs without a start")
     reservations: list[ReservedModel] = Field([], description="What each reservation got")
     incumbents: list[IncumbentModel] = Field([], description="How the plan was found")
+    events: list[EventModel] = Field([], description="What else happened meanwhile")

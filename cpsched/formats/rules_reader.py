@@ -15,6 +15,7 @@ from cpsched.domain import (
     ItemBound,
     KeepFree,
     Limit,
+    MaxWait,
     NodeClass,
     NodeState,
     Queue,
@@ -51,7 +52,13 @@ _NO_LICENSES = (*_COUNTED_JOBS, "place")
 
 def read_queue(model: QueueModel) -> Queue:
     """Return a queue; its shape is all that can be wrong with it."""
-    return Queue(expected_wait=model.expected_wait, priority=model.priority, max_walltime=model.max_walltime)
+    held = model.max_wait
+    return Queue(
+        expected_wait=model.expected_wait,
+        priority=model.priority,
+        max_walltime=model.max_walltime,
+        max_wait=None if held is None else MaxWait(seconds=held.seconds, price=held.price, is_hard=held.hard),
+    )
 
 
 def read_cluster(reading: Reading, model: ClusterModel) -> Cluster:

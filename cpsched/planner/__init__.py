@@ -2,15 +2,30 @@
 
 May import: `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `queue.py` has the order in
 which jobs are planned, `roster.py` who is planned at all and what an outcome says of each, `support.py` what is
-refused, `warmup.py` compiles the kernels ahead of time.
+refused, `warm.py` begins from an earlier plan, `warmup.py` compiles the kernels ahead of time.
 """
 
 from cpsched.planner.planner import Planner
 from cpsched.planner.planner_engine import PlannerEngine
-from cpsched.planner.queue import planning_order
+from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
 from cpsched.planner.roster import Roster
 from cpsched.planner.support import unsupported
-from cpsched.planner.warmup import warmup
+from cpsched.planner.warm import replanned, told_by, warm_order
+from cpsched.planner.warmup import warmup, warmup_window
 from cpsched.rusv import announced as compiling_announced
 
-__all__ = ["Planner", "PlannerEngine", "Roster", "compiling_announced", "planning_order", "unsupported", "warmup"]
+__all__ = [
+    "Planner",
+    "PlannerEngine",
+    "Roster",
+    "awaited_first",
+    "bound_jobs",
+    "compiling_announced",
+    "planning_order",
+    "replanned",
+    "told_by",
+    "unsupported",
+    "warm_order",
+    "warmup",
+    "warmup_window",
+]

@@ -42,8 +42,18 @@ class Planner:
         return moves
 
     def cancel(self, job_id: str) -> int:
-        """Take a waiting job out of the plan, and let the others move up; return how many moves there were."""
+        """Take a waiting job out of the plan, and let the others move up; return how many moves there were.
+
+        Those that wait for it, directly or not, lose their places, whatever the type of the dependency: on what its
+        user wants of them without it nothing is known. They stay in the waiting room.
+        """
         self.ledger.release(job_id)
+        leaving = list(self.ledger.followers(job_id))
+        while leaving:
+            follower = leaving.pop()
+            if self.ledger.is_booked(follower):
+                self.ledger.release(follower)
+                leaving.extend(self.ledger.followers(follower))
         self._order.remove(job_id)
         self._roster = self._roster.without(job_id)
         return self.backfill()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cpsched.domain import Instance, Plan
-from cpsched.engine import Budget, Outcome, Progress
+from cpsched.domain import Instance
+from cpsched.engine import Outcome, Progress
 from cpsched.planner.planner import NAME, Planner
 from cpsched.planner.support import unsupported
 from cpsched.planner.warmup import warmup
@@ -12,7 +12,7 @@ __all__ = ["PlannerEngine"]
 
 
 class PlannerEngine:
-    """The planner as an engine: what every other engine falls back on. Deterministic; takes the time it needs."""
+    """The planner as an engine: what everything else falls back on."""
 
     name = NAME
 
@@ -24,10 +24,8 @@ class PlannerEngine:
         """Return what the instance asks for and the planner cannot honour yet."""
         return unsupported(instance)
 
-    def plan(
-        self, instance: Instance, budget: Budget, *, seed: int, hint: Plan | None, progress: Progress | None
-    ) -> Outcome:
-        """Plan all jobs in the planner's order; `budget`, `seed` and `hint` change nothing."""
+    def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
+        """Plan all jobs in the planner's order."""
         planner = Planner(instance)
         planner.plan(progress)
         return planner.outcome()

@@ -2,21 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
+
 from cpsched.domain import Instance, Job
 
-__all__ = ["planning_order"]
+__all__ = ["awaited_first", "bound_jobs", "planning_order"]
+
+#: How urgent a job is, ascending, by when it may start: at one second, before its deadline, within a hard ``max_wait``,
+#: overdue by any ``max_wait``, or when it likes. Until `_LIMITED` it can be too late, and is lost then.
+_FIXED, _DUE, _LIMITED, _OVERDUE, _FREE = range(5)
+#: One of the above, and for limits of waiting the second at which they are or were reached.
+_Urgency = tuple[int, int]
 
 
-def planning_order(instance: Instance, jobs: tuple[Job, ...]) -> list[Job]:
-    """Order waiting jobs: fixed starts, then deadlines, then the rest; each by priority, then by submission, then as
-    given.
+def planning_order(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
+    """Order waiting jobs: fixed starts, then deadlines, then those who must start by a hard ``max_wait``, then those
+    who are overdue by any ``max_wait``, then the rest; each by priority, then by submission, then as given.
 
     The job types come first as in OpenCCS, section 5 (OCCS-35): who can run at one time only is served before those
-    who can wait.
+    who can wait. Limits of waiting are served by the second at which they are or were reached, before any priority:
+    the others of their kind can wait for longer, and a job that misses its limit is lost (hard) or costs more with
+    every second (overdue; the starving jobs of PBS-2).
+
+    A job comes after all that it waits for (OCCS-49). These are served when it would be, if that is before their own
+    turn: late predecessors would make it late. They do not inherit its priority: else a user could lift one job by
+    hanging another one on it.
     """
+    urgencies = _urgencies(instance, jobs)
+    by_turn = sorted(jobs, key=lambda job: (urgencies[job.id], -instance.priority(job), job.submit))
+    return awaited_first(instance, by_turn)
 
-    def key(job: Job) -> tuple[int, int, int]:
-        kind = 0 if job.start_at is not None else 1 if job.deadline is not None else 2
-        return kind, -instance.priority(job), job.submit
 
-    return sorted(jobs, key=key)
+def bound_jobs(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
+    """Return those of some waiting jobs that are lost if they start too late, and those for which they wait, in the
+    order in which they are planned.
+    """
+    urgencies = _urgencies(instance, jobs)
+    return planning_order(instance, [job for job in jobs if urgencies[job.id][0] <= _LIMITED])
+
+
+def awaited_first(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
+    """Return waiting jobs in the order given, but a job that waits for others of them as soon as all of these have had
+    their turn.
+    """
+    if not any(job.after for job in jobs):
+        return list(jobs)
+    places = {job.id: place for place, job in enumerate(jobs)}
+    sorter = TopologicalSorter({entry.id: entry.element_ids for entry in instance.jobs if entry.array is not None})
+    for job in jobs:
+        sorter.add(job.id, *(dependency.job for dependency in job.after))
+    sorter.prepare()
+    ready: list[tuple[int, str]] = []
+    order: list[Job] = []
+    while sorter:
+        for name in sorter.get_ready():
+            heappush(ready, (places.get(name, -1), name))  # those who have no turn hold nobody up
+        place, name = heappop(ready)
+        if place >= 0:
+            order.append(jobs[place])
+        sorter.done(name)
+    return order
+
+
+def _urgencies(instance: Instance, jobs: Sequence[Job]) -> dict[str, _Urgency]:
+    """Return for each job its own urgency, or that of the most urgent one that waits for it, directly or not."""
+    urgencies = {job.id: _own_urgency(instance, job) for job in jobs}
+    if not any(job.after for job in jobs):
+        return urgencies
+    members = instance.members()
+    for job in reversed(awaited_first(instance, jobs)):
+        for dependency in job.after:
+            for name in members[dependency.job]:
+                if name in urgencies:
+                    urgencies[name] = min(urgencies[name], urgencies[job.id])
+    return urgencies
+
+
+def _own_urgency(instance: Instance, job: Job) -> _Urgency:
+    """Return how urgent a job is by itself."""
+    if job.start_at is not None:
+        return _FIXED, 0
+    if job.deadline is not None:
+        return _DUE, 0
+    limit = instance.due(job)
+    if limit is not None and limit < instance.now:
+        return _OVERDUE, limit
+    if limit is not None and instance.must_start_by(job) is not None:
+        return _LIMITED, limit
+    return _FREE, 0

@@ -22,7 +22,7 @@ class Roster:
 
     #: Running and waiting ones, arrays by their elements, in document order.
     jobs: tuple[Job, ...]
-    #: The waiting ones that can never start, by id.
+    #: The waiting ones that can never start, whatever becomes of those that they wait for, by id.
     refused: FrozenMap[str, _Verdict]
 
     @classmethod
@@ -56,6 +56,7 @@ class Roster:
         """Return where everybody stands when all has been done, in document order; `ledger` has those admitted."""
         planned: list[PlannedJob] = []
         waiting: list[WaitingJob] = []
+        explain = _Explanations(ledger)
         for job in self.jobs:
             if job.running is not None:
                 planned.append(_running(job))
@@ -65,13 +66,13 @@ class Roster:
             elif (placed := ledger.planned(job.id)) is not None:
                 planned.append(placed)
             else:
-                waiting.append(_without_start(job))
-        return Outcome(jobs=tuple(planned), waiting_room=tuple(waiting), stopped="done")
+                waiting.append(explain.without_start(job))
+        return Outcome(jobs=tuple(planned), waiting_room=tuple(waiting))
 
 
 def _verdict(instance: Instance, job: Job, known: dict[object, _Verdict | None]) -> _Verdict | None:
     """Return why a job can never start, asked once for all jobs that ask for the same."""
-    is_bounded = job.start_at is not None or job.deadline is not None
+    is_bounded = job.start_at is not None or job.deadline is not None or instance.must_start_by(job) is not None
     times = (job.submit, job.not_before, job.start_at, job.deadline) if is_bounded else None
     key = (job.steps, job.licenses, job.queue, times)
     if key not in known:
@@ -86,13 +87,37 @@ def _running(job: Job) -> PlannedJob:
     return PlannedJob(id=job.id, start=job.running.start, end=segments[-1].end, segments=segments)
 
 
-def _without_start(job: Job) -> WaitingJob:
-    """Say why a job that could run on the empty cluster found no start."""
-    if job.start_at is not None:
-        detail = f"its nodes are not free for {job.walltime} s at {job.start_at}, the only start it accepts"
-        return WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail=detail)
-    if job.deadline is not None:
-        detail = f"no start leaves it {job.walltime} s before its deadline {job.deadline}"
-        return WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail=detail)
-    detail = "each kind of its chunks finds room by itself, but no way was found to place all of them at a time"
-    return WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail=detail)
+class _Explanations:
+    """Says why jobs that could run on the empty cluster found no start on a ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._members = ledger.instance.members()
+        self._started = {job.id for job in ledger.instance.jobs if job.running is not None}
+        self._started.update(job.id for job in ledger.jobs if ledger.is_booked(job.id))
+
+    def without_start(self, job: Job) -> WaitingJob:
+        """Say why, by what comes first: another job, the job's own times, the nodes."""
+        for dependency in job.after:
+            for name in self._members[dependency.job]:
+                if name not in self._started:
+                    detail = f"waits for {name} ({dependency.type}), which has no start"
+                    return WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
+        too_late = self._too_late(job)
+        if too_late is not None:
+            return WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail=too_late)
+        detail = "each kind of its chunks finds room by itself, but no way was found to place all of them at a time"
+        return WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail=detail)
+
+    def _too_late(self, job: Job) -> str | None:
+        """Say which of a job's times left no start, or None if it has no such time."""
+        earliest = self._ledger.earliest_start(job.id)
+        if job.start_at is not None and earliest is not None and job.start_at < earliest:
+            return f"may start only at {job.start_at}; those that it waits for leave it no start before {earliest}"
+        if job.start_at is not None:
+            return f"its nodes are not free for {job.walltime} s at {job.start_at}, the only start it accepts"
+        if job.deadline is not None:
+            return f"no start leaves it {job.walltime} s before its deadline {job.deadline}"
+        if (limit := self._ledger.instance.must_start_by(job)) is not None:
+            return f"finds no start by {limit}, when it has waited for the max_wait of its queue {job.queue}"
+        return None

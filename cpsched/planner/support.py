@@ -6,6 +6,9 @@ from cpsched.domain import Instance, Job
 
 __all__ = ["unsupported"]
 
+#: Each element of an array that waits for an array waits for each of its elements; all these pairs are kept.
+MOST_LINKS = 2_000_000
+
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
     """Return what an instance asks for and the planner cannot honour, each with the place that asks for it."""
@@ -18,9 +21,20 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
         )
         if present
     ]
+    links = _num_links(instance)
+    if links > MOST_LINKS:
+        features.append(f"jobs: {links:,} dependencies between single jobs, more than {MOST_LINKS:,}")
     for job in instance.jobs:
         features.extend(f"job {job.id}: {what}" for what in _unsupported_of(job))
     return tuple(features)
+
+
+def _num_links(instance: Instance) -> int:
+    """Return how many pairs of jobs there are of which one waits for the other."""
+    if not any(job.after for job in instance.jobs):
+        return 0
+    members = instance.members()
+    return sum(len(job.element_ids) * len(members[dependency.job]) for job in instance.jobs for dependency in job.after)
 
 
 def _unsupported_of(job: Job) -> list[str]:
@@ -28,7 +42,6 @@ def _unsupported_of(job: Job) -> list[str]:
     asked = {
         "evolves over several steps": job.is_evolving,
         "malleable": job.malleability is not None,
-        "depends on other jobs": bool(job.after),
         "runs inside a reservation": job.reservation is not None,
         "its running allocation has changed over time": job.running is not None and len(job.running.segments) > 1,
     }

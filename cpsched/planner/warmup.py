@@ -19,17 +19,22 @@ from cpsched.domain import (
 )
 from cpsched.planner.planner import Planner
 
-__all__ = ["warmup"]
+__all__ = ["warmup", "warmup_window"]
 
 
 def warmup() -> None:
     """Compile all kernels, or load them if they are compiled already."""
+    planner = Planner(warmup_window())
+    planner.plan()
+    planner.cancel("0")
+
+
+def warmup_window() -> Instance:
+    """Return a window that is small, and uses all that is compiled."""
     nodes = NodeClass(names=("a",), resources=Amounts({"cores": 2}))
     request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 2})),))
     held = Placement(node="a", resources=Amounts({"cores": 1}))
     running = Running(start=0, segments=(Segment(start=0, end=10, allocation=(held,)),))
     jobs = [Job(id=str(n), submit=0, steps=(Step(walltime=10, request=request),)) for n in range(3)]
     jobs.append(replace(jobs[0], id="running", running=running))
-    planner = Planner(Instance(name="warm-up", cluster=Cluster(classes=(nodes,)), jobs=tuple(jobs)))
-    planner.plan()
-    planner.cancel("0")
+    return Instance(name="warm-up", cluster=Cluster(classes=(nodes,)), jobs=tuple(jobs))

@@ -8,6 +8,7 @@ start at once, if they fit beside the reservation.
 from __future__ import annotations
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
@@ -27,11 +28,12 @@ def start_in_turn(ledger: Ledger, queue: Sequence[Job], *, depth: int | None, pr
     ledger
         Has bookings already: running jobs, and those that the rule does not move.
     queue
-        Jobs without a place, in the order of the rule. Each stands in the queue from its earliest start on.
+        Jobs without a place, in the order of the rule. Each stands in the queue from its earliest start on; one that
+        waits for others, from the moment on at which all of these let it go.
     depth
         How many jobs behind a blocked head are looked at in each event; None: all.
     progress
-        Called after each event.
+        Called after each event, and at the end.
 
     Notes
     -----
@@ -46,26 +48,43 @@ def start_in_turn(ledger: Ledger, queue: Sequence[Job], *, depth: int | None, pr
         loop.start_out_of_turn(now)
         if progress is not None:
             progress(loop.num_done, len(queue))
+    if progress is not None:
+        progress(len(queue), len(queue))
 
 
 class _EventLoop:
     """The queue, the events to come, and the head's reservation; mutable. Jobs are known by their rank in the queue."""
 
     def __init__(self, ledger: Ledger, queue: Sequence[Job], depth: int | None) -> None:
-        #: How many jobs have started or never can.
+        #: How many jobs have started or found no start.
         self.num_done = 0
         self._ledger = ledger
         self._queue = queue
         self._rank = {job.id: rank for rank, job in enumerate(queue)}
         self._behind_head = slice(1, None if depth is None else 1 + depth)
-        self._arrivals = [(ledger.instance.earliest_start(job), rank) for rank, job in enumerate(queue)]
-        heapify(self._arrivals)
-        self._events = [*_ends(ledger), *(arrival for arrival, _ in self._arrivals)]
+        self._events = list(_ends(ledger))
         heapify(self._events)
+        #: When jobs will arrive, with their ranks.
+        self._arrivals: list[tuple[int, int]] = []
+        #: For how many others of the queue, that have not started, each job waits.
+        self._awaited = Counter(self._rank[follower] for job in queue for follower in ledger.followers(job.id))
+        for rank in range(len(queue)):
+            self._expect(rank)
         #: Ranks of the jobs that have arrived and are not done, ascending.
         self._waiting: list[int] = []
         #: When the head will start, if it cannot now.
         self._reserved: int | None = None
+
+    def _expect(self, rank: int) -> None:
+        """Expect a job when all that it waits for have started, which says when it may start itself.
+
+        Who waits for a job that found no start never arrives.
+        """
+        if self._awaited[rank] == 0:
+            arrival = self._ledger.earliest_start(self._queue[rank].id)
+            if arrival is not None:
+                heappush(self._arrivals, (arrival, rank))
+                heappush(self._events, arrival)
 
     def next_event(self) -> int | None:
         """Return the time of the next event, or None when nobody is left to start."""
@@ -115,9 +134,15 @@ class _EventLoop:
         return {self._rank[job_id]: start for job_id, start in starts.items()}
 
     def _start(self, ranks: Collection[int], now: int) -> None:
-        """Let jobs go that are booked from now on; their ends are events to come."""
+        """Let jobs go that are booked from now on; their ends are events to come, and so are those who waited for
+        them.
+        """
         for rank in ranks:
-            heappush(self._events, now + self._queue[rank].walltime)
+            job = self._queue[rank]
+            heappush(self._events, now + job.walltime)
+            for follower in self._ledger.followers(job.id):
+                self._awaited[self._rank[follower]] -= 1
+                self._expect(self._rank[follower])
         self._leave(ranks)
 
     def _leave(self, ranks: Collection[int]) -> None:

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from cpsched.booking import Ledger
 from cpsched.domain import Job
 from cpsched.engine import Progress
+from cpsched.planner import awaited_first
 
 __all__ = ["insert"]
 
 
 def insert(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
-    """Give each job the earliest start that it finds beside those before it, whom it does not move."""
-    ledger.plan([job.id for job in queue], progress)
+    """Give each job the earliest start that it finds beside those before it, whom it does not move.
+
+    The turn of a job that waits for others does not come before theirs.
+    """
+    ledger.plan([job.id for job in awaited_first(ledger.instance, queue)], progress)

@@ -17,12 +17,12 @@ from importlib import resources
 from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
 from cpsched.report.basis import basis_of
-from cpsched.report.words import duration, figures, plain, request_text
+from cpsched.report.words import duration, figures, plain, request_text, value_text
 
 __all__ = ["gantt_html"]
 
 #: What the page's one script is made of, in order.
-_SCRIPTS = ("gantt_model.js", "gantt_view.js", "gantt_drawing.js", "gantt_page.js")
+_SCRIPTS = ("gantt_model.js", "gantt_view.js", "gantt_drawing.js", "gantt_history.js", "gantt_page.js")
 
 
 def gantt_html(instance: Instance, plan: Plan) -> str:
@@ -117,6 +117,10 @@ class _PageData:
                 [_queue_name(row.queue), f"{row.count:,}", *(duration(s) for s in (row.mean, row.median, row.max))]
                 for row in summary.waits
             ],
+            "found": [[one.at, one.value, value_text(one.value), one.by] for one in plan.incumbents],
+            "bound": None if plan.objective.bound is None else [plan.objective.bound, value_text(plan.objective.bound)],
+            "elapsed": plan.engine.elapsed,
+            "events": [[f"{event.at:.2f} s", event.by, event.what] for event in plan.events],
             "waiting": [[job.id, str(job.reason), job.detail] for job in plan.waiting_room],
             "resources": self._resources(summary),
             "classes": self._classes(),

@@ -183,12 +183,8 @@ function fillTable(section, head, rows) {
   section.querySelector("table").replaceChildren(row(head, "th"), ...rows.map((cells) => row(cells, "td")));
 }
 
-function drawLegend() {
-  const entries = data.queues.slice(0, PALETTE.length).map((name, queue) => [name, colourOf(queue), false]);
-  if (data.queues.length > PALETTE.length) entries.push([`${data.queues.length - PALETTE.length} other queues`, OTHERS, false]);
-  if (jobs.some((job) => job.running)) entries.push(["running", ink.soft, true]);
-  if (data.reserved.length) entries.push(["reserved", ink.shut, true]);
-  at("legend").replaceChildren(...entries.map(([name, colour, hatched]) => {
+function fillLegend(list, entries) {
+  list.replaceChildren(...entries.map(([name, colour, hatched]) => {
     const item = element("li", ""), swatch = document.createElement("canvas");
     swatch.width = swatch.height = 14;
     const ctx = swatch.getContext("2d");
@@ -198,9 +194,19 @@ function drawLegend() {
   }));
 }
 
+function drawLegend() {
+  const entries = data.queues.slice(0, PALETTE.length).map((name, queue) => [name, colourOf(queue), false]);
+  if (data.queues.length > PALETTE.length) entries.push([`${data.queues.length - PALETTE.length} other queues`, OTHERS, false]);
+  if (jobs.some((job) => job.running)) entries.push(["running", ink.soft, true]);
+  if (data.reserved.length) entries.push(["reserved", ink.shut, true]);
+  fillLegend(at("legend"), entries);
+  fillLegend(at("finders"), finders.map((by, place) => [by, colourOf(place), false]));
+}
+
 function restyle() {
   readColours();
   drawLegend();
+  drawTrack();
   refresh();
 }
 
@@ -214,12 +220,16 @@ at("facts").replaceChildren(...data.facts.map(([label, value]) => {
 plot.setAttribute("aria-label", `Gantt chart of ${number(jobs.length)} jobs on ${number(nodeCount)} nodes`);
 charts.setAttribute("aria-label", `Use over time of ${shown.map(({ name }) => name).join(", ")}`);
 fillTable(at("waits"), ["queue", "jobs", "mean", "median", "longest"], data.waits);
+fillTable(at("history"), ["after", "value", "by"], data.found.map(([after, , value, by]) => [`${after.toFixed(2)} s`, value, by]));
+fillTable(at("events"), ["after", "by", "what"], data.events);
 fillTable(at("room"), ["job", "reason", "detail"], data.waiting);
+at("track").setAttribute("aria-label", data.found.length ? `Value of the best plan: ${data.found[0][2]} at first, ` +
+  `${data.found[data.found.length - 1][2]} at last${data.bound ? `; no plan is below ${data.bound[1]}` : ""}` : "");
 restyle();
 drawPlot();
 drawCharts();
 followLink();
 addEventListener("hashchange", followLink);
-addEventListener("resize", refresh);
+addEventListener("resize", () => { drawTrack(); refresh(); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
 report.ready = "yes";

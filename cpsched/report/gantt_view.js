@@ -49,8 +49,8 @@ function refresh() {
 }
 
 /** Give a canvas the size it has on the screen, in the screen's own pixels; return its context in CSS pixels. */
-function sized(canvas, cssHeight) {
-  const ratio = devicePixelRatio || 1, cssWidth = at("stage").clientWidth;
+function sized(canvas, cssHeight, cssWidth = at("stage").clientWidth) {
+  const ratio = devicePixelRatio || 1;
   canvas.style.height = `${cssHeight}px`;
   canvas.width = Math.round(cssWidth * ratio);
   canvas.height = Math.round(cssHeight * ratio);

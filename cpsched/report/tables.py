@@ -9,9 +9,12 @@ from rich.text import Text
 from cpsched.domain import Instance, Job, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
 from cpsched.metrics import jobs_by_id, summarise
-from cpsched.report.words import duration, figures, moment, plain
+from cpsched.report.words import duration, figures, moment, plain, value_text
 
-__all__ = ["plan_table", "summary_table"]
+__all__ = ["history_table", "plan_table", "summary_table"]
+
+#: With more incumbents than this, the first and the last of them are listed.
+MOST_INCUMBENTS = 20
 
 
 def plan_table(instance: Instance, plan: Plan) -> Table:
@@ -55,6 +58,31 @@ def summary_table(instance: Instance, plan: Plan) -> RenderableType:
         seconds = (duration(row.mean), duration(row.median), duration(row.max))
         waits.add_row(Text(plain(row.queue or "(no queue)")), f"{row.count:,}", *seconds)
     return Group(head, waits)
+
+
+def history_table(plan: Plan) -> RenderableType:
+    """Return how the plan was found, the best plan at each time with who found it, and what else happened."""
+    parts: list[RenderableType] = []
+    if plan.incumbents:
+        found = Table(title="how the plan was found")
+        for heading in ("after", "value"):
+            found.add_column(heading, justify="right")
+        found.add_column("by", overflow="fold")
+        last = max(1, len(plan.incumbents) - MOST_INCUMBENTS + 1)
+        for one in (plan.incumbents[0], *plan.incumbents[last:]):
+            found.add_row(f"{one.at:.2f} s", value_text(one.value), Text(plain(one.by)))
+            if last > 1 and one is plan.incumbents[0]:
+                found.add_row("…", "…", Text(f"{last - 1:,} more"))
+        parts.append(found)
+    if plan.events:
+        events = Table(title="what else happened")
+        events.add_column("after", justify="right")
+        for heading in ("by", "what"):
+            events.add_column(heading, overflow="fold")
+        for event in plan.events:
+            events.add_row(f"{event.at:.2f} s", Text(plain(event.by)), Text(plain(event.what)))
+        parts.append(events)
+    return Group(*parts)
 
 
 def _nodes(planned: PlannedJob) -> str:

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from cpsched.domain import Chunk, Instance, Job, Plan, Request
 from cpsched.formats import format_request
-from cpsched.metrics import Summary, honest_gap
+from cpsched.metrics import Delays, Summary, honest_gap
 
-__all__ = ["duration", "figures", "moment", "plain", "request_text"]
+__all__ = ["duration", "figures", "moment", "plain", "request_text", "value_text"]
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -58,9 +58,15 @@ def _asked_text(chunk: Chunk) -> str:
     return ", ".join(f"{name}={asked}" for name, asked in (*chunk.resources.items(), *chunk.where.items()))
 
 
-def _value(value: float) -> str:
+def value_text(value: float) -> str:
     """Return an objective's value with as many digits as anyone reads."""
     return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:,.2f}"
+
+
+def _delays(delays: Delays) -> str:
+    """Return how many jobs are late, and by how much."""
+    late = f"{delays.late:,} of {delays.count:,}"
+    return f"{late}, {duration(delays.total)} in all, at most {duration(delays.max)}" if delays.late else late
 
 
 def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
@@ -70,19 +76,25 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
         ("jobs planned", f"{summary.planned:,}"),
         ("running", f"{summary.running:,}"),
         ("waiting room", f"{summary.waiting_room:,}"),
-        (score.name, _value(score.value)),
-        ("already suffered", _value(score.suffered)),
+        (score.name, value_text(score.value)),
+        ("already suffered", value_text(score.suffered)),
     ]
     if score.bound is not None:
-        rows.append(("bound", _value(score.bound)))
+        rows.append(("bound", value_text(score.bound)))
     if score.gap is not None:
         rows.append(("gap", f"{score.gap:.2%}"))
     honest = honest_gap(score)
     if honest is not None:
         rows.append(("honest gap", f"{honest:.2%}"))
+    if score.proof is not None:
+        rows.append(("proof", score.proof))
+    rows.append(("late jobs", f"{summary.late:,}"))
+    if summary.overdue is not None:
+        rows.append(("beyond max_wait", _delays(summary.overdue)))
+    if summary.postponed is not None:
+        rows.append(("told starts postponed", _delays(summary.postponed)))
     return [
         *rows,
-        ("late jobs", f"{summary.late:,}"),
         ("makespan", duration(summary.makespan)),
         ("engine", f"{engine.name} {engine.version}, {engine.stopped}"),
         ("time", f"{engine.elapsed:.2f} s of {engine.budget:g} s"),

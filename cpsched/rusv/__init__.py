@@ -2,10 +2,12 @@
 
 May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
 planner books on; its kernels are in `kernels.py`, and `jit.py` compiles and caches them.
+`profile.py` has the evolution profiles of applications that change while they run.
 """
 
 from cpsched.rusv import kernels
 from cpsched.rusv.jit import announced, kernel
+from cpsched.rusv.profile import Profile
 from cpsched.rusv.timeline import NOWHERE, Booking, Demands, Fit, JobTable, KindDemand, Layout, Run, Timeline
 from cpsched.rusv.vector import FOREVER, AmountVector, FreeVector, Rusv, Slot, UsedVector, WindowVector
 
@@ -20,6 +22,7 @@ __all__ = [
     "JobTable",
     "KindDemand",
     "Layout",
+    "Profile",
     "Run",
     "Rusv",
     "Slot",

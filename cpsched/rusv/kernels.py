@@ -793,8 +793,31 @@ def remember_start(memory, earliest, duration, start):
 
 
 @kernel
+def earliest_after(job, earliest, starts, waits_of, waits):
+    """Return the first start from `earliest` on that keeps a job's distance to all that it waits for; FOREVER if one
+    of those has no start.
+    """
+    for k in range(waits_of[job], waits_of[job + 1]):
+        before = starts[waits[k, 0]]
+        if before < 0:
+            return FOREVER
+        earliest = max(earliest, before + waits[k, 1])
+    return earliest
+
+
+@kernel
+def latest_before(job, latest, starts, followers_of, followers):
+    """Return the last start up to `latest` that keeps the distance of all that have a start and wait for the job."""
+    for k in range(followers_of[job], followers_of[job + 1]):
+        after = starts[followers[k, 0]]
+        if after >= 0:
+            latest = min(latest, after - followers[k, 1])
+    return latest
+
+
+@kernel
 def place_jobs(
-    queue, begin, end, jobs, starts, spans, pool, used, bounds,
+    queue, begin, end, jobs, starts, spans, pool, used, bounds, waits_of, waits, followers_of, followers,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
@@ -802,7 +825,8 @@ def place_jobs(
     """Place ``queue[begin:end]`` one after the other, each as early as it fits beside all others.
 
     A job that has no place gets one, if there is one. A job that has one is unbooked, planned again, and keeps the new
-    place only if it starts earlier (OCCS-34).
+    place only if it starts earlier (OCCS-34). Each keeps its distance to those that it waits for, and to those that
+    wait for it; where one of the former has no place, it gets none, or stays where it is.
 
     While nothing is given back, a job cannot start before an equal demand that was no longer was found to start:
     `bounds` remembers that (`remembered_start`). What a job gives back opens only windows that reach into it.
@@ -816,10 +840,14 @@ def place_jobs(
             return GROW_STATE, k, moved
         if pool.shape[0] - used[0] < entries.shape[0]:
             return GROW_POOL, k, moved
-        demand, earliest, latest, duration = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3]
+        demand, duration = jobs[job, 0], jobs[job, 3]
+        released = earliest_after(job, jobs[job, 1], starts, waits_of, waits)
+        earliest, latest = released, jobs[job, 2]
         old, first, count = starts[job], spans[job, 0], spans[job, 1]
-        if old >= 0:
-            latest = old - 1
+        if old < 0:
+            latest = latest_before(job, latest, starts, followers_of, followers)
+        else:
+            latest = old - 1  # which keeps the distance of those that wait for it
             take_placement(
                 demand, pool[first : first + count], count, old, old + duration, 1,
                 head, slots, order, members, rows, blk, srows, sblk, spare,
@@ -832,7 +860,7 @@ def place_jobs(
                 known = min(known, old - duration + 1)
             earliest = max(earliest, known)
         start, found = -1, 0
-        if earliest <= latest:
+        if earliest <= latest and released < FOREVER:
             start, found = earliest_fit(
                 demand, earliest, duration, latest,
                 head, slots, order, members, rows, blk, srows, sblk,
@@ -856,7 +884,7 @@ def place_jobs(
             old, count = start, found
         if old >= 0:
             if demands[demand, D_FLAGS] & JOINT == 0:
-                remember_start(bounds[demand], jobs[job, 1], duration, old)
+                remember_start(bounds[demand], released, duration, old)
             take_placement(
                 demand, pool[first : first + count], count, old, old + duration, -1,
                 head, slots, order, members, rows, blk, srows, sblk, spare,

@@ -162,6 +162,17 @@ class Demands:
         segments[-1] = (first, length + self.layout.runs[run].length, term)
         return True
 
+    def kinds_of(self, demand: int) -> list[tuple[int, list[tuple[int, int]]]]:
+        """Return the kinds of a demand in the order of mapping, each with the ranges ``[first, end)`` of nodes that may
+        hold it.
+        """
+        demands, kinds, segments = (self._rows[name] for name in ("demands", "kinds", "segments"))
+        found = []
+        for kind in range(demands[demand][0], demands[demand + 1][0] if demand + 1 < len(demands) else len(kinds)):
+            of_kind = segments[kinds[kind][1] : kinds[kind + 1][1] if kind + 1 < len(kinds) else len(segments)]
+            found.append((kind, [(first, first + length) for first, length, _ in of_kind]))
+        return found
+
     def tables(self) -> dict[str, NDArray[Any]]:
         """Return the tables as arrays, those that others point into closed by a row with the ends."""
         if self._tables is None:
@@ -222,11 +233,18 @@ class JobTable:
     ----------
     rows
         For each job (demand, earliest start, latest start, duration).
+    links
+        int64 (links, 3) of (job, predecessor, lag): the job starts `lag` seconds or more after the predecessor starts.
+        They do not go in a circle.
 
     Attributes
     ----------
     jobs
         int64 (jobs, 4): the rows.
+    waits_of, waits
+        int64 (jobs + 1,) and (links, 2): ``waits[waits_of[j]:waits_of[j + 1]]`` are the (predecessor, lag) of job j.
+    followers_of, followers
+        int64 (jobs + 1,) and (links, 2): the same links, grouped by predecessor, as (job that waits, lag).
     starts
         int64 (jobs,): the planned start, or `NOWHERE`.
     spans
@@ -237,9 +255,12 @@ class JobTable:
         int64 (1,): how much of the pool is in use.
     """
 
-    def __init__(self, rows: Sequence[tuple[int, int, int, int]]) -> None:
+    def __init__(self, rows: Sequence[tuple[int, int, int, int]], links: Ints | None = None) -> None:
         count = len(rows)
         self.jobs: Ints = np.array(rows, dtype=np.int64).reshape(count, 4)
+        linked = np.zeros((0, 3), dtype=np.int64) if links is None else links
+        self.waits_of, self.waits = _grouped(linked, count)
+        self.followers_of, self.followers = _grouped(linked[:, [1, 0, 2]], count)
         self.starts: Ints = np.full(count, NOWHERE, dtype=np.int64)
         self.spans: Ints = np.zeros((count, 3), dtype=np.int64)
         self.pool: Entries = np.zeros((1024, 3), dtype=np.int32)
@@ -249,6 +270,29 @@ class JobTable:
         """Return where a job stands: rows of (node, kind, chunks)."""
         first, count, _ = self.spans[job]
         return self.pool[first : first + count].copy()
+
+    def window(self, job: int) -> tuple[int, int]:
+        """Return the first and the last start that a job's own times, and the places of those that it is linked with,
+        leave it; the first is `FOREVER` while one that it waits for has no place.
+        """
+        _, earliest, latest, _ = self.jobs[job]
+        return (
+            int(kernels.earliest_after(job, earliest, self.starts, self.waits_of, self.waits)),
+            int(kernels.latest_before(job, latest, self.starts, self.followers_of, self.followers)),
+        )
+
+    def keep(self, job: int, start: int, entries: Entries) -> None:
+        """Note where a job stands; the timeline has it booked there."""
+        first, _, room = (int(value) for value in self.spans[job])
+        if len(entries) > room:
+            first, room = int(self.used[0]), len(entries)
+            lacking = first + room - len(self.pool)
+            if lacking > 0:
+                self.pool = np.concatenate([self.pool, np.zeros((lacking + len(self.pool), 3), dtype=np.int32)])
+            self.used[0] += room
+        self.pool[first : first + len(entries)] = entries
+        self.spans[job] = first, len(entries), room
+        self.starts[job] = start
 
     def reserve(self, rooms: Ints) -> None:
         """Lay the pool out anew, with room for so many entries of each job."""
@@ -260,6 +304,13 @@ class JobTable:
             self.spans[job] = first, len(held), room
             first += room
         self.pool, self.used[0] = pool, first
+
+
+def _grouped(links: Ints, count: int) -> tuple[Ints, Ints]:
+    """Return links grouped by their first column, out of `count`: where each group begins, and the other columns."""
+    firsts: Ints = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(links[:, 0], minlength=count), out=firsts[1:])
+    return firsts, links[np.argsort(links[:, 0], kind="stable"), 1:].copy()
 
 
 class Timeline:
@@ -361,6 +412,27 @@ class Timeline:
         self._forget()
         kernels.release(*_spelled(booking), *self._state)
 
+    def is_free(self, booking: Booking) -> bool:
+        """Tell whether the amounts of a booking are free in all of its time."""
+        head, slots, order, members, rows, blk, srows, sblk, _ = self._state
+        place, index = kernels.locate(head, slots, order, members, booking.start)
+        last_place, last_index = kernels.locate(head, slots, order, members, booking.end - 1)
+        between = order[place + 1 : last_place, None]  # these lie in the booking as a whole
+        first, last = members[order[place]], members[order[last_place]]
+        parts = [(order[place], first[index : first[-1]]), (order[last_place], last[: last_index + 1])]
+        if place == last_place:
+            parts = [(order[place], first[index : last_index + 1])]
+        for (columns, amounts), slot_rows, blocks in (
+            (_summed(booking.columns, booking.amounts), rows, blk),
+            ((booking.system_columns, booking.system_amounts), srows, sblk),
+        ):
+            if (blocks[between, kernels.LOW, columns] < amounts).any():
+                return False
+            for block, inside in parts:
+                if (slot_rows[inside[:, None], columns] + blocks[block, kernels.LAZY, columns] < amounts).any():
+                    return False
+        return True
+
     def _forget(self) -> None:
         """Drop remembered starts: they hold only while nothing is given back."""
         self._bounds[:, 0, 0] = 0
@@ -432,7 +504,8 @@ class Timeline:
             arguments = self.kernel_arguments()  # first: more demands let `_bounds` grow
             code, done, more = kernels.place_jobs(
                 queue, done, min(done - done % PORTION + PORTION, len(queue)),
-                table.jobs, table.starts, table.spans, table.pool, table.used, self._bounds, *arguments,
+                table.jobs, table.starts, table.spans, table.pool, table.used, self._bounds,
+                table.waits_of, table.waits, table.followers_of, table.followers, *arguments,
             )  # fmt: skip
             moved += more
             if code == kernels.GROW_STATE:
@@ -469,6 +542,14 @@ class Timeline:
         """The number of slots of the time axis."""
         head, _, order, members = self._state[:4]
         return int(members[order[: head[kernels.H_BLOCKS]], -1].sum())
+
+
+def _summed(columns: Ints, amounts: Ints) -> tuple[Ints, Ints]:
+    """Return each column once, with the sum of its amounts: chunks of several kinds may stand on one node."""
+    once, place = np.unique(columns, return_inverse=True)
+    sums: Ints = np.zeros(len(once), dtype=np.int64)
+    np.add.at(sums, place, amounts)
+    return once, sums
 
 
 def _spelled(booking: Booking) -> tuple[Any, ...]:

@@ -6,6 +6,6 @@ May import: `planner`, `booking`, `rusv`, `metrics`, `engine`, `domain`; its ker
 see it.
 """
 
-from cpsched.search.engine import SearchEngine, SearchParams
+from cpsched.search.engine import Search, SearchParams
 
-__all__ = ["SearchEngine", "SearchParams"]
+__all__ = ["Search", "SearchParams"]

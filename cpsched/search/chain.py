@@ -123,7 +123,10 @@ class Chain:
         self._best = table.starts.copy(), table.spans.copy(), table.pool.copy()
 
     def best(self) -> list[PlannedJob]:
-        """Return the best plan so far; the chain ends here, since its table then says where the jobs stand in it."""
+        """Return the best plan so far."""
         table = self.ledger.table
+        present = table.starts, table.spans, table.pool
         table.starts, table.spans, table.pool = self._best
-        return [planned for job in self._jobs if (planned := self.ledger.planned(job.id)) is not None]
+        best = [planned for job in self._jobs if (planned := self.ledger.planned(job.id)) is not None]
+        table.starts, table.spans, table.pool = present
+        return best

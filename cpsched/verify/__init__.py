@@ -5,7 +5,7 @@ reading of the contract, so it shares no code with them. Begin with `judge.py`; 
 each.
 """
 
-from cpsched.verify.judge import verify, verify_files
+from cpsched.verify.judge import Judge, verify, verify_files
 from cpsched.verify.violation import Violation
 
-__all__ = ["Violation", "verify", "verify_files"]
+__all__ = ["Judge", "Violation", "verify", "verify_files"]

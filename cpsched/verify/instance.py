@@ -11,7 +11,7 @@ from datetime import datetime
 from fractions import Fraction
 
 from cpsched.verify.documents import MAX_AMOUNT, MAX_AREA, MAX_SIZE, Cursor
-from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_request
+from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_price, read_request
 from cpsched.verify.model import (
     Access,
     Condition,
@@ -20,6 +20,7 @@ from cpsched.verify.model import (
     ItemBound,
     KeepFree,
     Limit,
+    MaxWait,
     NodeClass,
     Pool,
     Queue,
@@ -34,6 +35,8 @@ __all__ = ["read_instance"]
 FORMAT = "cpsched-instance/1"
 STATES = ("up", "drain", "down")
 TERMS = ("weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness")
+#: Of an expected wait beyond a queue's ``max_wait``.
+DEFAULT_PRICE = Fraction(10)
 BUILT_IN = ("cores", "mem", "gpus", "mics")
 #: What a limit may name besides resources and licences.
 COUNTED_JOBS = ("jobs", "arrayjobs", "*")
@@ -177,12 +180,23 @@ def _read_queues(cursor: Cursor) -> dict[str, Queue]:
     """Read the queues."""
     queues: dict[str, Queue] = {}
     for name, entry in cursor.entries():
-        members = entry.members(["expected_wait"], ["priority", "max_walltime"])
+        members = entry.members(["expected_wait"], ["priority", "max_walltime", "max_wait"])
         if "priority" in members:
             members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
         most = members["max_walltime"].duration() if "max_walltime" in members else None
-        queues[name] = Queue(members["expected_wait"].duration(), most)
+        max_wait = _read_max_wait(members["max_wait"]) if "max_wait" in members else None
+        queues[name] = Queue(members["expected_wait"].duration(), most, max_wait)
     return queues
+
+
+def _read_max_wait(cursor: Cursor) -> MaxWait:
+    """Read the longest wait that a queue wants."""
+    members = cursor.members(["seconds"], ["price", "hard"])
+    return MaxWait(
+        members["seconds"].duration(),
+        read_price(members.get("price"), DEFAULT_PRICE),
+        members["hard"].flag() if "hard" in members else False,
+    )
 
 
 def _read_reservations(cursor: Cursor, countable: Collection[str]) -> dict[str, Reservation]:

@@ -10,17 +10,17 @@ from typing import TypeVar
 
 from cpsched.errors import SyntaxFault
 from cpsched.verify.documents import MAX_AMOUNT, MAX_DURATION, MAX_NAME, MAX_SIZE, Cursor
-from cpsched.verify.model import Chunk, Dependency, Job, Malleable, Placement, Request, Reservation, Segment, Step
+from cpsched.verify.model import Chunk, Dependency, Job, Malleable, Placement, Request, Reservation, Segment, Step, Told
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
-__all__ = ["JobReader", "join_licenses", "parsed", "read_request"]
+__all__ = ["JobReader", "join_licenses", "parsed", "read_price", "read_request"]
 
 T = TypeVar("T")
 
 JOB_KEYS = (
     *("user", "group", "queue", "project", "walltime", "request", "place", "licenses", "priority", "runtime"),
     *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
-    "reservation",
+    *("reservation", "told"),
 )
 SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: The elements of all arrays together: an instance that has more is refused before it fills the memory.
@@ -164,6 +164,7 @@ class JobReader:
             start_at=members["start_at"].time() if "start_at" in members else None,
             deadline=members["deadline"].time() if "deadline" in members else None,
             after=tuple(_read_dependency(item) for item in members["after"].items()) if "after" in members else (),
+            told=_read_told(members["told"]) if "told" in members else None,
             is_array="array" in members,
             expand_limit=_read_expand_limit(members.get("expand_limit")),
             malleable=_read_malleable(members["malleable"]) if "malleable" in members else None,
@@ -174,6 +175,8 @@ class JobReader:
         )
         if job.reservation is not None and self._reservations[job.reservation].is_downtime:
             members["reservation"].refuse(f"expected a reservation for jobs, got {job.reservation!r}, a downtime")
+        if job.told is not None and job.running:
+            members["told"].refuse("expected no told in a running job, whose start is a fact")
         if job.is_array and job.running:
             members["running"].refuse("an array cannot run; its running elements are entries of their own")
         return job
@@ -276,6 +279,22 @@ def _read_dependency(cursor: Cursor) -> Dependency:
     members = cursor.members(["job", "type"], ["delay"])
     delay = members["delay"].integer(0, MAX_DURATION) if "delay" in members else 0
     return Dependency(members["job"].name(), members["type"].choice(DEPENDENCY_TYPES), delay)
+
+
+def read_price(cursor: Cursor | None, default: Fraction) -> Fraction:
+    """Read what an expected wait (s) of delay costs."""
+    if cursor is None:
+        return default
+    price = cursor.number()
+    if price < 0:
+        cursor.refuse(f"expected a number of at least 0, got {cursor.value!r}")
+    return price
+
+
+def _read_told(cursor: Cursor) -> Told:
+    """Read the start that a user was told."""
+    members = cursor.members(["start"], ["price"])
+    return Told(members["start"].time(), read_price(members.get("price"), Fraction(1)))
 
 
 def _read_expand_limit(cursor: Cursor | None) -> Fraction | None:

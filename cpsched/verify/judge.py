@@ -12,7 +12,39 @@ from cpsched.verify.plan import PlanReader
 from cpsched.verify.rules import RULES
 from cpsched.verify.violation import Violation
 
-__all__ = ["verify", "verify_files"]
+__all__ = ["Judge", "verify", "verify_files"]
+
+
+class Judge:
+    """Holds plans of one instance to every rule of ``docs/formats.md``.
+
+    Parameters
+    ----------
+    instance
+        The document as JSON gives it.
+    source
+        What errors call it.
+
+    Raises
+    ------
+    DocumentError
+        If the instance is not in order.
+    """
+
+    def __init__(self, instance: object, source: str = "instance") -> None:
+        self._instance = read_instance(instance, source)
+
+    def violations(self, plan: object, source: str = "plan") -> tuple[Violation, ...]:
+        """Return everything that is wrong with a plan document; see `verify`.
+
+        Raises
+        ------
+        DocumentError
+            If the plan is no plan at all.
+        """
+        reader = PlanReader(plan, source, self._instance)
+        case = Case(self._instance, reader.read())
+        return (*reader.violations, *(violation for rule in RULES for violation in rule(case)))
 
 
 def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[Violation, ...]:
@@ -34,16 +66,9 @@ def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[
     DocumentError
         If the instance is not in order, or the plan is no plan at all, so that there is nothing to judge.
     """
-    return _judge(instance, "instance", plan, "plan")
+    return Judge(instance).violations(plan)
 
 
 def verify_files(instance_path: str | Path, plan_path: str | Path) -> tuple[Violation, ...]:
     """Hold the plan in one file (``.json`` or ``.json.gz``) to the instance in another; see `verify`."""
-    return _judge(load(instance_path), str(instance_path), load(plan_path), str(plan_path))
-
-
-def _judge(instance: object, instance_source: str, plan: object, plan_source: str) -> tuple[Violation, ...]:
-    read = read_instance(instance, instance_source)
-    reader = PlanReader(plan, plan_source, read)
-    case = Case(read, reader.read())
-    return (*reader.violations, *(violation for rule in RULES for violation in rule(case)))
+    return Judge(load(instance_path), str(instance_path)).violations(load(plan_path), str(plan_path))

@@ -23,6 +23,7 @@ __all__ = [
     "KeepFree",
     "Limit",
     "Malleable",
+    "MaxWait",
     "NodeClass",
     "Placement",
     "Plan",
@@ -33,6 +34,7 @@ __all__ = [
     "Segment",
     "Slice",
     "Step",
+    "Told",
     "Usage",
     "Waiting",
 ]
@@ -148,6 +150,13 @@ class Placement:
     resources: Mapping[str, int]
 
 
+class Told(NamedTuple):
+    """The start that a job's user was told, and the price of a later one."""
+
+    start: int
+    price: Fraction
+
+
 class Segment(NamedTuple):
     """A time ``[start, end)`` with one allocation."""
 
@@ -172,6 +181,7 @@ class Job:
     start_at: int | None = None
     deadline: int | None = None
     after: tuple[Dependency, ...] = ()
+    told: Told | None = None
     is_array: bool = False
     expand_limit: Fraction | None = Fraction(1)
     malleable: Malleable | None = None
@@ -199,11 +209,21 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class MaxWait:
+    """A wait (s) beyond which a job of a queue pays, or which it must not have."""
+
+    seconds: int
+    price: Fraction
+    hard: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """What a queue promises and accepts."""
 
     expected_wait: int
     max_walltime: int | None
+    max_wait: MaxWait | None = None
 
 
 class Consumer(NamedTuple):
@@ -325,6 +345,17 @@ class Instance:
         """Tell whether a job's walltime is longer than its queue accepts."""
         most = None if job.queue is None else self.queues[job.queue].max_walltime
         return most is not None and job.walltime > most
+
+    def max_wait(self, job: Job) -> MaxWait | None:
+        """Return the longest wait that a job's queue wants."""
+        return None if job.queue is None else self.queues[job.queue].max_wait
+
+    def must_start_by(self, job: Job) -> int | None:
+        """Return the last start that a hard ``max_wait`` leaves; who is overdue at `now` is not held to it."""
+        bound = self.max_wait(job)
+        if bound is None or not bound.hard or job.submit + bound.seconds < self.now:
+            return None
+        return job.submit + bound.seconds
 
     def up_amount(self, resource: str, among: frozenset[str] | None = None) -> int:
         """Return how much of a resource or licence is up now, on all nodes or `among` some."""

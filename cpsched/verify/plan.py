@@ -14,8 +14,8 @@ __all__ = ["PlanReader"]
 
 FORMAT = "cpsched-plan/1"
 REQUIRED = ("format", "instance", "now", "objective", "engine", "jobs")
-OPTIONAL = ("waiting_room", "reservations", "incumbents")
-REASONS = ("unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped")
+OPTIONAL = ("waiting_room", "reservations", "incumbents", "events")
+REASONS = ("unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped", "dependency")
 PLACEMENT_KEYS = {"node", "chunk", "count", "resources"}
 
 
@@ -53,6 +53,8 @@ class PlanReader:
             slices[slice_.reservation.id] = slice_
         for item in self._items("incumbents"):
             self._check_incumbent(item)
+        for item in self._items("events"):
+            self._check_event(item)
         self._check_engine()
         return Plan(tuple(entries), tuple(waiting), slices, self._mentions, self._read_score())
 
@@ -182,6 +184,18 @@ class PlanReader:
         except DocumentError as error:
             self._forgive(error)
 
+    def _check_event(self, item: Cursor) -> None:
+        """Check that an event tells when, to whom and what."""
+        try:
+            members = item.members(["at", "by", "what"])
+            if members["at"].number() < 0:
+                members["at"].refuse("expected seconds since the engine began, got less than 0")
+            members["by"].name()
+            if not members["what"].text():
+                members["what"].refuse("expected words, got an empty text")
+        except DocumentError as error:
+            self._forgive(error)
+
     def _check_engine(self) -> None:
         """Check that the engine tells its name, version, budget and elapsed seconds, and why it stopped."""
         if "engine" not in self._written:
@@ -202,7 +216,8 @@ class PlanReader:
         if "objective" not in self._written:
             return score
         try:
-            members = self._member("objective").members(["name", "value", "bound", "gap", "planner", "suffered"])
+            required = ["name", "value", "bound", "gap", "planner", "suffered"]
+            members = self._member("objective").members(required, ["proof"])
         except DocumentError as error:
             self._forgive(error)
             return score
@@ -210,6 +225,8 @@ class PlanReader:
             try:
                 if key == "name":
                     score[key] = cursor.name()
+                elif key == "proof":
+                    score[key] = cursor.text() or cursor.refuse("expected words, got an empty text")
                 else:
                     score[key] = None if key in ("bound", "gap") and cursor.value is None else cursor.number()
             except DocumentError as error:

@@ -17,6 +17,19 @@ def test_the_table_has_every_job(run: Run, window: Window) -> None:
     assert "unsatisfiable" in shown.stdout
 
 
+def test_the_figures_and_the_history_follow(run: Run, window: Window) -> None:
+    """Behind the table of jobs stand the plan's figures with the proof of its bound, who found it, and what happened."""
+    value = window.plan["objective"]["value"]
+    window.plan["objective"] |= {"bound": value, "gap": 0.0, "proof": "each job at its own earliest start"}
+    window.plan["incumbents"] = [{"at": 0.25, "value": value, "by": "planner"}]
+    window.plan["events"] = [{"at": 1.5, "by": "cp", "what": "ended by itself"}]
+    shown = run("show", window.plan_file, "--instance", window.instance_file)
+    assert shown.exit_code == ExitCode.FINE
+    for text in ("each job at its own earliest start", "0.25 s", "planner", "1.50 s", "ended by itself"):
+        assert text in shown.stdout
+    assert shown.stdout.index("unsatisfiable") < shown.stdout.index("proof") < shown.stdout.index("0.25 s")
+
+
 def test_the_chart_fits_the_terminal(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --gantt the nodes are drawn, within the terminal's width."""
     monkeypatch.setenv("COLUMNS", "60")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import json
 import re
@@ -16,11 +15,15 @@ import pytest
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.solve import command
-from cpsched.errors import UnsupportedError
+from cpsched.engine import Board, Budget
+from cpsched.errors import UnsupportedError, UnverifiedError
 from cpsched.formats import parse_plan, read_plan
 from cpsched.portfolio import ENGINES
 from cpsched.verify import verify_files
 from tests.cli.conftest import Run, Window
+
+#: The planner's plan is enough for what the command itself does with one.
+PLAN = ("solve", "--engine", "planner")
 
 
 def made_files(folder: Path) -> set[str]:
@@ -30,9 +33,9 @@ def made_files(folder: Path) -> set[str]:
 
 def test_a_window_is_planned_verified_and_written(run: Run, window: Window) -> None:
     """The plan and the chart are written, the plan has no violations, and the summary says so."""
-    assert run("solve", window.instance_file, "--quiet").output == ""  # compiles what is not compiled yet
+    assert run(*PLAN, window.instance_file, "--quiet").output == ""  # compiles what is not compiled yet
     plan, chart = window.folder / "plan.json", window.folder / "plan.html"
-    shown = run("solve", window.instance_file, "-o", plan, "--gantt", chart)
+    shown = run(*PLAN, window.instance_file, "-o", plan, "--gantt", chart)
     assert shown.exit_code == ExitCode.FINE
     assert verify_files(window.instance_file, plan) == ()
     assert [waiting.id for waiting in read_plan(plan).waiting_room] == ["c"]
@@ -53,13 +56,13 @@ def test_a_window_is_planned_verified_and_written(run: Run, window: Window) -> N
 def test_the_plan_may_be_packed(run: Run, window: Window) -> None:
     """A plan named .json.gz is gzipped."""
     plan = window.folder / "plan.json.gz"
-    assert run("solve", window.instance_file, "-o", plan).exit_code == ExitCode.FINE
+    assert run(*PLAN, window.instance_file, "-o", plan).exit_code == ExitCode.FINE
     assert json.loads(gzip.decompress(plan.read_bytes()))["instance"] == "hand-made"
 
 
 def test_the_summary_as_json(run: Run, window: Window) -> None:
     """With --json stdout is one object with the figures: two jobs wait 50 s each, 0.5 is suffered."""
-    shown = run("solve", window.instance_file, "--json")
+    shown = run(*PLAN, window.instance_file, "--json")
     assert shown.exit_code == ExitCode.FINE
     document = json.loads(shown.stdout)
     assert document["instance"] == "hand-made"
@@ -73,7 +76,7 @@ def test_the_summary_as_json(run: Run, window: Window) -> None:
 
 def test_quiet_is_quiet(run: Run, window: Window) -> None:
     """With --quiet a good window prints nothing, and the plan is there."""
-    shown = run("solve", window.instance_file, "--quiet", "-o", window.folder / "plan.json")
+    shown = run(*PLAN, window.instance_file, "--quiet", "-o", window.folder / "plan.json")
     assert (shown.exit_code, shown.output) == (ExitCode.FINE, "")
     assert made_files(window.folder) == {"plan.json"}
 
@@ -81,7 +84,7 @@ def test_quiet_is_quiet(run: Run, window: Window) -> None:
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_the_instance_may_come_from_stdin(run: Run, window: Window, pack: Any) -> None:
     """``-`` reads standard input, plain or packed."""
-    shown = run("solve", "-", "--json", stdin=pack(json.dumps(window.instance).encode()))
+    shown = run(*PLAN, "-", "--json", stdin=pack(json.dumps(window.instance).encode()))
     assert shown.exit_code == ExitCode.FINE
     assert json.loads(shown.stdout)["instance"] == "hand-made"
 
@@ -91,8 +94,8 @@ def test_a_bad_document_is_refused(run: Run, window: Window, content: bytes) -> 
     """What is no instance ends with exit code 2, by file and by stdin, and nothing is written."""
     broken = window.folder / "window.json"
     broken.write_bytes(content)
-    by_file = run("solve", broken, "-o", window.folder / "plan.json")
-    by_stdin = run("solve", "-", "-o", window.folder / "plan.json", stdin=content)
+    by_file = run(*PLAN, broken, "-o", window.folder / "plan.json")
+    by_stdin = run(*PLAN, "-", "-o", window.folder / "plan.json", stdin=content)
     assert by_file.exit_code == by_stdin.exit_code == ExitCode.BAD_INPUT
     assert "window.json" in by_file.stderr
     assert "<stdin>" in by_stdin.stderr
@@ -105,7 +108,7 @@ def test_all_faults_are_listed(run: Run, window: Window) -> None:
     window.instance["jobs"][1]["walltime"] = -5
     window.instance["jobs"][2]["queue"] = "no\x1b[2Jqueue"
     window.instance["jobs"][3]["wallime"] = 10
-    shown = run("solve", window.instance_file)
+    shown = run(*PLAN, window.instance_file)
     assert shown.exit_code == ExitCode.BAD_INPUT
     for path in ("jobs[1].walltime", "jobs[2].queue", "jobs[3].wallime"):
         assert path in shown.stderr
@@ -126,7 +129,7 @@ def test_a_first_start_says_what_takes_so_long(
 
     monkeypatch.setattr("cpsched.planner.compiling_announced", announced)
     use_engine(monkeypatch, plan)
-    shown = run("solve", window.instance_file, *options)
+    shown = run(*PLAN, window.instance_file, *options)
     assert shown.exit_code == ExitCode.FINE
     assert shown.stderr.count("compiling") == said
 
@@ -135,13 +138,13 @@ def test_every_engine_can_be_asked_for() -> None:
     """The option --engine offers the engines that `cpsched.portfolio` has."""
     (option,) = [parameter for parameter in command.params if parameter.name == "engine"]
     assert isinstance(option.type, click.Choice)
-    assert set(option.type.choices) == set(ENGINES)
+    assert tuple(option.type.choices) == ENGINES
 
 
 def test_warnings_are_shown(run: Run, window: Window) -> None:
     """A running job whose walltime has passed is planned until one second from now, with a warning."""
     window.instance["jobs"][0]["walltime"] = 5
-    shown = run("solve", window.instance_file, "--json")
+    shown = run(*PLAN, window.instance_file, "--json")
     assert shown.exit_code == ExitCode.FINE
     assert shown.stderr.startswith("warning: ")
     assert "jobs[0]" in shown.stderr
@@ -157,7 +160,7 @@ def test_long_lists_are_counted(run: Run, window: Window) -> None:
          "running": {"start": -10, "allocation": [{"node": f"m{index}", "resources": {"cores": 4}}]}}
         for index in range(7)
     ] + [{**impossible, "id": f"c{index}"} for index in range(13)]  # fmt: skip
-    shown = run("solve", window.instance_file)
+    shown = run(*PLAN, window.instance_file)
     assert shown.exit_code == ExitCode.FINE
     assert shown.stderr.count("warning: ") == 6
     assert shown.stderr.endswith("warning: ... and 2 more\n")
@@ -167,9 +170,9 @@ def test_long_lists_are_counted(run: Run, window: Window) -> None:
 
 def test_tables_are_drawn_on_a_terminal(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal the tables have lines, in a pipe they have none."""
-    assert "│" not in run("solve", window.instance_file).stdout
+    assert "│" not in run(*PLAN, window.instance_file).stdout
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "│" in run("solve", window.instance_file).stdout
+    assert "│" in run(*PLAN, window.instance_file).stdout
 
 
 @pytest.mark.parametrize(
@@ -181,14 +184,14 @@ def test_tables_are_drawn_on_a_terminal(run: Run, window: Window, monkeypatch: p
 )  # fmt: skip
 def test_bad_options_are_refused_before_any_work(run: Run, window: Window, options: tuple[object, ...]) -> None:
     """An option that makes no sense ends with exit code 2 at once."""
-    assert run("solve", window.instance_file, *options).exit_code == ExitCode.BAD_INPUT
+    assert run(*PLAN, window.instance_file, *options).exit_code == ExitCode.BAD_INPUT
 
 
 def test_a_folder_is_no_output(run: Run, window: Window) -> None:
     """The plan cannot be written over a folder."""
     folder = window.folder / "plan.json"
     folder.mkdir()
-    assert run("solve", window.instance_file, "-o", folder).exit_code == ExitCode.BAD_INPUT
+    assert run(*PLAN, window.instance_file, "-o", folder).exit_code == ExitCode.BAD_INPUT
 
 
 def use_engine(monkeypatch: pytest.MonkeyPatch, answer: object) -> list[dict[str, Any]]:
@@ -206,25 +209,37 @@ def use_engine(monkeypatch: pytest.MonkeyPatch, answer: object) -> list[dict[str
 
 
 def test_the_options_reach_the_engine(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Engine, budget and seed are passed on; without a terminal nobody asks for progress."""
+    """All options are passed on, with the document and the earlier plan; without a terminal nobody watches."""
+    plan = parse_plan(window.plan, source="plan")
+    calls = use_engine(monkeypatch, plan)
+    options = ("--budget", 2.5, "--bound", 1.5, "--seed", 7, "--workers", 3, "--solver", "chuffed")
+    assert run(*PLAN, window.instance_file, *options, "--warm", window.plan_file).exit_code == ExitCode.FINE
+    assert calls == [
+        {
+            "engine": "planner", "budget": 2.5, "bound": 1.5, "seed": 7, "workers": 3, "solver": "chuffed",
+            "warm": plan, "document": window.instance, "progress": None, "watch": None,
+        }
+    ]  # fmt: skip
+
+
+def test_the_portfolio_is_the_default(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without options the portfolio has 10 s and two cores."""
+    monkeypatch.setattr("cpsched.portfolio.prepare", lambda *_, **__: None)
     calls = use_engine(monkeypatch, parse_plan(window.plan, source="plan"))
-    options = ("--budget", 2.5, "--bound", 1.5, "--seed", 7)
-    assert run("solve", window.instance_file, *options).exit_code == ExitCode.FINE
-    assert calls == [{"engine": "planner", "budget": 2.5, "bound": 1.5, "seed": 7, "progress": None}]
+    assert run("solve", window.instance_file).exit_code == ExitCode.FINE
+    (call,) = calls
+    assert (call["engine"], call["budget"], call["workers"], call["warm"]) == ("portfolio", 10.0, 2, None)
 
 
 def test_a_plan_that_breaks_rules_is_not_written(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the engine errs, the violations are shown, exit code 3, and older files stay as they were."""
-    wrong = copy.deepcopy(window.plan)
-    wrong["jobs"][1].update(start=40, end=140)
-    wrong["jobs"][1]["segments"][0].update(start=40, end=140)
-    use_engine(monkeypatch, parse_plan(wrong, source="plan"))
+    use_engine(monkeypatch, UnverifiedError("planner", ["capacity: n1 holds 6 of 4 cores"]))
     older = window.folder / "plan.json"
     older.write_text("older")
     chart = window.folder / "plan.html"
-    shown = run("solve", window.instance_file, "-o", older, "--gantt", chart, "--json")
+    shown = run(*PLAN, window.instance_file, "-o", older, "--gantt", chart, "--json")
     assert shown.exit_code == ExitCode.UNVERIFIED
-    assert "n1" in shown.stderr
+    assert "n1 holds 6 of 4 cores" in shown.stderr
     assert shown.stdout == ""
     assert older.read_text() == "older"
     assert made_files(window.folder) == {"plan.json"}
@@ -242,7 +257,7 @@ def test_nothing_is_written_where_the_engine_does_not_end(
 ) -> None:
     """A refusal and an interruption have exit codes of their own, and leave no file."""
     use_engine(monkeypatch, error)
-    shown = run("solve", window.instance_file, "-o", window.folder / "plan.json")
+    shown = run(*PLAN, window.instance_file, "-o", window.folder / "plan.json")
     assert shown.exit_code == code
     assert made_files(window.folder) == set()
 
@@ -254,23 +269,26 @@ def test_a_chart_that_fails_leaves_nothing_behind(run: Run, window: Window, monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.replace", fail)
-    shown = run("solve", window.instance_file, "--gantt", window.folder / "plan.html")
+    shown = run(*PLAN, window.instance_file, "--gantt", window.folder / "plan.html")
     assert shown.exit_code == ExitCode.BAD_INPUT
     assert made_files(window.folder) == set()
 
 
 def test_progress_is_drawn_on_a_terminal(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal the engine gets a callback, whose bar goes to stderr only."""
+    """On a terminal the engine gets callbacks, whose bars go to stderr only."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     plan = parse_plan(window.plan, source="plan")
 
     def solve(_: object, **options: Any) -> object:
         for done in range(3):
             options["progress"](done, 2)
+        first = Budget(10)
+        options["watch"](Board(plan.jobs, by="planner", budget=first, value_of=lambda _: 1.0, judge=lambda _: ()))
         return plan
 
     monkeypatch.setattr("cpsched.portfolio.solve", solve)
-    shown = run("solve", window.instance_file, "--json")
+    shown = run(*PLAN, window.instance_file, "--json")
     assert shown.exit_code == ExitCode.FINE
     assert "planning" in shown.stderr
-    assert json.loads(shown.stdout)["violations"] == []
+    assert "best 1.00 by planner" in shown.stderr
+    assert json.loads(shown.stdout)["instance"] == "hand-made"

@@ -39,7 +39,7 @@ from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
 from cpsched.workloads import TinyCase, tiny_cases
-from tests.oracle.random_instances import instances
+from tests.oracle.random_instances import instances, pressed
 from tests.workloads.brute_force import least_weighted_wait
 
 #: Evaluations of the dual function in tests: enough to climb, the same on every machine.
@@ -108,7 +108,7 @@ def waiting_of(instance: Instance) -> list[Job]:
 
 
 @settings(max_examples=100, deadline=None)
-@given(instances(), st.sampled_from(OBJECTIVES), st.integers(0, 10**6))
+@given(instances() | instances().flatmap(pressed), st.sampled_from(OBJECTIVES), st.integers(0, 10**6))
 def test_no_plan_of_a_random_instance_is_below_the_bound(
     instance: Instance, weights: dict[ObjectiveTerm, float], seed: int
 ) -> None:
@@ -125,7 +125,11 @@ def test_no_plan_of_a_random_instance_is_below_the_bound(
 
 
 @settings(max_examples=60, deadline=None)
-@given(instances(max_nodes=2, max_jobs=3, max_running=2))
+@given(
+    instances(max_nodes=2, max_jobs=3, max_running=2).flatmap(
+        lambda one: st.just(one) | pressed(one, can_be_hard=False)
+    )
+)
 def test_the_optimum_of_a_random_instance_is_not_below_the_bound(instance: Instance) -> None:
     """The brute-force optimum of tiny instances without fixed times is at least the bound of the jobs it places."""
     free = [replace(job, start_at=None, deadline=None) for job in instance.jobs]

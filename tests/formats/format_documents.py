@@ -23,6 +23,7 @@ from cpsched.domain import (
     Dependency,
     DependencyType,
     EngineReport,
+    Event,
     FreePool,
     FrozenMap,
     Incumbent,
@@ -32,6 +33,7 @@ from cpsched.domain import (
     KeepFree,
     Limit,
     Malleability,
+    MaxWait,
     NodeClass,
     NodeState,
     Objective,
@@ -50,6 +52,7 @@ from cpsched.domain import (
     Score,
     Segment,
     Step,
+    Told,
     Usage,
     Validity,
     WaitingJob,
@@ -73,16 +76,17 @@ _INSTANCE: dict[str, Any] = {
         ],
         "licenses": {"abaqus": 4},
     },
-    "queues": {"debug": {"expected_wait": 1800, "priority": 20}, "long": {"expected_wait": 86400}},
+    "queues": {"debug": {"expected_wait": 1800, "priority": 20, "max_wait": {"seconds": 7200, "hard": True}},
+               "long": {"expected_wait": 86400, "max_wait": {"seconds": 604800, "price": 2.5}}},
     "jobs": [
         {
             "id": "1", "user": "u1", "queue": "debug", "submit": -900, "walltime": 1800, "request": "1:ncpus=16",
             "running": {"start": -600, "allocation": [{"node": "cn1", "resources": {"cores": 16}}]},
         },
         {"id": "2", "queue": "long", "submit": -90, "walltime": 600,
-         "request": "2:ncpus=4:mem=1g,place=scatter,abaqus=2"},
+         "request": "2:ncpus=4:mem=1g,place=scatter,abaqus=2", "told": {"start": 900, "price": 0.5}},
         {"id": "3", "submit": 0, "walltime": 60, "request": [{"count": 2, "resources": {"cores": 1}}],
-         "array": {"indices": "0-9"}, "after": [{"job": "2", "type": "afterok"}]},
+         "array": {"indices": "0-9"}, "told": {"start": -5}, "after": [{"job": "2", "type": "afterok"}]},
         {"id": "4", "submit": 0, "expand_limit": None,
          "steps": [{"walltime": 50, "request": "2:ncpus=1"}, {"walltime": 60, "request": "1:ncpus=1"}]},
         {"id": "5", "submit": 0, "walltime": 60, "request": "ncpus=4",
@@ -153,6 +157,9 @@ _items = st.one_of(
 _consumers = st.builds(Consumer, kind=st.sampled_from(ConsumerKind), name=names)
 
 
+_prices = st.sampled_from([0, 1, 10, 0.1]) | st.floats(0, 1e9)
+
+
 def _amounts(smallest: int, most: int = 3, *, fewest: int = 0) -> st.SearchStrategy[Amounts]:
     keys = st.sampled_from(_RESOURCES)
     return st.dictionaries(keys, st.integers(smallest, 5000), min_size=fewest, max_size=most).map(Amounts)
@@ -217,6 +224,7 @@ def _jobs(draw: st.DrawFn, index: int, queue_names: list[str], earlier: list[str
         start_at=draw(optional_times),
         deadline=draw(optional_times),
         after=tuple(after),
+        told=draw(st.none() | st.builds(Told, start=_times, price=_prices)),
         array=draw(st.none() | st.lists(st.integers(0, 40), min_size=1, unique=True).map(lambda i: tuple(sorted(i)))),
         expand_limit=draw(st.sampled_from([1, 2.5, None])) if len(steps) > 1 else 1,
         malleability=malleability,
@@ -243,7 +251,11 @@ def instances(draw: st.DrawFn) -> Instance:
         st.dictionaries(
             names,
             st.builds(
-                Queue, expected_wait=_durations, priority=st.integers(-3, 3), max_walltime=st.none() | _durations
+                Queue,
+                expected_wait=_durations,
+                priority=st.integers(-3, 3),
+                max_walltime=st.none() | _durations,
+                max_wait=st.none() | st.builds(MaxWait, seconds=_durations, price=_prices, is_hard=st.booleans()),
             ),
             max_size=2,
         )
@@ -317,11 +329,17 @@ def plans(draw: st.DrawFn) -> Plan:
         instance=draw(names),
         now=draw(_times),
         objective=Score(
-            name="wait", value=draw(numbers), bound=draw(st.none() | numbers), planner=draw(numbers), suffered=0.0
+            name="wait",
+            value=draw(numbers),
+            bound=draw(st.none() | numbers),
+            proof=draw(st.none() | names),
+            planner=draw(numbers),
+            suffered=0.0,
         ),
         engine=EngineReport(name="planner", version="1", budget=draw(numbers), elapsed=draw(numbers), stopped="done"),
         jobs=tuple(jobs),
         waiting_room=(WaitingJob(id="w", reason=draw(st.sampled_from(WaitingReason)), detail=f"no {draw(names)}"),),
         reservations=(ReservedSlice(id="r", start=1, end=2, allocation=draw(allocations)),),
         incumbents=(Incumbent(at=draw(numbers), value=draw(numbers), by="planner"),),
+        events=tuple(draw(st.lists(st.builds(Event, at=numbers, by=names, what=names), max_size=2))),
     )

@@ -21,6 +21,10 @@ def _held(node: str = "cn1", cores: int = 1, **resources: int) -> list[dict[str,
     return [{"node": node, "resources": {"cores": cores} | resources}]
 
 
+def _max_wait(**keys: Any) -> dict[str, Any]:
+    return {"queues": {"q": {"expected_wait": 1, "max_wait": keys}}}
+
+
 _STEPS = [{"walltime": 5, "request": "ncpus=1"}]
 _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
 
@@ -80,6 +84,15 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
             "jobs[0]: Expected no running in an array",
         ),
         (
+            {"running": {"start": 0, "allocation": _held()}, "told": {"start": 0}},
+            "jobs[0]: Expected no told in a running job: its start is a fact",
+        ),
+        ({"told": {}}, "jobs[0].told.start: Expected this key, got nothing"),
+        ({"told": {"start": 5, "pirce": 1}}, "jobs[0].told.pirce: unknown key, did you mean price?"),
+        ({"told": {"start": 5, "price": -0.5}}, "jobs[0].told.price: Expected a number >= 0.0, got -0.5"),
+        ({"told": {"start": 0.5}}, "jobs[0].told.start: Expected an integer, got 0.5"),
+        ({"tlod": {"start": 5}}, "jobs[0].tlod: unknown key, did you mean told?"),
+        (
             {"running": {"start": -1, "allocation": _held("cn3")}},
             'jobs[0].running.allocation[0].node: Expected a known node, got "cn3", did you mean cn',
         ),
@@ -137,6 +150,17 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
         ({"epoch": "2014-03-31T18:00:00.5+02:00"}, "epoch: Expected whole seconds"),
         ({"cluster": {"nodes": []}}, "cluster.nodes: Expected at least 1 entries, got 0"),
         ({"queues": {"q": {"expected_wait": 0}}}, "queues.q.expected_wait: Expected an integer > 0, got 0"),
+        (_max_wait(seconds=0), "queues.q.max_wait.seconds: Expected an integer > 0, got 0"),
+        (_max_wait(price=1), "queues.q.max_wait.seconds: Expected this key, got nothing"),
+        (_max_wait(seconds=1, price=-1), "queues.q.max_wait.price: Expected a number >= 0.0, got -1"),
+        (_max_wait(seconds=1, price="1"), 'queues.q.max_wait.price: Expected a number, got "1"'),
+        (_max_wait(seconds=1, hard=1), "queues.q.max_wait.hard: Expected true or false, got 1"),
+        (_max_wait(seconds=1, hrad=True), "queues.q.max_wait.hrad: unknown key, did you mean hard?"),
+        (
+            {"queues": {"q": {"expected_wait": 1, "max_wiat": {}}}},
+            "queues.q.max_wiat: unknown key, did you mean max_wait?",
+        ),
+        ({"queues": {"q": {"expected_wait": 1, "max_wait": 5}}}, "queues.q.max_wait: Expected an object, got 5"),
         ({"objective": "weight"}, "objective: Expected 'weighted_wait', 'wait'"),
         ({"objective": {"wait": 0.0}}, "objective.wait: Expected a number > 0.0, got 0.0"),
         (

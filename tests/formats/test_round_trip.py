@@ -7,9 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
-from cpsched.domain import Instance, NodeState, Objective, ObjectiveTerm, Plan
+from cpsched.domain import Event, Instance, MaxWait, NodeState, Objective, ObjectiveTerm, Plan, Told
+from cpsched.errors import DocumentError
 from cpsched.formats import (
     instance_schema,
     instance_to_document,
@@ -87,6 +89,62 @@ def test_documents_are_canonical() -> None:
         "objective": "wait",
     }
     assert instance_to_document(parse_instance(written)) == written
+
+
+def test_limits_of_waiting_and_told_starts() -> None:
+    """What stands in the keys is found in the instance, defaults are filled in, and not written again."""
+    queues = {
+        "plain": {"expected_wait": 60, "max_wait": {"seconds": 90, "price": 10, "hard": False}},
+        "hard": {"expected_wait": 60, "max_wait": {"seconds": 90, "price": 0, "hard": True}},
+    }
+    told = [{"start": -5, "price": 1.0}, {"start": 7, "price": 0.25}]
+    document = minimal_instance(*(job(f"{n}", told=one) for n, one in enumerate(told)), queues=queues)
+    instance = parse_instance(document)
+    assert instance.queues["plain"].max_wait == MaxWait(seconds=90, price=10, is_hard=False)
+    assert instance.queues["hard"].max_wait == MaxWait(seconds=90, price=0, is_hard=True)
+    assert [entry.told for entry in instance.jobs] == [Told(start=-5, price=1), Told(start=7, price=0.25)]
+    written = instance_to_document(instance)
+    assert written["queues"]["plain"]["max_wait"] == {"seconds": 90}
+    assert written["queues"]["hard"]["max_wait"] == {"seconds": 90, "price": 0, "hard": True}
+    assert [entry["told"] for entry in written["jobs"]] == [{"start": -5}, {"start": 7, "price": 0.25}]
+
+
+def test_a_proof_and_events_are_left_out_where_there_are_none() -> None:
+    """A plan has the optional keys only where it has something to say in them."""
+    document = small_plan()
+    assert plan_to_document(parse_plan(document)) == document
+    document["objective"] |= {"bound": 2.0, "gap": 0.2, "proof": "Smith's rule"}
+    document["events"] = [{"at": 1.25, "by": "cp", "what": "ended by itself: status 9"}]
+    plan = parse_plan(document)
+    assert plan.objective.proof == "Smith's rule"
+    assert plan.events == (Event(at=1.25, by="cp", what="ended by itself: status 9"),)
+    assert plan_to_document(plan) == document
+
+
+@pytest.mark.parametrize(
+    ("keys", "fault"),
+    [
+        ({"events": [{"at": -1, "by": "x", "what": "y"}]}, "events[0].at: Expected a number >= 0.0, got -1"),
+        ({"events": [{"at": 1, "by": "", "what": "y"}]}, "events[0].by: Expected at least 1 characters, got 0"),
+        ({"events": [{"at": 1, "by": "x", "what": ""}]}, "events[0].what: Expected at least 1 characters, got 0"),
+        ({"events": [{"at": 1, "by": "x"}]}, "events[0].what: Expected this key, got nothing"),
+        ({"evnets": []}, "evnets: unknown key, did you mean events?"),
+    ],
+)
+def test_faults_of_events(keys: dict[str, Any], fault: str) -> None:
+    """Each is said with its path."""
+    with pytest.raises(DocumentError) as refused:
+        parse_plan(small_plan() | keys)
+    assert [str(one) for one in refused.value.faults] == [fault]
+
+
+@pytest.mark.parametrize(("proof", "fault"), [("", "at least 1 characters"), (None, "a text"), (5, "a text")])
+def test_a_proof_is_in_words(proof: object, fault: str) -> None:
+    """A proof that says nothing is refused, and so is null: the key is left out instead."""
+    document = small_plan()
+    document["objective"]["proof"] = proof
+    with pytest.raises(DocumentError, match=f"objective.proof: Expected {fault}"):
+        parse_plan(document)
 
 
 def test_files_are_the_same_bytes_each_time(tmp_path: Path) -> None:

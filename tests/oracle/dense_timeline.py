@@ -96,6 +96,13 @@ class DenseTimeline:
         """Give a booking's amounts back."""
         self._change(booking, 1)
 
+    def is_free(self, booking: DenseBooking) -> bool:
+        """Tell whether a booking's amounts are free in every second of it."""
+        seconds = slice(booking.start, booking.end)
+        return all((self.free[seconds, column] >= amount).all() for column, amount in booking.columns.items()) and all(
+            (self.system[seconds, column] >= amount).all() for column, amount in booking.system.items()
+        )
+
     def _change(self, booking: DenseBooking, sign: int) -> None:
         for column, amount in booking.columns.items():
             self.free[booking.start : booking.end, column] += sign * amount

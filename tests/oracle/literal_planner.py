@@ -14,12 +14,24 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import permutations
 
-from cpsched.domain import Arrangement, Chunk, Cluster, Instance, Job, KeepFree, NodeClass, NodeState
+from cpsched.booking import refusal
+from cpsched.domain import (
+    Arrangement,
+    Chunk,
+    Cluster,
+    Dependency,
+    DependencyType,
+    Instance,
+    Job,
+    KeepFree,
+    NodeClass,
+    NodeState,
+)
 from cpsched.rusv.vector import FOREVER, Slot, UsedVector, WindowVector
 
 #: What a node counts: a resource, or what a rule keeps free.
@@ -47,30 +59,85 @@ def plan_literally(instance: Instance) -> dict[str, tuple[int, Mapped] | None]:
     for job in instance.jobs:
         if job.running is not None:
             machine.book_running(job)
-    plan: dict[str, tuple[int, Mapped] | None] = {}
+    plan: dict[str, tuple[int, Mapped] | None] = {job.id: None for job in instance.elements() if job.running is None}
     for job in planning_order(instance):
-        plan[job.id] = machine.place(job, *interval) if (interval := search_interval(instance, job)) else None
+        start = start_after_awaited(instance, job, plan)
+        if start is None:
+            continue
+        held_back = replace(job, not_before=max(start, instance.earliest_start(job)))
+        interval = search_interval(instance, held_back)
+        plan[job.id] = machine.place(job, *interval) if interval else None
     return plan
+
+
+def awaited(instance: Instance, job: Job) -> list[tuple[Dependency, Job]]:
+    """Return the jobs that a job waits for, one by one, each with the dependency that says so (OCCS-49)."""
+    found = []
+    for dependency in job.after:
+        for entry in instance.jobs:
+            indices: tuple[int | None, ...] = (None,) if entry.array is None else entry.array
+            for index in indices:
+                element = entry.id if index is None else f"{entry.id}[{index}]"
+                if dependency.job in (entry.id, element):
+                    found.append((dependency, replace(entry, id=element, array=None)))
+    return found
+
+
+def start_after_awaited(instance: Instance, job: Job, plan: Mapping[str, tuple[int, Mapped] | None]) -> int | None:
+    """Return the first second that those for whom a job waits leave it, None if one of them has no start."""
+    first = instance.now
+    for dependency, other in awaited(instance, job):
+        if other.running is not None:
+            start, end = other.running.start, other.running.segments[-1].end
+        elif (place := plan.get(other.id)) is not None:
+            start, end = place[0], place[0] + other.walltime
+        else:
+            return None
+        moment = start if dependency.type is DependencyType.AFTER else end
+        first = max(first, moment + dependency.delay)
+    return first
 
 
 def _refuse_what_is_not_rigid(instance: Instance) -> None:
     if instance.limits or instance.free_pools or instance.reservations:
         raise ValueError("Expected an instance without limits, free pools and reservations")
     for job in instance.jobs:
-        if job.is_evolving or job.malleability or job.after or job.reservation is not None:
-            raise ValueError(f"Expected rigid jobs without dependencies, got {job.id}")
+        if job.is_evolving or job.malleability or job.reservation is not None:
+            raise ValueError(f"Expected rigid jobs, got {job.id}")
 
 
 def planning_order(instance: Instance) -> list[Job]:
-    """Return the waiting jobs: fixed starts, deadlines, the rest; each by priority, submit time and document order."""
-    waiting = [job for job in instance.elements() if job.running is None]
-    return sorted(waiting, key=lambda job: (_kind_of_start(job), -instance.priority(job), job.submit))
+    """Return the jobs that may be planned: fixed starts, deadlines, hard limits of waiting, overdue jobs, the rest;
+    each by due time (of limits), priority, submit time and document order.
+
+    A job is of the most urgent kind of those that wait for it, directly or not, and comes when all that it waits for
+    have come.
+    """
+    waiting = [job for job in instance.elements() if job.running is None and refusal(instance, job) is None]
+    waits_for = {job.id: {other.id for _, other in awaited(instance, job)} for job in waiting}
+    kinds = {job.id: _kind_of_start(instance, job) for job in waiting}
+    for _ in waiting:  # each round reaches at least one job further
+        for job in waiting:
+            for other in waits_for[job.id] & kinds.keys():
+                kinds[other] = min(kinds[other], kinds[job.id])
+    left = sorted(waiting, key=lambda job: (kinds[job.id], -instance.priority(job), job.submit))
+    order: list[Job] = []
+    while left:
+        order.append(next(job for job in left if not waits_for[job.id] & {other.id for other in left}))
+        left.remove(order[-1])
+    return order
 
 
-def _kind_of_start(job: Job) -> int:
+def _kind_of_start(instance: Instance, job: Job) -> tuple[int, int]:
+    """Return the job's kind and, for limits of waiting, the second at which the job is or was due."""
     if job.start_at is not None:
-        return 0
-    return 2 if job.deadline is None else 1
+        return 0, 0
+    if job.deadline is not None:
+        return 1, 0
+    rule = None if job.queue is None else instance.queues[job.queue].max_wait
+    if rule is not None and job.submit + rule.seconds < instance.now:
+        return 3, job.submit + rule.seconds
+    return (2, job.submit + rule.seconds) if rule is not None and rule.is_hard else (4, 0)
 
 
 def search_interval(instance: Instance, job: Job) -> tuple[int, int] | None:
@@ -79,6 +146,9 @@ def search_interval(instance: Instance, job: Job) -> tuple[int, int] | None:
     if longest is not None and job.walltime > longest:
         return None
     start, end = instance.earliest_start(job), FOREVER if job.deadline is None else job.deadline
+    rule = None if job.queue is None else instance.queues[job.queue].max_wait
+    if rule is not None and rule.is_hard and job.submit + rule.seconds >= instance.now:
+        end = min(end, job.submit + rule.seconds + job.walltime)
     if job.start_at is not None:
         if job.start_at < start:
             return None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from cpsched.domain import (
@@ -10,10 +13,13 @@ from cpsched.domain import (
     Arrangement,
     Chunk,
     Cluster,
+    Dependency,
+    DependencyType,
     FrozenMap,
     Instance,
     Job,
     KeepFree,
+    MaxWait,
     NodeClass,
     NodeState,
     Place,
@@ -23,6 +29,7 @@ from cpsched.domain import (
     Running,
     Segment,
     Step,
+    Told,
 )
 
 LICENSE = "solver"
@@ -165,6 +172,20 @@ def running_jobs(
 
 
 @st.composite
+def dependencies(draw: st.DrawFn, others: Sequence[Job]) -> tuple[Dependency, ...]:
+    """Draw whom a job waits for out of some others, mostly nobody: a job, an array, or one of its elements."""
+    names = [name for job in others for name in dict.fromkeys((job.id, *job.element_ids))]
+    drawn = st.builds(
+        Dependency,
+        job=st.sampled_from(names),
+        type=st.sampled_from(DependencyType),
+        delay=st.sampled_from([0, 0, 0, 1, 5]),
+    )
+    count = draw(st.sampled_from([0, 0, 0, 1, 1, 2])) if names else 0
+    return tuple(draw(drawn) for _ in range(count))
+
+
+@st.composite
 def instances(draw: st.DrawFn, max_nodes: int = 5, max_jobs: int = 8, max_running: int = 3) -> Instance:
     """Draw a checked instance of rigid jobs on at most `max_nodes` nodes.
 
@@ -184,6 +205,32 @@ def instances(draw: st.DrawFn, max_nodes: int = 5, max_jobs: int = 8, max_runnin
     running = [
         draw(running_jobs(f"r{n}", cluster, left, licenses, now)) for n in range(draw(st.integers(0, max_running)))
     ]
-    waiting = [draw(waiting_jobs(f"w{n}", cluster, now)) for n in range(draw(st.integers(1, max_jobs)))]
-    jobs = draw(st.permutations([*(job for job in running if job is not None), *waiting]))
+    jobs = [job for job in running if job is not None]
+    for number in range(draw(st.integers(1, max_jobs))):
+        job = draw(waiting_jobs(f"w{number}", cluster, now))
+        jobs.append(replace(job, after=draw(dependencies(jobs))))
+    jobs = draw(st.permutations(jobs))
     return Instance(name="random", now=now, cluster=cluster, queues=queues, jobs=tuple(jobs))
+
+
+@st.composite
+def pressed(draw: st.DrawFn, instance: Instance, *, can_be_hard: bool = True) -> Instance:
+    """Let some queues of an instance bound the wait of their jobs, and tell some users a start."""
+    prices = st.sampled_from([0, 1, 10, 0.1, 2.5])
+    bounds = st.builds(
+        MaxWait,
+        seconds=st.integers(1, 20),
+        price=prices,
+        is_hard=st.booleans() if can_be_hard else st.just(False),
+    )
+    told = st.builds(Told, start=st.integers(instance.now - 5, instance.now + 20), price=prices)
+    return replace(
+        instance,
+        queues=FrozenMap(
+            {name: replace(queue, max_wait=draw(st.none() | bounds)) for name, queue in instance.queues.items()}
+        ),
+        jobs=tuple(
+            replace(job, told=draw(told)) if job.running is None and draw(st.booleans()) else job
+            for job in instance.jobs
+        ),
+    )

@@ -39,6 +39,7 @@ from tests.oracle.literal_planner import (
     plan_literally,
     planning_order,
     search_interval,
+    start_after_awaited,
 )
 from tests.oracle.random_instances import instances
 
@@ -388,7 +389,7 @@ def test_what_can_never_run(asked: Request) -> None:
 def test_what_it_does_not_plan() -> None:
     """A malleable job is refused, not planned as if it were rigid."""
     job = waiting("m", 10, request((1, {"cores": 1})), malleability=Malleability(shares=(0.5,)))
-    with pytest.raises(ValueError, match="Expected rigid jobs without dependencies, got m"):
+    with pytest.raises(ValueError, match="Expected rigid jobs, got m"):
         plan_literally(window([nodes("a", cores=4)], job))
 
 
@@ -437,13 +438,18 @@ class EverySecond:
 
     def plan(self) -> dict[str, tuple[int, Mapped] | None]:
         """Return what `plan_literally` should return."""
-        return {job.id: self._plan_job(job) for job in planning_order(self.instance)}
+        plan: dict[str, tuple[int, Mapped] | None] = {
+            job.id: None for job in self.instance.elements() if job.running is None
+        }
+        for job in planning_order(self.instance):
+            plan[job.id] = self._plan_job(job, start_after_awaited(self.instance, job, plan))
+        return plan
 
-    def _plan_job(self, job: Job) -> tuple[int, Mapped] | None:
+    def _plan_job(self, job: Job, released: int | None) -> tuple[int, Mapped] | None:
         interval = search_interval(self.instance, job)
-        if interval is None:
+        if interval is None or released is None:
             return None
-        first, end = interval
+        first, end = max(interval[0], released), interval[1]
         ends = {held.end for held in self.held}
         for start in range(first, min(max({first, *ends}), end - job.walltime) + 1):
             # Several kinds on several nodes: greedy is not monotone, and only these seconds are candidates.

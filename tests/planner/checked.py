@@ -13,7 +13,7 @@ from tests.oracle.literal_planner import Mapped
 
 def solved(instance: Instance) -> Plan:
     """Plan a window; the judge finds no fault with the two documents."""
-    plan = solve(instance)
+    plan = solve(instance, engine="planner")
     violations = verify(instance_to_document(instance), plan_to_document(plan))
     assert not violations, "\n".join(map(str, violations))
     return plan

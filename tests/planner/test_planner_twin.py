@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpsched.domain import AdmitCondition, Amounts, FrozenMap, Instance, NodeState, Place, Queue
+from cpsched.domain import AdmitCondition, Amounts, FrozenMap, Instance, Job, NodeState, Place, Queue
 from cpsched.planner import Planner
 from tests.booking.small_windows import (
     EXCLUSIVE,
@@ -24,7 +24,7 @@ from tests.booking.small_windows import (
     where_it_stands,
     window,
 )
-from tests.oracle.literal_planner import Mapped, plan_literally
+from tests.oracle.literal_planner import Mapped, awaited, plan_literally
 from tests.oracle.random_instances import instances
 from tests.planner.checked import assert_valid, places, solved, starts
 
@@ -51,7 +51,7 @@ def test_larger_windows(instance: Instance) -> None:
 @given(instances(), st.randoms(use_true_random=False))
 def test_nobody_is_delayed_by_a_cancellation(instance: Instance, pick: random.Random) -> None:
     """OCCS-34: when a job leaves, no start gets later, the new plan is one of the window without it, and nothing is
-    left to move.
+    left to move. Those that wait for it lose their places.
     """
     planner = Planner(instance)
     planner.plan()
@@ -65,13 +65,34 @@ def test_nobody_is_delayed_by_a_cancellation(instance: Instance, pick: random.Ra
     assert planner.backfill() == 0
     assert planner.outcome() == after
     first = {job.id: job.start for job in before.jobs}
-    assert {job.id for job in after.jobs} >= set(first) - {gone}
+    lost = followers(instance, gone)
+    assert lost <= {job.id for job in after.waiting_room}
+    assert {job.id for job in after.jobs} >= set(first) - {gone} - lost
     assert all(job.start <= first[job.id] for job in after.jobs if job.id in first)
     assert {job.id for job in (*after.jobs, *after.waiting_room)} == {
         job.id for job in instance.elements() if job.id != gone
     }
-    left = replace(instance, jobs=tuple(job for job in instance.elements() if job.id != gone))
-    assert_valid(left, replace(solved(left), jobs=after.jobs, waiting_room=after.waiting_room))
+    left = replace(instance, jobs=tuple(job for job in one_by_one(instance) if job.id not in {gone, *lost}))
+    room = tuple(job for job in after.waiting_room if job.id not in lost)
+    assert_valid(left, replace(solved(left), jobs=after.jobs, waiting_room=room))
+
+
+def followers(instance: Instance, job_id: str) -> set[str]:
+    """Return all that wait for a job, directly or not."""
+    found = {job_id}
+    for _ in instance.elements():
+        for job in instance.elements():
+            if job.running is None and any(other.id in found for _, other in awaited(instance, job)):
+                found.add(job.id)
+    return found - {job_id}
+
+
+def one_by_one(instance: Instance) -> list[Job]:
+    """Return all jobs, the elements of an array by themselves, also where somebody waits for them."""
+    return [
+        replace(job, after=tuple(replace(link, job=other.id) for link, other in awaited(instance, job)))
+        for job in instance.elements()
+    ]
 
 
 def planner_booked(planner: Planner, job_id: str) -> bool:

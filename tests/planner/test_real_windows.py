@@ -19,7 +19,7 @@ REAL = sorted(path for folder in ("eurora", "snapshots") for path in (DATA / fol
 def assert_plans(path: Path) -> None:
     """Plan a window; the judge finds no fault with it."""
     instance = read_instance(path)
-    plan = solve(instance)
+    plan = solve(instance, engine="planner")
     assert {job.id for job in (*plan.jobs, *plan.waiting_room)} == {job.id for job in instance.elements()}
     assert plan.objective.value >= plan.objective.suffered >= 0
     assert not verify(instance_to_document(instance), plan_to_document(plan))

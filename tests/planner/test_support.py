@@ -73,10 +73,10 @@ def test_each_is_refused_by_name(feature: str) -> None:
     instance = ASKS_FOR[feature]
     assert unsupported(instance) == (feature,)
     assert PlannerEngine().unsupported(instance) == (feature,)
-    for refuse in (solve, Planner):
+    for refuse, engine in ((solve, "portfolio"), (Planner, "planner")):
         with pytest.raises(UnsupportedError) as caught:
             refuse(instance)
-        assert caught.value.engine == "planner"
+        assert caught.value.engine == engine
         assert caught.value.features == (feature,)
         assert feature in str(caught.value)
 
@@ -98,4 +98,4 @@ def test_all_are_named_at_once() -> None:
 def test_the_rest_is_supported() -> None:
     """A window of rigid jobs is planned; what only a simulator reads is no reason to refuse it."""
     assert unsupported(SUPPORTED) == ()
-    assert len(solve(with_job(runtime=3)).jobs) == 2
+    assert len(solve(with_job(runtime=3), engine="planner").jobs) == 2

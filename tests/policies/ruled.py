@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from cpsched.domain import EngineReport, Instance, Plan, Score
-from cpsched.engine import Budget
+from cpsched.domain import Instance, Plan
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.metrics import objective_value, suffered
-from cpsched.policies import POLICIES
+from cpsched.policies import POLICIES, PolicyEngine
+from cpsched.portfolio import plan_of
 from cpsched.verify import verify
 
-#: The rules' names, without what makes them engines' names.
-RULES = [name.removeprefix("policy:") for name in POLICIES]
+#: The names of the rules that work on a ledger, without what makes them engines' names.
+RULES = [name.removeprefix("policy:") for name, engine in POLICIES.items() if isinstance(engine, PolicyEngine)]
 
 
 def planned(instance: Instance, rule: str) -> Plan:
     """Plan a window by a rule; every job is there once, and the judge finds no fault with the two documents."""
     engine = POLICIES[f"policy:{rule}"]
-    outcome = engine.plan(instance, Budget(0), seed=0, hint=None, progress=None)
-    value = objective_value(instance, outcome.jobs)
-    plan = Plan(
-        instance=instance.name,
-        now=instance.now,
-        objective=Score(
-            name=instance.objective.name, value=value, planner=value, suffered=suffered(instance, outcome.jobs)
-        ),
-        engine=EngineReport(name=engine.name, version="0", budget=0, elapsed=0, stopped=outcome.stopped),
-        jobs=outcome.jobs,
-        waiting_room=outcome.waiting_room,
-    )
+    plan = plan_of(instance, engine.name, engine.plan(instance, None), budget=0, elapsed=0)
     assert sorted(job.id for job in (*plan.jobs, *plan.waiting_room)) == sorted(job.id for job in instance.elements())
     violations = verify(instance_to_document(instance), plan_to_document(plan))
     assert not violations, "\n".join(map(str, violations))

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Job, WaitingReason
-from cpsched.engine import Budget
 from cpsched.formats import read_instance
 from cpsched.planner import PlannerEngine, Roster
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
@@ -26,7 +25,7 @@ def test_everybody_is_planned_or_told_why(rule: str, instance: Instance) -> None
     """A valid plan has each job once; who is bound in time, or refused, stands where the planner has it."""
     plan = planned(instance, rule)
     mine = {job.id: job for job in (*plan.jobs, *plan.waiting_room)}
-    outcome = PlannerEngine().plan(instance, Budget(0), seed=0, hint=None, progress=None)
+    outcome = PlannerEngine().plan(instance, None)
     planners = {job.id: job for job in (*outcome.jobs, *outcome.waiting_room)}
     refused = Roster.of(instance, engine="test").refused
     for job in instance.elements():
@@ -41,7 +40,7 @@ def test_everybody_is_planned_or_told_why(rule: str, instance: Instance) -> None
 def test_conservative_backfilling_is_the_planner(instance: Instance) -> None:
     """Insertion in queue order is what the planner does."""
     plan = planned(instance, "conservative")
-    outcome = PlannerEngine().plan(instance, Budget(0), seed=0, hint=None, progress=None)
+    outcome = PlannerEngine().plan(instance, None)
     assert (plan.jobs, plan.waiting_room) == (outcome.jobs, outcome.waiting_room)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cpsched.domain import Amounts, Dependency, DependencyType, FrozenMap, Instance, Job, Queue
-from cpsched.engine import Budget, Engine
+from cpsched.engine import Engine
 from cpsched.errors import UnsupportedError
 from cpsched.policies import POLICIES
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
@@ -205,7 +205,7 @@ def test_what_cannot_be_honoured_is_refused_by_name(rule: str) -> None:
     engine: Engine = POLICIES[f"policy:{rule}"]
     assert engine.unsupported(instance) == ("job b: depends on other jobs",)
     with pytest.raises(UnsupportedError, match=f"policy:{rule}"):
-        engine.plan(instance, Budget(0), seed=0, hint=None, progress=None)
+        engine.plan(instance, None)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -214,8 +214,6 @@ def test_progress_is_told(rule: str) -> None:
     calls: list[tuple[int, int]] = []
     POLICIES[f"policy:{rule}"].prepare()
     instance = one_node(cores("a", 4, 5), cores("b", 1, 5), cores("c", 4, 1))
-    POLICIES[f"policy:{rule}"].plan(
-        instance, Budget(0), seed=0, hint=None, progress=lambda done, total: calls.append((done, total))
-    )
+    POLICIES[f"policy:{rule}"].plan(instance, lambda done, total: calls.append((done, total)))
     assert calls == sorted(calls)
     assert calls[-1] == (3, 3)

@@ -9,7 +9,9 @@ from cpsched.domain import (
     Chunk,
     Cluster,
     EngineReport,
+    Event,
     FrozenMap,
+    Incumbent,
     Instance,
     Job,
     NodeClass,
@@ -40,7 +42,8 @@ HOSTILE = (
 def a_plan(names: tuple[str, ...], *, nodes: int = 4, epoch: bool = True) -> tuple[Instance, Plan]:
     """Plan one 4-core job per name: the first one runs on two nodes, job k starts at k * 600 s on one; reserve a node.
 
-    The names serve as ids, users, queues and node names (with a number) as well, and the last one as reason to wait.
+    The names serve as ids, users, queues and node names (with a number) as well, and the last one as reason to wait, as
+    proof, and as what else happened.
     """
     one = Amounts({"cores": 4, "mem": 2048})
     node_names = tuple(f"{names[k % len(names)]}{k}" for k in range(nodes))
@@ -71,10 +74,24 @@ def a_plan(names: tuple[str, ...], *, nodes: int = 4, epoch: bool = True) -> tup
     plan = Plan(
         instance=names[0],
         now=0,
-        objective=Score(name="weighted_wait", value=41.27, bound=40.02, gap=0.0303, planner=52.9, suffered=12.5),
+        objective=Score(
+            name="weighted_wait",
+            value=41.27,
+            bound=40.02,
+            gap=0.0303,
+            proof=names[-1],
+            planner=52.9,
+            suffered=12.5,
+        ),
         engine=EngineReport(name="cp", version="0.1.0", budget=10, elapsed=9.7, stopped="budget"),
         jobs=tuple(planned),
         reservations=(ReservedSlice(id=names[-1], start=2400, end=3000, allocation=allocation),),
         waiting_room=(WaitingJob(id="w", reason=WaitingReason.UNSATISFIABLE, detail=names[-1]),),
+        incumbents=(
+            Incumbent(at=0.5, value=52.9, by=names[0]),
+            Incumbent(at=2, value=45, by=names[-1]),
+            Incumbent(at=9.125, value=41.27, by=names[0]),
+        ),
+        events=(Event(at=1.25, by=names[0], what=names[-1]),),
     )
     return instance, plan

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 from report_plans import HOSTILE, a_plan
 
-from cpsched.domain import Instance, Plan
+from cpsched.domain import Incumbent, Instance, Plan
 from cpsched.report import gantt_html
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -156,6 +156,42 @@ def test_hostile_names_in_a_browser(tmp_path: Path) -> None:
     assert "2014-03-31 18:10:00" in page.text["details"]
     assert "1 x (cores=4, mem=2048, </script>" in page.text["details"]  # no name for the chunk syntax
     assert "unsatisfiable" in page.text["room"]
+
+
+def test_how_the_plan_was_found_is_in_the_page() -> None:
+    """Each incumbent with its value as a number and in words, the bound, and what else happened."""
+    data = embedded(gantt_html(*a_plan(("a", "b"))))
+    assert data["found"] == [[0.5, 52.9, "52.90", "a"], [2, 45, "45.00", "b"], [9.125, 41.27, "41.27", "a"]]
+    assert data["bound"] == [40.02, "40.02"]
+    assert data["elapsed"] == 9.7  # type: ignore[comparison-overlap]
+    assert data["events"] == [["1.25 s", "a", "b"]]
+
+
+@in_browser
+@pytest.mark.parametrize("bound", [None, 40.02, -5.0, 41.27])
+def test_incumbents_in_a_browser(bound: float | None, tmp_path: Path) -> None:
+    """All incumbents are drawn with or without a bound, told in a table, and to those who cannot see the drawing."""
+    instance, plan = a_plan(HOSTILE)
+    seen = browse(gantt_html(instance, replace(plan, objective=replace(plan.objective, bound=bound))), tmp_path)
+    assert (seen.report["data-found"], seen.report["data-errors"]) == ("3", "0")
+    assert f"0.50 s52.90{HOSTILE[0]}2.00 s45.00" in seen.text["history"]
+    assert seen.text["finders"].startswith(HOSTILE[0])
+    assert f"1.25 s{HOSTILE[0]}" in seen.text["events"]
+    assert "img" not in seen.tags
+
+
+@in_browser
+def test_one_incumbent_at_once_in_a_browser(tmp_path: Path) -> None:
+    """A single plan of value 0, found in no time, is a dot; a plan without any has no such section."""
+    instance, plan = a_plan(("a", "b"))
+    nothing = replace(plan.objective, value=0, bound=None, planner=0)
+    engine = replace(plan.engine, elapsed=0)
+    alone = replace(plan, objective=nothing, engine=engine, incumbents=(Incumbent(at=0, value=0, by="a"),))
+    seen = browse(gantt_html(instance, alone), tmp_path)
+    assert (seen.report["data-found"], seen.report["data-errors"]) == ("1", "0")
+    seen = browse(gantt_html(instance, replace(alone, incumbents=(), events=())), tmp_path)
+    assert seen.report["data-errors"] == "0"
+    assert "data-found" not in seen.report
 
 
 @in_browser

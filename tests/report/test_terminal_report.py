@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from report_plans import HOSTILE, a_plan
 from rich.console import Console, RenderableType
 
-from cpsched.domain import Instance, Plan
-from cpsched.report import plan_table, summary_table, terminal_gantt
+from cpsched.domain import FrozenMap, Incumbent, Instance, MaxWait, Plan, Queue, Told
+from cpsched.report import history_table, plan_table, summary_table, terminal_gantt
 
 
 def printed(item: RenderableType, *, colour: bool = False, width: int = 200) -> str:
@@ -27,7 +28,12 @@ def printed(item: RenderableType, *, colour: bool = False, width: int = 200) -> 
 
 def all_reports(instance: Instance, plan: Plan) -> list[RenderableType]:
     """Make everything that goes to a terminal."""
-    return [plan_table(instance, plan), summary_table(instance, plan), terminal_gantt(instance, plan, width=100)]
+    return [
+        plan_table(instance, plan),
+        summary_table(instance, plan),
+        history_table(plan),
+        terminal_gantt(instance, plan, width=100),
+    ]
 
 
 def test_names_cannot_steer_the_terminal() -> None:
@@ -63,6 +69,61 @@ def test_summary_figures() -> None:
     text = printed(summary_table(*a_plan(("a", "b"))))
     for figure in ("41.27", "40.02", "3.03%", "4.34%", "30 min", "12.1%", "9.70 s of 10 s"):  # 1.25/28.77 = 4.34 %
         assert figure in text
+
+
+def test_the_proof_stands_behind_the_gap() -> None:
+    """How the bound was proven is told where there is a bound, and only there."""
+    instance, plan = a_plan(("a", "b"))
+    proven = replace(plan, objective=replace(plan.objective, proof="Smith's rule"))
+    rows = [row.split("│")[1].strip() for row in printed(summary_table(instance, proven)).splitlines() if "│" in row]
+    assert rows[rows.index("honest gap") + 1] == "proof"
+    assert "Smith's rule" in printed(summary_table(instance, proven))
+    bare = replace(plan, objective=replace(plan.objective, proof=None))
+    assert "proof" not in printed(summary_table(instance, bare))
+
+
+def test_limits_of_waiting_in_the_summary() -> None:
+    """b waits for 660 s: 60 s beyond what its queue allows, 10 s beyond what its user was told; a runs."""
+    instance, plan = a_plan(("a", "b"))
+    assert "max_wait" not in printed(summary_table(instance, plan))
+    assert "postponed" not in printed(summary_table(instance, plan))
+    max_wait = MaxWait(seconds=600)
+    queues = FrozenMap({name: replace(queue, max_wait=max_wait) for name, queue in instance.queues.items()})
+    jobs = (instance.jobs[0], replace(instance.jobs[1], told=Told(start=590)), instance.jobs[2])
+    limited = replace(instance, queues=queues, jobs=jobs)
+    figures = [
+        [cell.strip() for cell in row.split("│")[1:3]]
+        for row in printed(summary_table(limited, plan)).splitlines()
+        if "│" in row
+    ]
+    assert ["beyond max_wait", "1 of 1, 1 min in all, at most 1 min"] in figures
+    assert ["told starts postponed", "1 of 1, 10 s in all, at most 10 s"] in figures
+    patient = replace(limited, queues=FrozenMap({"b": Queue(expected_wait=1800, max_wait=MaxWait(seconds=660))}))
+    assert "0 of 1 " in printed(summary_table(replace(patient, jobs=jobs), plan))
+
+
+def test_history() -> None:
+    """Who found what and when, and what else happened, in the order of time."""
+    _, plan = a_plan(("a", "b"))
+    lines = printed(history_table(plan)).splitlines()
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
+    assert cells == [
+        ["0.50 s", "52.90", "a"], ["2.00 s", "45.00", "b"], ["9.12 s", "41.27", "a"], ["1.25 s", "a", "b"]
+    ]  # fmt: skip
+    assert printed(history_table(replace(plan, incumbents=(), events=()))) == ""
+
+
+@pytest.mark.parametrize(("count", "left_out"), [(20, ""), (21, "1 more"), (1500, "1,480 more")])
+def test_many_incumbents(count: int, left_out: str) -> None:
+    """The first one and the last 19 are listed, and how many are not."""
+    _, plan = a_plan(("a", "b"))
+    found = tuple(Incumbent(at=n, value=5000 - n, by="x") for n in range(count))
+    text = printed(history_table(replace(plan, incumbents=found, events=())))
+    assert text.count("│ x ") == 20
+    assert "0.00 s" in text
+    assert f"{5000 - count + 1:,}.00" in text
+    assert ("more" in text) == bool(left_out)
+    assert left_out in text
 
 
 def test_chart_without_colour_is_ascii() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from itertools import pairwise
 from unittest.mock import patch
 
 import numba
@@ -26,6 +28,8 @@ from tests.rusv.timeline_cases import (
 
 pytestmark = pytest.mark.kernels
 
+#: (job, predecessor, lag), as rows of the links of a `JobTable`.
+Link = tuple[int, int, int]
 #: Interpreted kernels are a hundred times slower.
 COMPILED = not numba.config.DISABLE_JIT
 EXAMPLES = 150 if COMPILED else 40
@@ -84,6 +88,35 @@ def test_nothing_is_left_of_what_was_released(
     free, system = pair.timeline.free_at(0)
     assert free.tolist() == pair.twin.capacity.tolist()
     assert system.tolist() == list(pair.twin.layout.system_capacity)
+
+
+@settings(max_examples=EXAMPLES)
+@given(pairs(), steps, job_rows, st.integers(0, SECONDS - 10))
+def test_what_is_free_is_known(pair: Pair, history: list[tuple[str, int, JobRow]], last: JobRow, start: int) -> None:
+    """A demand fits where the search puts it; at any other start, on the same nodes, if the twin says so as well."""
+    for step in history:
+        perform(pair, step)
+    found = pair.fit(row := pair.row(last))
+    if found is not None and found[0] + row[3] < SECONDS:
+        assert pair.is_free(row[0], found[1], found[0], found[0] + row[3])
+        pair.is_free(row[0], found[1], start, start + row[3])
+        pair.book(row[0], found[1], found[0], found[0] + row[3])
+        pair.is_free(row[0], found[1], start, start + row[3])
+
+
+def test_what_is_free_over_many_blocks() -> None:
+    """Of 2 cores one is taken now and then: 1 is free for all of the time, 2 between two takers, 3 never."""
+    run = Run(length=1, resources=(0,), capacity=(2,), system=((0,),))
+    layout = Layout(runs=(run,), system_capacity=(2,))
+    pair = Pair(layout, [DrawnDemand((one_chunk(0, (0, 1)),), (), (), exclusive=False, scatter=False)], 400)
+    for start in range(0, 390, 3):
+        pair.hold(start, start + 1, {0: 1}, {})
+    assert len(pair.twin.breakpoints()) > 6 * kernels.BLOCK
+    for start, end, cores, expected in [
+        (0, 390, 1, True), (0, 390, 2, False), (1, 3, 2, True), (1, 4, 2, False), (200, 202, 3, False),
+        (389, 395, 2, True), (388, 395, 2, True), (387, 395, 2, False),
+    ]:  # fmt: skip
+        assert pair.is_free(0, [(0, 0, cores)], start, end) is expected
 
 
 @settings(max_examples=EXAMPLES)
@@ -401,12 +434,23 @@ def release_job(pair: Pair, table: JobTable, job: int) -> None:
     table.starts[job] = NOWHERE
 
 
-def backfill_twin(pair: Pair, rows: list[JobRow], placed: list, queue: list[int]) -> int:
-    """Do one pass of OCCS-34 in the twin: revoke, plan again, keep what is earlier; return how many moved."""
+def backfill_twin(
+    pair: Pair, rows: list[JobRow], placed: list, queue: Sequence[int], links: Sequence[Link] = ()
+) -> int:
+    """Do one pass of OCCS-34 in the twin: revoke, plan again, keep what is earlier; return how many moved.
+
+    Whoever has no place is planned. A job keeps its distance to all that it is linked with (OCCS-49).
+    """
     moves = 0
     for job in queue:
         demand, earliest, latest, duration = rows[job]
         start, entries = placed[job]
+        before = [(placed[other][0], lag) for follower, other, lag in links if follower == job]
+        behind = [(placed[follower][0], lag) for follower, other, lag in links if other == job]
+        if any(other == NOWHERE for other, _ in before):
+            continue
+        earliest = max([earliest, *(other + lag for other, lag in before)])
+        latest = min([latest, *(other - lag for other, lag in behind if other != NOWHERE)])
         if start != NOWHERE:
             pair.twin.release(pair.twin.booking_of(demand, entries, start, start + duration))
             latest = start - 1
@@ -417,6 +461,80 @@ def backfill_twin(pair: Pair, rows: list[JobRow], placed: list, queue: list[int]
         if start != NOWHERE:
             pair.twin.book(pair.twin.booking_of(demand, entries, start, start + duration))
     return moves
+
+
+@settings(max_examples=EXAMPLES)
+@given(pairs(seconds=160), st.lists(job_rows, min_size=2, max_size=12), st.permutations(range(12)), st.data())
+def test_linked_jobs(pair: Pair, drawn: list[JobRow], shuffled: list[int], data: st.DataObject) -> None:
+    """Whatever is planned first, and whoever leaves: each job keeps its distance to those with which it is linked.
+
+    A job is planned when all that it waits for have a place; those that wait for it already leave it its latest start.
+    """
+    rows = [pair.row(row) for row in drawn]
+    jobs = st.integers(0, len(rows) - 1)
+    drawn_links = data.draw(st.lists(st.tuples(jobs, jobs, st.integers(0, 5)), max_size=8))
+    links = [(max(a, b), min(a, b), lag) for a, b, lag in drawn_links if a != b]
+    table = JobTable(rows, np.array(links, dtype=np.int64).reshape(-1, 3))
+    queue = [job for job in shuffled if job < len(rows)]
+    placed: list = [(NOWHERE, ())] * len(rows)
+    for _ in range(2):
+        waiting = [job for job in queue if placed[job][0] == NOWHERE]
+        pair.timeline.plan(table, np.array(waiting, dtype=np.int64))
+        backfill_twin(pair, rows, placed, waiting, links)
+        assert pair.placed(table) == placed
+    for job in data.draw(st.sets(jobs, max_size=3)):
+        if placed[job][0] != NOWHERE:
+            release_job(pair, table, job)
+            placed[job] = (NOWHERE, ())
+    moved = -1
+    while moved:
+        moves = backfill_twin(pair, rows, placed, queue, links)
+        moved = pair.timeline.backfill(table, np.array(queue, dtype=np.int64))
+        assert moved == moves
+        assert pair.placed(table) == placed
+        pair.assert_same()
+    for job, other, lag in links:
+        assert NOWHERE in (placed[job][0], placed[other][0]) or placed[job][0] >= placed[other][0] + lag
+
+
+def test_links_are_kept_from_both_ends() -> None:
+    """Each job knows whom it waits for, and each who waits for it, in the order in which they were given."""
+    links = np.array([(2, 0, 7), (1, 0, 3), (2, 1, 0), (2, 0, 1)])
+    table = JobTable([(0, 0, FOREVER, 1)] * 3, links)
+    assert [table.waits[first:last].tolist() for first, last in pairwise(table.waits_of.tolist())] == [
+        [],
+        [[0, 3]],
+        [[0, 7], [1, 0], [0, 1]],
+    ]
+    assert [table.followers[first:last].tolist() for first, last in pairwise(table.followers_of.tolist())] == [
+        [[2, 7], [1, 3], [2, 1]],
+        [[2, 0]],
+        [],
+    ]
+
+
+def test_no_room_is_no_start() -> None:
+    """One node: b waits for a, which ends at 7; c, which must start by 5 and waits for b, finds no start."""
+    timeline, _ = long_queue(1, 0)
+    table = JobTable([(0, 0, FOREVER, 7), (0, 0, FOREVER, 2), (0, 0, 5, 1)], np.array([(1, 0, 7), (2, 1, 2)]))
+    timeline.plan(table, np.array([1, 0, 2]))
+    assert table.starts.tolist() == [0, NOWHERE, NOWHERE]
+    assert timeline.backfill(table, np.array([2, 1, 0])) == 1
+    assert table.starts.tolist() == [0, 7, NOWHERE]
+
+
+@pytest.mark.parametrize(("lag", "start"), [(4, 6), (5, NOWHERE)])
+def test_who_has_followers_comes_before_them(lag: int, start: int) -> None:
+    """One node: b follows a, at 10; when a has lost its place to c, it finds one in [6, 10), but only for 4 s."""
+    timeline, _ = long_queue(1, 0)
+    rows = [(0, 0, FOREVER, 4), (0, 10, FOREVER, 1), (0, 0, FOREVER, 6)]
+    table = JobTable(rows, np.array([(1, 0, lag)]))
+    timeline.plan(table, np.array([0, 1]))
+    assert table.starts.tolist() == [0, 10, NOWHERE]
+    timeline.release(timeline.booking_of(0, table.entries(0), 0, 4))
+    table.starts[0] = NOWHERE
+    timeline.plan(table, np.array([2, 0]))
+    assert table.starts.tolist() == [start, 10, 0]
 
 
 def long_queue(nodes: int, jobs: int) -> tuple[Timeline, JobTable]:

@@ -116,11 +116,11 @@ def demands(draw: st.DrawFn, layout: Layout, unit: int) -> DrawnDemand:
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> Pair:
+def pairs(draw: st.DrawFn, seconds: int = SECONDS) -> Pair:
     """Draw a layout and up to four demands; on the timeline and its twin nothing is booked."""
     unit = draw(st.sampled_from(UNITS))
     layout = draw(layouts(unit))
-    return Pair(layout, draw(st.lists(demands(layout, unit), min_size=1, max_size=4)))
+    return Pair(layout, draw(st.lists(demands(layout, unit), min_size=1, max_size=4)), seconds)
 
 
 #: Rows for `JobTable`, whose demands are to be taken modulo the number of demands.
@@ -184,6 +184,12 @@ class Pair:
         self.timeline.book(booking)
         self.twin.book(twin)
         self.booked.append((booking, twin))
+
+    def is_free(self, demand: int, entries: Sequence[Entry], start: int, end: int) -> bool:
+        """Ask both whether a demand could stand somewhere, and return what both say."""
+        answer = self.timeline.is_free(self.timeline.booking_of(demand, np.array(entries, dtype=np.int32), start, end))
+        assert answer == self.twin.is_free(self.twin.booking_of(demand, entries, start, end))
+        return answer
 
     def release(self, place: int) -> None:
         """Release one of the bookings, in both."""

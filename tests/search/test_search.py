@@ -11,33 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm
-from cpsched.engine import Budget, Outcome
 from cpsched.formats import read_instance
-from cpsched.metrics import objective_value
-from cpsched.planner import Planner, PlannerEngine
-from cpsched.search import SearchEngine, SearchParams
+from cpsched.planner import Planner
+from cpsched.search import SearchParams
 from cpsched.search import kernels as search_kernels
 from cpsched.search.chain import Chain
 from cpsched.search.costs import list_keys
 from cpsched.workloads import tiny_cases
 from tests.oracle.random_instances import instances
-from tests.planner.checked import check_outcome
+from tests.search.searched import planned, searched
 
-FEW = SearchParams(workers=1, max_steps=400)
 INSTANCES = Path(__file__).parents[2] / "instances"
-
-
-def searched(instance: Instance, params: SearchParams = FEW, *, seed: int = 0, seconds: float = 60.0) -> Outcome:
-    """Return what the search finds; it has passed the verifier."""
-    outcome = SearchEngine(params).plan(instance, Budget(seconds), seed=seed, hint=None, progress=None)
-    check_outcome(instance, outcome)
-    return outcome
-
-
-def planned(instance: Instance) -> Outcome:
-    """Return the planner's plan."""
-    return PlannerEngine().plan(instance, Budget(0), seed=0, hint=None, progress=None)
-
 
 weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.001, 1.0, 2.5]), min_size=1, max_size=3)
 
@@ -46,37 +30,30 @@ weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.001
 @given(instance=instances(), weights=weights)
 def test_never_worse_than_the_planner(instance: Instance, weights: dict[ObjectiveTerm, float]) -> None:
     """For any objective the plan verifies, plans the same jobs as the planner, and is worth no more."""
-    instance = replace(instance, objective=Objective(weights=FrozenMap(weights)))
-    fallback, outcome = planned(instance), searched(instance)
-    assert [job.id for job in outcome.jobs] == [job.id for job in fallback.jobs]
-    assert outcome.waiting_room == fallback.waiting_room
-    assert objective_value(instance, outcome.jobs) <= objective_value(instance, fallback.jobs)
-    values = [incumbent.value for incumbent in outcome.incumbents]
+    board = searched(replace(instance, objective=Objective(weights=FrozenMap(weights))))
+    assert [job.id for job in board.best.jobs] == [job.id for job in planned(instance).jobs]
+    values = [incumbent.value for incumbent in board.incumbents]
     assert values == sorted(values, reverse=True)
 
 
 @pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
 def test_finds_the_optimum_of_tiny_windows(case) -> None:
     """The windows whose optimum is known by hand are solved."""
-    outcome = searched(case.instance, SearchParams(workers=1, max_steps=2000))
-    assert objective_value(case.instance, outcome.jobs) == pytest.approx(float(case.optimum))
+    board = searched(case.instance, SearchParams(max_steps=2000))
+    assert board.best.value == pytest.approx(float(case.optimum))
 
 
 def test_improves_an_eurora_like_window() -> None:
     """A window that a queue fills badly gets much better, and the log of incumbents says who found what."""
-    instance = read_instance(INSTANCES / "eurora-like-0050.json.gz")
-    before = objective_value(instance, planned(instance).jobs)
-    outcome = searched(instance, SearchParams(workers=2, max_steps=4000))
-    assert objective_value(instance, outcome.jobs) < 0.9 * before
-    assert outcome.incumbents[0].by == "planner"
-    assert {incumbent.by.split(":")[0] for incumbent in outcome.incumbents} <= {"planner", "list", "search"}
+    board = searched(read_instance(INSTANCES / "eurora-like-0050.json.gz"), SearchParams(max_steps=4000))
+    assert board.best.value < 0.9 * board.incumbents[0].value
+    assert {incumbent.by.split(":")[0] for incumbent in board.incumbents} == {"planner", "list", "search"}
 
 
 def test_same_seed_same_plan() -> None:
     """With a limit of steps the plan depends on nothing but instance and seed."""
     instance = read_instance(INSTANCES / "eurora-like-0050.json.gz")
-    params = SearchParams(workers=2, max_steps=2000)
-    first, second, other = (searched(instance, params, seed=seed).jobs for seed in (3, 3, 4))
+    first, second, other = (searched(instance, SearchParams(max_steps=2000), seed=seed).best.jobs for seed in (3, 3, 4))
     assert first == second
     assert first != other
 
@@ -84,9 +61,7 @@ def test_same_seed_same_plan() -> None:
 def test_without_budget_the_planner_decides() -> None:
     """With a budget of 0 the plan is the planner's."""
     instance = read_instance(INSTANCES / "eurora-like-0050.json.gz")
-    outcome = searched(instance, SearchParams(), seconds=0)
-    assert outcome.jobs == planned(instance).jobs
-    assert outcome.stopped == "budget"
+    assert searched(instance, SearchParams(), seconds=0).best.by == "planner"
 
 
 @settings(max_examples=30)
@@ -137,7 +112,7 @@ def test_the_latest_start_for_a_cost_is_the_inverse_of_the_cost(
     assert search_kernels.latest_for(0, -0.1, costs) == -1
 
 
-@pytest.mark.parametrize("figures", [{"workers": 0}, {"portion": 0}, {"max_steps": -1}, {"steps_per_job": 0}])
+@pytest.mark.parametrize("figures", [{"portion": 0}, {"max_steps": -1}, {"steps_per_job": 0}])
 def test_params_check_themselves(figures: dict[str, int]) -> None:
     """Figures that make no sense are refused."""
     with pytest.raises(ValueError, match="Expected positive figures"):

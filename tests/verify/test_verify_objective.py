@@ -27,6 +27,45 @@ WORKED = [
 ]
 
 
+#: The job of 30 s of expected wait starts 100 s after it came: 60 of them at second 0.
+PRESSED = [
+    # 100 - 40 s and 60 - 40 s beyond max_wait, at 10 for each 30 s
+    ({"max_wait": {"seconds": 40}}, None, 10 * 60 / 30, 10 * 20 / 30),
+    ({"max_wait": {"seconds": 40, "price": 0.25, "hard": True}}, None, 0.25 * 60 / 30, 0.25 * 20 / 30),
+    ({"max_wait": {"seconds": 100, "hard": True}}, None, 0, 0),
+    ({"max_wait": {"seconds": 70, "price": 0}}, None, 0, 0),
+    # told 10, starts at 40; told -15, which has passed; told 41, which is kept
+    ({}, {"start": 10}, 1 * 30 / 30, 0),
+    ({}, {"start": -15, "price": 3.5}, 3.5 * 55 / 30, 3.5 * 15 / 30),
+    ({}, {"start": 41, "price": 99}, 0, 0),
+    # both
+    ({"max_wait": {"seconds": 50, "price": 2}}, {"start": 35, "price": 0.5}, 2 * 50 / 30 + 0.5 * 5 / 30, 2 * 10 / 30),
+]
+
+
+@pytest.mark.parametrize(("queue", "told", "value", "suffered"), PRESSED)
+@pytest.mark.parametrize(("objective", "plain", "before"), WORKED)
+def test_surcharges(
+    objective: object,
+    plain: float,
+    before: float,
+    queue: Document,
+    told: Document | None,
+    value: float,
+    suffered: float,
+) -> None:
+    """To any objective comes what overdue and postponed jobs cost, and to the suffered part what that was at now."""
+    document = instance(
+        job("a", submit=-60, queue="q", told=told), JOBS[1], queues={"q": QUEUES["q"] | queue}, objective=objective
+    )
+    name = objective if isinstance(objective, str) else "a sum"
+    stated = {"name": name, "value": plain + value, "suffered": before + suffered}
+    assert verify(document, _stated(**stated)) == ()
+    for key, wrong in (("value", plain), ("suffered", before)):
+        found = [violation.subject for violation in verify(document, _stated(**stated | {key: wrong}))]
+        assert found == ([] if stated[key] == wrong else [f"objective.{key}"])
+
+
 def _stated(**score: Any) -> Document:
     answer = plan(STARTS)
     answer["objective"].update(score)
@@ -68,6 +107,29 @@ def test_bound_and_gap(bound: object, gap: object, subjects: list[str]) -> None:
     assert [violation.subject for violation in verify(document, answer)] == subjects
 
 
+@pytest.mark.parametrize(
+    ("keys", "rules"),
+    [
+        ({"bound": 75.0, "gap": 0.25, "proof": "Smith's rule"}, []),
+        ({"bound": None, "gap": None, "proof": "Smith's rule"}, ["objective"]),
+        ({"bound": 75.0, "gap": 0.25, "proof": ""}, ["structure"]),
+        ({"bound": 75.0, "gap": 0.25, "proof": None}, ["structure"]),
+        ({"bound": 75.0, "gap": 0.25, "proof": "a\nb"}, ["structure"]),
+    ],
+    ids=range(5),
+)
+def test_a_proof_is_of_a_bound(keys: Document, rules: list[str]) -> None:
+    """How the bound was proven is said in words, and only where there is one."""
+    document = instance(*JOBS, queues=QUEUES, objective="wait")
+    violations = verify(document, _stated(name="wait", value=100, suffered=60, **keys))
+    assert [(one.rule, one.subject) for one in violations] == [(rule, "objective.proof") for rule in rules]
+
+
+def test_events_are_part_of_a_plan() -> None:
+    """When, to whom and what: with all three the plan is valid."""
+    assert verify(instance(), plan(events=[{"at": 0.5, "by": "cp", "what": "ended by itself"}])) == ()
+
+
 def test_nothing_planned_has_gap_zero() -> None:
     """With a value of 0 the gap is 0."""
     answer = plan()
@@ -98,6 +160,11 @@ def test_nothing_planned_has_gap_zero() -> None:
         (("waiting_room",), [{"id": "a", "reason": "too_late", "detail": ""}], "structure"),
         (("reservations",), [{"id": "r", "start": 0, "end": 1, "allocation": []}], "structure"),
         (("incumbents",), [{"at": -1, "value": 1, "by": "x"}], "structure"),
+        (("events",), [{"at": -1, "by": "x", "what": "y"}], "structure"),
+        (("events",), [{"at": 1, "by": "", "what": "y"}], "structure"),
+        (("events",), [{"at": 1, "by": "x", "what": ""}], "structure"),
+        (("events",), [{"at": 1, "by": "x", "what": "y", "extra": 1}], "structure"),
+        (("events",), {}, "structure"),
         (("jobs",), [5], "structure"),
         (("jobs",), [{**at("a", 0), "extra": 1}], "structure"),
         (("jobs",), [{**at("a", 0), "start": 0.0}], "structure"),
@@ -109,7 +176,7 @@ def test_nothing_planned_has_gap_zero() -> None:
         (("jobs",), [at("a", 0, {"node": "n1", "chunk": 0, "count": 1, "resources": {"cores": -2}})], "structure"),
         (("jobs",), [at("a", 0, {"node": ["n1"], "chunk": 0, "count": 1, "resources": {}})], "structure"),
     ],
-    ids=range(30),
+    ids=range(35),
 )
 def test_malformed_parts_are_violations(path: tuple[str, ...], value: object, rule: str) -> None:
     """A part of a plan that cannot be read is said in words, and nothing is raised."""

@@ -37,6 +37,9 @@ RACKS = cluster({"names": "n1", "properties": {"rack": "1"}}, {"names": "n2", "p
 FULL = job("big", "2:ncpus=4")
 ON_BOTH = (on("n1", cores=4), on("n2", cores=4))
 KEEPS = cluster({"names": "n[1-2]", "keep_free": [{"resource": "cores", "items": 1, "for": "gpus"}]})
+#: Queues of which the jobs must, or should, start after 50 s.
+HARD = {"q": {"expected_wait": 1800, "max_wait": {"seconds": 50, "hard": True}}}
+SOFT = {"q": {"expected_wait": 1800, "max_wait": {"seconds": 50}}}
 GUARD = [{"min": {"mem": 512}}, {"max_walltime": 50}]
 
 TIMING = [
@@ -121,6 +124,9 @@ TIMING = [
     Trial("before not_before", "earliest_start", instance(job(not_before=10)), plan([at("a", 10)]), plan([at("a", 9)])),
     Trial("elsewhere than start_at", "start_at", instance(job(start_at=10)), plan([at("a", 10)]), plan([at("a", 11)])),
     Trial("after the deadline", "deadline", instance(job(deadline=110)), plan([at("a", 10)]), plan([at("a", 11)])),
+    Trial(
+        "beyond max_wait", "max_wait", instance(job(queue="q"), queues=HARD), plan([at("a", 50)]), plan([at("a", 51)])
+    ),
 ]
 
 
@@ -594,6 +600,13 @@ CLAIMS = [
     ),
     ("too_late", instance(job(deadline=99)), ONE),
     ("too_late", instance(job(start_at=-1)), instance(job(start_at=0))),
+    ("too_late", instance(job(queue="q", not_before=51), queues=HARD), instance(job(queue="q"), queues=HARD)),
+    ("too_late", instance(job(queue="q", not_before=51), queues=HARD), instance(job(queue="q"), queues=SOFT)),
+    (
+        "too_late",
+        instance(job(queue="q", submit=-50, not_before=1), queues=HARD),
+        instance(job(queue="q", submit=-51, not_before=1), queues=HARD),  # overdue: not held to it
+    ),
     ("not_mapped", instance(job(request="2:ncpus=3"), cluster=HALF_DOWN), ONE),
 ]
 

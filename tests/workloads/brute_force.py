@@ -10,17 +10,19 @@ optimal plan. What a job needs is constant over its life and all rules speak of 
 keep_free, exclusive nodes), so a start fits if it fits at that start and wherever another job begins in between; and
 the first one that fits is the earliest allowed or the end of another job.
 
-Known to it: rigid jobs, places, node states, guards, properties, keep_free, licences, running jobs, submit and
-not_before.
+Known to it: rigid jobs, places, node states, guards, properties, keep_free, licences, running jobs, submit, not_before,
+and the prices of max_wait (not hard) and of told starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
-from cpsched.domain import Arrangement, Chunk, Cluster, Instance, Job, NodeState
+from cpsched.domain import Arrangement, Chunk, Cluster, Instance, Job, NodeState, PlannedJob
+from cpsched.metrics import objective_value
 
 Nodes = tuple[str, ...]
 
@@ -51,12 +53,18 @@ class Best:
 
 
 def least_weighted_wait(instance: Instance) -> Best:
-    """Return the least sum of (start - submit) / expected wait over the jobs that can be placed at all."""
+    """Return the least sum of (start - submit) / expected wait, and of what overdue and postponed jobs cost beside it,
+    over the jobs that can be placed at all.
+    """
     running = [_running_booking(instance.cluster, job) for job in instance.jobs if job.running is not None]
     waiting = [job for job in instance.jobs if job.running is None]
     layouts = {job.id: list(_layouts(instance.cluster, job)) for job in waiting}
     placeable = [job for job in waiting if layouts[job.id]]
     best = Best(float("inf"), {}, {})
+
+    @cache
+    def cost(job: Job, start: int) -> float:
+        return objective_value(instance, [PlannedJob(id=job.id, start=start, end=start + job.walltime, segments=())])
 
     def insert(rest: list[Job], booked: list[Booking], value: float, chosen: dict[str, tuple[int, Layout]]) -> None:
         nonlocal best
@@ -70,8 +78,8 @@ def least_weighted_wait(instance: Instance) -> Best:
             others = [other for other in rest if other is not job]
             for layout in layouts[job.id]:
                 booking = _earliest(instance, job, layout, booked)
-                wait = (booking.start - job.submit) / instance.expected_wait(job)
-                insert(others, [*booked, booking], value + wait, {**chosen, job.id: (booking.start, layout)})
+                after = value + cost(job, booking.start)
+                insert(others, [*booked, booking], after, {**chosen, job.id: (booking.start, layout)})
 
     insert(placeable, running, 0.0, {})
     return best

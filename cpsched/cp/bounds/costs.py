@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -33,7 +33,8 @@ class JobCost:
 
 
 def job_cost(instance: Instance, job: Job, start: int, shortest: int) -> JobCost:
-    """Return what the terms other than the makespan cost for one job that starts at `start` at the earliest.
+    """Return what one job that starts at `start` at the earliest costs: the terms other than the makespan, and what is
+    added where it is overdue or postponed.
 
     Parameters
     ----------
@@ -62,7 +63,20 @@ def job_cost(instance: Instance, job: Job, start: int, shortest: int) -> JobCost
             continue
         value += weight * base
         rates[kink] = rates.get(kink, Fraction(0)) + weight * rate
+    for price, since in _surcharges(instance, job):
+        rate = Fraction(price) / expected
+        value += rate * max(0, start - since)
+        rates[max(start, since)] = rates.get(max(start, since), Fraction(0)) + rate
     return JobCost(start, value, tuple(sorted((kink, rate) for kink, rate in rates.items() if rate)))
+
+
+def _surcharges(instance: Instance, job: Job) -> Iterator[tuple[float, int]]:
+    """Yield (price of an expected wait of delay, second from which on it is delay)."""
+    due = instance.due(job)
+    if due is not None and job.queue is not None and (max_wait := instance.queues[job.queue].max_wait) is not None:
+        yield max_wait.price, due
+    if job.told is not None:
+        yield job.told.price, job.told.start
 
 
 def _slowdown(job: Job, start: int, shortest: int) -> tuple[Fraction, int, Fraction]:

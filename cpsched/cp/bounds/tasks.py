@@ -116,6 +116,8 @@ def _row(instance: Instance, job: Job, start: int, kind: int) -> _Row:
     latest = NEVER
     if job.deadline is not None:
         latest = max(start, job.deadline - job.walltime) - now
+    if (limit := instance.must_start_by(job)) is not None:
+        latest = min(latest, max(start, limit) - now)
     if job.start_at is not None:
         latest = start - now
     cost = job_cost(instance, job, start, job.walltime)

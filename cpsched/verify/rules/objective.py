@@ -61,6 +61,30 @@ def _tardiness(instance: Instance, runs: list[Run]) -> Fraction:
     return Fraction(sum(max(0, run.start - run.job.submit - instance.expected_wait(run.job)) for run in runs))
 
 
+def _overdue(instance: Instance, runs: list[Run]) -> Fraction:
+    """Sum of ``price * max(0, start - submit - seconds) / expected_wait`` over the queues with ``max_wait``."""
+    late = []
+    for run in runs:
+        bound = instance.max_wait(run.job)
+        if bound is not None:
+            late.append((run.job, bound.price, run.start - run.job.submit - bound.seconds))
+    return _priced(instance, late)
+
+
+def _postponed(instance: Instance, runs: list[Run]) -> Fraction:
+    """Sum of ``price * max(0, start - told.start) / expected_wait`` over the jobs whose users were told a start."""
+    told = ((run.job, run.job.told, run.start) for run in runs)
+    return _priced(instance, ((job, said.price, start - said.start) for job, said, start in told if said is not None))
+
+
+def _priced(instance: Instance, late: Iterable[tuple[Job, Fraction, int]]) -> Fraction:
+    """Add up what jobs pay for seconds of delay, for each expected wait of it their price."""
+    return _sum_of_quotients(
+        (price.numerator * max(0, seconds), price.denominator * instance.expected_wait(job))
+        for job, price, seconds in late
+    )
+
+
 TERMS: Mapping[str, Callable[[Instance, list[Run]], Fraction]] = {
     "weighted_wait": _weighted_wait,
     "wait": _wait,
@@ -81,9 +105,10 @@ def _sum_of_quotients(pairs: Iterable[tuple[int, int]]) -> Fraction:
 
 
 def value_of(instance: Instance, runs: Iterable[tuple[Job, int, int]]) -> Fraction:
-    """Return the objective of jobs with their starts and ends (s)."""
+    """Return the objective of jobs with their starts and ends (s), and what overdue and postponed ones add to it."""
     listed = [Run(*run) for run in runs]
-    return sum((weight * TERMS[name](instance, listed) for name, weight in instance.weights.items()), Fraction(0))
+    weighted = sum((weight * TERMS[name](instance, listed) for name, weight in instance.weights.items()), Fraction(0))
+    return weighted + _overdue(instance, listed) + _postponed(instance, listed)
 
 
 def _differs(got: Fraction, expected: Fraction) -> bool:
@@ -108,12 +133,17 @@ def check_objective(case: Case) -> Iterator[Violation]:
 
 
 def _check_bound(score: Mapping[str, Fraction | str | None]) -> Iterator[Violation]:
-    """Check that the bound is at most the value, and the gap is ``(value - bound) / value``; both or none."""
+    """Check that the bound is at most the value, and the gap is ``(value - bound) / value``; both or none.
+
+    A proof needs a bound.
+    """
     value, bound, gap = score.get("value"), score.get("bound"), score.get("gap")
     if not isinstance(value, Fraction) or "bound" not in score or "gap" not in score:
         return
     if bound is None and gap is not None:
         yield Violation("objective", "objective.gap", "expected null, for there is no bound")
+    if bound is None and "proof" in score:
+        yield Violation("objective", "objective.proof", "expected none, for there is no bound")
     if not isinstance(bound, Fraction):
         return
     if bound > value and _differs(bound, value):

@@ -12,6 +12,7 @@ __all__ = [
     "check_deadline",
     "check_dependencies",
     "check_earliest_start",
+    "check_max_wait",
     "check_queue",
     "check_segments",
     "check_start_at",
@@ -80,6 +81,15 @@ def check_deadline(case: Case) -> Iterator[Violation]:
         if booking.job.deadline is not None and booking.end > booking.job.deadline:
             message = f"ends at {booking.end}, expected {booking.job.deadline} or earlier"
             yield Violation("deadline", booking.id, message)
+
+
+def check_max_wait(case: Case) -> Iterator[Violation]:
+    """Check that a job of a queue with a hard ``max_wait``, unless it is overdue already, starts before it is."""
+    for booking in case.planned:
+        latest = case.instance.must_start_by(booking.job)
+        if latest is not None and booking.start > latest:
+            message = f"starts at {booking.start}, expected {latest} or earlier (max_wait of its queue)"
+            yield Violation("max_wait", booking.id, message)
 
 
 def check_dependencies(case: Case) -> Iterator[Violation]:

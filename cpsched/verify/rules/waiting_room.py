@@ -26,6 +26,7 @@ def check_waiting_room(case: Case) -> Iterator[Violation]:
         "unavailable": deny_unavailable,
         "too_late": deny_too_late,
         "not_mapped": deny_not_mapped,
+        "dependency": deny_dependency,
     }
     room = Room(case)
     for entry in case.plan.waiting:
@@ -84,7 +85,9 @@ class Room:
             if job.start_at < start:
                 return None
             start = job.start_at
-        return start if job.deadline is None or start + job.walltime <= job.deadline else None
+        latest = case.instance.must_start_by(job)
+        in_time = (latest is None or start <= latest) and (job.deadline is None or start + job.walltime <= job.deadline)
+        return start if in_time else None
 
 
 def _has_mapping(request: Request, walltime: int, groups: Sequence[tuple[NodeClass, int]]) -> bool:
@@ -163,15 +166,26 @@ def deny_unavailable(room: Room, entry: Waiting) -> str | None:
 
 
 def deny_too_late(room: Room, entry: Waiting) -> str | None:
-    """``too_late``: its ``start_at``, its ``deadline`` or the end of its reservation leaves no start."""
-    if entry.job.start_at is None and entry.job.deadline is None and entry.job.reservation is None:
-        return "it has neither start_at nor deadline"
+    """``too_late``: its ``start_at``, ``deadline``, hard ``max_wait`` or the end of its reservation leaves no start."""
+    job = entry.job
+    is_bounded = job.start_at is not None or job.deadline is not None or job.reservation is not None
+    if not is_bounded and room.case.instance.must_start_by(job) is None:
+        return "it has neither start_at nor deadline nor a hard max_wait to keep"
     return _deny_by_last_resort(room, entry)
 
 
 def deny_not_mapped(room: Room, entry: Waiting) -> str | None:
     """``not_mapped``: no mapping was found, so there must be none even after everything else has ended."""
     return _deny_by_last_resort(room, entry)
+
+
+def deny_dependency(room: Room, entry: Waiting) -> str | None:
+    """``dependency``: one of those that it waits for has no start in this plan."""
+    case = room.case
+    if not entry.job.after:
+        return "it waits for no other job"
+    awaited = (name for dependency in entry.job.after for name in case.instance.members[dependency.job])
+    return "all that it waits for have a start" if all(name in case.by_id for name in awaited) else None
 
 
 def _deny_by_last_resort(room: Room, entry: Waiting) -> str | None:

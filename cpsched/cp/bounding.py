@@ -1,0 +1,60 @@
+"""`LagrangianBound`: proves a bound beside the search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cpsched.cp.messages import Prove, Proven, Reply
+from cpsched.cp.params import BoundParams
+from cpsched.cp.process import COMMAND, Worker, available_memory, converse
+from cpsched.domain import Instance
+from cpsched.engine import Board
+from cpsched.errors import EngineError
+
+__all__ = ["LagrangianBound"]
+
+
+class LagrangianBound:
+    """Proves a lower bound (`lower_bound`) in a process of its own, in a share of the budget.
+
+    Parameters
+    ----------
+    params
+        How it works.
+    command
+        How the worker is started; replaced in tests.
+    """
+
+    name = "bound"
+
+    def __init__(self, params: BoundParams | None = None, command: Sequence[str] = COMMAND) -> None:
+        self.params = params or BoundParams()
+        self._command = command
+
+    def prepare(self) -> None:
+        """Nothing is compiled, and what is loaded is loaded in the worker."""
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return nothing: what the bound cannot honour it leaves out, which keeps it a bound."""
+        return ()
+
+    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
+        """Prove a bound, once."""
+        running = {job.id for job in instance.jobs if job.running is not None}
+        request = Prove(
+            instance=instance,
+            jobs=tuple(job.id for job in board.best.jobs if job.id not in running),
+            seconds=self.params.share * board.budget.seconds,
+            seed=seed,
+        )
+
+        def hear(reply: Reply) -> bool:
+            if isinstance(reply, Proven) and reply.value is not None:
+                board.prove(reply.value, how=reply.how)
+            return True
+
+        try:
+            with Worker(int(self.params.memory_share * available_memory()), self._command) as worker:
+                converse(worker, request, board, hear)
+        except EngineError as error:
+            board.report(str(error), by=self.name)

@@ -1,0 +1,94 @@
+"""`Cp`: CP-SAT as an improver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cpsched.cp.decode import decode, placed_as_in
+from cpsched.cp.encoding import encode
+from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
+from cpsched.cp.params import CpParams
+from cpsched.cp.process import COMMAND, Worker, available_memory, converse
+from cpsched.domain import Instance
+from cpsched.engine import Board
+from cpsched.errors import EngineError
+from cpsched.planner import unsupported
+
+__all__ = ["Cp"]
+
+#: Seconds of the budget that the worker does not get: it is to end by itself, and tell what it knows.
+_MARGIN = 0.1
+
+#: What a solve that ended without a plan means, where one is known.
+_WORDS = {
+    Verdict.INFEASIBLE: "CP-SAT says that there is no plan, though one is known",
+    Verdict.UNKNOWN: "CP-SAT ended without a plan, though it was given one",
+    Verdict.INVALID: "CP-SAT does not accept the model",
+}
+
+
+class Cp:
+    """Proves or improves plans of small windows by CP-SAT, in a process of its own.
+
+    Parameters
+    ----------
+    params
+        How it works.
+    command
+        How the worker is started; replaced in tests.
+    """
+
+    name = "cp"
+
+    def __init__(self, params: CpParams | None = None, command: Sequence[str] = COMMAND) -> None:
+        self.params = params or CpParams()
+        self._command = command
+
+    def prepare(self) -> None:
+        """Nothing is compiled, and what is loaded is loaded in the worker."""
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return what the instance asks for and the model cannot honour."""
+        negative = any(weight < 0 for weight in instance.objective.weights.values())
+        return unsupported(instance) + (("objective: a negative weight",) if negative else ())
+
+    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
+        """Solve the whole window, if it is small enough."""
+        try:
+            with Worker(int(self.params.memory_share * available_memory()), self._command) as worker:
+                self._solve_whole(instance, board, worker, seed)
+        except EngineError as error:
+            board.report(str(error), by=self.name)
+
+    def _solve_whole(self, instance: Instance, board: Board, worker: Worker, seed: int) -> None:
+        """Solve the whole window: find plans, prove bounds."""
+        best = board.best
+        running = {job.id for job in instance.jobs if job.running is not None}
+        planned = {job.id: job for job in best.jobs}
+        encoding = encode(instance, best.jobs, planned.keys() - running)
+        if encoding.num_rooms > self.params.most_rooms:
+            return
+        request = Solve(
+            encoding=encoding,
+            params=self.params.model,
+            hint=placed_as_in(encoding, planned),
+            seed=seed,
+            workers=self.params.workers,
+            seconds=board.budget.remaining - _MARGIN,
+            deterministic_time=self.params.deterministic_time,
+        )
+
+        def hear(reply: Reply) -> bool:
+            match reply:
+                case Found(placed):
+                    found = planned | decode(encoding, placed)
+                    board.offer([found[job.id] for job in best.jobs], by=self.name)
+                case Bounded(least):
+                    board.prove(encoding.costs.bound(least), how=f"CP-SAT, {encoding.num_rooms} alternatives")
+                case Done(verdict):
+                    if verdict in _WORDS:
+                        board.report(_WORDS[verdict], by=self.name)
+                    return True
+            return False
+
+        converse(worker, request, board, hear)

@@ -1,0 +1,53 @@
+"""The model: a table of contents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cpsched.cp.constraints import CONSTRAINTS
+from cpsched.cp.encoding import Encoding
+from cpsched.cp.hints import add_hints
+from cpsched.cp.objective import add_objective
+from cpsched.cp.params import ModelParams
+from cpsched.cp.redundant import (
+    class_energy,
+    class_totals,
+    dual_feasible,
+    energy,
+    order_equal_sites,
+    order_equal_tasks,
+)
+from cpsched.cp.solution import Placed
+from cpsched.cp.symmetry import canonical
+from cpsched.cp.variables import Variables
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
+
+__all__ = ["build"]
+
+
+def build(encoding: Encoding, params: ModelParams, hint: Sequence[Placed] | None = None) -> tuple[CpModel, Variables]:
+    """Return the model of a window, with a plan to begin from (one entry for each task)."""
+    from ortools.sat.python.cp_model import CpModel
+
+    model = CpModel()
+    variables = Variables.of(model, encoding)
+    for constraint in CONSTRAINTS:
+        constraint(model, encoding, variables)
+    for redundant, is_wanted in (
+        (class_totals, True),
+        (energy, params.has_energy),
+        (class_energy, params.has_class_energy),
+        (dual_feasible, params.has_dual_feasible),
+        (order_equal_sites, params.breaks_nodes),
+        (order_equal_tasks, params.breaks_jobs),
+    ):
+        if is_wanted:
+            redundant(model, encoding, variables)
+    add_objective(model, encoding, variables)
+    if hint is not None:
+        kept = canonical(encoding, hint, sorts_jobs=params.breaks_jobs, sorts_nodes=params.breaks_nodes)
+        add_hints(model, encoding, variables, kept)
+    return model, variables

@@ -1,0 +1,59 @@
+"""The figures that decide how models are made and solved: frozen, each checks itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BoundParams", "CpParams", "ModelParams"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelParams:
+    """Which redundant constraints a model has: each true of every plan, there to let the solver see more."""
+
+    #: The sum of all nodes, one cumulative for each resource.
+    has_energy: bool = True
+    #: The sum of the nodes of each class, one cumulative for each resource.
+    has_class_energy: bool = True
+    #: Units of more than a half (a third) of a node: at most one (two) of them on a node.
+    has_dual_feasible: bool = True
+    #: Equal nodes are filled in one order only.
+    breaks_nodes: bool = True
+    #: Equal jobs start in one order only.
+    breaks_jobs: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpParams:
+    """How the CP-SAT improver works."""
+
+    model: ModelParams = ModelParams()
+    #: A window with more pairs of a kind of chunk and a node is not solved as a whole.
+    most_rooms: int = 1500
+    workers: int = 1
+    #: For plans that do not depend on the clock: the limit of a solve, with one worker; None: the budget is the limit.
+    deterministic_time: float | None = None
+    #: What the worker may use of the memory that is available.
+    memory_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check the figures."""
+        if self.workers < 1 or self.most_rooms < 0 or not 0 < self.memory_share <= 1:
+            raise ValueError(f"Expected at least one worker and a share of memory in (0, 1], got {self}")
+        if self.deterministic_time is not None and (self.deterministic_time <= 0 or self.workers != 1):
+            raise ValueError(f"Expected a positive deterministic time, and one worker with it, got {self}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundParams:
+    """How the bound beside the search is proven."""
+
+    #: The part of the budget that it may take.
+    share: float = 0.25
+    #: What the worker may use of the memory that is available.
+    memory_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check the figures."""
+        if not (0 < self.share <= 1 and 0 < self.memory_share <= 1):
+            raise ValueError(f"Expected shares in (0, 1], got {self}")

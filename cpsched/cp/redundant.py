@@ -1,0 +1,139 @@
+"""Redundant constraints: true of every plan, or of one of several plans that differ in names only.
+
+They say nothing new, but what the solver would find out late or never. T_jkg is how many units of part k of task j
+stand on the nodes of class g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from cpsched.cp.constraints import Use, cumulative
+from cpsched.cp.encoding import Column, Encoding, Hold, Pool, Site, added_up
+from cpsched.cp.symmetry import equal_sites, equal_tasks, ranking_parts
+from cpsched.cp.variables import Variables, groups_of
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
+
+__all__ = [
+    "class_energy",
+    "class_totals",
+    "dual_feasible",
+    "energy",
+    "order_equal_sites",
+    "order_equal_tasks",
+]
+
+#: k of the dual-feasible functions: units of more than 1/(k+1) of a node, of which k fit on it.
+_FITTING = (1, 2)
+
+#: Superadditive: what it makes of several amounts is together no more than what it makes of their sum.
+_Measure = Callable[[int], int]
+
+
+def class_totals(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Count the units on all nodes of a class: T_jkg = sum of x_jkn over the nodes n of class g."""
+    for number, place, group in variables.totals:
+        rooms = groups_of(encoding, number, place)[group]
+        counts = [variables.counts[number, place, room.site] for room in rooms]
+        model.add(sum(counts) == variables.totals[number, place, group])
+
+
+def energy(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """All jobs together take no more than all nodes have: cumulative over j of r_j <= sum_n cap_n, by resource."""
+    names = sorted({name for site in encoding.sites for name, _ in site.pools})
+    for name in names:
+        pools = [site.pools[name, None] for site in encoding.sites if (name, None) in site.pools]
+        uses = [
+            Use(variables.intervals[number], amount, 1, 1)
+            for number, task in enumerate(encoding.tasks)
+            if (amount := task.job.request.totals.get(name, 0))
+        ]
+        cumulative(model, _together(pools), uses)
+
+
+def class_energy(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Jobs take no more of equal nodes than these have: cumulative over j, k of r_jk T_jkg <= cap_g, by column."""
+    for sites in _classes(encoding):
+        for column in sites[0].pools:
+            _surrogate(model, encoding, variables, sites, column, _as_it_is)
+
+
+def dual_feasible(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """At most k units of more than 1/(k+1) of a node stand on it: cumulative over j, k of f(r_jk) T_jkg <= k nodes.
+
+    f(r) = floor((k + 1) r / (cap + 1)), which is superadditive (Fekete and Schepers 2001); what is held on one node
+    is one item.
+    """
+    for sites in _classes(encoding):
+        for column, pool in sites[0].pools.items():
+            for k in _FITTING:
+                if pool.capacity > k:
+                    measure = partial(_threshold, k, pool.capacity)
+                    _surrogate(model, encoding, variables, sites, column, measure)
+
+
+def order_equal_sites(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Equal nodes n, n+1 are filled in order: the binary number of all y_jkn is not below that of y_jk,n+1."""
+    ranking = list(reversed(ranking_parts(encoding)))
+    for sites in equal_sites(encoding):
+        for one, other in pairwise(sites):
+            more = [
+                (variables.presences[number, part, one] - variables.presences[number, part, other]) * 2**digit
+                for digit, (number, part) in enumerate(ranking)
+                if (number, part, one) in variables.presences
+            ]
+            model.add(sum(more) >= 0)
+
+
+def order_equal_tasks(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Equal jobs j, j+1 start in order: s_j <= s_j+1."""
+    for group in equal_tasks(encoding):
+        for one, other in pairwise(group):
+            model.add(variables.starts[one] <= variables.starts[other])
+
+
+def _as_it_is(amount: int) -> int:
+    return amount
+
+
+def _threshold(k: int, capacity: int, amount: int) -> int:
+    return (k + 1) * amount // (capacity + 1)
+
+
+def _classes(encoding: Encoding) -> list[list[Site]]:
+    """Return the sites of each class."""
+    groups: dict[int, list[Site]] = {}
+    for site in encoding.sites:
+        groups.setdefault(site.group, []).append(site)
+    return list(groups.values())
+
+
+def _together(pools: Iterable[Pool], measure: _Measure = _as_it_is) -> Pool:
+    """Return the pool that several pools are together, each amount on each of them measured."""
+    pools = tuple(pools)
+    holds = [Hold(hold.start, hold.end, measure(hold.amount)) for pool in pools for hold in pool.holds]
+    return Pool(sum(measure(pool.capacity) for pool in pools), tuple(added_up(holds)))
+
+
+def _surrogate(
+    model: CpModel,
+    encoding: Encoding,
+    variables: Variables,
+    sites: Sequence[Site],
+    column: Column,
+    measure: _Measure,
+) -> None:
+    """Add the cumulative of all nodes of a class, with each amount measured."""
+    uses = []
+    for number, task in enumerate(encoding.tasks):
+        for place, part in enumerate(task.parts):
+            rooms = groups_of(encoding, number, place).get(sites[0].group)
+            if rooms and (amount := measure(rooms[0].takes.get(column, 0))):
+                count = variables.totals.get((number, place, sites[0].group), part.need)
+                uses.append(Use(variables.intervals[number], amount, count, part.need))
+    cumulative(model, _together([site.pools[column] for site in sites], measure), uses)

@@ -1,0 +1,77 @@
+"""The worker process: ``python -m cpsched.cp.worker BYTES`` answers requests on stdin with replies on stdout.
+
+It uses no more than so many bytes of memory.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import resource
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+from cpsched.cp.bounds import lower_bound
+from cpsched.cp.messages import Failed, Prove, Proven, Reply, Request, Solve, pack, unpack
+
+__all__ = ["main"]
+
+_PORTION = 1 << 16
+
+
+def main() -> None:
+    """Answer until stdin ends."""
+    limit = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    voice = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no reply
+    lock = threading.Lock()
+
+    def tell(reply: Reply) -> None:
+        with lock:
+            unsent = memoryview(pack(reply))
+            while unsent:
+                unsent = unsent[os.write(voice, unsent) :]
+
+    for request in _requests():
+        try:
+            _answer(request, tell)
+        except MemoryError:
+            tell(Failed(f"ran out of memory: it may use {limit // 2**20} MiB"))
+        except Exception as error:  # the engine is told, whatever it is
+            tell(Failed(f"{type(error).__name__}: {error}"))
+
+
+def _answer(request: Request, tell: Callable[[Reply], None]) -> None:
+    """Do what is asked for."""
+    match request:
+        case Solve():
+            from cpsched.cp.solver import solve
+
+            solve(request, tell)
+        case Prove():
+            found = lower_bound(request.instance, request.jobs, seconds=request.seconds, seed=request.seed)
+            tell(Proven(None, "") if found is None else Proven(found.value, found.how))
+
+
+def _requests() -> Iterator[Request]:
+    """Yield what is asked for, as it comes in."""
+    arrived: queue.SimpleQueue[Request] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(arrived,), daemon=True).start()
+    while True:
+        yield arrived.get()
+
+
+def _listen(arrived: queue.SimpleQueue[Request]) -> None:
+    """Take in requests; when stdin ends nobody is there to answer, and the process ends, whatever it is doing."""
+    buffer = bytearray()
+    while portion := os.read(sys.stdin.fileno(), _PORTION):
+        buffer += portion
+        for request in unpack(buffer):
+            arrived.put(request)  # type: ignore[arg-type]
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The same problem through MiniZinc."""

@@ -1,0 +1,168 @@
+"""The machine, the requests and what runs, as ``models/window_data.mzn`` declares them: numbers count from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cpsched.booking import chunks_on_empty_node
+from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeState
+
+__all__ = ["Kind", "kept_data", "kinds_of", "license_data", "machine_data", "request_data", "running_data"]
+
+
+class Kind(NamedTuple):
+    """A kind of chunks: the place of its job in the list, its index in the request, and the chunks."""
+
+    job: int
+    index: int
+    chunk: Chunk
+
+
+class _Held(NamedTuple):
+    """What a running job holds on a node until it ends (s from now)."""
+
+    node: int
+    amounts: Mapping[str, int]
+    until: int
+    exclusive: bool
+
+
+def kinds_of(jobs: Sequence[Job]) -> list[Kind]:
+    """Return the kinds of chunks of all jobs, in their order."""
+    return [
+        Kind(place, index, chunk) for place, job in enumerate(jobs) for index, chunk in enumerate(job.request.chunks)
+    ]
+
+
+def machine_data(instance: Instance) -> dict[str, Any]:
+    """Return the nodes and what they have."""
+    cluster, resources = instance.cluster, _resources(instance)
+    return {
+        "num_nodes": len(cluster.node_names),
+        "num_resources": len(resources),
+        "node_name": list(cluster.node_names),
+        "resource_name": list(resources),
+        "has": [[cluster.class_of[node].resources.get(name, 0) for name in resources] for node in cluster.node_names],
+    }
+
+
+def request_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return what jobs ask for, and how much of it a node holds."""
+    kinds, resources = kinds_of(jobs), _resources(instance)
+    places = [job.request.place for job in jobs]
+    return {
+        "num_jobs": len(jobs),
+        "job_name": [job.id for job in jobs],
+        "walltime": [job.walltime for job in jobs],
+        "packed": [place.arrangement is Arrangement.PACK for place in places],
+        "scattered": [place.arrangement is Arrangement.SCATTER for place in places],
+        "exclusive": [place.exclusive for place in places],
+        "num_kinds": len(kinds),
+        "asked_by": [kind.job + 1 for kind in kinds],
+        "chunks": [kind.chunk.count for kind in kinds],
+        "size": [[kind.chunk.resources.get(name, 0) for name in resources] for kind in kinds],
+        "most": [_most(instance, jobs[kind.job], kind.chunk) for kind in kinds],
+    }
+
+
+def running_data(instance: Instance) -> dict[str, Any]:
+    """Return what running jobs hold, and from when on each node is idle, or had by nobody exclusively."""
+    resources, held = _resources(instance), list(_held(instance))
+    pieces = [(use.node, resources[name], amount, use.until) for use in held for name, amount in use.amounts.items()]
+    idle_from = [0] * len(instance.cluster.node_names)
+    shared_from = list(idle_from)
+    for use in held:
+        idle_from[use.node - 1] = max(idle_from[use.node - 1], use.until)
+        if use.exclusive:
+            shared_from[use.node - 1] = max(shared_from[use.node - 1], use.until)
+    return {
+        "num_pieces": len(pieces),
+        **_columns(("piece_node", "piece_resource", "piece_amount", "piece_until"), pieces),
+        "idle_from": idle_from,
+        "shared_from": shared_from,
+    }
+
+
+def kept_data(instance: Instance) -> dict[str, Any]:
+    """Return what nodes keep free for others (OCCS-40), and what running jobs take of what that leaves.
+
+    Running work is a fact: where it has more than a rule leaves, there is nothing left, and not less.
+    """
+    resources = _resources(instance)
+    longest_first = sorted(_held(instance), key=lambda use: -use.until)
+    rules: list[tuple[int, ...]] = []
+    pieces: list[tuple[int, ...]] = []
+    for number, name in enumerate(instance.cluster.node_names, 1):
+        node_class = instance.cluster.class_of[name]
+        for rule in node_class.keep_free:
+            limit = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
+            rules.append((number, resources[rule.resource], resources[rule.beneficiary], limit))
+            for use in longest_first:
+                if use.node == number and rule.beneficiary not in use.amounts:
+                    amount = min(limit, use.amounts.get(rule.resource, 0))
+                    pieces.append((len(rules), amount, use.until))
+                    limit -= amount
+    return {
+        "num_kept": len(rules),
+        **_columns(("kept_node", "kept_resource", "kept_for", "kept_limit"), rules),
+        "num_kept_pieces": len(pieces),
+        **_columns(("kept_piece_of", "kept_piece_amount", "kept_piece_until"), pieces),
+    }
+
+
+def license_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return the licences, who asks for them, and what running jobs hold of them."""
+    numbers = {name: number for number, name in enumerate(instance.cluster.licenses, 1)}
+    loans = [
+        (place, numbers[name], amount) for place, job in enumerate(jobs, 1) for name, amount in job.licenses.items()
+    ]
+    pieces = [
+        (numbers[name], amount, job.running.segments[-1].end - instance.now)
+        for job in instance.jobs
+        if job.running is not None
+        for name, amount in job.licenses.items()
+    ]
+    return {
+        "num_licenses": len(numbers),
+        "license_name": list(numbers),
+        "license_total": list(instance.cluster.licenses.values()),
+        "num_loans": len(loans),
+        **_columns(("loan_job", "loan_license", "loan_amount"), loans),
+        "num_license_pieces": len(pieces),
+        **_columns(("license_piece_of", "license_piece_amount", "license_piece_until"), pieces),
+    }
+
+
+def _resources(instance: Instance) -> dict[str, int]:
+    """Number all resources that nodes have, or that rules or requests name."""
+    classes = instance.cluster.classes
+    names = [name for node_class in classes for name in node_class.resources]
+    names += [name for c in classes for rule in c.keep_free for name in (rule.resource, rule.beneficiary)]
+    names += [name for job in instance.jobs for chunk in job.request.chunks for name in chunk.resources]
+    return {name: number for number, name in enumerate(dict.fromkeys(names), 1)}
+
+
+def _most(instance: Instance, job: Job, chunk: Chunk) -> list[int]:
+    """Return how many of its chunks each node holds when nothing else is on it (P of BRIDI-6)."""
+    row: list[int] = []
+    for node_class in instance.cluster.classes:
+        fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=job.request.place.exclusive)
+        row += [min(fit, chunk.count) if node_class.state is NodeState.UP else 0] * len(node_class.names)
+    return row
+
+
+def _held(instance: Instance) -> Iterator[_Held]:
+    """Yield what running jobs hold, node by node."""
+    numbers = {name: number for number, name in enumerate(instance.cluster.node_names, 1)}
+    for job in instance.jobs:
+        if job.running is not None:
+            segment = job.running.segments[-1]
+            for placement in segment.allocation:
+                until = segment.end - instance.now
+                yield _Held(numbers[placement.node], placement.resources, until, job.request.place.exclusive)
+
+
+def _columns(names: Sequence[str], rows: Sequence[Sequence[int]]) -> dict[str, list[int]]:
+    """Return rows as named columns."""
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}

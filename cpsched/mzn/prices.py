@@ -1,0 +1,111 @@
+"""The objective in integers: what a second of delay costs, as the models are told it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from cpsched.domain import Instance, Job, ObjectiveTerm
+
+__all__ = ["MOST_INTEGER", "Price", "Prices", "prices_of"]
+
+#: No number of a model is larger: solvers have integers of 32 bits (Gecode), and sums need some room.
+MOST_INTEGER = 1 << 30
+
+#: A job's runtime counts as at least this many seconds in its slowdown (``docs/formats.md``: bounded, tau 10 s).
+_SLOWDOWN_TAU = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a job (by its place in the list) costs for each second that it starts after another (s from now)."""
+
+    job: int
+    from_: int
+    rate: Fraction
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The part of the objective that depends on the starts: prices of seconds, of jobs and of the last end."""
+
+    prices: tuple[Price, ...]
+    end_rate: Fraction
+    #: The integer price of a rate of 1. Rates are rounded down, so that a bound on their sum is one on the objective.
+    scale: Fraction
+
+    @cached_property
+    def integers(self) -> tuple[int, ...]:
+        """The integer price of each of `prices`."""
+        return tuple(math.floor(price.rate * self.scale) for price in self.prices)
+
+    @cached_property
+    def end_integer(self) -> int:
+        """The integer price of a second until the last end."""
+        return math.floor(self.end_rate * self.scale)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether rounding has changed nothing."""
+        rates = sum((price.rate for price in self.prices), self.end_rate)
+        return rates * self.scale == sum(self.integers, self.end_integer)
+
+    def cost(self, starts: Sequence[int], last_end: int) -> Fraction:
+        """Return what a plan costs (times in seconds from now)."""
+        late = (price.rate * max(0, starts[price.job] - price.from_) for price in self.prices)
+        return sum(late, self.end_rate * last_end)
+
+    def integer_cost(self, starts: Sequence[int], last_end: int) -> int:
+        """Return the same in integer prices, as a model does."""
+        delays = (max(0, starts[price.job] - price.from_) for price in self.prices)
+        late = (price * delay for price, delay in zip(self.integers, delays, strict=True))
+        return sum(late, self.end_integer * last_end)
+
+
+def prices_of(instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], horizon: int) -> Prices:
+    """Return the prices of some rigid jobs, in the smallest integers that are exact or else the largest that fit.
+
+    Parameters
+    ----------
+    earliest
+        The first start of each job, in seconds from now: what it pays until then, no plan can change.
+    horizon
+        Seconds from now at which the last job ends at the latest.
+    """
+    rates: defaultdict[tuple[int, int], Fraction] = defaultdict(Fraction)
+    for place, (job, first) in enumerate(zip(jobs, earliest, strict=True)):
+        for kink, rate in _hinges(instance, job):
+            rates[place, max(first, kink - instance.now)] += rate
+    prices = tuple(Price(place, from_, rate) for (place, from_), rate in rates.items() if rate)
+    end_rate = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0))
+    paid = [rate for rate in (end_rate, *(price.rate for price in prices)) if rate]
+    if not paid:
+        return Prices(prices, end_rate, Fraction(1))
+    exact = Fraction(math.lcm(*(rate.denominator for rate in paid)), math.gcd(*(rate.numerator for rate in paid)))
+    return Prices(prices, end_rate, min(exact, MOST_INTEGER / (max(1, horizon) * sum(paid))))
+
+
+def _hinges(instance: Instance, job: Job) -> Iterator[tuple[int, Fraction]]:
+    """Yield the prices of a rigid job: (second on the instance's clock, price of each second of start after it)."""
+    expected = instance.expected_wait(job)
+    runtime = max(_SLOWDOWN_TAU, job.walltime)
+    hinges = {
+        ObjectiveTerm.WEIGHTED_WAIT: (job.submit, Fraction(1, expected)),
+        ObjectiveTerm.WAIT: (job.submit, Fraction(1)),
+        ObjectiveTerm.COMPLETION: (job.submit, Fraction(1)),
+        ObjectiveTerm.SLOWDOWN: (job.submit + runtime - job.walltime, Fraction(1, runtime)),
+        ObjectiveTerm.TARDINESS: (job.submit + expected, Fraction(1)),
+    }
+    for term, weight in instance.objective.weights.items():
+        if term in hinges:
+            kink, rate = hinges[term]
+            yield kink, Fraction(weight) * rate
+    max_wait = None if job.queue is None else instance.queues[job.queue].max_wait
+    if max_wait is not None:
+        yield job.submit + max_wait.seconds, Fraction(max_wait.price) / expected
+    if job.told is not None:
+        yield job.told.start, Fraction(job.told.price) / expected

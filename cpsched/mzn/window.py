@@ -1,0 +1,91 @@
+"""A window in the words of ``models/window_data.mzn``, and a model's solution in ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment
+from cpsched.metrics import objective_value
+from cpsched.mzn.data import kept_data, kinds_of, license_data, machine_data, request_data, running_data
+from cpsched.mzn.prices import Prices, prices_of
+from cpsched.mzn.times import Times
+
+__all__ = ["Window"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """An instance as a model is given it; `data` gives a value to each name that the model declares."""
+
+    instance: Instance
+    #: The jobs that are planned, by their starts in the known plan.
+    jobs: tuple[Job, ...]
+    data: Mapping[str, Any]
+    prices: Prices
+    #: The part of the objective's value that is not in the model's cost.
+    base: Fraction
+
+    @classmethod
+    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> Window:
+        """Return the window of the waiting jobs that a known plan has starts for.
+
+        Parameters
+        ----------
+        instance
+            One that `unsupported` finds nothing in.
+        known
+            The jobs of any plan. The model is asked for a plan that is no worse.
+        """
+        starts = {planned.id: planned.start - instance.now for planned in known}
+        waiting = [job for job in instance.elements() if job.running is None and job.id in starts]
+        jobs = tuple(sorted(waiting, key=lambda job: starts[job.id]))
+        times = Times.of(instance, jobs)
+        prices = prices_of(instance, jobs, times.earliest, times.horizon)
+        known_starts = [starts[job.id] for job in jobs]
+        last_end = max((start + job.walltime for start, job in zip(known_starts, jobs, strict=True)), default=0)
+        data = {
+            **machine_data(instance),
+            **request_data(instance, jobs),
+            **running_data(instance),
+            **kept_data(instance),
+            **license_data(instance, jobs),
+            **times.data,
+            "num_prices": len(prices.prices),
+            "price_job": [price.job + 1 for price in prices.prices],
+            "price_from": [price.from_ for price in prices.prices],
+            "price": list(prices.integers),
+            "end_price": prices.end_integer,
+            "most_cost": prices.integer_cost(known_starts, last_end),
+        }
+        base = Fraction(objective_value(instance, known)) - prices.cost(known_starts, last_end)
+        return cls(instance=instance, jobs=jobs, data=data, prices=prices, base=base)
+
+    def bound_of(self, cost: int) -> float:
+        """Return the bound on the objective's value that a lower bound on the model's cost gives."""
+        return float(self.base + cost / self.prices.scale)
+
+    def planned(self, starts: Sequence[int], counts: Sequence[Sequence[int]]) -> Iterator[PlannedJob]:
+        """Yield the jobs of a solution.
+
+        Parameters
+        ----------
+        starts
+            Seconds from now, in the order of `jobs`.
+        counts
+            How many chunks of each kind stand on each node: shape (kinds, nodes).
+        """
+        names = self.instance.cluster.node_names
+        allocations: list[list[Placement]] = [[] for _ in self.jobs]
+        for kind, row in zip(kinds_of(self.jobs), counts, strict=True):
+            allocations[kind.job] += [
+                Placement(node=name, resources=kind.chunk.taken(count), chunk=kind.index, count=count)
+                for name, count in zip(names, row, strict=True)
+                if count
+            ]
+        for job, start, allocation in zip(self.jobs, starts, allocations, strict=True):
+            begin = self.instance.now + start
+            segment = Segment(start=begin, end=begin + job.walltime, allocation=tuple(allocation))
+            yield PlannedJob(id=job.id, start=begin, end=segment.end, segments=(segment,))

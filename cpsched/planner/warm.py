@@ -1,0 +1,88 @@
+"""From an earlier plan to the next: what was planned stays where it can, and what users were told is kept in mind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cpsched.booking import Ledger
+from cpsched.domain import Instance, Job, Plan, PlannedJob, Told
+from cpsched.engine import Outcome
+from cpsched.planner.planner import NAME
+from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
+from cpsched.planner.roster import Roster
+
+__all__ = ["replanned", "told_by", "warm_order"]
+
+
+def replanned(instance: Instance, plan: Plan) -> Outcome:
+    """Bring an earlier plan up to date, after jobs came and went, nodes broke down, or time passed (OCCS-36).
+
+    Each job keeps its start and its nodes where they are still free and allowed; the others are planned beside them, in
+    `warm_order`; and one pass of backfilling lets jobs move up into what has become free. Those who may start at some
+    times only come first, so that a new one of them finds its place before those who can wait take it.
+
+    Parameters
+    ----------
+    plan
+        Of whatever instance: a job that this one does not have, or that runs by now, is passed over.
+
+    Raises
+    ------
+    UnsupportedError
+        If the instance asks for something that the planner cannot honour yet.
+    """
+    roster = Roster.of(instance, engine=NAME)
+    ledger = Ledger(instance, roster.admitted)
+    before = _planned_by(plan)
+    bound = {job.id for job in bound_jobs(instance, roster.admitted)}
+    order = [job.id for job in _ordered(instance, roster.admitted, before)]
+    for turn in (True, False):
+        jobs = [job_id for job_id in order if (job_id in bound) is turn]
+        ledger.plan([job_id for job_id in jobs if job_id not in before or not ledger.restore(before[job_id])])
+    ledger.backfill(order)
+    return roster.outcome(ledger)
+
+
+def warm_order(instance: Instance, plan: Plan) -> list[str]:
+    """Order the waiting jobs as they start in an earlier plan; those that it has no start for follow as the planner
+    orders them, and each comes after all that it waits for.
+    """
+    waiting = tuple(job for job in instance.elements() if job.running is None)
+    return [job.id for job in _ordered(instance, waiting, _planned_by(plan))]
+
+
+def told_by(instance: Instance, plan: Plan, price: float) -> Instance:
+    """Return the instance with the starts of an earlier plan as those that users were told: to postpone has a price.
+
+    An array has one such start for all its elements: the last that was planned for any of them.
+
+    Parameters
+    ----------
+    price
+        Of each expected wait of postponement, at least 0.
+    """
+    before = _planned_by(plan)
+
+    def told(job: Job) -> Job:
+        starts = [before[element].start for element in job.element_ids if element in before]
+        if job.running is not None or not starts:
+            return job
+        return replace(job, told=Told(start=max(starts), price=price))
+
+    return replace(instance, jobs=tuple(map(told, instance.jobs)))
+
+
+def _planned_by(plan: Plan) -> dict[str, PlannedJob]:
+    """Return the jobs of a plan by id, without those that ran when it was made."""
+    return {job.id: job for job in plan.jobs if job.start >= plan.now}
+
+
+def _ordered(instance: Instance, jobs: tuple[Job, ...], before: dict[str, PlannedJob]) -> list[Job]:
+    """Order jobs by their starts in a plan, those without one behind, equals as the planner orders them; but each after
+    all that it waits for.
+    """
+
+    def key(job: Job) -> tuple[bool, int]:
+        return job.id not in before, before[job.id].start if job.id in before else 0
+
+    return awaited_first(instance, sorted(planning_order(instance, jobs), key=key))

@@ -1,0 +1,41 @@
+"""Compacting: the same completion with a later start, so that less is held in vain (Klein and Pérez; EVO-9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from cpsched.policies.evolving.fit import fit
+from cpsched.rusv import Profile
+
+__all__ = ["compact"]
+
+
+def compact(
+    steps: Sequence[tuple[int, int]],
+    starts: Sequence[int],
+    busy: Profile,
+    capacity: int,
+    *,
+    longest: Sequence[int],
+) -> tuple[int, ...]:
+    """Return the starts of all steps in a schedule that begins as late as any with the same completion.
+
+    The last step stays where it is; the others move as late as they can, from right to left. This is what `fit` does
+    on the profile seen backwards from the completion. If the first step cannot begin later, nothing changes. The waste
+    need not be the least: a step of many nodes may be held for a step of few.
+
+    Parameters
+    ----------
+    steps, busy, capacity, longest
+        As `fit` has them.
+    starts
+        What `fit` found.
+    """
+    end = starts[-1] + steps[-1][0]
+    backwards = steps[::-1]
+    found = fit(backwards, busy.mirrored(end), capacity, longest=longest[::-1])
+    # seen backwards a step is held until the next begins, so seen forwards it begins where that one does
+    borders = (*found, found[-1] + backwards[-1][0])
+    compacted = tuple(end - border for _, border in pairwise(borders))[::-1]
+    return compacted if compacted[0] > starts[0] else tuple(starts)

@@ -1,0 +1,123 @@
+"""List scheduling of evolving applications as an engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from cpsched.booking import refusal
+from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment, WaitingJob
+from cpsched.engine import Outcome, Progress
+from cpsched.errors import UnsupportedError
+from cpsched.planner import planning_order
+from cpsched.policies.evolving.lists import Track, Variant, schedule
+from cpsched.policies.evolving.nodes import map_to_nodes
+from cpsched.policies.evolving.whole_nodes import Machine, application_of, unsupported
+from cpsched.rusv import Profile
+
+__all__ = ["EvolvingEngine"]
+
+
+class EvolvingEngine:
+    """Plans jobs that evolve over whole nodes as a variant of Klein and Pérez does, in queue order. Deterministic.
+
+    A step is held no longer than both the variant and the job's own ``expand_limit`` allow. Taken as rigid, a job has
+    its widest step's nodes to itself all the time; its plan shows those of them that each step asks for.
+    """
+
+    def __init__(self, variant: Variant) -> None:
+        self.variant = variant
+        self.name = f"policy:{variant.name}"
+
+    def prepare(self) -> None:
+        """Do nothing: nothing is compiled."""
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return what the instance asks for beside whole nodes of one kind."""
+        return unsupported(instance)
+
+    def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
+        """Plan all jobs by the variant.
+
+        Raises
+        ------
+        UnsupportedError
+            If the instance asks for something that cannot be honoured.
+        """
+        features = unsupported(instance)
+        if features:
+            raise UnsupportedError(self.name, features)
+        jobs = instance.elements()
+        refused = {job.id: found for job in jobs if job.running is None and (found := _refusal(instance, job))}
+        queue = planning_order(instance, [job for job in jobs if job.running is None and job.id not in refused])
+        machine = Machine.of(instance)
+        tracks: list[Track] = []
+        for track in schedule(
+            [application_of(instance, job) for job in queue],
+            self.variant,
+            busy=_busy(machine.free_from),
+            capacity=len(machine.names),
+        ):
+            tracks.append(track)
+            if progress is not None:
+                progress(len(tracks), len(queue))
+        nodes = map_to_nodes([track.holds for track in tracks], machine.free_from)
+        planned = {
+            job.id: _planned(instance, job, machine, track, held)
+            for job, track, held in zip(queue, tracks, nodes, strict=True)
+        }
+        return Outcome(
+            jobs=tuple(
+                planned[job.id] if job.running is None else _running(job) for job in jobs if job.id not in refused
+            ),
+            waiting_room=tuple(refused[job.id] for job in jobs if job.id in refused),
+        )
+
+
+def _refusal(instance: Instance, job: Job) -> WaitingJob | None:
+    """Return why a waiting job can never start: one of its steps, or its walltime as a whole; None if it can."""
+    for step in job.steps:
+        found = refusal(instance, replace(job, steps=(replace(step, walltime=job.walltime),)))
+        if found is not None:
+            reason, detail = found
+            return WaitingJob(id=job.id, reason=reason, detail=detail)
+    return None
+
+
+def _busy(free_from: Iterable[int]) -> Profile:
+    """Return on how many nodes somebody runs, from now on."""
+    ends = Counter(free_from)
+    busy, last = ends.total(), 0
+    steps = []
+    for end in sorted(ends):
+        steps.append((end - last, busy))
+        busy, last = busy - ends[end], end
+    return Profile(tuple(steps))
+
+
+def _planned(
+    instance: Instance, job: Job, machine: Machine, track: Track, nodes: Sequence[tuple[int, ...]]
+) -> PlannedJob:
+    """Return a job as it stands in a plan; `nodes` are those that it has in each of the track's holds."""
+    (chunk, *_) = job.steps[0].request.chunks
+    of_steps = nodes if len(nodes) == len(track.steps) else list(nodes) * len(track.steps)
+    segments = tuple(
+        Segment(
+            start=instance.now + step.start,
+            end=instance.now + step.end,
+            allocation=tuple(
+                Placement(node=machine.names[node], resources=chunk.resources, chunk=0, count=1)
+                for node in held[: step.amount]
+            ),
+        )
+        for step, held in zip(track.steps, of_steps, strict=True)
+    )
+    return PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=segments)
+
+
+def _running(job: Job) -> PlannedJob:
+    """Return a running job as it stands in a plan."""
+    assert job.running is not None  # noqa: S101 - callers pass running jobs only
+    segments = job.running.segments
+    return PlannedJob(id=job.id, start=job.running.start, end=segments[-1].end, segments=segments)

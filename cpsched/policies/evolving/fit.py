@@ -1,0 +1,83 @@
+"""The earliest completion of a sequence of steps beside what is busy (Klein and Pérez, algorithm 2; EVO-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cpsched.rusv import Profile
+
+__all__ = ["fit"]
+
+
+def fit(
+    steps: Sequence[tuple[int, int]], busy: Profile, capacity: int, *, longest: Sequence[int], earliest: int = 0
+) -> tuple[int, ...]:
+    """Return the starts of all steps of an application in a schedule that completes as early as any.
+
+    Each step but the last may be held until the next one begins; to hold the first one is to delay it.
+
+    Parameters
+    ----------
+    steps
+        ``(duration, amount)`` of each, at least one; durations are positive.
+    busy
+        What others hold, never more than `capacity`.
+    capacity
+        How much there is.
+    longest
+        For how many seconds each step may be held at the most, not less than its duration; `FOREVER`: no limit.
+    earliest
+        When the first step may begin.
+
+    Raises
+    ------
+    ValueError
+        If a step asks for more than there is.
+
+    Notes
+    -----
+    The paper's recursion, with its misprints repaired (the previous step is looked at from the second step on, in both
+    places; a failure returns the earliest start that is left to the previous step), as a loop. A step fails or not by
+    its own start alone, wherever those before it are, so a start that was given up is never tried again: this keeps
+    the work polynomial, and changes no result.
+    """
+    if any(amount > capacity for _, amount in steps):
+        raise ValueError(f"Expected steps of at most {capacity}, got {max(amount for _, amount in steps)}")
+    tried = [earliest] * len(steps)
+    starts: list[int] = []
+    while (place := len(starts)) < len(steps):
+        duration, amount = steps[place]
+        start = tried[place]
+        while capacity - busy.max(start, start + duration) < amount:
+            start = busy.loc(start, start + duration)
+        tried[place] = start
+        retry = _retry_of_previous(steps, busy, capacity, longest, starts, start) if place else None
+        if retry is not None:
+            starts.pop()
+            tried[place - 1] = retry
+            continue
+        starts.append(start)
+        if place + 1 < len(steps):
+            tried[place + 1] = max(tried[place + 1], start + duration)
+    if len(steps) > 1:
+        starts[0] = starts[1] - steps[0][0]
+    return tuple(starts)
+
+
+def _retry_of_previous(
+    steps: Sequence[tuple[int, int]],
+    busy: Profile,
+    capacity: int,
+    longest: Sequence[int],
+    starts: Sequence[int],
+    start: int,
+) -> int | None:
+    """Return the earliest start that is left to the previous step if it cannot be held until `start`, else None."""
+    previous = len(starts) - 1
+    duration, amount = steps[previous]
+    if starts[-1] + longest[previous] < start:
+        return start - longest[previous]
+    end = starts[-1] + duration
+    if capacity - busy.max(end, start) < amount:
+        return busy.loc(end, start)
+    return None

@@ -1,0 +1,59 @@
+"""Which nodes those are: a schedule of numbers becomes one of nodes, without migration (EVO-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from heapq import heapify, heappop, heappush
+
+from cpsched.policies.evolving.lists import Hold
+
+__all__ = ["map_to_nodes"]
+
+
+class _Event(IntEnum):
+    """What happens, in the order in which it does at the same second."""
+
+    GIVE = 0
+    TAKE = 1
+
+
+def map_to_nodes(holds: Sequence[Sequence[Hold]], free_from: Sequence[int]) -> list[list[tuple[int, ...]]]:
+    """Return the nodes of each hold, ascending: who grows keeps what it has, who shrinks keeps some of it.
+
+    At each second first those give who shrink or end, then those take who grow or begin, the first of the nodes that
+    are free. Nodes are alike, so where the numbers never exceed what there is, there are always enough.
+
+    Parameters
+    ----------
+    holds
+        Of each application, in time order without holes.
+    free_from
+        When each node becomes free for good.
+    """
+    nodes: list[list[tuple[int, ...]]] = [[] for _ in holds]
+    free: list[int] = []
+    events = [(time, _Event.GIVE, -1, node) for node, time in enumerate(free_from)]
+    for who, held in enumerate(holds):
+        before = 0
+        for place, hold in enumerate(held):
+            events.append((hold.start, _Event.TAKE if hold.amount > before else _Event.GIVE, who, place))
+            before = hold.amount
+        events.append((held[-1].end, _Event.GIVE, who, len(held)))
+    heapify(events)
+    while events:
+        _, event, who, place = heappop(events)
+        if who < 0:
+            heappush(free, place)
+            continue
+        had = nodes[who][place - 1] if place else ()
+        amount = holds[who][place].amount if place < len(holds[who]) else 0
+        if event is _Event.GIVE:
+            for node in had[amount:]:
+                heappush(free, node)
+            has = had[:amount]
+        else:
+            has = tuple(sorted((*had, *(heappop(free) for _ in range(amount - len(had))))))
+        if place < len(holds[who]):
+            nodes[who].append(has)
+    return nodes

@@ -1,0 +1,110 @@
+"""An instance as numbers of nodes: like nodes, each of which a job has as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from cpsched.domain import Arrangement, Instance, Job, NodeClass, NodeState, Request
+from cpsched.policies.evolving.lists import Application
+
+__all__ = ["Machine", "application_of", "unsupported"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The nodes that are up."""
+
+    #: The cheaper ones first, then as in the document.
+    names: tuple[str, ...]
+    #: When each is left by those who run, seconds from now, at least 0.
+    free_from: tuple[int, ...]
+
+    @classmethod
+    def of(cls, instance: Instance) -> Machine:
+        """Return what an instance has."""
+        classes = sorted(instance.cluster.classes, key=lambda node_class: node_class.priority)
+        names = tuple(name for one in classes if one.state is NodeState.UP for name in one.names)
+        left = dict.fromkeys(names, 0)
+        for job in instance.jobs:
+            for segment in job.running.segments if job.running is not None else ():
+                for placement in segment.allocation:
+                    if placement.node in left:
+                        left[placement.node] = max(left[placement.node], segment.end - instance.now)
+        return cls(names=names, free_from=tuple(left.values()))
+
+
+def application_of(instance: Instance, job: Job) -> Application:
+    """Return what a waiting job asks for, in seconds from now."""
+    steps = tuple((step.walltime, sum(chunk.count for chunk in step.request.chunks)) for step in job.steps)
+    return Application(steps=steps, limit=job.expand_limit, earliest=instance.earliest_start(job) - instance.now)
+
+
+def unsupported(instance: Instance) -> tuple[str, ...]:
+    """Return what an instance asks for that lists of whole nodes cannot honour, each with the place that asks for it.
+
+    Nodes have to be alike, and every waiting job has to have them as a whole.
+    """
+    classes = instance.cluster.classes
+    features = [
+        f"{key}: {what}"
+        for key, what, present in (
+            ("cluster", "nodes of several kinds", any(not _are_alike(classes[0], other) for other in classes)),
+            ("cluster", "nodes with guards", any(node_class.admits for node_class in classes)),
+            ("cluster", "nodes that keep resources free", any(node_class.keep_free for node_class in classes)),
+            ("limits", "limits of consumers", instance.limits),
+            ("free_pools", "free pools", instance.free_pools),
+            ("reservations", "reservations and downtimes", instance.reservations),
+        )
+        if present
+    ]
+    for job in instance.jobs:
+        found = _of_running(instance, job) if job.running is not None else _of_waiting(instance, job)
+        features.extend(f"job {job.id}: {what}" for what in found)
+    return tuple(features)
+
+
+def _are_alike(first: NodeClass, second: NodeClass) -> bool:
+    """Tell whether the nodes of two classes have the same."""
+    return (first.resources, first.properties) == (second.resources, second.properties)
+
+
+def _of_waiting(instance: Instance, job: Job) -> Iterator[str]:
+    """Yield what a waiting job asks for in vain."""
+    asked = {
+        "malleable": job.malleability is not None,
+        "depends on other jobs": bool(job.after),
+        "runs inside a reservation": job.reservation is not None,
+        "asks for licences": any(job.licenses.values()),
+        "has a start that is fixed": job.start_at is not None,
+        "has a deadline": job.deadline is not None,
+        "has to start by the hard max_wait of its queue": instance.must_start_by(job) is not None,
+    }
+    yield from (what for what, is_asked in asked.items() if is_asked)
+    if any(not _has_whole_nodes(instance, step.request) for step in job.steps):
+        yield "its chunks do not each take a whole node"
+    elif len({(step.request.chunks[0].resources, step.request.chunks[0].where) for step in job.steps}) > 1:
+        yield "its steps ask for different chunks"
+
+
+def _has_whole_nodes(instance: Instance, request: Request) -> bool:
+    """Tell whether a request is for equal chunks each of which shuts others out of its node.
+
+    So it is with chunks scattered over nodes of their own, and with those that take all cores of a node.
+    """
+    if len(request.chunks) != 1:
+        return False
+    (chunk,) = request.chunks
+    cores = instance.cluster.classes[0].resources.get("cores", 0)
+    if 0 < cores <= chunk.resources.get("cores", 0):
+        return request.place.arrangement is not Arrangement.PACK or chunk.count == 1
+    return request.place.arrangement is Arrangement.SCATTER and request.place.exclusive
+
+
+def _of_running(instance: Instance, job: Job) -> Iterator[str]:
+    """Yield what a running job asks for in vain: nodes that it has not got yet, which another one may have then."""
+    coming = [segment for segment in job.running.segments if segment.end > instance.now] if job.running else []
+    held = [{placement.node for placement in segment.allocation} for segment in coming]
+    if any(not later <= earlier for earlier, later in pairwise(held)):
+        yield "it runs, and will take more nodes"

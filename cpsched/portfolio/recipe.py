@@ -1,0 +1,123 @@
+"""`solve`: the recipe. Its parts are public, so that an expert can put them together otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cpsched.domain import Instance, Plan
+from cpsched.engine import Board, Budget, Progress
+from cpsched.errors import UnverifiedError
+from cpsched.metrics import objective_value
+from cpsched.portfolio.lanes import run_lanes
+from cpsched.portfolio.scoring import judge_of, plan_of, scored
+from cpsched.portfolio.teams import team_of
+
+__all__ = ["prepare", "solve"]
+
+
+def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecode") -> None:
+    """Compile or load what an engine needs now; else its first plan does, at the expense of the budget.
+
+    Raises
+    ------
+    EngineError
+        If there is no such engine, or if something that it needs is not installed.
+    """
+    team_of(engine, workers=workers, solver=solver).prepare()
+
+
+def solve(
+    instance: Instance,
+    *,
+    engine: str = "portfolio",
+    budget: float = 10.0,
+    seed: int = 0,
+    workers: int = 2,
+    bound: float = 0.0,
+    warm: Plan | None = None,
+    solver: str = "gecode",
+    document: object | None = None,
+    progress: Progress | None = None,
+    watch: Callable[[Board], None] | None = None,
+) -> Plan:
+    """Plan every job of an instance, and verify the plan.
+
+    The planner's plan comes first. What is left of the budget goes to solvers that improve it side by side; only what
+    the verifier has passed is taken from them. When the budget ends, the best plan so far is the answer, whatever the
+    solvers are doing. So it is when the user interrupts them.
+
+    Parameters
+    ----------
+    instance
+        The window.
+    engine
+        One of `ENGINES`.
+    budget
+        Seconds, counted from this call. The planner takes the time that it needs; with 0 its plan is the answer.
+    seed
+        Same instance, same engine, same seed: same plan, as far as no clock decides.
+    workers
+        Cores that may be used.
+    bound
+        Seconds, after the budget, for proving how far the plan can be from the optimum.
+    warm
+        An earlier plan, from which the improvement begins as well; jobs may have come and gone since.
+    solver
+        Which solver the engine ``minizinc`` calls.
+    document
+        The document that the instance was read from, for the verifier; None: it is written anew.
+    progress
+        Called with (jobs done, jobs in all) while the first plan is made.
+    watch
+        Called with the board now and then while it is improved.
+
+    Raises
+    ------
+    EngineError
+        If there is no such engine, or if the instance asks for something that it cannot honour.
+    UnverifiedError
+        If the first plan breaks a rule: a bug of cpsched.
+    """
+    clock = Budget(budget)
+    team = team_of(engine, workers=workers, solver=solver)
+    team.check(instance, engine)
+    outcome = team.first.plan(instance, progress)
+    began = clock.elapsed
+    plan = plan_of(instance, engine, outcome, budget=budget, elapsed=began)
+    judge = judge_of(instance, document, outcome)
+    if faults := judge(outcome.jobs):
+        raise UnverifiedError(team.first.name, faults)
+    reserve = 0.05 + 3 * (clock.elapsed - began)  # so long may the last offers take to be judged
+    board = Board(
+        outcome.jobs,
+        by=team.first.name,
+        budget=clock.more(-min(reserve, 0.25 * budget)),
+        value_of=lambda jobs: objective_value(instance, jobs),
+        judge=judge,
+    )
+    board.prove(plan.objective.suffered, how="no job can start before now, or before it is submitted")
+    lanes = team.able(instance)
+    is_interrupted = run_lanes(lanes, instance, board, seed=seed, deadline=clock, watch=watch)
+    elapsed, stopped = clock.elapsed, _why(board, is_interrupted=is_interrupted)
+    board.close()
+    return scored(plan, board, stopped=stopped, elapsed=elapsed)
+
+
+def _begin_from(warm: Plan, instance: Instance, board: Board) -> None:
+    """Offer an earlier plan, brought up to date."""
+    outcome = replanned(instance, warm)
+    if {job.id for job in outcome.jobs} == {job.id for job in board.best.jobs}:
+        board.offer(outcome.jobs, by="warm")
+    else:
+        board.report("could not begin from the earlier plan: it leaves other jobs without a start", by="warm")
+
+
+def _why(board: Board, *, is_interrupted: bool) -> str:
+    """Return why the solvers stopped."""
+    if is_interrupted:
+        return "interrupted"
+    if board.is_optimal:
+        return "optimal"
+    if board.events and board.best.version == 0:
+        return "fallback"
+    return "budget" if board.budget.remaining <= 0 else "done"

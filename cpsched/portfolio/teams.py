@@ -1,0 +1,82 @@
+"""Who works for which engine: one that makes the first plan, and lanes of solvers that improve it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cpsched.domain import Instance
+from cpsched.engine import Engine, Improver
+from cpsched.errors import EngineError, UnsupportedError
+from cpsched.planner import PlannerEngine
+from cpsched.policies import POLICIES
+from cpsched.search import Search
+
+__all__ = ["ENGINES", "Team", "team_of"]
+
+#: The engines as users name them.
+ENGINES = ("portfolio", "planner", "search", *POLICIES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """Who makes the first plan, and who improves it."""
+
+    first: Engine
+    #: One lane for each core; the solvers of a lane work one after the other, the lanes side by side.
+    lanes: tuple[tuple[Improver, ...], ...] = ()
+
+    def prepare(self) -> None:
+        """Compile or load what everybody needs, so that no budget pays for it."""
+        self.first.prepare()
+        for lane in self.lanes:
+            for improver in lane:
+                improver.prepare()
+
+    def check(self, instance: Instance, engine: str) -> None:
+        """Refuse an instance that the first engine, or all who might improve its plan, cannot honour.
+
+        Raises
+        ------
+        UnsupportedError
+            With what the instance asks for, each with its place.
+        """
+        features = self.first.unsupported(instance)
+        if not features and self.lanes and not any(self.able(instance)):
+            features = self.lanes[0][0].unsupported(instance)
+        if features:
+            raise UnsupportedError(engine, features)
+
+    def able(self, instance: Instance) -> tuple[tuple[Improver, ...], ...]:
+        """Return the lanes without those who cannot honour what the instance asks for."""
+        return tuple(tuple(one for one in lane if not one.unsupported(instance)) for lane in self.lanes)
+
+
+def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
+    """Return who works for an engine.
+
+    Parameters
+    ----------
+    engine
+        One of `ENGINES`.
+    workers
+        Cores that may be used.
+    solver
+        Which solver MiniZinc calls.
+
+    Raises
+    ------
+    EngineError
+        If there is no such engine.
+    """
+    if engine in POLICIES:
+        return Team(first=POLICIES[engine])
+    search, proofs = (Search(),), (Search(),)
+    lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
+        "planner": (),
+        "search": (search,) * workers,
+        # a single core searches first: plans are worth more than proofs
+        "portfolio": (search,) * (workers - 1) + (proofs,),
+    }
+    if engine not in lanes:
+        raise EngineError(f"Expected an engine out of {', '.join(ENGINES)}, got {engine!r}")
+    return Team(first=PlannerEngine(), lanes=lanes[engine])

@@ -1,0 +1,144 @@
+"""Evolution profiles as values: how many nodes an evolving application asks for, or has, over time.
+
+The algebra of Klein and Pérez, Towards Scheduling Evolving Applications (EVO-1 to 3). A profile is a sequence of steps
+``(duration, amount)`` from time 0 on; after its end its value is 0. It serves three uses: what is asked for, what is
+scheduled, and what is busy. Profiles are frozen and in one canonical form: no step is empty, neighbours differ, and the
+last amount is not 0. So two that say the same at all times are equal. Times are whole seconds, intervals half-open.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate, groupby, pairwise
+from operator import add, itemgetter
+
+from cpsched.rusv.vector import Slot, merge
+
+__all__ = ["Profile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A step function that begins at 0 (EP of EVO-1); given in any cut, it is brought into canonical form.
+
+    Raises
+    ------
+    ValueError
+        If a duration or an amount is negative.
+
+    Examples
+    --------
+    >>> Profile(((2000, 0), (100, 3))) + Profile(((2050, 1),))
+    Profile(steps=((2000, 1), (50, 4), (50, 3)))
+    """
+
+    #: ``(duration, amount)`` in time order: seconds, and nodes (or whatever is counted).
+    steps: tuple[tuple[int, int], ...] = ()
+    #: When each step ends.
+    _ends: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _amounts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if any(duration < 0 or amount < 0 for duration, amount in self.steps):
+            raise ValueError(f"Expected durations and amounts of 0 or more, got {self.steps}")
+        lasting = (step for step in self.steps if step[0])
+        joined = [(sum(map(itemgetter(0), same)), amount) for amount, same in groupby(lasting, key=itemgetter(1))]
+        if joined and joined[-1][1] == 0:
+            joined.pop()
+        object.__setattr__(self, "steps", tuple(joined))
+        object.__setattr__(self, "_ends", tuple(accumulate(duration for duration, _ in joined)))
+        object.__setattr__(self, "_amounts", tuple(amount for _, amount in joined))
+
+    @property
+    def end(self) -> int:
+        """When the last step ends; 0 of an empty profile."""
+        return self._ends[-1] if self._ends else 0
+
+    @property
+    def area(self) -> int:
+        """Amount times seconds, over all time."""
+        return sum(duration * amount for duration, amount in self.steps)
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The steps as slots, those of amount 0 too."""
+        return tuple(
+            Slot(start, end, amount) for (start, end), amount in zip(self._pieces(), self._amounts, strict=True)
+        )
+
+    def _pieces(self) -> Iterator[tuple[int, int]]:
+        return pairwise((0, *self._ends))
+
+    def at(self, time: int) -> int:
+        """Return the value in the second that begins at `time` (EVO-3)."""
+        return self.max(time, time + 1)
+
+    def max(self, start: int, end: int) -> int:
+        """Return the greatest value in ``[start, end)``, 0 where that is empty (EVO-3).
+
+        Raises
+        ------
+        ValueError
+            If `start` is negative.
+        """
+        return max(self._amounts[self._within(start, end)], default=0)
+
+    def loc(self, start: int, end: int) -> int:
+        """Return where, in ``[start, end]``, the last step ends that attains the greatest value of ``[start, end)``.
+
+        What needs more room than that value leaves has to begin there or later (EVO-3).
+
+        Raises
+        ------
+        ValueError
+            If `start` is negative.
+        """
+        within = self._within(start, end)
+        highest = max(self._amounts[within], default=0)
+        if highest:
+            for place in reversed(range(*within.indices(len(self._amounts)))):
+                if self._amounts[place] == highest:
+                    return min(self._ends[place], end)
+        return max(start, end)
+
+    def _within(self, start: int, end: int) -> slice:
+        """Return which steps reach into ``[start, end)``."""
+        if start < 0:
+            raise ValueError(f"Expected times of 0 or later, got {start}")
+        if start >= end:
+            return slice(0, 0)
+        return slice(bisect_right(self._ends, start), bisect_left(self._ends, end) + 1)
+
+    def delay(self, seconds: int) -> Profile:
+        """Return the profile with so many seconds of nothing before it (EVO-2)."""
+        return Profile(((seconds, 0), *self.steps))
+
+    def __add__(self, other: Profile) -> Profile:
+        """Return the sum at each time."""
+        pieces = merge(self.slots, other.slots, add, gaps=(0, 0))
+        return Profile(tuple((piece.end - piece.start, piece.items) for piece in pieces))
+
+    def mirrored(self, end: int) -> Profile:
+        """Return ``[0, end)`` backwards, and nothing after it: the value of second t is that of ``end - 1 - t``."""
+        inside = [(min(last, end) - first, n) for (first, last), n in zip(self._pieces(), self._amounts, strict=True)]
+        kept = [(duration, amount) for duration, amount in inside if duration > 0]
+        return Profile(((max(0, end - self.end), 0), *reversed(kept)))
+
+    def is_expansion_of(self, asked: Profile) -> bool:
+        """Tell whether the amounts are those of `asked`, one after the other, and none is held for less (EVO-2).
+
+        The paper prints that each step is longer; as long has to be allowed step by step.
+        """
+        same = self._amounts == asked._amounts
+        return same and all(held >= least for (held, _), (least, _) in zip(self.steps, asked.steps, strict=True))
+
+    def is_delay_of(self, asked: Profile) -> bool:
+        """Tell whether this is `asked` with 0 or more seconds of nothing before it (EVO-2)."""
+        return self.end >= asked.end and self == asked.delay(self.end - asked.end)
+
+    def follows(self, asked: Profile) -> bool:
+        """Tell whether what is scheduled equals what was asked for, delays it, expands it, or both (C1 of EVO-5)."""
+        undelayed = Profile(self.steps[1:]) if self.steps and self.steps[0][1] == 0 else self
+        return self.is_expansion_of(asked) or undelayed.is_expansion_of(asked)

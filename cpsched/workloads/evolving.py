@@ -1,0 +1,105 @@
+"""The random applications of Klein and Pérez, Towards Scheduling Evolving Applications, as windows (EVO-14)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from cpsched.domain import (
+    Amounts,
+    Arrangement,
+    Chunk,
+    Cluster,
+    FrozenMap,
+    Instance,
+    Job,
+    NodeClass,
+    Objective,
+    ObjectiveTerm,
+    Place,
+    Request,
+    Step,
+)
+
+__all__ = ["evolving_window", "made_rigid"]
+
+#: Least and most, drawn evenly and independently: of a window, of an application, and of a step (seconds and nodes).
+APPLICATIONS = (15, 20)
+STEPS = (1, 10)
+DURATION = (500, 3600)
+NODES = (1, 75)
+
+#: Ours: the published applications count nodes only.
+_CORES = 16
+_WHOLE_NODES = Place(arrangement=Arrangement.SCATTER, exclusive=True)
+
+
+def evolving_window(seed: int, *, nodes: int = 100) -> Instance:
+    """Generate a test case of the paper's experiment: evolving jobs that are all there at 0, and may be held for ever.
+
+    The same arguments give the same window, on any Python: only `Random.random` is used, whose sequence is documented
+    as stable. The objective is the sum of completion times.
+
+    Parameters
+    ----------
+    seed
+        Of the random numbers.
+    nodes
+        Of the machine; how many it had is lost from the paper.
+
+    Raises
+    ------
+    ValueError
+        If the machine is smaller than the widest step can be.
+    """
+    if nodes < NODES[1]:
+        raise ValueError(f"Expected at least {NODES[1]} nodes, got {nodes}")
+    draw = Random(seed)  # noqa: S311 - a workload, not a secret
+    width = len(str(nodes))
+    names = tuple(f"node{number:0{width}d}" for number in range(1, nodes + 1))
+    return Instance(
+        name=f"evolving-{seed:04d}",
+        cluster=Cluster(classes=(NodeClass(names=names, resources=Amounts({"cores": _CORES})),)),
+        jobs=tuple(_application(draw, str(number)) for number in range(1, _between(draw, APPLICATIONS) + 1)),
+        objective=Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0})),
+    )
+
+
+def made_rigid(instance: Instance) -> Instance:
+    """Return an instance whose waiting jobs have each one step: the request of the widest, for all of their walltime.
+
+    Raises
+    ------
+    ValueError
+        If the steps of a job differ in more than the number of their chunks.
+    """
+    return replace(instance, jobs=tuple(_rigid(job) if job.running is None else job for job in instance.jobs))
+
+
+def _between(draw: Random, bounds: tuple[int, int]) -> int:
+    """Draw an integer within bounds, both included."""
+    least, most = bounds
+    return least + int(draw.random() * (most - least + 1))
+
+
+def _application(draw: Random, job_id: str) -> Job:
+    """Draw an evolving job."""
+    steps = tuple(
+        Step(walltime=_between(draw, DURATION), request=_nodes(_between(draw, NODES)))
+        for _ in range(_between(draw, STEPS))
+    )
+    return Job(id=job_id, submit=0, steps=steps, expand_limit=None)
+
+
+def _nodes(count: int) -> Request:
+    """Return the request for so many whole nodes."""
+    return Request(chunks=(Chunk(count=count, resources=Amounts({"cores": _CORES})),), place=_WHOLE_NODES)
+
+
+def _rigid(job: Job) -> Job:
+    """Return a waiting job as a rigid one."""
+    kinds = {(chunk.resources, chunk.where) for step in job.steps for chunk in step.request.chunks}
+    if len(kinds) != 1 or any(len(step.request.chunks) != 1 for step in job.steps):
+        raise ValueError(f"Expected steps with the same chunk, got {len(kinds)} kinds of chunks (job {job.id})")
+    widest = max((step.request for step in job.steps), key=lambda request: request.chunks[0].count)
+    return replace(job, steps=(Step(walltime=job.walltime, request=widest),), expand_limit=1)

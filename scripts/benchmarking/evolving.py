@@ -1,0 +1,242 @@
+"""The experiment of Klein and Pérez: who plans, what a plan of evolving jobs is worth, and the tables of all that.
+
+The paper's ten figures (five for the system, EVO-12; five for users, EVO-13) are known by its discussion only: their
+definitions are lost, and ours stand at `Figures`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from scipy.stats import t as student
+
+from cpsched.domain import Instance, Job, Plan, PlannedJob
+from cpsched.engine import Engine
+from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.policies import POLICIES
+from cpsched.portfolio import plan_of
+from cpsched.verify import verify
+from cpsched.workloads import made_rigid
+
+__all__ = ["CONTENDERS", "Case", "Contender", "Figures", "findings", "play", "table_of_all", "table_of_ratios"]
+
+#: How many cases in a hundred a confidence interval would hold in.
+_CONFIDENCE = 0.95
+#: How much of an application's request is what few applications are a share of.
+_FEW = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """Somebody who plans the cases."""
+
+    name: str
+    plan: Callable[[Instance], Plan]
+    #: Whether the jobs are made rigid first: each has its widest step's nodes all the time.
+    is_rigid: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What one plan is worth: node-seconds, seconds and counts, of the waiting jobs."""
+
+    #: Allocated, and asked for, as shares of all nodes' time until the last end.
+    utilisation: float
+    effective: float
+    #: Allocated beyond what was asked for, as a share of what is allocated.
+    waste: float
+    makespan: int
+    #: Processor time that planning took.
+    seconds: float
+    #: Means of (end - submit) and (start - submit).
+    completion: float
+    wait: float
+    #: What each application has allocated beyond its request, in node-seconds, and relative to it.
+    wastes: tuple[int, ...]
+    relative_wastes: tuple[float, ...]
+    #: How many applications take longer than they asked for, and how many times as long the worst of them does.
+    expanded: int
+    stretch: float
+
+
+#: The figures of all contenders on one case, by name.
+Case = Mapping[str, Figures]
+
+
+def _by(engine: Engine) -> Callable[[Instance], Plan]:
+    """Return how an engine that needs no budget plans."""
+
+    def plan(instance: Instance) -> Plan:
+        return plan_of(instance, engine.name, engine.plan(instance, None), budget=0, elapsed=0)
+
+    return plan
+
+
+#: In the order of the tables; the first two are those that all are compared with.
+CONTENDERS = (
+    Contender(name="rigid", plan=_by(POLICIES["policy:ep_rigid"]), is_rigid=True),
+    Contender(name="noX", plan=_by(POLICIES["policy:ep_nox"])),
+    Contender(name="2X", plan=_by(POLICIES["policy:ep_2x"])),
+    Contender(name="2X+c", plan=_by(POLICIES["policy:ep_2xc"])),
+    Contender(name="infX", plan=_by(POLICIES["policy:ep_infx"])),
+    Contender(name="infX+c", plan=_by(POLICIES["policy:ep_infxc"])),
+)
+
+
+def play(instance: Instance) -> Case:
+    """Let all contenders plan an instance; every plan is verified.
+
+    Raises
+    ------
+    ValueError
+        If a plan breaks a rule, or leaves a job out.
+    """
+    figures = {}
+    for contender in CONTENDERS:
+        planned = made_rigid(instance) if contender.is_rigid else instance
+        begin = time.process_time()
+        plan = contender.plan(planned)
+        seconds = time.process_time() - begin
+        violations = verify(instance_to_document(planned), plan_to_document(plan))
+        if violations or plan.waiting_room:
+            raise ValueError(f"Expected a plan of all jobs of {instance.name} by {contender.name}, got {violations}")
+        figures[contender.name] = _figures_of(instance, plan, seconds)
+    return figures
+
+
+def _figures_of(asked: Instance, plan: Plan, seconds: float) -> Figures:
+    """Return what a plan is worth to those who asked for evolving jobs, rigid or not as it has them."""
+    planned = {job.id: job for job in plan.jobs}
+    pairs = [(job, planned[job.id]) for job in asked.jobs if job.running is None]
+    requested = [_requested(job) for job, _ in pairs]
+    allocated = [_allocated(found) for _, found in pairs]
+    wastes = tuple(has - wants for has, wants in zip(allocated, requested, strict=True))
+    stretches = [(found.end - found.start) / job.walltime for job, found in pairs]
+    makespan = max(found.end for _, found in pairs) - asked.now
+    there_is = len(asked.cluster.node_names) * makespan
+    return Figures(
+        utilisation=sum(allocated) / there_is,
+        effective=sum(requested) / there_is,
+        waste=sum(wastes) / sum(allocated),
+        makespan=makespan,
+        seconds=seconds,
+        completion=fmean(found.end - job.submit for job, found in pairs),
+        wait=fmean(found.start - job.submit for job, found in pairs),
+        wastes=wastes,
+        relative_wastes=tuple(more / wants for more, wants in zip(wastes, requested, strict=True)),
+        expanded=sum(stretch > 1 for stretch in stretches),
+        stretch=max(stretches),
+    )
+
+
+def _requested(job: Job) -> int:
+    """Return the node-seconds that a job asks for: each of its chunks is a node."""
+    return sum(step.walltime * chunk.count for step in job.steps for chunk in step.request.chunks)
+
+
+def _allocated(found: PlannedJob) -> int:
+    """Return the node-seconds that a job has."""
+    return sum((segment.end - segment.start) * len(segment.allocation) for segment in found.segments)
+
+
+# ---- tables ----
+
+Table = tuple[Sequence[str], list[Sequence[str]]]
+
+
+def table_of_all(cases: Sequence[Case]) -> Table:
+    """Return header and rows of all figures, those in seconds relative to the first contender."""
+    first = CONTENDERS[0].name
+    header = ("variant", "utilisation", "effective", "waste / allocated", f"makespan / {first} (worst)",
+              f"completion / {first}", f"wait / {first}", "waste of an application (worst)", "expanded",
+              "largest expansion (worst)", "planned in, ms")  # fmt: skip
+    rows = []
+    for contender in CONTENDERS:
+        found = [case[contender.name] for case in cases]
+        makespans = _ratios(cases, contender.name, first, lambda figures: figures.makespan)
+        rows.append(
+            (
+                contender.name,
+                _mean(figures.utilisation for figures in found),
+                _mean(figures.effective for figures in found),
+                _mean(figures.waste for figures in found),
+                f"{_mean(makespans)} ({max(makespans):.2f})",
+                _mean(_ratios(cases, contender.name, first, lambda figures: figures.completion)),
+                _mean(_ratios(cases, contender.name, first, lambda figures: figures.wait)),
+                f"{_mean(fmean(figures.relative_wastes) for figures in found)}"
+                f" ({max(max(figures.relative_wastes) for figures in found):.2f})",
+                _mean((figures.expanded for figures in found), digits=2),
+                f"{_mean((figures.stretch for figures in found), digits=2)}"
+                f" ({max(figures.stretch for figures in found):.2f})",
+                _mean((1000 * figures.seconds for figures in found), digits=1),
+            )
+        )
+    return header, rows
+
+
+def table_of_ratios(cases: Sequence[Case]) -> Table:
+    """Return header and rows of completion, wait and makespan relative to the second contender."""
+    base = CONTENDERS[1].name
+    header = ["variant"]
+    rows = [[contender.name] for contender in CONTENDERS]
+    of: dict[str, Callable[[Figures], float]] = {
+        "completion": lambda figures: figures.completion,
+        "wait": lambda figures: figures.wait,
+        "makespan": lambda figures: figures.makespan,
+    }
+    for name, value in of.items():
+        header += [f"{name} / {base} (worst)", "better / worse"]
+        for row, contender in zip(rows, CONTENDERS, strict=True):
+            ratios = _ratios(cases, contender.name, base, value)
+            row.append(f"{_mean(ratios)} ({max(ratios):.2f})")
+            row.append(f"{sum(ratio < 1 for ratio in ratios)} / {sum(ratio > 1 for ratio in ratios)}")
+    return header, list(rows)
+
+
+def findings(cases: Sequence[Case]) -> Table:
+    """Return header and rows of what the paper found (EVO-15), and in how many of the cases it is so here."""
+    evolving = [contender.name for contender in CONTENDERS if not contender.is_rigid]
+    rows: list[Sequence[str]] = []
+
+    def count(finding: str, holds: Callable[[Figures, Figures], bool]) -> None:
+        """Count for each variant the cases in which it holds against rigid."""
+        counts = [sum(holds(case[name], case["rigid"]) for case in cases) for name in evolving]
+        listed = ", ".join(f"{name} {number}" for name, number in zip(evolving, counts, strict=True))
+        rows.append((finding, f"of {len(cases)}: {listed}"))
+
+    count("the makespan is shorter than rigid", lambda mine, rigid: mine.makespan < rigid.makespan)
+    count("the effective utilisation is higher", lambda mine, rigid: mine.effective > rigid.effective)
+    count("less is wasted", lambda mine, rigid: sum(mine.wastes) < sum(rigid.wastes))
+    count("the mean completion is earlier", lambda mine, rigid: mine.completion < rigid.completion)
+    count("less is allocated: what is free can be off", lambda mine, rigid: mine.utilisation < rigid.utilisation)
+    count("the mean wait is shorter", lambda mine, rigid: mine.wait < rigid.wait)
+    for name in ("infX", "infX+c"):
+        waits = _ratios(cases, name, "noX", lambda figures: figures.wait)
+        ends = _ratios(cases, name, "noX", lambda figures: figures.completion)
+        text = f"on the mean of all cases wait {_mean(waits)}, completion {_mean(ends)} of noX"
+        rows.append((f"{name} lowers the wait, not necessarily the completion", text))
+    for name in ("2X", "infX"):
+        wastes = sorted((waste for case in cases for waste in case[name].wastes), reverse=True)
+        few = sum(wastes[: math.ceil(_FEW * len(wastes))]) / (sum(wastes) or 1)
+        rows.append((f"few applications carry most of the waste of {name}", f"{few:.0%} of it, the worst {_FEW:.0%}"))
+    return ("finding", "here"), rows
+
+
+def _ratios(cases: Sequence[Case], name: str, base: str, value: Callable[[Figures], float]) -> list[float]:
+    """Return a figure of one contender relative to another one's, case by case; equal ones have a ratio of 1."""
+    pairs = [(value(case[name]), value(case[base])) for case in cases]
+    return [1.0 if mine == theirs else mine / theirs if theirs else math.inf for mine, theirs in pairs]
+
+
+def _mean(values: Iterable[float], digits: int = 3) -> str:
+    """Return the mean with the half width of its confidence interval (Student's t, 95 %)."""
+    listed = list(values)
+    mean = fmean(listed)
+    if len(set(listed)) < 2:
+        return f"{mean:.{digits}f}"
+    quantile = float(student.ppf((1 + _CONFIDENCE) / 2, len(listed) - 1))
+    return f"{mean:.{digits}f} ± {quantile * stdev(listed) / math.sqrt(len(listed)):.{digits}f}"

@@ -1,0 +1,50 @@
+"""The naive twin of evolution profiles and of fitting them: one value per second, and every schedule tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from cpsched.rusv import Profile
+
+Steps = Sequence[tuple[int, int]]
+
+
+def dense(steps: Steps, seconds: int) -> list[int]:
+    """Return the value in each of the first seconds."""
+    values = [amount for duration, amount in steps for _ in range(duration)]
+    return (values + [0] * seconds)[:seconds]
+
+
+def profile_of(values: Sequence[int]) -> Profile:
+    """Return the profile that has these values, second by second."""
+    return Profile(tuple((1, value) for value in values))
+
+
+def best_schedule(
+    steps: Steps, busy: Steps, capacity: int, longest: Sequence[int], earliest: int = 0
+) -> tuple[int, int]:
+    """Try all schedules: return the earliest completion, and the latest start with that completion."""
+    horizon = max(earliest, sum(duration for duration, _ in busy)) + sum(duration for duration, _ in steps)
+    taken = dense(busy, horizon)
+
+    @cache
+    def completion(place: int, start: int) -> int | None:
+        """Return the earliest completion if this step begins then, None if it cannot."""
+        duration, amount = steps[place]
+        if start + duration > horizon or any(
+            taken[second] + amount > capacity for second in range(start, start + duration)
+        ):
+            return None
+        if place + 1 == len(steps):
+            return start + duration
+        found = []
+        for end in range(start + duration, min(start + longest[place], horizon) + 1):
+            if end > start + duration and taken[end - 1] + amount > capacity:
+                break
+            found.append(completion(place + 1, end))
+        return min((end for end in found if end is not None), default=None)
+
+    ends = {start: end for start in range(earliest, horizon) if (end := completion(0, start)) is not None}
+    best = min(ends.values())
+    return best, max(start for start, end in ends.items() if end == best)

@@ -1,0 +1,128 @@
+"""The board: the best plan and the best bound, whoever offers them, in whatever order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Thread
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpsched.domain import PlannedJob
+from cpsched.engine import Board, Budget
+
+
+def job(start: int) -> PlannedJob:
+    """Return a job that starts then, and is worth as much."""
+    return PlannedJob(id="a", start=start, end=start + 1, segments=())
+
+
+def board_of(
+    first: int = 100, *, seconds: float = 60.0, wrong: Sequence[int] = (), now: list[float] | None = None
+) -> Board:
+    """Return a board on which the start is the value; the judge refuses the starts that are `wrong`."""
+    clock = [0.0] if now is None else now
+    return Board(
+        [job(first)],
+        by="planner",
+        budget=Budget(seconds, clock=lambda: clock[0]),
+        value_of=lambda jobs: float(jobs[0].start),
+        judge=lambda jobs: ["it is wrong"] if jobs[0].start in wrong else [],
+    )
+
+
+def test_the_best_offer_stands() -> None:
+    """A better plan takes the place, an equal or worse one does not; the log has who found what when."""
+    now = [0.0]
+    board = board_of(now=now)
+    now[0] = 1.5
+    assert board.offer([job(80)], by="search")
+    assert not board.offer([job(80)], by="cp")
+    assert not board.offer([job(90)], by="cp")
+    now[0] = 2.0
+    assert board.offer([job(70)], by="cp")
+    assert (board.best.value, board.best.by, board.best.version) == (70, "cp", 2)
+    assert [(found.at, found.value, found.by) for found in board.incumbents] == [
+        (0.0, 100, "planner"),
+        (1.5, 80, "search"),
+        (2.0, 70, "cp"),
+    ]
+
+
+def test_a_wrong_plan_is_refused_and_told() -> None:
+    """What the judge refuses never stands on the board, however good it looks; an event says whose it was."""
+    board = board_of(wrong=[10])
+    assert not board.offer([job(10)], by="cp")
+    assert board.best.value == 100
+    (event,) = board.events
+    assert event.by == "cp"
+    assert "breaks rules: it is wrong (1 in all)" in event.what
+
+
+def test_a_closed_board_stays_as_it_is() -> None:
+    """After closing, no offer, no bound and no event counts."""
+    board = board_of()
+    board.close()
+    assert not board.offer([job(1)], by="search")
+    board.prove(5.0, how="late")
+    board.report("late", by="search")
+    assert (board.best.value, board.proof, board.events, board.is_over) == (100, None, (), True)
+
+
+def test_an_offer_that_is_judged_while_the_board_closes_comes_too_late() -> None:
+    """The judge takes its time; when the board has been closed meanwhile, the plan does not count."""
+    board = board_of()
+    board._judge = lambda jobs: board.close() or []  # type: ignore[func-returns-value]
+    assert not board.offer([job(1)], by="search")
+    assert board.best.value == 100
+
+
+def test_a_bound_that_meets_the_plan_ends_the_work() -> None:
+    """The largest bound stands; when it reaches the best value the plan is optimal, and all is over."""
+    board = board_of()
+    board.prove(40.0, how="one way")
+    board.prove(30.0, how="another way")
+    assert board.proof is not None
+    assert (board.proof.value, board.proof.how) == (40.0, "one way")
+    assert not board.is_over
+    board.offer([job(40)], by="search")
+    assert board.is_optimal
+    assert board.is_over
+
+
+def test_the_budget_ends_the_work() -> None:
+    """When no time is left, all is over, but last offers still count until the board is closed."""
+    now = [0.0]
+    board = board_of(seconds=10, now=now)
+    assert not board.is_over
+    now[0] = 10.0
+    assert board.is_over
+    assert board.offer([job(99)], by="search")
+
+
+@pytest.mark.parametrize("change", [2.0, -3.0, -100.0])
+def test_a_longer_or_shorter_budget_began_at_the_same_time(change: float) -> None:
+    """5 s of 10 s have passed: with 2 s more 7 s are left, with 3 s less 2 s, and never less than none."""
+    now = [0.0]
+    budget = Budget(10, clock=lambda: now[0])
+    now[0] = 5.0
+    other = budget.more(change)
+    assert (other.elapsed, other.remaining) == (5.0, max(0.0, 5.0 + change))
+
+
+@given(st.lists(st.integers(1, 99), min_size=1, max_size=40), st.integers(1, 4))
+def test_many_threads_one_best(values: list[int], threads: int) -> None:
+    """Whatever several threads offer at once: the best of all stands, and the log falls strictly."""
+    board = board_of()
+    workers = [
+        Thread(target=lambda part=values[place::threads]: [board.offer([job(value)], by="x") for value in part])
+        for place in range(threads)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    logged = [found.value for found in board.incumbents]
+    assert board.best.value == min(values) == logged[-1]
+    assert logged == sorted(set(logged), reverse=True)

@@ -1,0 +1,191 @@
+"""The budget is a promise, and the fallback stands: whatever solvers do, the answer is a verified plan, no worse than
+the planner's.
+
+What a fault costs is not measured in seconds here, but by what must not happen: that `solve` waits for a solver that
+never comes back.
+"""
+
+from __future__ import annotations
+
+import _thread
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from cpsched.domain import Instance, Plan
+from cpsched.engine import Board
+from cpsched.formats import instance_to_document, plan_to_document, read_instance
+from cpsched.planner import PlannerEngine
+from cpsched.portfolio import Team, solve
+from cpsched.verify import verify
+
+INSTANCE = read_instance(Path(__file__).parents[2] / "instances" / "eurora-like-0050.json.gz")
+
+
+class Solver:
+    """A solver that does what a test tells it to."""
+
+    def __init__(self, work: Callable[[Board], None], name: str = "cp", cannot: tuple[str, ...] = ()) -> None:
+        self.name, self._work, self._cannot = name, work, cannot
+
+    def prepare(self) -> None:
+        """Need nothing."""
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Say what a test wants."""
+        return self._cannot
+
+    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
+        """Do it."""
+        self._work(board)
+
+
+def solved_by(monkeypatch: pytest.MonkeyPatch, *lanes: tuple[Solver, ...], seconds: float = 1.0) -> Plan:
+    """Let these solvers improve a window; the plan is verified and no worse than the planner's."""
+    team = Team(first=PlannerEngine(), lanes=lanes)
+    monkeypatch.setattr("cpsched.portfolio.recipe.team_of", lambda *_, **__: team)
+    plan = solve(INSTANCE, budget=seconds)
+    assert verify(instance_to_document(INSTANCE), plan_to_document(plan)) == ()
+    assert plan.objective.value <= plan.objective.planner
+    return plan
+
+
+def hang(board: Board) -> None:
+    """Never come back."""
+    Event().wait()
+
+
+def crash(board: Board) -> None:
+    """Fail in an unexpected way."""
+    raise RuntimeError("wires crossed")
+
+
+def run_out_of_memory(board: Board) -> None:
+    """Fail as Python does when the memory is used up."""
+    raise MemoryError
+
+
+def offer_a_wrong_plan(board: Board) -> None:
+    """Let every job start at once."""
+    now = INSTANCE.now
+    board.offer(
+        [
+            replace(
+                job,
+                start=now,
+                end=now + job.end - job.start,
+                segments=tuple(replace(part, start=now, end=now + job.end - job.start) for part in job.segments),
+            )
+            for job in board.best.jobs
+        ],
+        by="cp",
+    )
+
+
+def leave_out_a_job(board: Board) -> None:
+    """Offer a plan that is cheaper since it forgets half of the jobs."""
+    board.offer(board.best.jobs[: len(board.best.jobs) // 2], by="cp")
+
+
+def find_nothing(board: Board) -> None:
+    """Give up at once."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (hang, None),
+        (crash, "gave up: RuntimeError: wires crossed"),
+        (run_out_of_memory, "gave up: MemoryError"),
+        (offer_a_wrong_plan, "offered a plan that breaks rules"),
+        (leave_out_a_job, "offered a plan that breaks rules"),
+        (find_nothing, None),
+    ],
+)
+def test_a_fault_costs_nothing_but_itself(
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[[Board], None], told: str | None
+) -> None:
+    """The answer comes, the planner's plan at the least, and the plan's events say what happened."""
+    plan = solved_by(monkeypatch, (Solver(fault),))
+    assert plan.objective.value == plan.objective.planner
+    events = [event.what for event in plan.events if event.by == "cp"]
+    assert len(events) == (told is not None)
+    assert all(what.startswith(told or "") for what in events)
+    assert plan.engine.stopped == ("fallback" if told else "budget" if fault is hang else "done")
+
+
+def test_the_next_solver_of_a_lane_goes_on_after_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash ends the work of one solver, not that of its lane."""
+    worked: list[str] = []
+    solved_by(monkeypatch, (Solver(crash), Solver(lambda board: worked.append("next"), name="next")))
+    assert worked == ["next"]
+
+
+def test_nobody_improves_an_optimal_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a bound meets the plan, the rest of the budget is not spent."""
+    worked: list[str] = []
+    lanes = (
+        Solver(lambda board: board.prove(board.best.value, how="magic")),
+        Solver(lambda board: worked.append("too late")),
+    )
+    plan = solved_by(monkeypatch, lanes, seconds=3600.0)
+    assert (plan.engine.stopped, plan.objective.gap, plan.objective.proof) == ("optimal", 0.0, "magic")
+    assert worked == []
+
+
+def test_those_who_cannot_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that cannot honour the instance does not work, and is no reason to refuse it while another one can."""
+    worked: list[str] = []
+    able = Solver(lambda board: worked.append("able"), name="able")
+    unable = Solver(lambda board: worked.append("unable"), name="unable", cannot=("jobs[0]: magic",))
+    solved_by(monkeypatch, (unable, able))
+    assert worked == ["able"]
+
+
+def test_an_interruption_gives_the_best_plan_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the plan is improved ends the work at once; what was found until then is the answer."""
+
+    def interrupt(board: Board) -> None:
+        _thread.interrupt_main()
+        Event().wait()
+
+    plan = solved_by(monkeypatch, (Solver(interrupt),), seconds=3600.0)
+    assert plan.engine.stopped == "interrupted"
+
+
+def test_a_budget_of_nothing_is_the_planner_alone() -> None:
+    """With 0 s the plan is the planner's, whoever else might have worked."""
+    plan = solve(INSTANCE, budget=0)
+    assert [found.by for found in plan.incumbents] == ["planner"]
+    assert plan.objective.value == plan.objective.planner
+
+
+HANGING = """
+import sys
+from threading import Event
+from cpsched.portfolio import Team, recipe, solve
+from cpsched.planner import PlannerEngine
+from cpsched.formats import read_instance
+from cpsched.search import Search
+
+class Hang(Search):
+    def improve(self, instance, board, *, seed):
+        Event().wait()
+
+recipe.team_of = lambda *_, **__: Team(first=PlannerEngine(), lanes=((Hang(),), (Search(),)))
+print(solve(read_instance(sys.argv[1]), budget=0.5).engine.stopped)
+"""
+
+
+def test_the_process_ends_though_a_thread_hangs() -> None:
+    """A solver that never comes back keeps neither the answer nor the process."""
+    path = Path(__file__).parents[2] / "instances" / "eurora-like-0050.json.gz"
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", HANGING, str(path)], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == "budget\n"
