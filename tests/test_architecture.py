@@ -51,6 +51,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "planner": "errors domain rusv booking engine",
         "policies": "errors domain rusv booking engine planner",
         "cp": "errors domain booking engine planner",
+        "mzn": "errors domain booking engine metrics",
         "report": "domain metrics formats",
         "search": "domain rusv booking engine metrics planner",
         "portfolio": "errors domain engine metrics planner cp policies search",

@@ -31,6 +31,12 @@ ENGINE_NAMES = (
     "policy:easy",
     "policy:pbs_fifo_bf10",
     "policy:pbs_walltime_bf400",
+    "policy:ep_rigid",
+    "policy:ep_nox",
+    "policy:ep_2x",
+    "policy:ep_2xc",
+    "policy:ep_infx",
+    "policy:ep_infxc",
 )
 
 #: So many jobs of the waiting room are shown; the rest is counted.

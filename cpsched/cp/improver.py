@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import encode
@@ -48,33 +48,34 @@ class Cp:
         """Nothing is compiled, and what is loaded is loaded in the worker."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the model cannot honour."""
-        negative = any(weight < 0 for weight in instance.objective.weights.values())
-        return unsupported(instance) + (("objective: a negative weight",) if negative else ())
+        """Return what the instance asks for and the model cannot honour: what the planner cannot."""
+        return unsupported(instance)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Solve the whole window, if it is small enough."""
+        """Solve the window, if it is small enough."""
+        waiting = {job.id: job for job in instance.elements() if job.running is None}
+        free = {job.id for job in board.best.jobs if job.id in waiting}
+        parts = sum(len(waiting[job].request.chunks) for job in free)
+        if not 0 < parts * len(instance.cluster.node_names) <= self.params.most_pairs:
+            return
         try:
             with Worker(int(self.params.memory_share * available_memory()), self._command) as worker:
-                self._solve_whole(instance, board, worker, seed)
+                self._solve(instance, board, worker, free, seed)
         except EngineError as error:
             board.report(str(error), by=self.name)
 
-    def _solve_whole(self, instance: Instance, board: Board, worker: Worker, seed: int) -> None:
-        """Solve the whole window: find plans, prove bounds."""
+    def _solve(self, instance: Instance, board: Board, worker: Worker, free: Collection[str], seed: int) -> None:
+        """Let the worker find plans and prove bounds."""
         best = board.best
-        running = {job.id for job in instance.jobs if job.running is not None}
         planned = {job.id: job for job in best.jobs}
-        encoding = encode(instance, best.jobs, planned.keys() - running)
-        if encoding.num_rooms > self.params.most_rooms:
-            return
+        encoding = encode(instance, best.jobs, free)
         request = Solve(
             encoding=encoding,
             params=self.params.model,
             hint=placed_as_in(encoding, planned),
             seed=seed,
             workers=self.params.workers,
-            seconds=board.budget.remaining - _MARGIN,
+            seconds=min(self.params.share * board.budget.seconds, board.budget.remaining - _MARGIN),
             deterministic_time=self.params.deterministic_time,
         )
 

@@ -13,8 +13,8 @@ class ModelParams:
 
     #: The sum of all nodes, one cumulative for each resource.
     has_energy: bool = True
-    #: The sum of the nodes of each class, one cumulative for each resource.
-    has_class_energy: bool = True
+    #: The sum of the nodes of each class, one cumulative for each resource: was no help where it was measured.
+    has_class_energy: bool = False
     #: Units of more than a half (a third) of a node: at most one (two) of them on a node.
     has_dual_feasible: bool = True
     #: Equal nodes are filled in one order only.
@@ -28,8 +28,10 @@ class CpParams:
     """How the CP-SAT improver works."""
 
     model: ModelParams = ModelParams()
-    #: A window with more pairs of a kind of chunk and a node is not solved as a whole.
-    most_rooms: int = 1500
+    #: A window with more pairs of a part of a job and a node than this is left to others.
+    most_pairs: int = 1500
+    #: The part of the budget that it may take.
+    share: float = 0.5
     workers: int = 1
     #: For plans that do not depend on the clock: the limit of a solve, with one worker; None: the budget is the limit.
     deterministic_time: float | None = None
@@ -38,8 +40,8 @@ class CpParams:
 
     def __post_init__(self) -> None:
         """Check the figures."""
-        if self.workers < 1 or self.most_rooms < 0 or not 0 < self.memory_share <= 1:
-            raise ValueError(f"Expected at least one worker and a share of memory in (0, 1], got {self}")
+        if self.workers < 1 or self.most_pairs < 0 or not (0 < self.share <= 1 and 0 < self.memory_share <= 1):
+            raise ValueError(f"Expected at least one worker, and shares in (0, 1], got {self}")
         if self.deterministic_time is not None and (self.deterministic_time <= 0 or self.workers != 1):
             raise ValueError(f"Expected a positive deterministic time, and one worker with it, got {self}")
 

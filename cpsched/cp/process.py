@@ -34,8 +34,8 @@ _LAST_WORDS = 2000
 _BURIAL = 1.0
 #: Seconds between two looks at the board.
 _LOOK = 0.05
-#: So many times the seconds that it may take is a worker waited for.
-_PATIENCE = 2
+#: Seconds that a worker may need for starting, beyond those that a request may take.
+_PATIENCE = 10.0
 
 
 class Worker:
@@ -180,7 +180,7 @@ def converse(worker: Worker, request: Request, board: Board, hear: Callable[[Rep
         If the worker fails, or does not end in time.
     """
     worker.send(request)
-    limit = board.budget.elapsed + _PATIENCE * request.seconds + _BURIAL
+    limit = board.budget.elapsed + request.seconds + _PATIENCE
     while not board.is_over:
         for reply in worker.receive(min(_LOOK, board.budget.remaining)):
             if isinstance(reply, Failed):

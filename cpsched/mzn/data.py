@@ -12,10 +12,10 @@ __all__ = ["Kind", "kept_data", "kinds_of", "license_data", "machine_data", "req
 
 
 class Kind(NamedTuple):
-    """A kind of chunks: the place of its job in the list, its index in the request, and the chunks."""
+    """A kind of chunks: the place of its job in the list, its number in the request (from 0), and the chunks."""
 
     job: int
-    index: int
+    number: int
     chunk: Chunk
 
 
@@ -31,7 +31,7 @@ class _Held(NamedTuple):
 def kinds_of(jobs: Sequence[Job]) -> list[Kind]:
     """Return the kinds of chunks of all jobs, in their order."""
     return [
-        Kind(place, index, chunk) for place, job in enumerate(jobs) for index, chunk in enumerate(job.request.chunks)
+        Kind(place, number, chunk) for place, job in enumerate(jobs) for number, chunk in enumerate(job.request.chunks)
     ]
 
 
@@ -135,7 +135,7 @@ def license_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
 
 
 def _resources(instance: Instance) -> dict[str, int]:
-    """Number all resources that nodes have, or that rules or requests name."""
+    """Return a number for each resource that nodes have, or that rules or requests name."""
     classes = instance.cluster.classes
     names = [name for node_class in classes for name in node_class.resources]
     names += [name for c in classes for rule in c.keep_free for name in (rule.resource, rule.beneficiary)]

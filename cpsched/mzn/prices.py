@@ -86,7 +86,7 @@ def prices_of(instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], 
     if not paid:
         return Prices(prices, end_rate, Fraction(1))
     exact = Fraction(math.lcm(*(rate.denominator for rate in paid)), math.gcd(*(rate.numerator for rate in paid)))
-    return Prices(prices, end_rate, min(exact, MOST_INTEGER / (max(1, horizon) * sum(paid))))
+    return Prices(prices, end_rate, min(exact, MOST_INTEGER / (max(1, horizon) * sum(paid, Fraction(0)))))
 
 
 def _hinges(instance: Instance, job: Job) -> Iterator[tuple[int, Fraction]]:

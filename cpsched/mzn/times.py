@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,23 +33,30 @@ class Times:
     def of(cls, instance: Instance, jobs: Sequence[Job]) -> Times:
         """Return the times of some waiting jobs of an instance; those that they depend on run, or are among them.
 
+        Who waits for an array waits for each of its elements.
+
         In a best plan each job starts as early as it may by itself, or when another ends, or a lag after another's
         start, and so on, back to a first one or to the end of a running job: no two of these steps are the same, which
         gives the horizon.
         """
         now = instance.now
         places = {job.id: place for place, job in enumerate(jobs)}
+        elements = {job.id: job for job in instance.elements()}
+        members = {job.id: job.element_ids for job in instance.jobs if job.array is not None}
         lags: list[_Lag] = []
         earliest = [_first(instance, job) - now for job in jobs]
         for place, job in enumerate(jobs):
-            for other, dependency in _awaited(instance, job):
-                if other.running is None:
-                    lags.append(_Lag(places[other.id], place, _lag(other, dependency)))
-                else:
-                    earliest[place] = max(earliest[place], other.running.start + _lag(other, dependency) - now)
+            for dependency in job.after:
+                for name in members.get(dependency.job, (dependency.job,)):
+                    other = elements[name]
+                    lag = _lag(other, dependency)
+                    if other.running is None:
+                        lags.append(_Lag(places[name], place, lag))
+                    else:
+                        earliest[place] = max(earliest[place], other.running.start + lag - now)
         ends = [job.running.segments[-1].end - now for job in instance.jobs if job.running is not None]
         horizon = max([0, *ends, *earliest]) + sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
-        latest = tuple(min(_last(instance, job) - now, horizon - job.walltime) for job in jobs)
+        latest = tuple(_last(instance, job, now + horizon) - now for job in jobs)
         return cls(earliest=tuple(earliest), latest=latest, lags=tuple(lags), horizon=horizon)
 
     @property
@@ -71,22 +78,11 @@ def _first(instance: Instance, job: Job) -> int:
     return instance.earliest_start(job) if job.start_at is None else job.start_at
 
 
-def _last(instance: Instance, job: Job) -> int | float:
-    """Return the latest one; infinity where nothing bounds it."""
+def _last(instance: Instance, job: Job, end: int) -> int:
+    """Return the latest one, of a job that ends by `end`."""
     by_deadline = None if job.deadline is None else job.deadline - job.walltime
-    bounds = (job.start_at, by_deadline, instance.must_start_by(job))
-    return min((bound for bound in bounds if bound is not None), default=float("inf"))
-
-
-def _awaited(instance: Instance, job: Job) -> Iterator[tuple[Job, Dependency]]:
-    """Yield the jobs that a job waits for; one that waits for an array waits for each of its elements."""
-    if not job.after:
-        return
-    members = {entry.id: entry.element_ids for entry in instance.jobs}
-    elements = {element.id: element for element in instance.elements()}
-    for dependency in job.after:
-        for name in members.get(dependency.job, (dependency.job,)):
-            yield elements[name], dependency
+    bounds = (job.start_at, by_deadline, instance.must_start_by(job), end - job.walltime)
+    return min(bound for bound in bounds if bound is not None)
 
 
 def _lag(awaited: Job, dependency: Dependency) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -60,12 +61,13 @@ class Window:
             "end_price": prices.end_integer,
             "most_cost": prices.integer_cost(known_starts, last_end),
         }
-        base = Fraction(objective_value(instance, known)) - prices.cost(known_starts, last_end)
+        value = math.nextafter(objective_value(instance, known), -math.inf)  # which was rounded, maybe up
+        base = Fraction(value) - prices.cost(known_starts, last_end)
         return cls(instance=instance, jobs=jobs, data=data, prices=prices, base=base)
 
     def bound_of(self, cost: int) -> float:
         """Return the bound on the objective's value that a lower bound on the model's cost gives."""
-        return float(self.base + cost / self.prices.scale)
+        return max(0.0, math.nextafter(float(self.base + cost / self.prices.scale), -math.inf))
 
     def planned(self, starts: Sequence[int], counts: Sequence[Sequence[int]]) -> Iterator[PlannedJob]:
         """Yield the jobs of a solution.
@@ -81,7 +83,7 @@ class Window:
         allocations: list[list[Placement]] = [[] for _ in self.jobs]
         for kind, row in zip(kinds_of(self.jobs), counts, strict=True):
             allocations[kind.job] += [
-                Placement(node=name, resources=kind.chunk.taken(count), chunk=kind.index, count=count)
+                Placement(node=name, resources=kind.chunk.taken(count), chunk=kind.number, count=count)
                 for name, count in zip(names, row, strict=True)
                 if count
             ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cpsched.cp import BoundParams, LagrangianBound
 from cpsched.domain import Instance, Plan
 from cpsched.engine import Board, Budget, Progress
 from cpsched.errors import UnverifiedError
 from cpsched.metrics import objective_value
+from cpsched.planner import replanned
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.scoring import judge_of, plan_of, scored
 from cpsched.portfolio.teams import team_of
@@ -95,10 +97,16 @@ def solve(
         value_of=lambda jobs: objective_value(instance, jobs),
         judge=judge,
     )
+    if warm is not None:
+        _begin_from(warm, instance, board)
     board.prove(plan.objective.suffered, how="no job can start before now, or before it is submitted")
     lanes = team.able(instance)
     is_interrupted = run_lanes(lanes, instance, board, seed=seed, deadline=clock, watch=watch)
     elapsed, stopped = clock.elapsed, _why(board, is_interrupted=is_interrupted)
+    if bound > 0 and not is_interrupted and not board.is_optimal:
+        board.budget = clock.more(bound)
+        prover = LagrangianBound(BoundParams(share=1.0))
+        run_lanes(((prover,),), instance, board, seed=seed, deadline=board.budget, watch=watch)
     board.close()
     return scored(plan, board, stopped=stopped, elapsed=elapsed)
 

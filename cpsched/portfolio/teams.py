@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cpsched.cp import Cp, CpParams, LagrangianBound
 from cpsched.domain import Instance
 from cpsched.engine import Engine, Improver
 from cpsched.errors import EngineError, UnsupportedError
@@ -14,7 +15,7 @@ from cpsched.search import Search
 __all__ = ["ENGINES", "Team", "team_of"]
 
 #: The engines as users name them.
-ENGINES = ("portfolio", "planner", "search", *POLICIES)
+ENGINES = ("portfolio", "planner", "search", "cp", *POLICIES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +71,11 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     """
     if engine in POLICIES:
         return Team(first=POLICIES[engine])
-    search, proofs = (Search(),), (Search(),)
+    search, proofs = (Search(),), (Cp(), LagrangianBound(), Search())
     lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
         "planner": (),
         "search": (search,) * workers,
+        "cp": ((Cp(CpParams(workers=workers)),),),
         # a single core searches first: plans are worth more than proofs
         "portfolio": (search,) * (workers - 1) + (proofs,),
     }

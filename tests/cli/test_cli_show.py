@@ -18,7 +18,7 @@ def test_the_table_has_every_job(run: Run, window: Window) -> None:
 
 
 def test_the_figures_and_the_history_follow(run: Run, window: Window) -> None:
-    """Behind the table of jobs stand the plan's figures with the proof of its bound, who found it, and what happened."""
+    """Behind the table of jobs stand the plan's figures with the proof of its bound, who found it, what happened."""
     value = window.plan["objective"]["value"]
     window.plan["objective"] |= {"bound": value, "gap": 0.0, "proof": "each job at its own earliest start"}
     window.plan["incumbents"] = [{"at": 0.25, "value": value, "by": "planner"}]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cpsched.booking import Ledger, refusal
 from cpsched.cp import lower_bound
+from cpsched.cp.bounds.costs import job_cost
 from cpsched.domain import (
     Amounts,
     Chunk,
@@ -107,6 +108,23 @@ def waiting_of(instance: Instance) -> list[Job]:
     return [job for job in instance.elements() if job.running is None]
 
 
+@settings(max_examples=150, deadline=None)
+@given(instances().flatmap(pressed), st.sampled_from(OBJECTIVES), st.integers(0, 25), st.integers(0, 40))
+def test_costs_are_the_objective(
+    instance: Instance, weights: dict[ObjectiveTerm, float], first: int, delay: int
+) -> None:
+    """What a job costs by its value and rates is, without the makespan, the objective of a plan of that job alone."""
+    weights = {term: weight for term, weight in weights.items() if term is not ObjectiveTerm.MAKESPAN}
+    instance = replace(instance, objective=Objective(weights=FrozenMap(weights)))
+    for job in waiting_of(instance):
+        begin = instance.earliest_start(job) + first
+        cost = job_cost(instance, job, begin, job.walltime)
+        start = begin + delay
+        plan = PlannedJob(id=job.id, start=start, end=start + job.walltime, segments=())
+        rates = sum((rate * (max(start, kink) - max(begin, kink)) for kink, rate in cost.rates), Fraction(0))
+        assert float(cost.value + rates) == pytest.approx(objective_value(instance, [plan]), rel=1e-12)
+
+
 @settings(max_examples=100, deadline=None)
 @given(instances() | instances().flatmap(pressed), st.sampled_from(OBJECTIVES), st.integers(0, 10**6))
 def test_no_plan_of_a_random_instance_is_below_the_bound(
@@ -173,6 +191,50 @@ def test_random_single_nodes_in_bulk() -> None:
         assert bound.value <= objective_value(instance, plan)
         positive += bound.value > 0
     assert positive > 100
+
+
+def random_window(rng: random.Random) -> Instance:
+    """Return a window of up to four jobs on up to three nodes of two classes, beside up to one running job."""
+    small = NodeClass(names=("s0", "s1")[: rng.randint(1, 2)], resources=Amounts({"cores": 4, "mem": 4}))
+    large = NodeClass(names=("l0",), resources=Amounts({"cores": 6, "mem": 8, "gpus": 1}))
+    classes = rng.choice([(small,), (small, large), (large,)])
+    most = classes[-1].resources
+    jobs = []
+    for number in range(rng.randint(2, 4)):
+        asked = {name: rng.randint(0 if name != "cores" else 1, amount) for name, amount in most.items()}
+        chunk = Chunk(
+            count=1 if rng.random() < 0.8 else 2,
+            resources=Amounts({name: amount for name, amount in asked.items() if amount}),
+        )
+        step = Step(walltime=rng.randint(1, 12), request=Request(chunks=(chunk,)))
+        queue = rng.choice(["hasty", "patient", None])
+        jobs.append(Job(id=f"j{number}", submit=-rng.randint(0, 9), steps=(step,), queue=queue))
+    if rng.random() < 0.4:
+        jobs.append(running("r", rng.randint(1, 4), rng.randint(1, 9), classes[0].names[0]))
+    base = small_instance(jobs, term="weighted_wait")
+    return replace(base, cluster=Cluster(classes=classes))
+
+
+def test_thousands_of_optima_are_not_below_the_bound() -> None:
+    """On 2,000 random windows, where all can be tried, no bound is above the optimum; many meet it with some work."""
+    rng = random.Random(11)
+    worked, met = 0, 0
+    for number in range(2000):
+        instance = random_window(rng)
+        best = least_weighted_wait(instance)
+        is_long = number % 20 == 0
+        bound = lower_bound(
+            instance, list(best.starts), seconds=1.0 if is_long else 0.5, evaluations=300 if is_long else 5
+        )
+        assert bound is not None
+        assert bound.value <= best.value + 1e-9
+        suffered = sum(
+            -job.submit / instance.expected_wait(job) for job in waiting_of(instance) if job.id in best.starts
+        )
+        if is_long and best.value > suffered + 1e-9:
+            worked += 1
+            met += (bound.value - suffered) >= 0.5 * (best.value - suffered)
+    assert met > 0.5 * worked > 10
 
 
 def test_equal_jobs_on_one_node_are_proven() -> None:

@@ -121,8 +121,9 @@ def test_a_bound_that_goes_wrong_does_no_harm(fault: str) -> None:
     assert [words in event.what for event in board.events] == ([] if words is None else [True])
 
 
-def test_a_worker_that_does_not_end_in_time_is_ended() -> None:
+def test_a_worker_that_does_not_end_in_time_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound that takes much longer than its share of the budget is given up before the board is over."""
+    monkeypatch.setattr("cpsched.cp.process._PATIENCE", 0.1)
     board = board_for(WINDOW, 60.0)
     command = (sys.executable, "-c", FAULTS["hangs"][0])
     LagrangianBound(BoundParams(share=0.01), command).improve(WINDOW, board, seed=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -31,7 +32,7 @@ OBJECTIVES = [
     {ObjectiveTerm.SLOWDOWN: 0.3, ObjectiveTerm.TARDINESS: 2.5, ObjectiveTerm.COMPLETION: 1e-4},
 ]
 #: Redundant constraints: all of them, none, each alone.
-ALL = ModelParams()
+ALL = ModelParams(has_class_energy=True)
 MODELS = [
     ALL,
     *(
@@ -158,9 +159,12 @@ def test_weights_that_are_too_fine_are_rounded_down() -> None:
     jobs = [{"id": str(prime), "request": "ncpus=1", "walltime": prime} for prime in primes]
     instance = instance_of([{"names": "n", "resources": {"cores": 1}}], jobs, objective="slowdown")
     plan = plan_of(instance)
-    best, bound = optimum_of(instance, plan)
-    value = objective_value(instance, best)
-    assert value * (1 - 1e-9) <= bound <= value
+    costs = encoding_of(instance, plan).costs
+    starts = [job.start for job in plan]
+    cost = costs.value_of(starts, primes)
+    assert cost < 2**50 < math.lcm(*primes)
+    value = objective_value(instance, plan)
+    assert value * (1 - 1e-9) <= costs.bound(cost) <= value
 
 
 HETEROGENEOUS = instance_of(

@@ -48,3 +48,34 @@ def best_schedule(
     ends = {start: end for start in range(earliest, horizon) if (end := completion(0, start)) is not None}
     best = min(ends.values())
     return best, max(start for start, end in ends.items() if end == best)
+
+
+def fit_literally(
+    steps: Steps, busy: Profile, capacity: int, longest: Sequence[int], place: int = 0, at: int = 0
+) -> tuple[int, list[int] | None]:
+    """Return the paper's recursion as it is printed, its misprints repaired (EVO-8): a time, and the starts from there.
+
+    Without starts, the time is the earliest one left to the step before. `at` is where that step ends if not held.
+    """
+    if place == len(steps):
+        return at, []
+    duration, amount = steps[place]
+    start = at
+    while True:
+        if capacity - busy.max(start, start + duration) < amount:
+            start = busy.loc(start, start + duration)
+            continue
+        if place > 0:
+            before, held = steps[place - 1]
+            earliest = start - longest[place - 1]
+            if earliest > at - before:
+                return earliest, None
+            if capacity - busy.max(at, start) < held:
+                return busy.loc(at, start), None
+        tail, starts = fit_literally(steps, busy, capacity, longest, place + 1, start + duration)
+        if starts is None:
+            start = tail
+        elif place > 0:
+            return start, [start, *starts]
+        else:
+            return tail - duration, [tail - duration, *starts]

@@ -110,22 +110,31 @@ def planning_order(instance: Instance) -> list[Job]:
     """Return the jobs that may be planned: fixed starts, deadlines, hard limits of waiting, overdue jobs, the rest;
     each by due time (of limits), priority, submit time and document order.
 
-    A job is of the most urgent kind of those that wait for it, directly or not, and comes when all that it waits for
-    have come.
+    A job comes when all that it waits for have come.
     """
-    waiting = [job for job in instance.elements() if job.running is None and refusal(instance, job) is None]
-    waits_for = {job.id: {other.id for _, other in awaited(instance, job)} for job in waiting}
-    kinds = {job.id: _kind_of_start(instance, job) for job in waiting}
-    for _ in waiting:  # each round reaches at least one job further
-        for job in waiting:
-            for other in waits_for[job.id] & kinds.keys():
-                kinds[other] = min(kinds[other], kinds[job.id])
-    left = sorted(waiting, key=lambda job: (kinds[job.id], -instance.priority(job), job.submit))
+    kinds = kinds_of_start(instance)
+    left = [job for job in instance.elements() if job.id in kinds]
+    left.sort(key=lambda job: (kinds[job.id], -instance.priority(job), job.submit))
     order: list[Job] = []
     while left:
-        order.append(next(job for job in left if not waits_for[job.id] & {other.id for other in left}))
+        names = {job.id for job in left}
+        order.append(next(job for job in left if not names & {other.id for _, other in awaited(instance, job)}))
         left.remove(order[-1])
     return order
+
+
+def kinds_of_start(instance: Instance) -> dict[str, tuple[int, int]]:
+    """Return kind and due time of each job that may be planned: its own, or the most urgent of those that wait for it,
+    directly or not.
+    """
+    possible = [job for job in instance.elements() if job.running is None and refusal(instance, job) is None]
+    kinds = {job.id: _kind_of_start(instance, job) for job in possible}
+    for _ in possible:  # each round reaches at least one job further
+        for job in possible:
+            for _, other in awaited(instance, job):
+                if other.id in kinds:
+                    kinds[other.id] = min(kinds[other.id], kinds[job.id])
+    return kinds
 
 
 def _kind_of_start(instance: Instance, job: Job) -> tuple[int, int]:

@@ -15,9 +15,10 @@ from tests.oracle.literal_planner import plan_literally
 from tests.oracle.random_instances import instances, pressed
 from tests.planner.checked import check_outcome, places, solved
 from tests.planner.checked import starts as starts_of
+from tests.policies.ruled import RULES
 
 FOUR = nodes("n", cores=4)
-ENGINES = ["planner", *POLICIES]
+ENGINES = ["planner", *(f"policy:{rule}" for rule in RULES)]
 
 
 def planned(instance: Instance, engine: str) -> dict[str, int | None]:
@@ -151,7 +152,7 @@ def test_starts_and_nodes_are_the_literal_planners(instance: Instance) -> None:
     assert places(instance, solved(instance)) == plan_literally(instance)
 
 
-@pytest.mark.parametrize("engine", POLICIES)
+@pytest.mark.parametrize("engine", ENGINES[1:])
 @settings(max_examples=15)
 @given(instances().flatmap(pressed))
 def test_rules_keep_the_limits(engine: str, instance: Instance) -> None:

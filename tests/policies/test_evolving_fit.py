@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cpsched.policies.evolving import VARIANTS, Application, Variant, compact, fit, schedule
 from cpsched.rusv import FOREVER, Profile
-from tests.oracle.dense_evolving import best_schedule, dense
+from tests.oracle.dense_evolving import best_schedule, dense, fit_literally
 
 #: All variants by name.
 NAMED = {variant.name: variant for variant in VARIANTS}
@@ -132,6 +132,19 @@ def assert_kept(
     held = Profile(tuple((length, amount) for length, (_, amount) in zip(lengths, steps, strict=True))).delay(starts[0])
     assert held.follows(Profile(steps))
     assert (held + Profile(busy)).max(0, held.end) <= capacity
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_the_loop_is_the_paper_s_recursion(limit: int | None) -> None:
+    """On 300 longer cases for each limit, to try no start twice changes no step (EVO-8)."""
+    draw = Random(f"literally {limit}")
+    for _ in range(300):
+        capacity = draw.randint(3, 9)
+        steps = tuple((draw.randint(1, 9), draw.randint(1, capacity)) for _ in range(draw.randint(1, 8)))
+        busy = Profile(tuple((draw.randint(1, 9), draw.randint(0, capacity)) for _ in range(draw.randint(0, 40))))
+        longest = Application(steps=steps).longest(limit)
+        _, starts = fit_literally(steps, busy, capacity, longest, at=2)
+        assert fit(steps, busy, capacity, longest=longest, earliest=2) == tuple(starts or ())
 
 
 STEPS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=4).map(tuple)

@@ -83,7 +83,7 @@ def test_the_proof_stands_behind_the_gap() -> None:
 
 
 def test_limits_of_waiting_in_the_summary() -> None:
-    """b waits for 660 s: 60 s beyond what its queue allows, 10 s beyond what its user was told; a runs."""
+    """Job b waits for 660 s: 60 s beyond what its queue allows, 10 s beyond what its user was told; a runs."""
     instance, plan = a_plan(("a", "b"))
     assert "max_wait" not in printed(summary_table(instance, plan))
     assert "postponed" not in printed(summary_table(instance, plan))

@@ -124,6 +124,17 @@ FACT = {"start": -1, "allocation": [{"node": "n1", "resources": {"cores": 1}}]}
         (instance(job(walltime=None)), "jobs[0].id"),
         (instance(job(walltime=None, request=None, steps=[STEP], expand_limit=0.5)), "jobs[0].expand_limit"),
         (instance(job(expand_limit=2)), "jobs[0].expand_limit"),
+        (instance(job(told={"start": 1}, running=FACT)), "jobs[0].told"),
+        (instance(job(told={"price": 1})), "jobs[0].told.start"),
+        (instance(job(told={"start": 1, "price": -0.25})), "jobs[0].told.price"),
+        (instance(job(), queues={"q": {"expected_wait": 5, "max_wait": {}}}), "queues.q.max_wait.seconds"),
+        (instance(queues={"q": {"expected_wait": 5, "max_wait": {"seconds": 0}}}), "queues.q.max_wait.seconds"),
+        (
+            instance(queues={"q": {"expected_wait": 5, "max_wait": {"seconds": 1, "price": -1}}}),
+            "queues.q.max_wait.price",
+        ),
+        (instance(queues={"q": {"expected_wait": 5, "max_wait": {"seconds": 1, "hard": 1}}}), "queues.q.max_wait.hard"),
+        (instance(queues={"q": {"expected_wait": 5, "max_wait": {"seconds": 1, "s": 1}}}), "queues.q.max_wait.s"),
         (instance(job(walltime=None, request=None, steps=[STEP], malleable={"shares": [0.5]})), "jobs[0].malleable"),
         (instance(job(walltime=None, request=None, steps=[STEP, PACKED])), "jobs[0].steps[1].request"),
         (instance(job(malleable={"shares": [2]})), "jobs[0].malleable.shares[0]"),
@@ -305,10 +316,11 @@ RICH = instance(
         licenses={"sim": 1},
         queue="q",
         user="u",
+        told={"start": 3, "price": 0.5},
     ),
     job("v", after=[{"job": "m", "type": "after"}], array={"indices": "0-1"}, reservation="d"),
     epoch="2026-01-01T00:00:00+01:00",
-    queues={"q": {"expected_wait": 5, "max_walltime": 1000}},
+    queues={"q": {"expected_wait": 5, "max_walltime": 1000, "max_wait": {"seconds": 9, "price": 0.5, "hard": True}}},
     reservations=[{"id": "d", "start": 5, "end": 9, "request": "ncpus=1"}],
     limits=[{"consumer": {"each": "user"}, "resource": "*", "items": "5/5%", "validity": {"cron": "* 5 * * *"}}],
     free_pools=[{"resource": "cores", "items": "1", "open_to": {"max": {"cores": 1}}, "nodes": "n1"}],
@@ -320,6 +332,7 @@ ANSWER = plan(
     [{"id": "v[1]", "reason": "not_mapped", "detail": "x"}],
     reservations=[{"id": "d", "start": 5, "end": 9, "allocation": [{"node": "n1", "resources": {"cores": 1}}]}],
     incumbents=[{"at": 0.5, "value": 1, "by": "x"}],
+    events=[{"at": 0.5, "by": "x", "what": "y"}],
 )
 
 

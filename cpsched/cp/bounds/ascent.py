@@ -137,19 +137,18 @@ def climb(begin: Prices, relaxation: Relaxation, seed: int, *, is_over: Callable
         former = best.value
         best, seconds, evaluations = _round(best, ambition, evaluations, is_over)
         demand = relaxation.held.T @ seconds / best.dual.widths
-        best, cuts = _without_idle(best), []
+        best, cuts = _without_idle(best), np.zeros((0, len(demand)), dtype=np.int64)
         if pause:
             pause -= 1
         else:
-            stop = partial(is_over, evaluations)
-            cuts = [cut for at in _busy(best, rng) if (cut := separation.cut(demand[:, at], stop)) is not None]
-            wait = 0 if cuts else min(2 * wait + 1, _LONGEST_PAUSE)
+            cuts = separation.cuts(demand[:, _busy(best, rng)].T, partial(is_over, evaluations))
+            wait = 0 if len(cuts) else min(2 * wait + 1, _LONGEST_PAUSE)
             pause = wait
-        if cuts:
-            best = _with_cuts(best, relaxation, np.array(cuts))
-        if not cuts or len(best.dual.widths) < _ENOUGH_INTERVALS:
+        if len(cuts):
+            best = _with_cuts(best, relaxation, cuts)
+        if not len(cuts) or len(best.dual.widths) < _ENOUGH_INTERVALS:
             best = _finer(best)
-        idle = 0 if cuts or best.value > former * (1 + 1e-6) else idle + 1
+        idle = 0 if len(cuts) or best.value > former * (1 + 1e-6) else idle + 1
         ambition = 0.04
     return best, evaluations
 

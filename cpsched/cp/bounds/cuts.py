@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.cp.bounds.packing import Knapsack, Shape, Unit, shapes_of
 from cpsched.cp.bounds.surrogates import WHOLE, Floats, Ints
@@ -24,6 +25,8 @@ _COARSE = 900
 _MOST_PACKINGS = 150
 #: A demand that measures less than this times the capacity is not cut off.
 _VIOLATION = 1.002
+#: A demand is left alone as soon as this part of what it can measure too much is found.
+_ENOUGH = 0.2
 #: Less of a unit than this counts as none.
 _TRACE = 1e-3
 #: A unit measures at most as much as so many nodes: this bounds the linear program.
@@ -46,77 +49,84 @@ class Separation:
                 nodes[shape] = nodes.get(shape, 0) + len(node_class.names)
         self._knapsacks = [Knapsack(shape, units, counts, most_states=_COARSE) for shape in nodes]
         self._nodes = np.array(list(nodes.values()), dtype=np.float64)
-        self._packings: list[dict[bytes, Floats]] = [{} for _ in nodes]
+        self._known: set[tuple[int, bytes]] = set()
+        #: One for each packing: how many of each unit it holds, and -1 in the column of its shape.
+        self._packings = np.zeros((0, len(units) + len(nodes)))
 
-    def cut(self, demand: Floats, is_over: Callable[[], bool]) -> Ints | None:
-        """Return sizes of the units by which a demand measures more than all nodes hold, or None.
+    def cuts(self, demands: Floats, is_over: Callable[[], bool]) -> Ints:
+        """Return sizes of the units by which demands measure more than all nodes hold: shape (found, units).
 
         Parameters
         ----------
-        demand
-            How many of each unit are there at a time.
+        demands
+            How many of each unit are there at some times: shape (times, units).
         """
-        members = np.flatnonzero(demand > _TRACE)
-        best, best_sizes = _VIOLATION, None
+        best = np.full(len(demands), _VIOLATION)
+        best_sizes = np.zeros(demands.shape)
+        pending = [time for time, demand in enumerate(demands) if (demand > _TRACE).any()]
         for _ in range(_MOST_PACKINGS):
-            if is_over() or not len(members):
+            if is_over() or not pending:
                 break
-            claimed, member_sizes, values = self._most_violated(demand[members], members)
-            sizes = np.zeros(len(demand))
-            sizes[members] = member_sizes
-            capacity, is_new = self._capacity(sizes, values)
-            ratio = float(sizes @ demand) / capacity if capacity > 0 else 0.0
-            if ratio > best:
-                best, best_sizes = ratio, sizes
-            if not is_new or claimed < _VIOLATION or ratio > claimed - 0.005:
-                break
-        if best_sizes is None:
-            return None
-        return np.asarray(np.floor(best_sizes / best_sizes.max() * WHOLE), dtype=np.int64)
+            solved = [self._most_violated(demands[time]) for time in pending]
+            sizes = np.array([of_time for _, of_time, _ in solved])
+            capacities, are_new = self._capacities(sizes, np.array([values for _, _, values in solved]))
+            measured = (sizes * demands[pending]).sum(axis=1)
+            ratios = np.divide(measured, capacities, out=np.zeros(len(pending)), where=capacities > 0)
+            rest = []
+            for place, (time, (claimed, of_time, _)) in enumerate(zip(pending, solved, strict=True)):
+                if ratios[place] > best[time]:
+                    best[time], best_sizes[time] = ratios[place], of_time
+                if are_new[place] and claimed >= _VIOLATION and ratios[place] <= claimed - _ENOUGH * (claimed - 1.0):
+                    rest.append(time)
+            pending = rest
+        found = best_sizes[best > _VIOLATION]
+        return np.asarray(np.floor(found / found.max(axis=1, initial=0.0)[:, None] * WHOLE), dtype=np.int64)
 
-    def _most_violated(self, demand: Floats, members: Ints) -> tuple[float, Floats, Floats]:
+    def _most_violated(self, demand: Floats) -> tuple[float, Floats, Floats]:
         """Solve the linear program over the packings known so far.
 
         Returns
         -------
         claimed, sizes, values
-            What the demand measures while all nodes together measure 1, the sizes of the members, and what a node of
+            What the demand measures while all nodes together measure 1, the sizes of the units, and what a node of
             each shape measures; a packing that is not known yet can measure more.
         """
         from scipy.optimize import linprog
         from scipy.sparse import csr_matrix
 
-        num_shapes = len(self._nodes)
-        rows = [np.concatenate([np.zeros(len(members)), self._nodes])]
-        for shape, known in enumerate(self._packings):
-            distinct = np.unique(
-                np.array([packing[members] for packing in known.values()]).reshape(-1, len(members)), axis=0
-            )
-            marks = np.zeros((len(distinct), num_shapes))
-            marks[:, shape] = -1.0
-            rows.extend(np.concatenate([distinct, marks], axis=1))
-        limits = np.zeros(len(rows))
+        members, num_shapes = np.flatnonzero(demand > _TRACE), len(self._nodes)
+        sizes = np.zeros(len(demand))
+        columns = np.concatenate([members, np.arange(len(demand), self._packings.shape[1])])
+        all_nodes = np.concatenate([np.zeros(len(members)), self._nodes])
+        limits = np.zeros(1 + len(self._packings))
         limits[0] = 1.0
         most = _MOST_NODES / float(self._nodes.sum())
         solved = linprog(
-            np.concatenate([-demand, np.zeros(num_shapes)]),
-            A_ub=csr_matrix(np.array(rows)),
+            np.concatenate([-demand[members], np.zeros(num_shapes)]),
+            A_ub=csr_matrix(np.vstack([all_nodes, self._packings[:, columns]])),
             b_ub=limits,
             bounds=[(0.0, most)] * len(members) + [(0.0, None)] * num_shapes,
             method="highs-ds",
         )
         if solved.x is None:
-            return 0.0, np.zeros(len(members)), np.zeros(num_shapes)
-        return -float(solved.fun), np.maximum(0.0, solved.x[: len(members)]), solved.x[len(members) :]
+            return 0.0, sizes, np.zeros(num_shapes)
+        sizes[members] = np.maximum(0.0, solved.x[: len(members)])
+        return -float(solved.fun), sizes, solved.x[len(members) :]
 
-    def _capacity(self, sizes: Floats, values: Floats) -> tuple[float, bool]:
-        """Return what all nodes can measure, and whether that needs a packing which was not known."""
-        capacity, is_new = 0.0, False
+    def _capacities(self, sizes: Floats, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return what all nodes can measure, and whether that needs packings which were not known, for each time."""
+        capacities, are_new, found = np.zeros(len(sizes)), np.zeros(len(sizes), dtype=bool), []
         for shape, knapsack in enumerate(self._knapsacks):
-            packing = knapsack.packing(sizes)
-            value = float(packing @ sizes)
-            capacity += self._nodes[shape] * value
-            if value > values[shape] + 1e-9:
-                is_new = is_new or packing.tobytes() not in self._packings[shape]
-                self._packings[shape][packing.tobytes()] = packing
-        return capacity, is_new
+            packings = knapsack.packings(sizes)
+            measured = (packings * sizes).sum(axis=1)
+            capacities += self._nodes[shape] * measured
+            marks = np.zeros(len(self._nodes))
+            marks[shape] = -1.0
+            for place in np.flatnonzero(measured > values[:, shape] + 1e-9):
+                key = shape, packings[place].tobytes()
+                if key not in self._known:
+                    self._known.add(key)
+                    found.append(np.concatenate([packings[place], marks]))
+                    are_new[place] = True
+        self._packings = np.vstack([self._packings, *found])
+        return capacities, are_new

@@ -154,11 +154,16 @@ class Knapsack:
         axes = [_Axis.of(shape.resources[name], {m.get(name, 0) for m in members}) for name in self._names]
         self._axes = _within(axes, most_states)
         self._shape = tuple(axis.num_levels for axis in self._axes)
-        self._copies = [min(counts[place], _fitting(shape.resources, units[place].amounts)) for place in shape.units]
+        copies = [min(counts[place], _fitting(shape.resources, units[place].amounts)) for place in shape.units]
         grids = [
             axis.below({m.get(name, 0) for m in members}) for axis, name in zip(self._axes, self._names, strict=True)
         ]
-        self._sources = [[grid[m.get(name, 0)] for grid, name in zip(grids, self._names, strict=True)] for m in members]
+        sources = [[grid[m.get(name, 0)] for grid, name in zip(grids, self._names, strict=True)] for m in members]
+        self._num_states = int(np.prod(self._shape, dtype=np.int64))
+        self._moves_of = {
+            place: self._portions(place, self._step(source), most)
+            for place, source, most in zip(shape.units, sources, copies, strict=True)
+        }
 
     def table(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the largest sum of sizes for each state of free resources.
@@ -173,51 +178,61 @@ class Knapsack:
         table
             Shape (states, vectors); the last state is the idle node.
         """
-        best = np.zeros((int(np.prod(self._shape, dtype=np.int64)), len(sizes)), dtype=sizes.dtype)
-        for place, portion, fits, left in self._portions(sizes):
-            best[fits] = np.maximum(best[fits], best[left] + portion * sizes[:, place])
+        best = np.zeros((self._num_states, len(sizes)), dtype=sizes.dtype)
+        for move in self._moves(sizes):
+            best[move.fits] = np.maximum(best[move.fits], best[move.left] + move.portion * sizes[:, move.unit])
         return best
 
-    def packing(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how many of each unit an idle node holds where the sum of their sizes is largest."""
-        best = np.zeros(int(np.prod(self._shape, dtype=np.int64)))
-        taken = []
-        for place, portion, fits, left in self._portions(sizes[None, :]):
-            before, after = best[fits], best[left] + portion * sizes[place]
-            best[fits] = np.maximum(before, after)
-            origin = np.full(len(best), -1)
-            origin[fits] = np.where(after > before, left, -1)
-            taken.append((place, portion, origin))
-        held = np.zeros(len(sizes))
-        state = len(best) - 1
-        for place, portion, origin in reversed(taken):
-            if origin[state] >= 0:
-                held[place] += portion
-                state = int(origin[state])
+    def packings(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how many of each unit an idle node holds where the sum of their sizes is largest.
+
+        Parameters
+        ----------
+        sizes
+            Shape (vectors, units), and so is what is returned.
+        """
+        best = np.zeros((self._num_states, len(sizes)))
+        moves = list(self._moves(sizes))
+        taken = np.zeros((len(moves), self._num_states, len(sizes)), dtype=bool)
+        for place, move in enumerate(moves):
+            before, after = best[move.fits], best[move.left] + move.portion * sizes[:, move.unit]
+            best[move.fits] = np.maximum(before, after)
+            taken[place, move.fits] = after > before
+        held = np.zeros(sizes.shape)
+        vectors, state = np.arange(len(sizes)), np.full(len(sizes), self.idle)
+        for place, move in reversed(list(enumerate(moves))):
+            chosen = vectors[taken[place, state, vectors]]
+            held[chosen, move.unit] += move.portion
+            state[chosen] = move.left[np.searchsorted(move.fits, state[chosen])]
         return held
 
-    def _portions(self, sizes: NDArray[np.generic]) -> Iterator[tuple[int, int, NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield (unit, how many of it, states that have room for them, what is left of each of those).
+    def _moves(self, sizes: NDArray[np.generic]) -> Iterator[_Move]:
+        """Yield the moves of all units that any vector gives a size."""
+        for place in self.shape.units:
+            if sizes[:, place].any():
+                yield from self._moves_of[place]
 
-        Any number of a unit up to its copies is a sum of some of its portions 1, 2, 4, ... and the rest.
-        """
-        for place, source, copies in zip(self.shape.units, self._sources, self._copies, strict=True):
-            if not sizes[:, place].any():
-                continue
-            step = self._step(source)
-            portion, left = 1, copies
-            while left:
-                take = min(portion, left)
-                origin = self._repeat(step, take)
-                fits = np.flatnonzero(origin >= 0)
-                yield place, take, fits, origin[fits]
-                left -= take
-                portion *= 2
+    @property
+    def idle(self) -> int:
+        """The state of a node of which all is free."""
+        return self._num_states - 1
 
     def state_of(self, free: Mapping[str, int]) -> int:
         """Return the state of a node that has `free` left."""
         levels = [axis.level(free.get(name, 0)) for axis, name in zip(self._axes, self._names, strict=True)]
         return int(np.ravel_multi_index(levels, self._shape)) if levels else 0
+
+    def _portions(self, unit: int, step: NDArray[np.int64], copies: int) -> list[_Move]:
+        """Return moves of which any number of a unit up to its copies is a sum: portions 1, 2, 4, ... and the rest."""
+        moves, portion = [], 1
+        while copies:
+            take = min(portion, copies)
+            left = self._repeat(step, take)
+            fits = np.flatnonzero(left >= 0)
+            moves.append(_Move(unit, take, fits, left[fits]))
+            copies -= take
+            portion *= 2
+        return moves
 
     def _step(self, source: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return for each state the state that is left when one unit has been placed, or -1."""
@@ -240,6 +255,16 @@ class Knapsack:
             if times:
                 power = np.where(power >= 0, power[power], -1)
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """Some copies of a unit are placed, in the states that have room for them, `fits`: the states `left` remain."""
+
+    unit: int
+    portion: int
+    fits: NDArray[np.int64]
+    left: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

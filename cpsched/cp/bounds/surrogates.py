@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cpsched.cp.bounds.packing import Knapsack, Shape, Unit, shapes_of
 from cpsched.domain import Cluster, Instance, Job
 
-__all__ = ["WHOLE", "Floats", "Ints", "Profile", "capacities", "size_vectors"]
+__all__ = ["WHOLE", "Capacities", "Floats", "Ints", "Profile", "size_vectors"]
 
 #: Parts that a whole node is counted in: divisible by 1 to 10, so that cores and thresholds stay exact.
 WHOLE = 5040
@@ -121,39 +121,51 @@ def _dual_feasible(share: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     return rounded
 
 
-def capacities(instance: Instance, units: Sequence[Unit], counts: Sequence[int], sizes: Ints) -> list[Profile]:
-    """Return the capacity of each surrogate over time, beside the running jobs.
+class Capacities:
+    """What all nodes hold over time beside the running jobs, by whatever sizes of the units.
 
-    Each node gives what its knapsack says for what the running jobs leave of it, from each of their ends on
-    more. Nodes of the same class of which the same is free share one knapsack.
+    Each node gives what its knapsack says for what the running jobs leave of it, from each of their ends on more.
+    Nodes of the same resources that let in the same units share one knapsack, and in the same state one look at it.
+
+    Parameters
+    ----------
+    instance, units, counts
+        The nodes and the running jobs, what stands on the nodes, and how many of each unit there are.
     """
-    cluster = instance.cluster
-    shapes = shapes_of(cluster, units)
-    tables: dict[Shape, tuple[Knapsack, Ints]] = {}
-    for shape in shapes:
-        if shape is not None and shape not in tables:
-            knapsack = Knapsack(shape, units, counts)
-            tables[shape] = knapsack, knapsack.table(sizes)
-    changes: defaultdict[int, Ints] = defaultdict(lambda: np.zeros(len(sizes), dtype=np.int64))
-    busy = _holdings(instance)
-    for node_class, shape in zip(cluster.classes, shapes, strict=True):
-        if shape is None:
-            continue
-        knapsack, table = tables[shape]
-        idle = [name for name in node_class.names if name not in busy]
-        changes[0] = changes[0] + table[-1] * len(idle)
-        for name in node_class.names:
-            if name in busy:
-                before = np.zeros(len(sizes), dtype=np.int64)
-                for time, free in _free_over_time(node_class.resources, busy[name]):
-                    after = table[knapsack.state_of(free)]
-                    changes[time] = changes[time] + after - before
+
+    def __init__(self, instance: Instance, units: Sequence[Unit], counts: Sequence[int]) -> None:
+        self._knapsacks: dict[Shape, Knapsack] = {}
+        #: By second and shape: how many nodes enter each state then, less those that leave it.
+        self._changes: defaultdict[int, Counter[tuple[Shape, int]]] = defaultdict(Counter)
+        busy = _holdings(instance)
+        for node_class, shape in zip(instance.cluster.classes, shapes_of(instance.cluster, units), strict=True):
+            if shape is None:
+                continue
+            if shape not in self._knapsacks:
+                self._knapsacks[shape] = Knapsack(shape, units, counts)
+            knapsack = self._knapsacks[shape]
+            self._changes[0][shape, knapsack.idle] += sum(name not in busy for name in node_class.names)
+            for name in node_class.names:
+                before = None
+                for time, free in _free_over_time(node_class.resources, busy[name]) if name in busy else ():
+                    after = knapsack.state_of(free)
+                    if before is not None:
+                        self._changes[time][shape, before] -= 1
+                    self._changes[time][shape, after] += 1
                     before = after
-    times = sorted(changes)
-    amounts = np.cumsum([changes[time] for time in times], axis=0)
-    return [
-        Profile(np.array(times, dtype=np.int64), np.ascontiguousarray(amounts[:, row])) for row in range(len(sizes))
-    ]
+
+    def profiles(self, sizes: Ints) -> list[Profile]:
+        """Return the capacity of each surrogate over time; `sizes` has a row for each, shape (surrogates, units)."""
+        tables = {shape: knapsack.table(sizes) for shape, knapsack in self._knapsacks.items()}
+        times = sorted(self._changes)
+        changes = np.zeros((len(times), len(sizes)), dtype=np.int64)
+        for row, time in enumerate(times):
+            for (shape, state), nodes in self._changes[time].items():
+                changes[row] += nodes * tables[shape][state]
+        amounts = np.cumsum(changes, axis=0)
+        return [
+            Profile(np.array(times, dtype=np.int64), np.ascontiguousarray(amounts[:, row])) for row in range(len(sizes))
+        ]
 
 
 def _holdings(instance: Instance) -> dict[str, list[tuple[int, Mapping[str, int] | None]]]:

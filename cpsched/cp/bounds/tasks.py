@@ -11,7 +11,7 @@ import numpy as np
 
 from cpsched.cp.bounds.costs import job_cost
 from cpsched.cp.bounds.packing import Unit, units_of
-from cpsched.cp.bounds.surrogates import Ints, Profile, capacities, size_vectors
+from cpsched.cp.bounds.surrogates import Capacities, Ints, Profile, size_vectors
 from cpsched.domain import Instance, Job
 
 __all__ = ["NEVER", "Relaxation", "Tasks", "relax"]
@@ -52,10 +52,11 @@ class Relaxation:
     #: How many of each unit there are, and how many a job of each kind holds: shape (kinds, units).
     counts: tuple[int, ...]
     held: Ints
+    capacities: Capacities
 
     def surrogates(self, sizes: Ints) -> tuple[Ints, list[Profile]]:
         """Return (usage of each kind of job, capacity over time) of more surrogates; `sizes` has a row for each."""
-        return self.held @ sizes.T, capacities(self.instance, self.units, self.counts, sizes)
+        return self.held @ sizes.T, self.capacities.profiles(sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +104,13 @@ def relax(instance: Instance, jobs: Sequence[Job], starts: Sequence[int], *, mos
         for place, count in kind_of_job.units:
             held_units[number, place] = count
     held_licenses = np.array([kind.licenses for kind in numbered], dtype=np.int64).reshape(len(numbered), -1)
+    capacities = Capacities(instance, list(units), counts)
     profiles = [
-        *capacities(instance, list(units), counts, sizes),
+        *capacities.profiles(sizes),
         *(_license_profile(instance, name, total) for name, total in instance.cluster.licenses.items()),
     ]
     tasks = _tasks(rows, np.concatenate([held_units @ sizes.T, held_licenses], axis=1))
-    return Relaxation(instance, tasks, tuple(profiles), tuple(units), tuple(counts), held_units)
+    return Relaxation(instance, tasks, tuple(profiles), tuple(units), tuple(counts), held_units, capacities)
 
 
 def _row(instance: Instance, job: Job, start: int, kind: int) -> _Row:

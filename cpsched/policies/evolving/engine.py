@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from cpsched.booking import refusal
-from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment, WaitingJob
+from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment, Step, WaitingJob
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
 from cpsched.planner import planning_order
@@ -76,13 +76,10 @@ class EvolvingEngine:
 
 
 def _refusal(instance: Instance, job: Job) -> WaitingJob | None:
-    """Return why a waiting job can never start: one of its steps, or its walltime as a whole; None if it can."""
-    for step in job.steps:
-        found = refusal(instance, replace(job, steps=(replace(step, walltime=job.walltime),)))
-        if found is not None:
-            reason, detail = found
-            return WaitingJob(id=job.id, reason=reason, detail=detail)
-    return None
+    """Return why a waiting job can never start, None if it can: what holds its widest step holds the others too."""
+    widest = max((step.request for step in job.steps), key=lambda request: request.chunks[0].count)
+    found = refusal(instance, replace(job, steps=(Step(walltime=job.walltime, request=widest),)))
+    return None if found is None else WaitingJob(id=job.id, reason=found[0], detail=found[1])
 
 
 def _busy(free_from: Iterable[int]) -> Profile:

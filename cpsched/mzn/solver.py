@@ -1,0 +1,234 @@
+"""The border to MiniZinc: its package, its program, its solvers and its words become ours here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import warnings
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cpsched.errors import EngineError
+
+__all__ = ["Answer", "Verdict", "find_solver", "model_path", "solutions", "verdict_of"]
+
+#: Seconds between two looks at whether the work is over.
+_LOOK = 0.02
+#: Seconds that MiniZinc has to end its solver and to clean up, before all are killed.
+_GRACE = 0.15
+#: Seconds after the budget at which MiniZinc ends by itself, should nobody be left to end it.
+_ORPHANED = 5.0
+
+
+class Verdict(Enum):
+    """What a solver says at the end."""
+
+    #: The last solution is the best one.
+    OPTIMAL = "optimal"
+    #: There may be better solutions than those found, if any was.
+    OPEN = "open"
+    #: There is no solution.
+    IMPOSSIBLE = "impossible"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a solver ended, and the cost of its last solution (None where it found none)."""
+
+    verdict: Verdict
+    cost: int | None
+
+
+#: What MiniZinc's statuses mean for a model that minimises; ERROR comes with a message and is raised as that.
+_VERDICTS = {
+    "OPTIMAL_SOLUTION": Verdict.OPTIMAL,
+    "ALL_SOLUTIONS": Verdict.OPTIMAL,
+    "SATISFIED": Verdict.OPEN,
+    "UNKNOWN": Verdict.OPEN,
+    "UNSATISFIABLE": Verdict.IMPOSSIBLE,
+}
+
+
+def verdict_of(status: str) -> Verdict:
+    """Return what a status of MiniZinc means.
+
+    Raises
+    ------
+    EngineError
+        If it is none that can be met here: the cost is bounded, so that ``UNBOUNDED`` is a mistake, like ``ERROR``.
+    """
+    if status not in _VERDICTS:
+        raise EngineError(f"MiniZinc: expected a status out of {', '.join(_VERDICTS)}, got {status}")
+    return _VERDICTS[status]
+
+
+def model_path(name: str = "window") -> Path:
+    """Return where a model lies: beside this module in an installed package, at the root of a checkout.
+
+    Raises
+    ------
+    EngineError
+        If there is no such model.
+    """
+    here = Path(__file__).resolve().parent
+    for folder in (here / "models", here.parents[1] / "models"):
+        path = folder / f"{name}.mzn"
+        if path.is_file():
+            return path
+    raise EngineError(f"Expected a model {name}.mzn beside {here}, found none")
+
+
+def find_solver(name: str) -> tuple[Any, Any]:
+    """Return MiniZinc's driver and its solver of this name (or id, or tag).
+
+    Raises
+    ------
+    EngineError
+        If the program, the Python package or the solver is missing.
+    """
+    if shutil.which("minizinc") is None:
+        raise EngineError(
+            "MiniZinc is not installed: there is no program minizinc on the PATH. "
+            "Debian: apt-get install minizinc; others: https://www.minizinc.org"
+        )
+    minizinc = _package()
+    try:
+        driver = minizinc.Driver.find()
+        return driver, minizinc.Solver.lookup(name, driver)
+    except LookupError as error:
+        known = sorted({solver.name for solvers in driver.available_solvers().values() for solver in solvers})
+        message = (
+            f"Expected a solver that MiniZinc knows ({', '.join(known)}; minizinc --solvers lists them), got {name!r}"
+        )
+        raise EngineError(message) from error
+    except minizinc.error.ConfigurationError as error:
+        raise EngineError(f"MiniZinc cannot be used: {error}") from error
+
+
+def solutions(
+    solver: str,
+    data: Mapping[str, Any],
+    *,
+    seconds: float,
+    seed: int,
+    is_over: Callable[[], bool],
+    on_solution: Callable[[Any], None],
+) -> Answer:
+    """Give ``models/window.mzn`` to a solver, and each solution that it finds to `on_solution`.
+
+    Parameters
+    ----------
+    data
+        The parameters of the model, by name.
+    seconds
+        How long it is expected to take at the most.
+    is_over
+        Asked all the time; once it says so, MiniZinc and all that it has started is ended.
+
+    Raises
+    ------
+    EngineError
+        If something is missing, or MiniZinc or the solver fails.
+    """
+    driver, found = find_solver(solver)
+    minizinc = _package()
+    # It warns of library files that Gecode's package replaces in an outdated way, which is nothing to a user.
+    warnings.filterwarnings("ignore", category=minizinc.error.MiniZincWarning)
+    problem = minizinc.Instance(found, minizinc.Model(model_path()), driver)
+    for name, value in data.items():
+        problem[name] = value
+    options: dict[str, Any] = {"time_limit": timedelta(seconds=min(seconds, 1e6) + _ORPHANED)}
+    if {"-a", "-i"} & set(found.stdFlags):
+        options["intermediate_solutions"] = True
+    if "-r" in found.stdFlags:
+        options["random_seed"] = seed
+
+    async def follow() -> Answer:
+        status, cost = "UNKNOWN", None
+        async for result in problem.solutions(**options):
+            status = result.status.name
+            if result.solution is not None:
+                cost = result.solution.objective
+                on_solution(result.solution)
+        return Answer(verdict_of(status), cost)
+
+    loop = _Loop()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        try:
+            answer = runner.run(_until(is_over, follow(), loop))
+        except minizinc.MiniZincError as error:
+            raise EngineError(f"MiniZinc ({solver}): {error}") from error
+    return answer or Answer(Verdict.OPEN, None)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop that starts each program in a session of its own, by which all that it starts can be found.
+
+    MiniZinc itself waits for a solver that does not want to end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sessions: list[int] = []
+
+    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
+        """Start a program."""
+        transport, protocol = await super().subprocess_exec(*args, **options, start_new_session=True)
+        self._sessions.append(transport.get_pid())
+        return transport, protocol
+
+    def kill_all(self) -> None:
+        """End all programs, and what they have started."""
+        for process in _processes_of(self._sessions):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+
+async def _until(is_over: Callable[[], bool], work: Coroutine[Any, Any, Answer], loop: _Loop) -> Answer | None:
+    """Return what `work` returns, or None if it was over before."""
+    task = asyncio.create_task(work)
+    while not task.done() and not is_over():
+        await asyncio.wait([task], timeout=_LOOK)
+    if task.done():
+        return task.result()
+    task.cancel()  # which ends MiniZinc politely
+    await asyncio.wait([task], timeout=_GRACE)
+    loop.kill_all()
+    await asyncio.wait([task])
+    return None
+
+
+def _processes_of(sessions: list[int]) -> Iterator[int]:
+    """Yield the processes of some sessions (from ``/proc``: the session is the fourth field after the name)."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) in sessions:
+                yield int(folder.name)
+
+
+@cache
+def _package() -> Any:
+    """Return the `minizinc` package.
+
+    Raises
+    ------
+    EngineError
+        If it is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on import it looks for the program, and warns of versions
+            import minizinc
+            import minizinc.error
+    except ImportError as error:
+        raise EngineError("The Python package minizinc is not installed: pip install 'cpsched[minizinc]'") from error
+    return minizinc

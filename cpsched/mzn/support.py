@@ -1,0 +1,56 @@
+"""What the models do not say, or not in this size, and what is therefore refused by name."""
+
+from __future__ import annotations
+
+from cpsched.domain import Instance, Job
+from cpsched.mzn.prices import MOST_INTEGER
+from cpsched.mzn.times import Times
+
+__all__ = ["unsupported"]
+
+#: A model has a number for each kind of chunks and each node, and with more of them MiniZinc takes minutes to read it.
+_MOST_PLACEMENTS = 100_000
+
+
+def unsupported(instance: Instance) -> tuple[str, ...]:
+    """Return what an instance asks for and the models do not know, each with the place that asks for it."""
+    features = [
+        f"{key}: {what}"
+        for key, what, present in (
+            ("limits", "limits of consumers", instance.limits),
+            ("free_pools", "free pools", instance.free_pools),
+            ("reservations", "reservations and downtimes", instance.reservations),
+        )
+        if present
+    ]
+    for job in instance.jobs:
+        features.extend(f"job {job.id}: {what}" for what in _unsupported_of(job))
+    # Sizes are those of rigid jobs: where there are others, these come first.
+    return tuple(features or _too_large(instance))
+
+
+def _unsupported_of(job: Job) -> list[str]:
+    """Return what one job asks for and the models do not know."""
+    asked = {
+        "evolves over several steps": job.is_evolving,
+        "malleable": job.malleability is not None,
+        "runs inside a reservation": job.reservation is not None,
+        "its running allocation has changed over time": job.running is not None and len(job.running.segments) > 1,
+    }
+    return [what for what, is_asked in asked.items() if is_asked]
+
+
+def _too_large(instance: Instance) -> list[str]:
+    """Return what is beyond the size or the integers of a model."""
+    jobs = [job for job in instance.elements() if job.running is None]
+    placements = sum(len(job.request.chunks) for job in jobs) * len(instance.cluster.node_names)
+    amounts = [*instance.cluster.totals.values(), *instance.cluster.licenses.values()]
+    if placements > _MOST_PLACEMENTS:
+        return [f"jobs: {placements} pairs of a kind of chunks and a node; the model takes {_MOST_PLACEMENTS}"]
+    features = []
+    if max(amounts, default=0) > MOST_INTEGER:
+        features.append(f"cluster: {max(amounts)} of one resource; the model takes {MOST_INTEGER}")
+    horizon = Times.of(instance, jobs).horizon
+    if horizon > MOST_INTEGER:
+        features.append(f"jobs: together they may take {horizon} s; the model takes {MOST_INTEGER} s")
+    return features

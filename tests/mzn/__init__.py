@@ -1,0 +1,1 @@
+"""MiniZinc: the models, the border, the improver."""
