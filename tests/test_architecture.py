@@ -47,7 +47,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "engine": "domain",
         "formats": "errors domain",
         "metrics": "domain",
-        "workloads": "domain",
+        "workloads": "errors domain",
         "planner": "errors domain rusv booking engine",
         "policies": "errors domain rusv booking engine planner",
         "cp": "errors domain booking engine planner",

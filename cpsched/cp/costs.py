@@ -1,4 +1,7 @@
-"""The objective in whole numbers: exact where they stay small, else rounded down, so that bounds stay bounds."""
+"""The objective in whole numbers: exact where they stay small, else rounded down, so that bounds stay bounds.
+
+The bounds are imported where they are needed: the worker, which needs none of this, loads them only to prove some.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from cpsched.cp.bounds.costs import job_cost, round_down, sum_down
 from cpsched.domain import Instance, Job, ObjectiveTerm
 
 __all__ = ["Costs", "Rate", "costs_of"]
@@ -62,6 +64,8 @@ class Costs:
 
         It speaks of these tasks alone, and of the makespan.
         """
+        from cpsched.cp.bounds.costs import round_down
+
         whole = math.ceil(least - 1e-6)
         return round_down(self.base + Fraction(whole) / self.scale * (1 - self.slack))
 
@@ -76,6 +80,8 @@ def costs_of(instance: Instance, tasks: Sequence[tuple[Job, int, int]], *, plann
     horizon
         No makespan is larger.
     """
+    from cpsched.cp.bounds.costs import job_cost, sum_down
+
     now = instance.now
     priced = [job_cost(instance, job, now + earliest, job.walltime) for job, earliest, _ in tasks]
     meant_factor = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0))

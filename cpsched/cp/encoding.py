@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cpsched.booking import chunks_on_empty_node, packs
 from cpsched.cp.costs import Costs, costs_of
 from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeClass, NodeState
 from cpsched.domain import PlannedJob as Planned
@@ -306,6 +305,8 @@ def _latest(instance: Instance, job: Job) -> int:
 
 def _task(instance: Instance, job: Job, earliest: int, latest: int, sites: Sequence[Site]) -> Task:
     """Return a job as a task."""
+    from cpsched.booking import chunks_on_empty_node, packs  # loads a compiler, which the worker does not need
+
     classes = instance.cluster.classes
     if job.request.place.arrangement is Arrangement.PACK:
         whole = [(chunk, chunk.count) for chunk in job.request.chunks]

@@ -87,7 +87,8 @@ def order_equal_sites(model: CpModel, encoding: Encoding, variables: Variables) 
                 for digit, (number, part) in enumerate(ranking)
                 if (number, part, one) in variables.presences
             ]
-            model.add(sum(more) >= 0)
+            if more:
+                model.add(sum(more) >= 0)
 
 
 def order_equal_tasks(model: CpModel, encoding: Encoding, variables: Variables) -> None:

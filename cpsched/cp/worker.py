@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-from cpsched.cp.bounds import lower_bound
 from cpsched.cp.messages import Failed, Prove, Proven, Reply, Request, Solve, pack, unpack
 
 __all__ = ["main"]
@@ -44,13 +43,15 @@ def main() -> None:
 
 
 def _answer(request: Request, tell: Callable[[Reply], None]) -> None:
-    """Do what is asked for."""
+    """Do what is asked for; only what that needs is loaded."""
     match request:
         case Solve():
             from cpsched.cp.solver import solve
 
             solve(request, tell)
         case Prove():
+            from cpsched.cp.bounds import lower_bound
+
             found = lower_bound(request.instance, request.jobs, seconds=request.seconds, seed=request.seed)
             tell(Proven(None, "") if found is None else Proven(found.value, found.how))
 

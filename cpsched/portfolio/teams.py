@@ -8,6 +8,7 @@ from cpsched.cp import Cp, CpParams, LagrangianBound
 from cpsched.domain import Instance
 from cpsched.engine import Engine, Improver
 from cpsched.errors import EngineError, UnsupportedError
+from cpsched.mzn import MiniZinc, MiniZincParams
 from cpsched.planner import PlannerEngine
 from cpsched.policies import POLICIES
 from cpsched.search import Search
@@ -15,7 +16,7 @@ from cpsched.search import Search
 __all__ = ["ENGINES", "Team", "team_of"]
 
 #: The engines as users name them.
-ENGINES = ("portfolio", "planner", "search", "cp", *POLICIES)
+ENGINES = ("portfolio", "planner", "search", "cp", "minizinc", *POLICIES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,7 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
         "planner": (),
         "search": (search,) * workers,
         "cp": ((Cp(CpParams(workers=workers)),),),
+        "minizinc": ((MiniZinc(MiniZincParams(solver=solver)),),),
         # a single core searches first: plans are worth more than proofs
         "portfolio": (search,) * (workers - 1) + (proofs,),
     }

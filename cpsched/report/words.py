@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from datetime import timedelta
 
-from cpsched.domain import Chunk, Instance, Job, Plan, Request
+from cpsched.domain import Chunk, Instance, Job, Plan, Request, Score
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
 
@@ -69,6 +69,14 @@ def _delays(delays: Delays) -> str:
     return f"{late}, {duration(delays.total)} in all, at most {duration(delays.max)}" if delays.late else late
 
 
+def _improvement(score: Score) -> list[tuple[str, str]]:
+    """Return what became of the fallback's plan, if it is not the answer."""
+    if score.value >= score.planner:
+        return []
+    saved = (score.planner - score.value) / (score.planner - score.suffered)
+    return [("planner's plan", value_text(score.planner)), ("saved of what can be", f"{saved:.1%}")]
+
+
 def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
     """Return the figures of a plan as (label, value), all but the use of its resources."""
     score, engine = plan.objective, plan.engine
@@ -78,6 +86,7 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
         ("waiting room", f"{summary.waiting_room:,}"),
         (score.name, value_text(score.value)),
         ("already suffered", value_text(score.suffered)),
+        *_improvement(score),
     ]
     if score.bound is not None:
         rows.append(("bound", value_text(score.bound)))

@@ -1,11 +1,20 @@
-"""Workloads made by us: generated windows, and tiny instances whose optimum is known by hand.
+"""Workloads: generated windows, tiny instances whose optimum is known by hand, and projects as windows.
 
-May import: `domain`. Nothing here reads or writes files; ``scripts/make_instances`` does. Begin with `eurora_window`;
-the tiny instances are in `tiny.py`, jobs that change while they run in `evolving.py`.
+May import: `domain`, `errors`. Nothing here reads or writes files; scripts do. Begin with `eurora_window`; the tiny
+instances are in `tiny.py`, jobs that change while they run in `evolving.py`, projects of PSPLIB in `psplib.py`.
 """
 
 from cpsched.workloads.eurora import eurora_cluster, eurora_window
 from cpsched.workloads.evolving import evolving_window, made_rigid
+from cpsched.workloads.psplib import project_window
 from cpsched.workloads.tiny import TinyCase, tiny_cases
 
-__all__ = ["TinyCase", "eurora_cluster", "eurora_window", "evolving_window", "made_rigid", "tiny_cases"]
+__all__ = [
+    "TinyCase",
+    "eurora_cluster",
+    "eurora_window",
+    "evolving_window",
+    "made_rigid",
+    "project_window",
+    "tiny_cases",
+]

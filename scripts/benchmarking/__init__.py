@@ -2,5 +2,6 @@
 
 May import: the public doors of `cpsched`, and the naive twin in ``tests/oracle``. Begin with `workload.py`, the
 machines and jobs that are planned; `measure.py` repeats, times and judges, `charts.py` draws, `twin.py` compares with
-the naive twin, `probes.py` runs as processes of its own.
+the naive twin, `probes.py` runs as processes of its own. `evolving.py` is the experiment of
+`scripts/reproduce_evolving`.
 """

@@ -216,25 +216,21 @@ def random_window(rng: random.Random) -> Instance:
 
 
 def test_thousands_of_optima_are_not_below_the_bound() -> None:
-    """On 2,000 random windows, where all can be tried, no bound is above the optimum; many meet it with some work."""
+    """On 2,000 random windows, where all can be tried, no bound is above the optimum; with work many come near it."""
     rng = random.Random(11)
-    worked, met = 0, 0
+    worked, near = 0, 0
     for number in range(2000):
         instance = random_window(rng)
         best = least_weighted_wait(instance)
-        is_long = number % 20 == 0
-        bound = lower_bound(
-            instance, list(best.starts), seconds=1.0 if is_long else 0.5, evaluations=300 if is_long else 5
-        )
+        evaluations = 60 if number % 10 == 0 else 0
+        bound = lower_bound(instance, list(best.starts), seconds=0.5, evaluations=evaluations)
         assert bound is not None
         assert bound.value <= best.value + 1e-9
-        suffered = sum(
-            -job.submit / instance.expected_wait(job) for job in waiting_of(instance) if job.id in best.starts
-        )
-        if is_long and best.value > suffered + 1e-9:
+        waited = sum(-job.submit / instance.expected_wait(job) for job in waiting_of(instance) if job.id in best.starts)
+        if evaluations and best.value > waited + 1e-9:
             worked += 1
-            met += (bound.value - suffered) >= 0.5 * (best.value - suffered)
-    assert met > 0.5 * worked > 10
+            near += bound.value - waited >= 0.5 * (best.value - waited)
+    assert near > 0.5 * worked > 10
 
 
 def test_equal_jobs_on_one_node_are_proven() -> None:

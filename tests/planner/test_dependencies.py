@@ -37,7 +37,7 @@ def cores(job_id: str, amount: int, walltime: int, **options: Any) -> Job:
 @pytest.mark.parametrize("delay", [0, 3])
 @pytest.mark.parametrize("kind", TYPES)
 def test_the_four_types(kind: DependencyType, delay: int) -> None:
-    """``after`` counts from the start of the other job, at 5, the others from its end, at 15; the delay comes on top."""
+    """``after`` counts from the start of the other job, at 5, the others from its end, at 15; a delay is added."""
     jobs = [cores("late", 1, 7, priority=9, after=after("first", kind, delay)), cores("first", 1, 10, not_before=5)]
     begin = 5 if kind is DependencyType.AFTER else 15
     assert starts(window([FOUR], *jobs)) == {"first": 5, "late": begin + delay}

@@ -12,8 +12,6 @@ from cpsched.domain import (
     Amounts,
     Consumer,
     ConsumerKind,
-    Dependency,
-    DependencyType,
     FreePool,
     Instance,
     ItemBound,
@@ -61,7 +59,6 @@ ASKS_FOR = {
     "reservations: reservations and downtimes": replace(SUPPORTED, reservations=(RESERVATION,)),
     "job j: evolves over several steps": with_job(steps=(Step(walltime=5, request=REQUEST),) * 2),
     "job j: malleable": with_job(malleability=Malleability(shares=(0.5,))),
-    "job j: depends on other jobs": with_job(after=(Dependency(job="r", type=DependencyType.AFTEROK),)),
     "job j: runs inside a reservation": with_job(reservation="r1"),
     "job r: its running allocation has changed over time": moved(),
 }

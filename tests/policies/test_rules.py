@@ -156,6 +156,99 @@ def test_who_cannot_run_is_told_so_and_blocks_nobody(rule: str) -> None:
     assert [(job.id, job.start) for job in plan.jobs] == [("r", 0), ("small", 0)]
 
 
+# ---- jobs that wait for others ----
+
+
+def after(name: str, kind: DependencyType = DependencyType.AFTEROK, delay: int = 0) -> tuple[Dependency, ...]:
+    """Return what a job waits for."""
+    return (Dependency(job=name, type=kind, delay=delay),)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        # until a ends c is the head and blocks d; at 10 b comes, is the head, and finds all cores free
+        ("fcfs", {"a": 0, "b": 10, "c": 12, "d": 12}),
+        # beside the reservation of c at 10 there is room for d, for whose end b has to wait when it comes
+        ("easy", {"a": 0, "b": 20, "c": 22, "d": 0}),
+        ("pbs_fifo_bf10", {"a": 0, "b": 20, "c": 22, "d": 0}),
+        ("pbs_walltime_bf400", {"a": 0, "b": 20, "c": 22, "d": 0}),
+        # b is before c and d in the list, and has its turn as soon as a has had it
+        ("conservative", {"a": 0, "b": 10, "c": 12, "d": 12}),
+        ("sjf", {"a": 0, "b": 10, "c": 12, "d": 12}),
+        ("wspt", {"a": 0, "b": 10, "c": 12, "d": 12}),
+    ],
+)
+def test_a_wide_job_waits_for_a_small_one(rule: str, expected: dict[str, int]) -> None:
+    """Of 4 cores a takes 2 for 10 s, b all for 2 s after that, c 3 and d 1 for 20 s each."""
+    jobs = [
+        cores("b", 4, 2, submit=-9, priority=9, after=after("a")),
+        cores("a", 2, 10, priority=8),
+        cores("c", 3, 20),
+        cores("d", 1, 20),
+    ]
+    assert starts(window([nodes("n", cores=4)], *jobs), rule) == expected
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_chain_moves_on_at_each_event(rule: str) -> None:
+    """One that starts lets the next one go in the same second, one that ends the one after it, 3 s later."""
+    jobs = [
+        cores("third", 1, 5, priority=3, after=after("second", delay=3)),
+        cores("second", 1, 5, priority=2, after=after("first", DependencyType.AFTER)),
+        cores("first", 1, 5, priority=1, after=after("r")),
+        cores("beside", 1, 50, after=after("r", DependencyType.AFTER, 12)),
+    ]
+    assert starts(one_node(*jobs), rule) == {"first": 10, "second": 10, "third": 18, "beside": 12}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_array_waits_for_an_array(rule: str) -> None:
+    """Two elements run beside r, one after the other; those that wait for both come 5 s after the second has ended."""
+    jobs = [
+        cores("late", 2, 1, array=(0, 1, 2), submit=-1, priority=1, after=after("early", delay=5)),
+        cores("early", 1, 4, array=(0, 1)),
+    ]
+    expected = {"early[0]": 0, "early[1]": 4, "late[0]": 13, "late[1]": 13, "late[2]": 14}
+    assert starts(one_node(*jobs), rule) == expected
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_who_is_awaited_by_a_bound_job_is_bound(rule: str) -> None:
+    """The job with a deadline and the one that it waits for are planned first; who waits for these is not."""
+    jobs = [
+        cores("large", 4, 50, submit=-9, priority=9),
+        cores("due", 4, 10, deadline=30, after=after("first")),
+        cores("first", 4, 10, priority=-1),
+        cores("then", 1, 5, after=after("due", DependencyType.AFTER, 3)),
+    ]
+    found = starts(one_node(*jobs), rule)
+    assert (found["first"], found["due"]) == (10, 20)
+    shortest_first = {"sjf", "pbs_walltime_bf400", "wspt"}
+    assert (found["large"], found["then"]) == ((35, 30) if rule in shortest_first else (30, 80))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_who_waits_in_vain_blocks_nobody(rule: str) -> None:
+    """Those that wait for jobs without a start are told so, refused ones and others; progress ends with everybody."""
+    jobs = [
+        cores("b", 4, 5, submit=-9, priority=9, after=after("a")),
+        cores("a", 5, 1),
+        cores("d", 4, 5, submit=-9, priority=9, after=after("c")),
+        waiting("c", 1, chunk(2, cores=2), chunk(2, cores=1)),
+        cores("e", 1, 5),
+    ]
+    instance = one_node(*jobs)
+    plan = planned(instance, rule)
+    reasons = {job.id: str(job.reason) for job in plan.waiting_room}
+    assert reasons == {"a": "unsatisfiable", "b": "dependency", "c": "not_mapped", "d": "dependency"}
+    assert [(job.id, job.start) for job in plan.jobs] == [("r", 0), ("e", 0)]
+    calls: list[tuple[int, int]] = []
+    POLICIES[f"policy:{rule}"].plan(instance, lambda done, total: calls.append((done, total)))
+    assert calls == sorted(calls)
+    assert calls[-1] == (4, 4)
+
+
 # ---- orders ----
 
 
@@ -199,11 +292,10 @@ def test_equal_jobs_keep_their_order(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_what_cannot_be_honoured_is_refused_by_name(rule: str) -> None:
-    """A job that depends on another one is refused; the error names the engine."""
-    after = (Dependency(job="a", type=DependencyType.AFTEROK),)
-    instance = one_node(cores("a", 1, 5), cores("b", 1, 5, after=after))
+    """A job inside a reservation is refused; the error names the engine."""
+    instance = one_node(cores("a", 1, 5), cores("b", 1, 5, reservation="r1"))
     engine: Engine = POLICIES[f"policy:{rule}"]
-    assert engine.unsupported(instance) == ("job b: depends on other jobs",)
+    assert engine.unsupported(instance) == ("job b: runs inside a reservation",)
     with pytest.raises(UnsupportedError, match=f"policy:{rule}"):
         engine.plan(instance, None)
 

@@ -633,6 +633,27 @@ def test_claims_of_the_waiting_room(reason: str, true: Document, false: Document
     assert [violation.rule for violation in verify(false, room)] == ["waiting_room"]
 
 
+TWO_OF_ONE = _waits_for("afterany", 0, array={"indices": "1-2"}, deadline=100)
+ON_RUNNING = instance(job("r", running=FACT), job("b", after=[{"job": "r", "type": "after"}]))
+
+
+@pytest.mark.parametrize(
+    ("document", "answer", "rules"),
+    [
+        (_waits_for("after", 0, request="1:ncpus=9"), plan([], [waiting("a", "unsatisfiable")]), []),
+        (_waits_for("after", 0), plan([at("a", 0)]), ["waiting_room"]),
+        (instance(job("b")), plan(), ["waiting_room"]),
+        (ON_RUNNING, plan([RUNS]), ["waiting_room"]),
+        (TWO_OF_ONE, plan([at("a[1]", 0)], [waiting("a[2]", "not_mapped")]), []),
+        (TWO_OF_ONE, plan([at("a[1]", 0), at("a[2]", 0, on("n2", cores=2))]), ["waiting_room"]),
+    ],
+)
+def test_claims_about_dependencies(document: Document, answer: Document, rules: list[str]) -> None:
+    """Job b, in the waiting room for a dependency, waits for a job that has no start; else that is a violation."""
+    answer = {**answer, "waiting_room": [*answer["waiting_room"], waiting("b", "dependency")]}
+    assert [violation.rule for violation in verify(document, answer) if violation.subject == "b"] == rules
+
+
 def _rules(document: Document, answer: Document) -> list[str]:
     return [violation.rule for violation in verify(document, answer)]
 

@@ -131,9 +131,9 @@ def _booking(cluster: Cluster, job: Job, layout: Layout, start: int) -> Booking:
     for chunk, nodes in zip(job.request.chunks, layout, strict=True):
         for node in nodes:
             _add(held.setdefault(node, {}), chunk.resources)
-            for rule in cluster.class_of[node].keep_free:
-                if not chunk.resources.get(rule.beneficiary):
-                    _add(outsiders.setdefault((node, rule.beneficiary), {}), chunk.resources)
+            for beneficiary in {rule.beneficiary for rule in cluster.class_of[node].keep_free}:
+                if not chunk.resources.get(beneficiary):
+                    _add(outsiders.setdefault((node, beneficiary), {}), chunk.resources)
     return Booking(start, start + job.walltime, held, outsiders, job.licenses, job.request.place.exclusive)
 
 
@@ -183,6 +183,6 @@ def _is_allowed(cluster: Cluster, booking: Booking, others: list[Booking]) -> bo
             if booking.exclusive and key in booking.outsiders:
                 return False
             taken = sum(each.outsiders.get(key, {}).get(rule.resource, 0) for each in everyone)
-            if key in booking.outsiders and taken > node_class.resources[rule.resource] - rule.items:
+            if key in booking.outsiders and taken > max(0, node_class.resources.get(rule.resource, 0) - rule.items):
                 return False
     return True

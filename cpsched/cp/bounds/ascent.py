@@ -55,7 +55,7 @@ class _SmithPrice:
     value: float
 
 
-def smith(relaxation: Relaxation, seed: int) -> Prices | None:
+def smith(relaxation: Relaxation, seed: int, *, is_late: Callable[[], bool]) -> Prices | None:
     """Return the prices of Smith's rule on the surrogate where it proves most, or None if nothing takes any.
 
     On one divisible resource the least sum of weight times mean busy time comes from serving by falling weight per
@@ -65,11 +65,17 @@ def smith(relaxation: Relaxation, seed: int) -> Prices | None:
     ----------
     seed
         Where the first breakpoints lie.
+    is_late
+        Tells that one surrogate must do.
     """
     tasks, profiles = relaxation.tasks, relaxation.profiles
-    rules = {
-        row: rule for row, profile in enumerate(profiles) if (rule := _smith_price(tasks, profile, row)) is not None
-    }
+    rules: dict[int, _SmithPrice] = {}
+    for row, profile in enumerate(profiles):
+        rule = _smith_price(tasks, profile, row)
+        if rule is not None:
+            rules[row] = rule
+            if is_late():
+                break
     if not rules:
         return None
     grid = _first_grid(list(rules.values()), np.random.default_rng(seed))
@@ -82,6 +88,8 @@ def smith(relaxation: Relaxation, seed: int) -> Prices | None:
         value, _, _ = dual.evaluate(prices)
         if value > best.value:
             best = Prices(dual, prices, value)
+            if is_late():
+                break
     return best
 
 

@@ -25,6 +25,8 @@ _SETUP_PER_JOB = 0.0003
 _VECTORS_PER_SECOND = 30
 #: An evaluation with proof takes as long as so many without.
 _PROOF = 8
+#: What is left of a budget when it is late: this part.
+_LATE = 0.3
 #: Areas and costs beyond this do not fit into whole numbers of 64 bits.
 _MOST = 2.0**62
 
@@ -117,10 +119,10 @@ def _fits(relaxation: Relaxation) -> bool:
 
 def _gain(relaxation: Relaxation, budget: Budget, seed: int, evaluations: int | None, how: str) -> tuple[Fraction, str]:
     """Return what prices prove beyond the earliest starts, and how."""
-    begin = smith(relaxation, seed)
+    clock = _Clock(budget, evaluations)
+    begin = smith(relaxation, seed, is_late=clock.is_late)
     if begin is None:
         return Fraction(0), how
-    clock = _Clock(budget, evaluations)
     best, done = climb(begin, relaxation, seed, is_over=clock.is_over)
     gain = best.dual.proven(best.prices)
     if gain <= 0:
@@ -139,6 +141,10 @@ class _Clock:
         self._evaluations = evaluations
         self._last = 0, budget.elapsed
         self._slowest = 0.0
+
+    def is_late(self) -> bool:
+        """Tell whether hardly any of the budget is left; never if evaluations are counted instead."""
+        return self._evaluations is None and self._budget.remaining < _LATE * self._budget.seconds
 
     def is_over(self, evaluations: int) -> bool:
         """Tell whether the limit is reached, or the budget will be before the proof is done."""

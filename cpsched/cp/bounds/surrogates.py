@@ -146,13 +146,16 @@ class Capacities:
             knapsack = self._knapsacks[shape]
             self._changes[0][shape, knapsack.idle] += sum(name not in busy for name in node_class.names)
             for name in node_class.names:
-                before = None
-                for time, free in _free_over_time(node_class.resources, busy[name]) if name in busy else ():
-                    after = knapsack.state_of(free)
-                    if before is not None:
-                        self._changes[time][shape, before] -= 1
-                    self._changes[time][shape, after] += 1
-                    before = after
+                if name in busy:
+                    self._follow(shape, _free_over_time(node_class.resources, busy[name]))
+
+    def _follow(self, shape: Shape, steps: Sequence[tuple[int, Mapping[str, int]]]) -> None:
+        """Note the states of one busy node."""
+        states = [(time, self._knapsacks[shape].state_of(free)) for time, free in steps]
+        for place, (time, state) in enumerate(states):
+            self._changes[time][shape, state] += 1
+            if place:
+                self._changes[time][shape, states[place - 1][1]] -= 1
 
     def profiles(self, sizes: Ints) -> list[Profile]:
         """Return the capacity of each surrogate over time; `sizes` has a row for each, shape (surrogates, units)."""

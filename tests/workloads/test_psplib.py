@@ -1,0 +1,117 @@
+"""Projects of PSPLIB as windows."""
+
+from __future__ import annotations
+
+import pytest
+
+from cpsched.domain import Dependency, DependencyType, ObjectiveTerm
+from cpsched.errors import DocumentError
+from cpsched.formats import instance_to_document, parse_instance
+from cpsched.portfolio import solve
+from cpsched.workloads import project_window
+
+#: Source 1, activities 2 to 6, a milestone 7 in the middle, sink 8; 2 and 3 cannot run together, nor 4 and 5.
+PROJECT = """\
+************************************************************************
+file with basedata            : by hand
+************************************************************************
+projects                      :  1
+jobs (incl. supersource/sink ):  8
+horizon                       :  30
+RESOURCES
+  - renewable                 :  2   R
+  - nonrenewable              :  0   N
+  - doubly constrained        :  0   D
+************************************************************************
+PROJECT INFORMATION:
+pronr.  #jobs rel.date duedate tardcost  MPM-Time
+    1      6      0       12       26       12
+************************************************************************
+PRECEDENCE RELATIONS:
+jobnr.    #modes  #successors   successors
+   1        1          2           2   3
+   2        1          1           7
+   3        1          2           7   6
+   4        1          1           8
+   5        1          1           8
+   6        1          1           8
+   7        1          2           4   5
+   8        1          0        \n\
+************************************************************************
+REQUESTS/DURATIONS:
+jobnr. mode duration  R 1  R 2
+------------------------------------------------------------------------
+  1      1     0       0    0
+  2      1     3       2    0
+  3      1     4       2    1
+  4      1     5       0    2
+  5      1     2       1    1
+  6      1     9       1    0
+  7      1     0       0    0
+  8      1     0       0    0
+************************************************************************
+RESOURCEAVAILABILITIES:
+  R 1  R 2
+    3    2
+************************************************************************
+"""
+
+
+def after(*numbers: int) -> tuple[Dependency, ...]:
+    """Return the dependencies on some activities."""
+    return tuple(Dependency(job=str(number), type=DependencyType.AFTEROK) for number in numbers)
+
+
+def test_a_project_becomes_a_window() -> None:
+    """Activities are jobs of one core, resources are licences, precedences go through what takes no time."""
+    instance = project_window(PROJECT, "by-hand")
+    assert {job.id: (job.walltime, dict(job.licenses), job.after) for job in instance.jobs} == {
+        "2": (3, {"R1": 2}, ()),
+        "3": (4, {"R1": 2, "R2": 1}, ()),
+        "4": (5, {"R2": 2}, after(2, 3)),
+        "5": (2, {"R1": 1, "R2": 1}, after(2, 3)),
+        "6": (9, {"R1": 1}, after(3)),
+    }
+    assert instance.cluster.licenses == {"R1": 3, "R2": 2}
+    assert instance.cluster.totals == {"cores": 5}
+    assert instance.objective.weights == {ObjectiveTerm.MAKESPAN: 1.0}
+    assert parse_instance(instance_to_document(instance)) == instance
+
+
+def test_the_planner_and_the_optimum() -> None:
+    """With 3 first the project takes 4 + max(9, 3 + 5 + 2) = 14 s, with 2 first 3 + 4 + 9 = 16 s.
+
+    4 and 5 take 3 of the 2 R2 together; whichever of them is first, the other follows.
+    """
+    instance = project_window(PROJECT, "by-hand")
+    assert solve(instance, engine="planner").objective.value == 16
+    assert solve(instance, engine="cp", budget=30).objective.value == 14
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("nonrenewable              :  0", "nonrenewable              :  2", "line 9: Expected renewable resources"),
+        (
+            "   3        1          2 ",
+            "   3        2          2 ",
+            "activity 3: Expected one mode and 2 successors, got 2",
+        ),
+        (
+            "   3        1          2 ",
+            "   3        1          3 ",
+            "activity 3: Expected one mode and 3 successors, got 1",
+        ),
+        ("2           7   6", "2           7   9", "activity 9: Expected a row with its duration, got none"),
+        ("  5      1     2       1    1", "  5      1     2       1", "activity 5: Expected 2 demands, got 1"),
+        ("  5      1     2       1    1", "  5      1", "line 34: Expected 3 numbers or more, got '5      1'"),
+        ("    3    2\n", "", "Expected a part 'RESOURCEAVAILABILITIES' with rows of numbers, got none"),
+    ],
+)
+def test_what_is_no_project_is_refused(old: str, new: str, message: str) -> None:
+    """The error names the file, the place, and what was expected."""
+    assert old in PROJECT
+    with pytest.raises(DocumentError) as caught:
+        project_window(PROJECT.replace(old, new), "by-hand")
+    assert str(caught.value).startswith("by-hand: 1 fault\n")
+    assert message in str(caught.value)
