@@ -76,7 +76,7 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
         "planner": (),
         "search": (search,) * workers,
-        "cp": ((Cp(CpParams(workers=workers)),),),
+        "cp": ((Cp(CpParams(workers=workers, share=1.0)),),),
         "minizinc": ((MiniZinc(MiniZincParams(solver=solver)),),),
         # a single core searches first: plans are worth more than proofs
         "portfolio": (search,) * (workers - 1) + (proofs,),

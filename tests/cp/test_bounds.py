@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from cpsched.booking import Ledger, refusal
 from cpsched.cp import lower_bound
 from cpsched.cp.bounds.costs import job_cost
+from cpsched.cp.bounds.packing import Knapsack, Shape, Unit
 from cpsched.domain import (
     Amounts,
     Chunk,
@@ -26,6 +28,7 @@ from cpsched.domain import (
     Job,
     Malleability,
     NodeClass,
+    NodeState,
     Objective,
     ObjectiveTerm,
     Placement,
@@ -231,6 +234,33 @@ def test_thousands_of_optima_are_not_below_the_bound() -> None:
             worked += 1
             near += bound.value - waited >= 0.5 * (best.value - waited)
     assert near > 0.5 * worked > 10
+
+
+def test_the_best_packing_fits_and_measures_what_the_table_says() -> None:
+    """For random sizes the proposed packing of a node respects resources and copies, and its value is the table's."""
+    rng = random.Random(5)
+    for _ in range(200):
+        units = [
+            Unit(Amounts({"cores": rng.randint(1, 8), "mem": rng.randint(1, 9)}), frozenset({0}))
+            for _ in range(rng.randint(1, 5))
+        ]
+        counts = [rng.randint(1, 3) for _ in units]
+        resources = Amounts({"cores": 8, "mem": 9})
+        knapsack = Knapsack(Shape(resources, tuple(range(len(units)))), units, counts)
+        sizes = np.array([[rng.randint(0, 50) for _ in units] for _ in range(4)])
+        packings = knapsack.packings(sizes.astype(np.float64))
+        assert ((packings * sizes).sum(axis=1) == knapsack.table(sizes)[knapsack.idle]).all()
+        assert (packings <= counts).all()
+        for name, amount in resources.items():
+            assert (packings @ [unit.amounts[name] for unit in units] <= amount).all()
+
+
+def test_nodes_that_are_down_hold_nothing() -> None:
+    """Where no node is up there is nothing to share, and the bound is what has been waited."""
+    instance = small_instance([small_job("a", 1, 10, submit=-5)])
+    (node_class,) = instance.cluster.classes
+    cluster = Cluster(classes=(replace(node_class, state=NodeState.DOWN),))
+    assert bound_of(replace(instance, cluster=cluster)) == 5
 
 
 def test_equal_jobs_on_one_node_are_proven() -> None:

@@ -102,6 +102,8 @@ def _shares(cluster: Cluster, units: Sequence[Unit], name: str) -> list[NDArray[
             nodes[node_class.resources[name]] += len(node_class.names)
     ranked = sorted(nodes, key=lambda capacity: (-nodes[capacity], capacity))[:_MOST_CAPACITIES]
     amounts = np.array([unit.amounts.get(name, 0) for unit in units], dtype=np.float64)
+    if not nodes:
+        return [np.zeros(len(units))]
     # relative to the largest node first: the linear surrogate must not count a large unit as a whole small node
     return [amounts / max(nodes)] + [np.minimum(1.0, amounts / capacity) for capacity in ranked]
 
@@ -136,7 +138,7 @@ class Capacities:
     def __init__(self, instance: Instance, units: Sequence[Unit], counts: Sequence[int]) -> None:
         self._knapsacks: dict[Shape, Knapsack] = {}
         #: By second and shape: how many nodes enter each state then, less those that leave it.
-        self._changes: defaultdict[int, Counter[tuple[Shape, int]]] = defaultdict(Counter)
+        self._changes: defaultdict[int, Counter[tuple[Shape, int]]] = defaultdict(Counter, {0: Counter()})
         busy = _holdings(instance)
         for node_class, shape in zip(instance.cluster.classes, shapes_of(instance.cluster, units), strict=True):
             if shape is None:
