@@ -16,6 +16,9 @@ from cpsched.domain import Event, Incumbent, Instance, PlannedJob, WaitingJob
 
 __all__ = ["Board", "Budget", "Engine", "Improver", "Offer", "Outcome", "Progress", "Proof"]
 
+#: Characters of an event's words, at the most.
+_LONGEST_EVENT = 500
+
 #: Called with (jobs done, jobs in all) now and then during long work.
 Progress = Callable[[int, int], None]
 
@@ -209,10 +212,11 @@ class Board:
                 self._proof = Proof(value=value, how=how)
 
     def report(self, what: str, *, by: str) -> None:
-        """Say what happened."""
+        """Say what happened, in any words: they are folded into one line of printable characters."""
+        line = " ".join("".join(char if char.isprintable() else " " for char in what).split())
         with self._lock:
             if not self._closed.is_set():
-                self._events.append(Event(at=self._now, by=by, what=what))
+                self._events.append(Event(at=self._now, by=by, what=line[:_LONGEST_EVENT]))
 
 
 class Improver(Protocol):

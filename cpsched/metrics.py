@@ -26,6 +26,7 @@ from cpsched.domain import (
 )
 
 __all__ = [
+    "SLOWDOWN_TAU",
     "Delays",
     "QueueWaits",
     "Summary",
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 #: A job's runtime counts as at least this many seconds in its slowdown (``docs/formats.md``: bounded, tau 10 s).
-_SLOWDOWN_TAU = 10
+SLOWDOWN_TAU = 10
 
 #: Binary digits behind the point of a sum of quotients: its error stays far below what a float can show.
 _FRACTION_BITS = 128
@@ -267,7 +268,7 @@ def _slowdown(_: Instance, runs: list[_Run]) -> Fraction:
     """Sum of max(1, (end - submit) / max(10, end - start))."""
     quotients = []
     for run in runs:
-        runtime = max(_SLOWDOWN_TAU, run.end - run.start)
+        runtime = max(SLOWDOWN_TAU, run.end - run.start)
         quotients.append((max(runtime, run.end - run.job.submit), runtime))
     return _sum_of_quotients(quotients)
 

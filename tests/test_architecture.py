@@ -53,7 +53,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "cp": "errors domain booking engine planner",
         "mzn": "errors domain booking engine metrics",
         "report": "domain metrics formats",
-        "search": "domain rusv booking engine planner",
+        "search": "domain rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies search cp mzn verify",
         "cli": "errors formats metrics planner portfolio report verify",
     }.items()

@@ -9,15 +9,17 @@ from numpy.typing import NDArray
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, PlannedJob
-from cpsched.rusv import NOWHERE
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
-from cpsched.search.costs import end_price, start_costs
+from cpsched.search.costs import costs_at, end_price, start_costs
+from cpsched.search.links import awaited_first, longest_before, longest_behind
 
 __all__ = ["Chain"]
 
-#: Temperatures at the beginning and at the end, in units of the mean cost of a job.
-HOT, COLD = 1.0, 0.02
+#: What a second counts, relative to one of makespan, by which a job starts too late for an earlier end of all.
+_LATE = 0.3
+#: How many starts of equal demands a list remembers.
+_MEMORY = 16
 
 
 class Chain:
@@ -28,99 +30,177 @@ class Chain:
     instance
         The window.
     jobs
-        The jobs to be planned; each can be.
+        The jobs to be planned, one or more; each can be.
     seed
         Same jobs, same calls, same seed: same plans.
     """
 
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
-        self._instance, self._jobs = instance, jobs
-        self._costs = start_costs(instance, jobs)
+        self._jobs = jobs
+        self.ledger = Ledger(instance, jobs)
+        table = self.ledger.table
+        #: What starts cost in truth (see `start_costs`), and as the kernels see it.
+        self.costs = start_costs(instance, jobs)
         self._end_price = end_price(instance)
+        #: First starts that the jobs themselves and those that they wait for allow (s after `now`).
+        self.earliest = longest_before(table)
+        #: Seconds from the start of each job to the end of the last one of those that wait for it.
+        self.tails = longest_behind(table)
+        self._guide = self._guided(np.inf)
         self._random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
         self._figures = np.zeros(3)
-        nodes = len(instance.cluster.node_names)
-        chunks = [sum(chunk.count for chunk in job.request.chunks) for job in jobs]
-        kinds = [len(job.request.chunks) for job in jobs]
+        count, nodes = len(jobs), len(instance.cluster.node_names)
         #: How many entries the placement of each job may have.
-        self._rooms = np.minimum(chunks, np.array(kinds, dtype=np.int64) * nodes).astype(np.int64)
-        self.best_value = np.inf
-
-    @property
-    def most_placements(self) -> int:
-        """How many (job, node) pairs a plan may have."""
-        return int(self._rooms.sum())
-
-    def begin(self, keys: NDArray[np.float64]) -> float | None:
-        """Plan the jobs as a list in ascending order of `keys`.
-
-        Returns
-        -------
-        float or None
-            What the list costs, None if some job finds no place in it.
-        """
-        self.ledger = Ledger(self._instance, self._jobs)
-        order = [self._jobs[row].id for row in np.argsort(keys, kind="stable")]
-        self.ledger.plan(order)
-        table = self.ledger.table
-        if (table.starts == NOWHERE).any():
-            return None
-        table.reserve(self._rooms)
-        count, nodes = len(self._jobs), len(self._instance.cluster.node_names)
-        self._ranks = keys.astype(np.float64)
+        rooms = np.array([sum(min(chunk.count, nodes) for chunk in job.request.chunks) for job in jobs], dtype=np.int64)
+        table.reserve(rooms)
+        self._ranks = np.zeros(count)
         self._nodes_of = np.zeros((count, -(-nodes // 64)), dtype=np.uint64)
-        for job in range(count):
-            kernels.note_nodes(job, table.spans, table.pool, self._nodes_of)
         self._marks = np.zeros(count + 1, dtype=np.int64)
         self._chosen = np.zeros(kernels.MOST_REMOVED, dtype=np.int64)
         self._keys = np.zeros(kernels.MOST_REMOVED)
         self._sequence = np.zeros(kernels.MOST_REMOVED, dtype=np.int64)
         self._old = np.zeros((kernels.MOST_REMOVED, 2), dtype=np.int64)
-        self._old_pool = np.zeros((kernels.MOST_REMOVED, int(self._rooms.max()), 3), dtype=np.int32)
+        self._old_pool = np.zeros((kernels.MOST_REMOVED, int(rooms.max()), 3), dtype=np.int32)
+        self.best_value = np.inf
+
+    # --- whole plans --------------------------------------------------------------------------------------------
+
+    def plan_list(self, keys: NDArray[np.float64], limit: float = np.inf) -> float | None:
+        """Plan the jobs afresh as a list in ascending order of `keys`, each after all that it waits for.
+
+        Returns
+        -------
+        float or None
+            What the list costs; None if a job finds no place in it, or if it costs more than `limit`: the chain has no
+            plan then.
+        """
+        self._clear()
+        bounds = np.zeros((int(self.ledger.table.jobs[:, 0].max()) + 1, _MEMORY + 1, 3), dtype=np.int64)
+        order = awaited_first(self.ledger.table, np.argsort(keys, kind="stable"))
+        return self._note_plan() if self._settle(order, limit, bounds) else None
+
+    def adopt(self, plan: Sequence[PlannedJob]) -> bool:
+        """Begin from a plan of the same jobs; tell whether each may stand where it stands there."""
+        self._clear()
+        planned_of = {planned.id: planned for planned in plan}
+        starts = np.array([planned_of[job.id].start for job in self._jobs], dtype=np.int64)
+        order = awaited_first(self.ledger.table, np.argsort(starts, kind="stable"))
+        if not all(self.ledger.restore(planned_of[self._jobs[row].id]) for row in order.tolist()):
+            return False
+        self._note_plan()
+        return True
+
+    def left_shift(self) -> None:
+        """Let each job, by start, begin as early as it can where it does not move any other."""
+        order = np.argsort(self.ledger.table.starts, kind="stable")
+        self._settle(order, np.inf, np.zeros((0, _MEMORY + 1, 3), dtype=np.int64))
+        self._note_plan()
+
+    def _settle(self, order: NDArray[np.int64], limit: float, bounds: NDArray[np.int64]) -> bool:
+        """Insert jobs in this order; see `kernels.settle`."""
+        table, timeline = self.ledger.table, self.ledger.timeline
+        code, done = timeline_kernels.GROW_STATE, 0
+        while code == timeline_kernels.GROW_STATE:
+            code, done, limit = kernels.settle(
+                order, done, limit, bounds, table.jobs, table.starts, table.spans, table.pool, self.costs,
+                table.waits_of, table.waits, table.followers_of, table.followers, *timeline.kernel_arguments(),
+            )  # fmt: skip
+            if code == timeline_kernels.GROW_STATE:
+                timeline.grow()
+        return bool(code == timeline_kernels.DONE)
+
+    def _clear(self) -> None:
+        """Take all jobs out."""
+        table = self.ledger.table
+        kernels.clear(table.jobs, table.starts, table.spans, table.pool, *self.ledger.timeline.kernel_arguments())
+
+    def _note_plan(self) -> float:
+        """Value a plan that was not made step by step; keep it if it is the best one."""
+        table = self.ledger.table
+        for job in range(len(self._jobs)):
+            kernels.note_nodes(job, table.spans, table.pool, self._nodes_of)
         value = self.value_of(table.starts)
-        self._figures[kernels.VALUE] = value
+        self._figures[kernels.VALUE] = self._guide_value(table.starts)
         if value < self.best_value:
-            self._note_best()
+            self._note_best(value)
         return value
 
-    def run(self, steps: int, begin: float, until: float) -> None:
-        """Do so many steps, between the shares `begin` and `until` of one cooling."""
+    # --- steps --------------------------------------------------------------------------------------------------
+
+    def rank(self, keys: NDArray[np.float64]) -> None:
+        """Set the order in which jobs that were removed together tend to come back: smallest first."""
+        self._ranks = keys.astype(np.float64)
+
+    def run(self, steps: int, hot: float, cold: float) -> None:
+        """Do so many steps, while the temperature falls from `hot` to `cold` (in mean costs of a job)."""
         table, timeline = self.ledger.table, self.ledger.timeline
         target = self._figures[kernels.STEPS] + steps
         while (left := int(target - self._figures[kernels.STEPS])) > 0:
-            share = begin + (until - begin) * (1 - left / steps)
             code = kernels.ruin_and_recreate(
-                left, self._random, HOT, COLD, share, until, self._end_price, self._figures,
-                table.jobs, table.starts, table.spans, table.pool, self._costs, self._ranks, self._nodes_of,
+                left, self._random, hot * (cold / hot) ** (1 - left / steps), cold, self._end_price, self._figures,
+                table.jobs, table.starts, table.spans, table.pool, self._guide,
+                table.waits_of, table.waits, table.followers_of, table.followers, self.earliest,
+                self._ranks, self._nodes_of,
                 self._marks, self._chosen, self._keys, self._sequence, self._old, self._old_pool,
                 *timeline.kernel_arguments(),
             )  # fmt: skip
             if code == timeline_kernels.GROW_STATE:
                 timeline.grow()
-        if self._figures[kernels.VALUE] < self.best_value:
-            self._figures[kernels.VALUE] = self.value_of(table.starts)  # the sum of many differences drifts
-            self._note_best()
+        value = self.value_of(table.starts)
+        self._figures[kernels.VALUE] = self._guide_value(table.starts)  # the sum of many differences drifts
+        if value < self.best_value:
+            self._note_best(value)
+
+    # --- values -------------------------------------------------------------------------------------------------
 
     def value_of(self, starts: Sequence[int] | NDArray[np.int64]) -> float:
-        """Return what starts (s after `now`, one for each job) cost as the kernels see it: what a plan can change."""
-        costs, begins = self._costs, np.asarray(starts, dtype=np.int64)
-        if not len(begins):
-            return 0.0
-        beyond = np.maximum(0.0, begins - costs[:, kernels.THRESHOLD])
-        last = int((begins + [job.walltime for job in self._jobs]).max())
-        total = (costs[:, kernels.RATE] * begins + costs[:, kernels.EXTRA_RATE] * beyond).sum()
-        return float(total + self._end_price * last)
+        """Return what starts (s after `now`, one for each job) cost: what a plan can change of its value."""
+        return self._value(self.costs, np.asarray(starts, dtype=np.int64))
+
+    def _guide_value(self, starts: NDArray[np.int64]) -> float:
+        return self._value(self._guide, starts)
+
+    def _value(self, costs: NDArray[np.float64], starts: NDArray[np.int64]) -> float:
+        last = int((starts + self.ledger.table.jobs[:, 3]).max())
+        return float(costs_at(costs, starts[:, None]).sum()) + self._end_price * last
+
+    def _guided(self, end: float) -> NDArray[np.float64]:
+        """Return the costs as the kernels see them.
+
+        The end of the last job alone says nothing about all the others. Where it counts, each job that starts too late
+        for an end before `end`, counting what waits for it, costs a little.
+        """
+        if self._end_price == 0:
+            return self.costs
+        late = np.zeros((len(self._jobs), 2))
+        if end < np.inf:
+            late[:, 0], late[:, 1] = _LATE * self._end_price, np.maximum(0.0, end - 1 - self.tails)
+        guide = np.concatenate([self.costs, late], axis=1)
+        kinks = guide[:, kernels.FIRST_KINK :].reshape(len(guide), -1, 2)
+        order = np.argsort(kinks[:, :, 1], axis=1, kind="stable")
+        guide[:, kernels.FIRST_KINK :] = np.take_along_axis(kinks, order[:, :, None], axis=1).reshape(len(guide), -1)
+        return guide
 
     @property
     def value(self) -> float:
         """What the present plan costs, as the kernels see it."""
         return float(self._figures[kernels.VALUE])
 
-    def _note_best(self) -> None:
+    # --- the best plan ------------------------------------------------------------------------------------------
+
+    def _note_best(self, value: float) -> None:
         """Keep a copy of the present plan as the best one."""
         table = self.ledger.table
-        self.best_value = float(self._figures[kernels.VALUE])
+        self.best_value = value
         self._best = table.starts.copy(), table.spans.copy(), table.pool.copy()
+        if self._end_price > 0:
+            self._guide = self._guided(float((table.starts + table.jobs[:, 3]).max()))
+            self._figures[kernels.VALUE] = self._guide_value(table.starts)
+
+    @property
+    def best_starts(self) -> NDArray[np.int64]:
+        """The starts of the best plan so far (s after `now`)."""
+        return self._best[0]
 
     def best(self) -> list[PlannedJob]:
         """Return the best plan so far."""

@@ -2,50 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job, ObjectiveTerm
+from cpsched.domain import Instance, Job, NodeState, ObjectiveTerm
+from cpsched.metrics import SLOWDOWN_TAU
 from cpsched.search import kernels
 
-__all__ = ["SLOWDOWN_TAU", "end_price", "list_keys", "start_costs"]
-
-#: A runtime counts as at least so many seconds in a slowdown (``docs/formats.md``).
-SLOWDOWN_TAU = 10
+__all__ = ["costs_at", "end_price", "list_keys", "node_shares", "rates_of", "start_costs"]
 
 
 def start_costs(instance: Instance, jobs: Sequence[Job]) -> NDArray[np.float64]:
-    """Return how the cost of each job grows with its start, in seconds from `now`.
+    """Return how the cost of each job grows with its start, in seconds from `now`: convex, never falling, with kinks.
 
     Returns
     -------
-    float64 (jobs, 3)
-        Cost per second, more cost per second beyond a threshold, the threshold. Two terms with thresholds of their own
-        (slowdown and tardiness) share the later one: the search is guided a little wrong, its plans are valued exactly.
+    float64 (jobs, 1 + 2 * kinks)
+        Cost per second, then (more cost per second, second from which on) by ascending second, as many for each job as
+        one of them has; without effect, at second 0, those that a job does not have.
     """
-    costs = np.zeros((len(jobs), 3))
-    weights = instance.objective.weights
-    for row, job in zip(costs, jobs, strict=True):
-        expected = instance.expected_wait(job)
-        row[kernels.RATE] = (
-            weights.get(ObjectiveTerm.WEIGHTED_WAIT, 0.0) / expected
-            + weights.get(ObjectiveTerm.WAIT, 0.0)
-            + weights.get(ObjectiveTerm.COMPLETION, 0.0)
-        )
-        bounded = max(SLOWDOWN_TAU, job.walltime)
-        hinges = (
-            (weights.get(ObjectiveTerm.SLOWDOWN, 0.0) / bounded, job.submit + bounded - job.walltime),
-            (weights.get(ObjectiveTerm.TARDINESS, 0.0), job.submit + expected),
-        )
-        for rate, threshold in hinges:
-            if threshold <= instance.earliest_start(job):
-                row[kernels.RATE] += rate
-            elif rate:
-                row[kernels.EXTRA_RATE] += rate
-                row[kernels.THRESHOLD] = max(row[kernels.THRESHOLD], threshold - instance.now)
+    rates: list[float] = []
+    kinks: list[list[tuple[int, float]]] = []
+    for job in jobs:
+        earliest = instance.earliest_start(job)
+        terms = list(_terms(instance, job))
+        rates.append(sum(rate for since, rate in terms if since <= earliest))
+        later = sorted({since for since, rate in terms if since > earliest and rate > 0})
+        kinks.append([(kink - instance.now, sum(rate for since, rate in terms if since == kink)) for kink in later])
+    most = max((len(of_job) for of_job in kinks), default=0)
+    costs = np.zeros((len(jobs), 1 + 2 * most))
+    costs[:, kernels.RATE] = rates
+    for row, of_job in zip(costs, kinks, strict=True):
+        for place, (kink, rate) in enumerate(of_job, start=most - len(of_job)):
+            row[kernels.FIRST_KINK + 2 * place : kernels.FIRST_KINK + 2 * place + 2] = rate, kink
     return costs
+
+
+def _terms(instance: Instance, job: Job) -> Iterator[tuple[int, float]]:
+    """Yield (second from which on it counts, cost of a second) for all that a later start costs."""
+    expected = instance.expected_wait(job)
+    bounded = max(SLOWDOWN_TAU, job.walltime)
+    for term, weight in instance.objective.weights.items():
+        match term:
+            case ObjectiveTerm.WEIGHTED_WAIT:
+                yield instance.now, weight / expected
+            case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
+                yield instance.now, weight
+            case ObjectiveTerm.SLOWDOWN:
+                yield job.submit + bounded - job.walltime, weight / bounded
+            case ObjectiveTerm.TARDINESS:
+                yield job.submit + expected, weight
+    due = instance.due(job)
+    if due is not None and job.queue is not None and (max_wait := instance.queues[job.queue].max_wait) is not None:
+        yield due, max_wait.price / expected
+    if job.told is not None:
+        yield job.told.start, job.told.price / expected
 
 
 def end_price(instance: Instance) -> float:
@@ -53,23 +67,55 @@ def end_price(instance: Instance) -> float:
     return instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0)
 
 
-def list_keys(instance: Instance, jobs: Sequence[Job]) -> dict[str, NDArray[np.float64]]:
+def costs_at(costs: NDArray[np.float64], starts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what starts (s after `now`; (jobs or 1, any number)) cost each job: (jobs, that number)."""
+    total = costs[:, [kernels.RATE]] * starts
+    for k in range(kernels.FIRST_KINK, costs.shape[1], 2):
+        total = total + costs[:, [k]] * np.maximum(0.0, starts - costs[:, [k + 1]])
+    return np.asarray(total, dtype=np.float64)
+
+
+def rates_of(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what a second costs each job at last; positive, where it costs nothing a little."""
+    rates: NDArray[np.float64] = costs[:, kernels.RATE] + costs[:, kernels.FIRST_KINK :: 2].sum(axis=1)
+    return np.where(rates > 0, rates, rates[rates > 0].min(initial=1.0) * 1e-3)
+
+
+def node_shares(instance: Instance, job: Job) -> list[tuple[int, float]]:
+    """Return (how many, the dominant share of a node that one takes) of each kind of a job's chunks; of the nodes that
+    may hold it, on the one where that is least.
+    """
+    classes = [node_class for node_class in instance.cluster.classes if node_class.state is NodeState.UP]
+    shares = []
+    for chunk in job.request.chunks:
+        on_nodes = (
+            max((n / node_class.resources[name] for name, n in chunk.resources.items()), default=0.0)
+            for node_class in classes
+            if all(node_class.resources.get(name, 0) >= n for name, n in chunk.resources.items() if n)
+        )
+        shares.append((chunk.count, min(on_nodes, default=1.0)))
+    return shares
+
+
+def list_keys(instance: Instance, jobs: Sequence[Job], tails: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
     """Return named keys by which a list of the jobs may be sorted, smallest first: work over cost, for several ideas
     of work.
 
-    Smith's rule on one machine; on many resources it depends on what is scarce, so that several keys are tried.
+    Smith's rule on one machine; on many resources it depends on what is scarce, so that several keys are tried. Where
+    the end of the last job counts, the jobs with the longest `tails` (s) behind their starts come first in one more.
     """
-    costs = start_costs(instance, jobs)
-    price = costs[:, kernels.RATE] + costs[:, kernels.EXTRA_RATE]
-    price = np.where(price > 0, price, price[price > 0].min(initial=1.0) * 1e-3)
+    price = rates_of(start_costs(instance, jobs))
     totals = instance.cluster.totals
     time = np.array([job.walltime for job in jobs], dtype=np.float64)
-    share = np.array([max(n / totals[name] for name, n in job.request.totals.items()) for job in jobs])
+    share = np.array([max((n / totals[name] for name, n in job.request.totals.items()), default=0.0) for job in jobs])
     cores = np.array([job.request.totals.get("cores", 0) for job in jobs]) / max(1, totals.get("cores", 1))
-    return {
+    nodes = np.array([sum(count * each for count, each in node_shares(instance, job)) for job in jobs])
+    keys = {
+        "nodes": nodes * time / price,
         "dominant": share * time / price,
         "cores": np.maximum(cores, 1e-9) * time / price,
         "walltime": time / price,
         "narrow": share * np.sqrt(time) / price,
         "short": np.sqrt(share) * time / price,
     }
+    return keys | {"tails": -tails.astype(np.float64)} if end_price(instance) > 0 else keys

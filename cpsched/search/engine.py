@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance
+from cpsched.domain import Instance, Job
 from cpsched.engine import Board
 from cpsched.planner import unsupported, warmup
 from cpsched.search.chain import Chain
 from cpsched.search.costs import list_keys
+from cpsched.search.prices import Prices
 from cpsched.search.warmup import warm_up_search
 
 __all__ = ["Search", "SearchParams"]
@@ -22,6 +24,19 @@ _LOOK = 0.02
 _PAUSE = 0.25
 #: So many placements (job and node) at the most are searched; each chain keeps them twice.
 _MOST_PLACEMENTS = 3_000_000
+#: From so many jobs on, lists by prices are tried.
+_MANY = 250
+#: Shares of the time at which the prices, and the lists that follow from them, are finished.
+_PRICED, _LISTED = 0.05, 0.15
+#: The same in rounds and lists, where steps are counted and not time.
+_ROUNDS, _LISTS = 50, 20
+#: Temperatures in mean costs of a job: at the beginning of a cooling as slow as `SearchParams.steps_per_job` says, of a
+#: much faster one, and at the end.
+_HOT, _WARM, _COLD = 1.0, 0.1, 0.01
+#: Seconds of steps by which the number of those to come is judged.
+_PROBE = 0.1
+#: How much of a job's duration the noise of a list by prices adds to its start at the most.
+_SPREAD = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,24 +75,39 @@ class Search:
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Search until the board's budget or the steps end."""
-        search = _Search(instance, board, seed, self.params)
+        planned = {planned.id for planned in board.best.jobs}
+        jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
+        if not jobs or _most_placements(instance, jobs) > _MOST_PLACEMENTS:
+            return
+        search = _Search(instance, jobs, board, seed, self.params)
         search.try_lists()
+        search.try_prices()
         search.run_chain()
+
+
+def _most_placements(instance: Instance, jobs: Sequence[Job]) -> int:
+    """Return how many (job, kind of chunks, node) a plan may have at the most."""
+    nodes = len(instance.cluster.node_names)
+    return sum(min(chunk.count, nodes) for job in jobs for chunk in job.request.chunks)
 
 
 class _Search:
     """One run of the search; mutable."""
 
-    def __init__(self, instance: Instance, board: Board, seed: int, params: SearchParams) -> None:
-        self._instance, self._board, self._params = instance, board, params
+    name = Search.name
+
+    def __init__(self, instance: Instance, jobs: Sequence[Job], board: Board, seed: int, params: SearchParams) -> None:
+        self._instance, self._jobs, self._board, self._params = instance, jobs, board, params
         self._first = board.best
         starts = {planned.id: planned.start - instance.now for planned in self._first.jobs}
-        self._jobs = [job for job in instance.elements() if job.running is None and job.id in starts]
         self._chain = Chain(instance, self._jobs, seed)
+        self._random = np.random.default_rng(seed)
         #: What the chain's own figures lack to be values of the objective.
-        self._offset = self._first.value - self._chain.value_of([starts[job.id] for job in self._jobs])
-        self._best_keys: NDArray[np.float64] | None = None
-        self._began = 0.0
+        self._offset = self._first.value - self._chain.value_of([starts[job.id] for job in jobs])
+        self._keys: NDArray[np.float64] | None = None
+        self._began = board.budget.elapsed
+        self._steps = 0
+        self._portion = 1 if params.max_steps is None else params.portion
 
     def _offer(self, by: str) -> float:
         """Offer the chain's best plan, if it is better than all that is known; return the seconds that this took."""
@@ -88,53 +118,99 @@ class _Search:
         return self._board.budget.elapsed - began
 
     def try_lists(self) -> None:
-        """Plan as a list in several orders, the best of which the chain begins from."""
-        if not self._jobs or self._chain.most_placements > _MOST_PLACEMENTS:
-            return
+        """Plan as a list in several orders."""
         best_value, best_name = float("inf"), ""
-        for name, keys in list_keys(self._instance, self._jobs).items():
+        for name, keys in list_keys(self._instance, self._jobs, self._chain.tails).items():
             if self._board.is_over:
                 break
-            value = self._chain.begin(keys)
+            value = self._chain.plan_list(keys)
             if value is not None and value < best_value:
-                best_value, best_name, self._best_keys = value, name, keys
+                best_value, best_name, self._keys = value, name, keys
         if best_name:
             self._offer(f"list:{best_name}")
 
-    def run_chain(self) -> None:
-        """Cool the chain, as many times as there is time for, each time from the best list."""
-        if len(self._jobs) < 2 or self._best_keys is None:
+    def try_prices(self) -> None:
+        """Plan as a list by prices, with noise, many times."""
+        if self._keys is None or len(self._jobs) < _MANY:
             return
-        budget = self._board.budget
-        self._began = budget.elapsed
-        cooling, steps, coolings, is_judged = -1, 0, 1, False
-        portion = self._params.portion if self._params.max_steps is not None else 1
+        chain, steps = self._chain, self._params.max_steps
+        prices = Prices(self._instance, self._jobs, chain.costs, chain.earliest, chain.best_starts)
+        rounds = 0
+        while (rounds < _ROUNDS if steps is not None else self._time_share() < _PRICED) and not self._board.is_over:
+            prices.improve()
+            rounds += 1
+        durations = np.array([job.walltime for job in self._jobs], dtype=np.float64)
+        lists, spread = 0, 0.0
+        while (lists < _LISTS if steps is not None else self._time_share() < _LISTED) and not self._board.is_over:
+            noise = self._random.random(len(self._jobs))
+            keys = prices.starts + spread * noise * durations
+            chain.plan_list(keys)
+            spread, lists = _SPREAD, lists + 1
+        self._keys = prices.starts
+        self._offer("prices")
+
+    def run_chain(self) -> None:
+        """Cool the chain, as many times as there is time for."""
+        if len(self._jobs) < 2 or not self._begin_cooling(is_last=True):
+            return
+        if self._keys is not None:
+            self._chain.rank(self._keys)
+        each = self._params.steps_per_job * len(self._jobs)
+        steps = self._params.max_steps if self._params.max_steps is not None else self._expected_steps()
+        coolings = max(1, steps // each)
+        hot = min(max(_HOT * steps / coolings / each, _WARM), _HOT)
+        began = self._time_share()
+        for cooling in range(coolings):
+            if self._board.is_over or not self._begin_cooling(is_last=cooling == coolings - 1):
+                break
+            until = began + (1 - began) * (cooling + 1) / coolings
+            self._cool(hot, until, steps * (cooling + 1) // coolings)
+        self._offer(self.name)
+
+    def _begin_cooling(self, *, is_last: bool) -> bool:
+        """Begin afresh from a list, so that not all coolings end in the same valley; the last one begins from the best
+        plan of all. Tell whether there is a plan to begin from.
+        """
+        if not is_last and self._keys is not None and self._chain.plan_list(self._keys) is not None:
+            return True
+        return self._chain.adopt(self._board.best.jobs)
+
+    def _cool(self, hot: float, until: float, last_step: int) -> None:
+        """Let the temperature fall from `hot` until a share of the time is used, or a number of steps done."""
+        budget, began, first_step = self._board.budget, self._time_share(), self._steps
         next_offer = budget.elapsed + _PAUSE
-        while (share := self._share(steps)) < 1.0:
-            if int(share * coolings) > cooling:
-                cooling = int(share * coolings)
-                self._chain.begin(self._best_keys)
-            within, began = share * coolings - cooling, budget.elapsed
-            self._chain.run(portion, within, within)
-            steps += portion
-            took = max(budget.elapsed - began, 1e-6)
-            if budget.elapsed >= next_offer:
-                next_offer = budget.elapsed + max(_PAUSE, 20 * self._offer("search"))
+        while not self._board.is_over:
             if self._params.max_steps is None:
-                portion = max(1, min(self._params.portion, 2 * portion, int(portion * _LOOK / took)))
-            if portion == self._params.portion and not is_judged:
-                coolings, is_judged = self._coolings(steps), True
-        self._offer("search")
+                share = (self._time_share() - began) / max(until - began, 1e-9)
+            else:
+                share = (self._steps - first_step) / (last_step - first_step) if self._steps < last_step else 1.0
+            if share >= 1:
+                return
+            self._step(hot * (_COLD / hot) ** share)
+            if budget.elapsed >= next_offer:
+                next_offer = budget.elapsed + max(_PAUSE, 20 * self._offer(self.name))
 
-    def _share(self, steps: int) -> float:
-        """Return which share of its steps, or else of its time, the chain has used."""
-        if self._board.is_over:
-            return 1.0
-        if self._params.max_steps is not None:
-            return steps / self._params.max_steps if self._params.max_steps else 1.0
-        return (self._board.budget.elapsed - self._began) / (self._board.budget.seconds - self._began)
+    def _step(self, warmth: float) -> None:
+        """Do a portion of steps at one temperature; without a limit of steps as many as `_LOOK` allows."""
+        budget, most = self._board.budget, self._params.portion
+        began = budget.elapsed
+        portion = most if self._params.max_steps is None else min(most, self._params.max_steps - self._steps)
+        portion = min(portion, self._portion)
+        self._chain.run(portion, warmth, warmth)
+        self._steps += portion
+        if self._params.max_steps is None:
+            took = max(budget.elapsed - began, 1e-6)
+            self._portion = max(1, min(most, 2 * portion, int(portion * _LOOK / took)))
 
-    def _coolings(self, steps: int) -> int:
-        """Return how many times the chain can be cooled, judged by what its first steps took."""
-        taken = max(self._share(steps), 1e-9)
-        return max(1, int(steps / taken / (self._params.steps_per_job * len(self._jobs))))
+    def _expected_steps(self) -> int:
+        """Return how many steps there is time for, judged by the first ones."""
+        began = self._board.budget.elapsed
+        while not self._board.is_over and self._board.budget.elapsed < began + _PROBE:
+            self._step(_COLD)
+        took = max(self._board.budget.elapsed - began, 1e-6)
+        return int(self._steps * (1 + self._board.budget.remaining / took))
+
+    def _time_share(self) -> float:
+        """Return which share of the time that was left at the beginning is used."""
+        whole = self._board.budget.seconds - self._began
+        return (self._board.budget.elapsed - self._began) / whole if whole > 0 else 1.0

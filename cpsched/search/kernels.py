@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, kernel, kernels
+from cpsched.rusv import FOREVER, NOWHERE, kernel, kernels
 
 #: The most jobs that one step removes.
 MOST_REMOVED = 30
+#: The most nodes that are cleared for a job.
+MOST_CLEARED = 8
 
-# columns of `costs`: cost per second of start, cost per second beyond a threshold, the threshold
-RATE, EXTRA_RATE, THRESHOLD = 0, 1, 2
+# columns of `costs`: cost per second of start; then for each kink, in the order of time, more cost per second beyond
+# it, and where it is
+RATE, FIRST_KINK = 0, 1
 # places in `figures`
 VALUE, STEPS, KEPT = 0, 1, 2
+
+#: A list in which a job found no place, or that costs too much.
+FAILED = 3
 
 
 # --- random numbers and costs --------------------------------------------------------------------------------------
@@ -26,13 +32,13 @@ VALUE, STEPS, KEPT = 0, 1, 2
 
 @kernel
 def uniform(random):
-    """Return the next number of ``[0, 1)`` (xorshift64*, Vigna 2016)."""
+    """Return the next number of ``[0, 1)`` (xorshift64, Marsaglia 2003)."""
     x = random[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
     random[0] = x
-    return np.float64((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
+    return np.float64(x >> np.uint64(11)) / 9007199254740992.0
 
 
 @kernel
@@ -43,8 +49,11 @@ def below(random, count):
 
 @kernel
 def cost_of(job, start, costs):
-    """Return what a start costs: so much a second, and so much more for each second beyond a threshold."""
-    return costs[job, RATE] * start + costs[job, EXTRA_RATE] * max(0.0, start - costs[job, THRESHOLD])
+    """Return what a start costs: so much a second, and so much more for each second beyond each kink."""
+    cost = costs[job, RATE] * start
+    for k in range(FIRST_KINK, costs.shape[1], 2):
+        cost += costs[job, k] * max(0.0, start - costs[job, k + 1])
+    return cost
 
 
 @kernel
@@ -52,14 +61,15 @@ def latest_for(job, room, costs):
     """Return the latest start that costs no more than `room` (-1 if there is none)."""
     if room < 0.0:
         return np.int64(-1)
-    rate, extra, threshold = costs[job, RATE], costs[job, EXTRA_RATE], costs[job, THRESHOLD]
-    if extra > 0.0 and room >= rate * max(0.0, threshold):
-        latest = (room + extra * threshold) / (rate + extra)
-    elif rate > 0.0:
-        latest = room / rate
-    else:
-        return FOREVER
-    return np.int64(min(latest + 1e-6, 1e17))
+    rate, at = costs[job, RATE], 0.0
+    for k in range(FIRST_KINK, costs.shape[1], 2):
+        until = max(at, costs[job, k + 1])
+        if rate * (until - at) > room:
+            break
+        room -= rate * (until - at)
+        rate += costs[job, k]
+        at = until
+    return np.int64(min(at + room / rate + 1e-6, 1e17)) if rate > 0.0 else np.int64(FOREVER)
 
 
 # --- which jobs to remove ------------------------------------------------------------------------------------------
@@ -100,7 +110,30 @@ def choose_any(wanted, starts, chosen, marks, random):
 
 
 @kernel
-def choose_in_the_way(jobs, starts, costs, nodes_of, num_nodes, chosen, marks, random):
+def choose_linked(wanted, starts, chosen, marks, random, waits_of, waits, followers_of, followers):
+    """Choose a job, and others that wait for those chosen already or for which these wait, in a random walk."""
+    count = starts.shape[0]
+    chosen[0] = below(random, count)
+    marks[chosen[0]] = marks[count]
+    found = 1
+    for _ in range(3 * wanted):
+        job = chosen[below(random, found)]
+        before, after = waits_of[job + 1] - waits_of[job], followers_of[job + 1] - followers_of[job]
+        if before + after == 0:
+            continue
+        link = below(random, before + after)
+        job = waits[waits_of[job] + link, 0] if link < before else followers[followers_of[job] + link - before, 0]
+        if marks[job] != marks[count]:
+            marks[job] = marks[count]
+            chosen[found] = job
+            found += 1
+            if found == wanted:
+                break
+    return found
+
+
+@kernel
+def choose_in_the_way(jobs, starts, costs, least_starts, spans, nodes_of, num_nodes, chosen, marks, random):
     """Choose a job that waits dearly, an earlier start for it, and the jobs that stand there on as many nodes as it
     has.
 
@@ -110,43 +143,35 @@ def choose_in_the_way(jobs, starts, costs, nodes_of, num_nodes, chosen, marks, r
     waiting, dearest = -1, 0.0
     for _ in range(3):
         job = below(random, count)
-        cost = cost_of(job, starts[job], costs) - cost_of(job, jobs[job, 1], costs)
+        cost = cost_of(job, starts[job], costs) - cost_of(job, least_starts[job], costs)
         if cost > dearest:
             waiting, dearest = job, cost
     if waiting < 0:
         return 0
     nearness = uniform(random)
-    begin = max(
-        jobs[waiting, 1], starts[waiting] - 1 - np.int64(nearness * nearness * (starts[waiting] - jobs[waiting, 1]))
-    )
+    earliest = least_starts[waiting]
+    begin = max(earliest, starts[waiting] - 1 - np.int64(nearness * nearness * (starts[waiting] - earliest)))
     end = begin + jobs[waiting, 3]
     chosen[0] = waiting
     marks[waiting] = marks[count]
     found = 1
-    width = 0
-    for word in range(nodes_of.shape[1]):
-        bits = nodes_of[waiting, word]
-        while bits != np.uint64(0):
-            bits &= bits - np.uint64(1)
-            width += 1
     node, offset = below(random, num_nodes), below(random, count)
-    for _ in range(min(width, 8)):
-        word, bit = node >> 6, np.uint64(1) << np.uint64(node & 63)
-        for place in range(count):
-            job = place + offset
-            if job >= count:
-                job -= count
-            if marks[job] == marks[count] or nodes_of[job, word] & bit == np.uint64(0):
-                continue
-            if 0 <= starts[job] < end and starts[job] + jobs[job, 3] > begin:
+    width = min(num_nodes, min(spans[waiting, 1], MOST_CLEARED))
+    for place in range(count):
+        job = place + offset
+        if job >= count:
+            job -= count
+        if starts[job] >= end or starts[job] + jobs[job, 3] <= begin or marks[job] == marks[count]:
+            continue
+        for k in range(width):
+            at = (node + k) % num_nodes
+            if nodes_of[job, at >> 6] & (np.uint64(1) << np.uint64(at & 63)) != np.uint64(0):
                 chosen[found] = job
                 marks[job] = marks[count]
                 found += 1
-                if found == MOST_REMOVED:
-                    return found
-        node += 1
-        if node == num_nodes:
-            node = 0
+                break
+        if found == MOST_REMOVED:
+            break
     return found
 
 
@@ -177,7 +202,19 @@ def choose_order(found, is_way_made, jobs, starts, ranks, chosen, keys, sequence
         keys[at], sequence[at] = key, place
 
 
-# --- the search ------------------------------------------------------------------------------------------------------
+@kernel
+def bring_forward(turn, found, chosen, sequence, starts, waits_of, waits):
+    """Let the first of the removed jobs that waits for none of the others be the next one to be inserted."""
+    at = turn
+    while at < found - 1 and kernels.earliest_after(chosen[sequence[at]], 0, starts, waits_of, waits) >= FOREVER:
+        at += 1
+    place = sequence[at]
+    for k in range(at, turn, -1):
+        sequence[k] = sequence[k - 1]
+    sequence[turn] = place
+
+
+# --- single jobs -----------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -216,7 +253,7 @@ def take_out(
     )  # fmt: skip
     kernels.drop_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
     kernels.drop_break(end, head, slots, order, members, rows, blk, srows, sblk, spare)
-    starts[job] = -1
+    starts[job] = NOWHERE
 
 
 @kernel
@@ -239,20 +276,101 @@ def put_in(
     )  # fmt: skip
 
 
+# --- whole plans -----------------------------------------------------------------------------------------------------
+
+
 @kernel
-def ruin_and_recreate(
-    steps, random, hot, cold, begin, until, end_price, figures,
-    jobs, starts, spans, pool, costs, ranks, nodes_of, marks, chosen, keys, sequence, old, old_pool,
+def clear(
+    jobs, starts, spans, pool,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Do so many steps of simulated annealing between the shares `begin` and `until` of the whole cooling.
+    """Take all jobs out."""
+    for job in range(starts.shape[0]):
+        if starts[job] >= 0:
+            take_out(
+                job, jobs, starts, spans, pool,
+                head, slots, order, members, rows, blk, srows, sblk, spare,
+                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
+                columns, amounts, scolumns, samounts, stamps,
+            )  # fmt: skip
+
+
+@kernel
+def settle(
+    queue, begin, limit, bounds, jobs, starts, spans, pool, costs, waits_of, waits, followers_of, followers,
+    head, slots, order, members, rows, blk, srows, sblk, spare,
+    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
+    free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
+):  # fmt: skip
+    """Let each job of ``queue[begin:]`` in turn stand as early as it fits beside the others that have a place.
+
+    `bounds` remembers what was found for equal demands, as `kernels.place_jobs` does; it has no rows where jobs have
+    places already, and what they leave counts.
+
+    Returns (`kernels.DONE`, `kernels.GROW_STATE`, or `FAILED` if a job has no place or the list costs more than
+    `limit`; how far it came; what is left of `limit`).
+    """
+    for k in range(begin, queue.shape[0]):
+        job = queue[k]
+        if head[kernels.H_SPARE_ROWS] < 4 or head[kernels.H_SPARE_BLOCKS] < 4:
+            return kernels.GROW_STATE, k, limit
+        demand, duration, old = jobs[job, 0], jobs[job, 3], starts[job]
+        released = kernels.earliest_after(job, jobs[job, 1], starts, waits_of, waits)
+        if old >= 0:
+            take_out(
+                job, jobs, starts, spans, pool,
+                head, slots, order, members, rows, blk, srows, sblk, spare,
+                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
+                columns, amounts, scolumns, samounts, stamps,
+            )  # fmt: skip
+        earliest, latest = released, kernels.latest_before(job, jobs[job, 2], starts, followers_of, followers)
+        is_noted = bounds.shape[0] > 0 and demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
+        if is_noted:
+            earliest = kernels.remembered_start(bounds[demand], released, duration, FOREVER)
+        start, held = np.int64(-1), 0
+        if earliest <= latest and earliest < FOREVER:
+            start, held = kernels.earliest_fit(
+                demand, earliest, duration, latest,
+                head, slots, order, members, rows, blk, srows, sblk,
+                demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
+                free, buffer, entries,
+            )  # fmt: skip
+        if start < 0:
+            return FAILED, k, limit
+        put_in(
+            job, start, entries, held, jobs, starts, spans, pool,
+            head, slots, order, members, rows, blk, srows, sblk, spare,
+            demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
+            columns, amounts, scolumns, samounts, stamps,
+        )  # fmt: skip
+        if is_noted:
+            kernels.remember_start(bounds[demand], released, duration, start)
+        limit -= cost_of(job, start, costs)
+        if limit < 0.0:
+            return FAILED, k, limit
+    return kernels.DONE, queue.shape[0], limit
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def ruin_and_recreate(
+    steps, random, hot, cold, end_price, figures,
+    jobs, starts, spans, pool, costs, waits_of, waits, followers_of, followers, least_starts, ranks, nodes_of,
+    marks, chosen, keys, sequence, old, old_pool,
+    head, slots, order, members, rows, blk, srows, sblk, spare,
+    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
+    free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
+):  # fmt: skip
+    """Do so many steps of simulated annealing, while the temperature falls from `hot` to `cold`.
 
     `figures` is carried from call to call. Returns `kernels.DONE`, or `kernels.GROW_STATE` before a step that could
     find no room.
     """
-    count = starts.shape[0]
+    count, is_linked = starts.shape[0], waits.shape[0] > 0
     room = 2 * MOST_REMOVED + 2
     for step in range(steps):
         if head[kernels.H_SPARE_ROWS] < room or head[kernels.H_SPARE_BLOCKS] < room:
@@ -266,18 +384,22 @@ def ruin_and_recreate(
         if style < 0.35:
             found = choose_near(wanted, starts, chosen, marks, random)
         elif is_way_made:
-            found = choose_in_the_way(jobs, starts, costs, nodes_of, run_of.shape[0], chosen, marks, random)
+            found = choose_in_the_way(
+                jobs, starts, costs, least_starts, spans, nodes_of, run_of.shape[0], chosen, marks, random
+            )
+        elif is_linked:
+            found = choose_linked(wanted, starts, chosen, marks, random, waits_of, waits, followers_of, followers)
         else:
             found = choose_any(wanted, starts, chosen, marks, random)
         if found < 2:
             continue
         choose_order(found, is_way_made, jobs, starts, ranks, chosen, keys, sequence, random)
         before, least = 0.0, 0.0
-        end_before = last_end(jobs, starts)
+        end_before = last_end(jobs, starts) if end_price > 0.0 else 0
         for place in range(found):
             job = chosen[place]
             before += cost_of(job, starts[job], costs)
-            least += cost_of(job, jobs[job, 1], costs)
+            least += cost_of(job, least_starts[job], costs)
             old[place, 0], old[place, 1] = starts[job], spans[job, 1]
             for e in range(spans[job, 1]):
                 for part in range(3):
@@ -288,17 +410,21 @@ def ruin_and_recreate(
                 demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
                 columns, amounts, scolumns, samounts, stamps,
             )  # fmt: skip
-        warmth = hot * (cold / hot) ** (begin + (until - begin) * step / steps)
+        warmth = hot * (cold / hot) ** (step / steps)
         limit = before - warmth * max(figures[VALUE], 0.0) / count * np.log(max(uniform(random), 1e-300))
         after, inserted = 0.0, 0
         for turn in range(found):  # as long as the limit can still be kept
+            if is_linked:
+                bring_forward(turn, found, chosen, sequence, starts, waits_of, waits)
             job = chosen[sequence[turn]]
-            least -= cost_of(job, jobs[job, 1], costs)
+            least -= cost_of(job, least_starts[job], costs)
+            earliest = kernels.earliest_after(job, jobs[job, 1], starts, waits_of, waits)
             latest = min(jobs[job, 2], latest_for(job, limit - after - least, costs))
-            if latest < jobs[job, 1]:
+            latest = kernels.latest_before(job, latest, starts, followers_of, followers)
+            if latest < earliest:
                 break
             start, held = kernels.earliest_fit(
-                jobs[job, 0], jobs[job, 1], jobs[job, 3], latest,
+                jobs[job, 0], earliest, jobs[job, 3], latest,
                 head, slots, order, members, rows, blk, srows, sblk,
                 demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
                 free, buffer, entries,
@@ -314,7 +440,8 @@ def ruin_and_recreate(
             )  # fmt: skip
             inserted += 1
         if inserted == found:
-            after += end_price * (last_end(jobs, starts) - end_before)
+            if end_price > 0.0:
+                after += end_price * (last_end(jobs, starts) - end_before)
             if after <= limit:
                 figures[VALUE] += after - before
                 figures[KEPT] += 1
@@ -328,7 +455,7 @@ def ruin_and_recreate(
                 demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
                 columns, amounts, scolumns, samounts, stamps,
             )  # fmt: skip
-        for place in range(found):
+        for place in range(found):  # in whatever order: their distances held
             put_in(
                 chosen[place], old[place, 0], old_pool[place], old[place, 1], jobs, starts, spans, pool,
                 head, slots, order, members, rows, blk, srows, sblk, spare,
@@ -336,3 +463,51 @@ def ruin_and_recreate(
                 columns, amounts, scolumns, samounts, stamps,
             )  # fmt: skip
     return kernels.DONE
+
+
+# --- prices ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def buy(needs, durations, costs, places, shares, times, paid, starts, used):
+    """Let each job start at the time of the axis where its cost and what it pays together are least.
+
+    Parameters
+    ----------
+    needs, durations, costs
+        float64 (jobs, sums), (jobs,), and (jobs, times): what each start costs.
+    places, shares
+        (jobs, times): in which piece of the axis a job ends that starts at a time, and how far in it.
+    times, paid
+        (times,), and (sums, times): the axis, and what all of a sum has cost from its beginning on.
+    starts, used
+        Are set: (jobs,), and (sums, pieces): the seconds of all of a sum that are used.
+
+    Returns what the jobs cost and pay in all.
+    """
+    total = 0.0
+    bill = np.zeros(times.shape[0])
+    used[:, :] = 0.0
+    for job in range(needs.shape[0]):
+        bill[:] = 0.0
+        for q in range(needs.shape[1]):
+            need = needs[job, q]
+            if need > 0.0:
+                for k in range(times.shape[0]):
+                    bill[k] += need * paid[q, k]
+        least, at = np.inf, 0
+        for k in range(times.shape[0]):
+            place = places[job, k]
+            cost = costs[job, k] + bill[place] + shares[job, k] * (bill[place + 1] - bill[place]) - bill[k]
+            if cost < least:
+                least, at = cost, k
+        total += least
+        starts[job] = times[at]
+        end = times[at] + durations[job]
+        for k in range(at, used.shape[1]):
+            part = min(end, times[k + 1]) - times[k]
+            if part <= 0.0:
+                break
+            for q in range(needs.shape[1]):
+                used[q, k] += needs[job, q] * part
+    return total

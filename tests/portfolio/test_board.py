@@ -78,6 +78,15 @@ def test_an_offer_that_is_judged_while_the_board_closes_comes_too_late() -> None
     assert board.best.value == 100
 
 
+def test_events_are_lines_of_printable_characters() -> None:
+    """What an exception says may have lines and escapes, and no end: a plan's reader gets one line of 500."""
+    board = board_of()
+    board.report("one\ntwo\x1b[2J" + 1000 * "x", by="cp")
+    (event,) = board.events
+    assert event.what.startswith("one two [2Jxx")
+    assert len(event.what) == 500
+
+
 def test_a_bound_that_meets_the_plan_ends_the_work() -> None:
     """The largest bound stands; when it reaches the best value the plan is optimal, and all is over."""
     board = board_of()

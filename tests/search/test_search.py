@@ -7,18 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm
+from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, PlannedJob
 from cpsched.formats import read_instance
+from cpsched.metrics import objective_value
 from cpsched.planner import Planner
 from cpsched.search import SearchParams
 from cpsched.search import kernels as search_kernels
 from cpsched.search.chain import Chain
-from cpsched.search.costs import list_keys
 from cpsched.workloads import tiny_cases
-from tests.oracle.random_instances import instances
+from tests.oracle.random_instances import instances, pressed
 from tests.search.searched import planned, searched
 
 INSTANCES = Path(__file__).parents[2] / "instances"
@@ -27,9 +27,10 @@ weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.001
 
 
 @settings(max_examples=60)
-@given(instance=instances(), weights=weights)
-def test_never_worse_than_the_planner(instance: Instance, weights: dict[ObjectiveTerm, float]) -> None:
+@given(data=st.data(), weights=weights)
+def test_never_worse_than_the_planner(data: st.DataObject, weights: dict[ObjectiveTerm, float]) -> None:
     """For any objective the plan verifies, plans the same jobs as the planner, and is worth no more."""
+    instance = data.draw(instances().flatmap(pressed))
     board = searched(replace(instance, objective=Objective(weights=FrozenMap(weights))))
     assert [job.id for job in board.best.jobs] == [job.id for job in planned(instance).jobs]
     values = [incumbent.value for incumbent in board.incumbents]
@@ -73,13 +74,12 @@ def test_a_chain_leaves_the_timeline_as_its_plan_says(instance: Instance) -> Non
     jobs = [job for job in planner.ledger.jobs if planner.ledger.is_booked(job.id)]
     if len(jobs) < 2:
         return
-    keys = list_keys(instance, jobs)["dominant"]
     chain = Chain(instance, jobs, seed=5)
-    if chain.begin(keys) is None:
+    if chain.plan_list(np.arange(len(jobs))) is None:
         return
-    chain.run(300, 0.0, 1.0)
+    chain.run(300, 1.0, 0.02)
     table, timeline = chain.ledger.table, chain.ledger.timeline
-    assert chain.value == pytest.approx(chain.value_of(table.starts))
+    assert chain.best_value == pytest.approx(chain.value_of(chain.best_starts))
     for row, job in enumerate(jobs):
         assert chain.ledger.planned(job.id) is not None
         demand, _, _, duration = (int(value) for value in table.jobs[row])
@@ -93,17 +93,59 @@ def test_a_chain_leaves_the_timeline_as_its_plan_says(instance: Instance) -> Non
             assert mine.tolist() == theirs.tolist()
 
 
-@given(
-    rate=st.sampled_from([0.0, 1 / 1800, 1.0]),
-    extra=st.sampled_from([0.0, 1 / 10, 3.0]),
-    threshold=st.integers(0, 10**6),
-    start=st.integers(0, 10**7),
+@pytest.mark.kernels
+@settings(max_examples=5)
+@given(instance=instances(max_jobs=6))
+def test_kernels_do_the_same_compiled_and_interpreted(instance: Instance) -> None:
+    """A few steps end in a plan that verifies; without the compiler too, where nothing may overflow."""
+    searched(instance, SearchParams(max_steps=30, portion=30))
+
+
+def test_a_plan_that_is_adopted_is_the_same_plan() -> None:
+    """A chain that begins from a plan stands where the plan says, and is worth what it is worth."""
+    instance = read_instance(INSTANCES / "eurora-like-0050.json.gz")
+    jobs = [job for job in instance.elements() if job.running is None]
+    first, second = (Chain(instance, jobs, seed=0) for _ in range(2))
+    first.plan_list(np.arange(len(jobs), dtype=np.float64)[::-1])
+    assert second.adopt(first.best())
+    assert second.best() == first.best()
+    assert second.best_value == first.best_value
+
+
+@settings(max_examples=60)
+@given(data=st.data(), weights=weights)
+def test_costs_are_the_objective_but_for_a_constant(data: st.DataObject, weights: dict[ObjectiveTerm, float]) -> None:
+    """Between any two plans the objective changes by what the search says that it does, whatever its kinks."""
+    instance = data.draw(instances().flatmap(pressed))
+    instance = replace(instance, objective=Objective(weights=FrozenMap(weights)))
+    names = {job.id for job in planned(instance).jobs}
+    jobs = [job for job in instance.elements() if job.running is None and job.id in names]
+    assume(jobs)
+    chain = Chain(instance, jobs, seed=0)
+    values = []
+    for _ in range(2):
+        starts = [max(instance.earliest_start(job), instance.now) + data.draw(st.integers(0, 400)) for job in jobs]
+        plan = [
+            PlannedJob(id=job.id, start=start, end=start + job.walltime, segments=())
+            for job, start in zip(jobs, starts, strict=True)
+        ]
+        values.append(objective_value(instance, plan) - chain.value_of([start - instance.now for start in starts]))
+    assert values[0] == pytest.approx(values[1], rel=1e-9, abs=1e-6)
+
+
+kinked = st.tuples(
+    st.sampled_from([0.0, 1 / 1800, 1.0]),
+    st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from([1 / 10, 3.0])), max_size=3),
 )
+
+
+@given(shape=kinked, start=st.integers(0, 10**7))
 def test_the_latest_start_for_a_cost_is_the_inverse_of_the_cost(
-    rate: float, extra: float, threshold: int, start: int
+    shape: tuple[float, list[tuple[int, float]]], start: int
 ) -> None:
     """A start is among those that its own cost allows, and a start that costs more is not."""
-    costs = np.array([[rate, extra, threshold]])
+    rate, kinks = shape
+    costs = np.array([[rate, *(value for kink, more in sorted(kinks) for value in (more, kink))]])
     cost = search_kernels.cost_of(0, start, costs)
     latest = search_kernels.latest_for(0, cost, costs)
     assert latest >= start

@@ -19,8 +19,8 @@ from cpsched.domain import Cluster
 
 __all__ = ["Separation"]
 
-#: States of a knapsack that only proposes packings.
-_COARSE = 900
+#: States of a knapsack that only proposes packings: the coarser, the more violated packings stay unseen.
+_COARSE = 3000
 #: Packings that are generated for one demand at the most, of each shape.
 _MOST_PACKINGS = 150
 #: A demand that measures less than this times the capacity is not cut off.
