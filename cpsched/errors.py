@@ -146,7 +146,9 @@ class UnverifiedError(EngineError):
         super().__init__(engine, self.violations)
 
     def __str__(self) -> str:
-        listed = "\n".join(f"  {violation}" for violation in self.violations)
+        listed = "\n".join(f"  {violation}" for violation in self.violations[:20])
+        if len(self.violations) > 20:
+            listed += f"\n  ... and {len(self.violations) - 20} more"
         return f"the plan of {self.engine!r} breaks rules; this is a bug, and nothing was written:\n{listed}"
 
 

@@ -90,12 +90,28 @@ def test_projects_are_solved(repository: Path, tmp_path: Path) -> None:
     assert (left[:3], left[-1]) == (["hand_1", "16", "14"], "13")
 
 
+def test_bounds_are_below_plans(repository: Path) -> None:
+    """bench_bounds prints bound and plan of a window, also with less and less to pack; no bound is above its plan."""
+    tables = tables_of(run(repository, "bench_bounds"))
+    of_windows, of_causes = tables["Bound and plan"], tables["What the gap is made of: eurora-like-0050.json.gz"]
+    figures = [row[2:4] for row in of_windows] + [row[1:3] for row in of_causes]
+    assert len(figures) == 7
+    assert all(float(bound.replace(",", "")) <= float(plan.replace(",", "")) for plan, bound in figures)
+
+
 def test_engines_are_compared(repository: Path) -> None:
-    """bench_engine prints a row with every rule, planner and search; the search is no worse than the planner."""
+    """bench_engine prints all its sections; the portfolio is worse than nobody, and proves what is tiny."""
     tables = tables_of(run(repository, "bench_engine"))
-    ((title, rows),) = tables.items()
-    assert title.startswith("Z of each engine's plan")
-    (row,) = rows
+    assert [title.partition(",")[0].partition(":")[0] for title in tables] == [
+        "Z on Eurora windows",
+        "Z on real job mixes and real queues",
+        "Heavy synthetic windows",
+        "A large machine",
+        "Tiny windows",
+        "The budget is a promise",
+    ]
+    (row,) = tables["Z on Eurora windows, 1 s"]
     assert row[0] == "eurora-like-0050"
-    planner, search = (float(cell.replace(",", "")) for cell in row[-3:-1])
-    assert search <= planner
+    rule, best_list, planner, portfolio = (float(cell.replace(",", "")) for cell in row[1:5])
+    assert portfolio <= min(rule, best_list, planner)
+    assert all(row[1] == row[2] for row in tables["Tiny windows, 5 s"])

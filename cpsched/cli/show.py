@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.option("--job", metavar="ID", help="Show when and where one job runs, or why it waits.")
 @click.option("--html", type=OUTPUT_FILE, callback=ends_in(".html"), help="Write the Gantt chart as one HTML file.")
 def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path | None) -> None:
-    """Show a plan: its jobs, its figures and how it was found as tables, a chart, or one job."""
+    """Show a plan as tables, as a chart, or one of its jobs."""
     from cpsched.cli.files import write_text
     from cpsched.cli.screen import output, print_whole
     from cpsched.formats import read_instance, read_plan

@@ -14,6 +14,10 @@ from cpsched.errors import EngineError
 __all__ = ["LagrangianBound"]
 
 
+#: Seconds of the budget that the worker does not get: it is to end by itself, and tell what it knows.
+_MARGIN = 0.1
+
+
 class LagrangianBound:
     """Proves a lower bound (`lower_bound`) in a process of its own, in a share of the budget.
 
@@ -44,7 +48,7 @@ class LagrangianBound:
         request = Prove(
             instance=instance,
             jobs=tuple(job.id for job in board.best.jobs if job.id not in running),
-            seconds=self.params.share * board.budget.seconds,
+            seconds=min(self.params.share * board.budget.seconds, board.budget.remaining - _MARGIN),
             seed=seed,
         )
 

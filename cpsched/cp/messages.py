@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import struct
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from enum import Enum
 
 from cpsched.cp.encoding import Encoding
@@ -45,26 +46,39 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Solve:
-    """Solve a model."""
+class _Task:
+    """Something to be done in time."""
+
+    #: Seconds that it may take, from the moment when it was asked for: starting the worker and loading what it needs
+    #: count.
+    seconds: float
+    #: That moment, on the monotonic clock that all processes of a machine share.
+    asked: float = field(default_factory=time.monotonic)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that are left, never below 0."""
+        return max(0.0, self.asked + self.seconds - time.monotonic())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solve(_Task):
+    """Solve a model, in seconds or in deterministic time."""
 
     encoding: Encoding
     params: ModelParams
     hint: tuple[Placed, ...]
     seed: int
     workers: int
-    #: When to stop: after so many seconds, or after so much deterministic time.
-    seconds: float
     deterministic_time: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prove:
+class Prove(_Task):
     """Prove a bound without a model."""
 
     instance: Instance
     jobs: tuple[str, ...]
-    seconds: float
     seed: int
 
 

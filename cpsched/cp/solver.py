@@ -42,9 +42,8 @@ def verdict_of(status: cp_model.CpSolverStatus) -> Verdict:
 
 def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
     """Build the model and solve it; tell solutions and bounds as they are found."""
-    began = time.monotonic()
     model, variables = build(request.encoding, request.params, request.hint)
-    solver = configured(request, request.seconds - (time.monotonic() - began))
+    solver = configured(request)
     narrator = _Narrator(request.encoding, variables, tell)
     solver.best_bound_callback = narrator.tell_bound
     status = solver.solve(model, narrator)
@@ -53,7 +52,7 @@ def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
     tell(Done(verdict_of(status)))
 
 
-def configured(request: Solve, seconds: float) -> cp_model.CpSolver:
+def configured(request: Solve) -> cp_model.CpSolver:
     """Return a solver with the parameters of a request.
 
     Symmetries and probing are off: presolve would lose a complete hint over them.
@@ -64,7 +63,7 @@ def configured(request: Solve, seconds: float) -> cp_model.CpSolver:
     solver.parameters.symmetry_level = 0
     solver.parameters.cp_model_probing_level = 0
     if request.deterministic_time is None:
-        solver.parameters.max_time_in_seconds = max(0.01, seconds)
+        solver.parameters.max_time_in_seconds = max(0.01, request.remaining)
     else:
         solver.parameters.max_deterministic_time = request.deterministic_time
     return solver

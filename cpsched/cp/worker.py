@@ -52,7 +52,7 @@ def _answer(request: Request, tell: Callable[[Reply], None]) -> None:
         case Prove():
             from cpsched.cp.bounds import lower_bound
 
-            found = lower_bound(request.instance, request.jobs, seconds=request.seconds, seed=request.seed)
+            found = lower_bound(request.instance, request.jobs, seconds=request.remaining, seed=request.seed)
             tell(Proven(None, "") if found is None else Proven(found.value, found.how))
 
 

@@ -26,13 +26,13 @@ _PAUSE = 0.25
 _MOST_PLACEMENTS = 3_000_000
 #: From so many jobs on, lists by prices are tried.
 _MANY = 250
-#: Shares of the time at which the prices, and the lists that follow from them, are finished.
-_PRICED, _LISTED = 0.05, 0.15
-#: The same in rounds and lists, where steps are counted and not time.
-_ROUNDS, _LISTS = 50, 20
-#: Temperatures in mean costs of a job: at the beginning of a cooling as slow as `SearchParams.steps_per_job` says, of a
-#: much faster one, and at the end.
-_HOT, _WARM, _COLD = 1.0, 0.1, 0.01
+#: Shares of the time: after which no further fixed order is tried, and what prices and the lists by them may take.
+_FIXED, _PRICED, _LISTED = 0.3, 0.05, 0.1
+#: So many rounds of prices at the most; and lists, where steps are counted and not time.
+_MOST_ROUNDS, _LISTS = 200, 20
+#: Temperatures in mean costs of a job: at the beginning of a cooling that is slow enough, of the fastest one, and at
+#: the end. A cooling is slow enough with so many times the steps of `SearchParams.steps_per_job`.
+_HOT, _WARM, _COLD, _SLOW = 1.0, 0.1, 0.02, 0.2
 #: Seconds of steps by which the number of those to come is judged.
 _PROBE = 0.1
 #: How much of a job's duration the noise of a list by prices adds to its start at the most.
@@ -118,36 +118,34 @@ class _Search:
         return self._board.budget.elapsed - began
 
     def try_lists(self) -> None:
-        """Plan as a list in several orders."""
-        best_value, best_name = float("inf"), ""
+        """Plan as a list in several orders, the strongest first."""
+        best_value = float("inf")
         for name, keys in list_keys(self._instance, self._jobs, self._chain.tails).items():
-            if self._board.is_over:
+            if self._board.is_over or (self._keys is not None and self._time_share() > _FIXED):
                 break
             value = self._chain.plan_list(keys)
             if value is not None and value < best_value:
-                best_value, best_name, self._keys = value, name, keys
-        if best_name:
-            self._offer(f"list:{best_name}")
+                best_value, self._keys = value, keys
+                self._offer(f"list:{name}")
 
     def try_prices(self) -> None:
-        """Plan as a list by prices, with noise, many times."""
+        """Plan as a list by prices, many times: once as they say, then with noise."""
         if self._keys is None or len(self._jobs) < _MANY:
             return
-        chain, steps = self._chain, self._params.max_steps
+        chain, is_counted = self._chain, self._params.max_steps is not None
         prices = Prices(self._instance, self._jobs, chain.costs, chain.earliest, chain.best_starts)
-        rounds = 0
-        while (rounds < _ROUNDS if steps is not None else self._time_share() < _PRICED) and not self._board.is_over:
+        until, rounds = self._time_share() + _PRICED, 0
+        while rounds < _MOST_ROUNDS and not self._board.is_over and (is_counted or self._time_share() < until):
             prices.improve()
             rounds += 1
         durations = np.array([job.walltime for job in self._jobs], dtype=np.float64)
-        lists, spread = 0, 0.0
-        while (lists < _LISTS if steps is not None else self._time_share() < _LISTED) and not self._board.is_over:
-            noise = self._random.random(len(self._jobs))
-            keys = prices.starts + spread * noise * durations
-            chain.plan_list(keys)
-            spread, lists = _SPREAD, lists + 1
+        until, lists = self._time_share() + _LISTED, 0
+        while not self._board.is_over and (lists < _LISTS if is_counted else self._time_share() < until):
+            noise = _SPREAD * self._random.random(len(self._jobs)) if lists else 0.0
+            chain.plan_list(prices.starts + noise * durations)
+            lists += 1
         self._keys = prices.starts
-        self._offer("prices")
+        self._offer("list:prices")
 
     def run_chain(self) -> None:
         """Cool the chain, as many times as there is time for."""
@@ -158,7 +156,7 @@ class _Search:
         each = self._params.steps_per_job * len(self._jobs)
         steps = self._params.max_steps if self._params.max_steps is not None else self._expected_steps()
         coolings = max(1, steps // each)
-        hot = min(max(_HOT * steps / coolings / each, _WARM), _HOT)
+        hot = min(max(_HOT * steps / (coolings * each * _SLOW), _WARM), _HOT)
         began = self._time_share()
         for cooling in range(coolings):
             if self._board.is_over or not self._begin_cooling(is_last=cooling == coolings - 1):

@@ -102,7 +102,8 @@ def _started(instance: Instance, dice: random.Random) -> list[Job]:
     for job in instance.jobs:
         if job.id in at_once and len(running) < _RUNNING:
             start = instance.now - dice.randrange(job.walltime)
-            allocation = at_once[job.id].segments[0].allocation
+            planned = at_once[job.id].segments[0].allocation
+            allocation = tuple(replace(part, chunk=None, count=None) for part in planned)
             segment = Segment(start=start, end=start + job.walltime, allocation=allocation)
             submit = min(job.submit, start)
             running.append(replace(job, submit=submit, running=Running(start=start, segments=(segment,))))

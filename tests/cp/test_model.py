@@ -200,7 +200,7 @@ def test_the_solver_says_that_the_hint_is_complete_and_feasible(params: ModelPar
     assert variables.delays
     assert variables.makespan is not None
     assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
-    solver = configured(request, 60)
+    solver = configured(request)
     lines: list[str] = []
     solver.parameters.log_search_progress = True
     solver.parameters.log_to_stdout = False

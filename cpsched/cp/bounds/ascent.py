@@ -27,10 +27,10 @@ _MEMORY = 0.97
 #: Steps without progress before the target comes nearer.
 _PATIENCE = 15
 #: Intervals in which overloads are looked for at a time, and rounds without looking after rounds without finding.
-_CUTS = 6
+_CUTS = 12
 _LONGEST_PAUSE = 15
 #: Intervals that are enough as long as overloads are found.
-_ENOUGH_INTERVALS = 160
+_ENOUGH_INTERVALS = 120
 #: Rounds without any gain after which a climb ends.
 _MOST_IDLE = 8
 #: A climb ends when the target is less than this part above the best value.
