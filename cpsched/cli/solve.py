@@ -159,7 +159,7 @@ def command(
 def _say_first_start(quiet: bool) -> None:
     """Say why nothing happens for a while."""
     if not quiet:
-        click.echo("First start: compiling kernels, which may take half a minute ...", err=True)
+        click.echo("First start: compiling kernels, which may take a minute ...", err=True)
 
 
 def _print_json(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:

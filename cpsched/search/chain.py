@@ -55,6 +55,7 @@ class Chain:
         table.reserve(rooms)
         self._ranks = np.zeros(count)
         self._nodes_of = np.zeros((count, -(-nodes // 64)), dtype=np.uint64)
+        self._fitting = np.zeros((nodes, 2), dtype=np.int64)
         self._marks = np.zeros(count + 1, dtype=np.int64)
         self._chosen = np.zeros(kernels.MOST_REMOVED, dtype=np.int64)
         self._keys = np.zeros(kernels.MOST_REMOVED)
@@ -141,7 +142,7 @@ class Chain:
                 table.jobs, table.starts, table.spans, table.pool, self._guide,
                 table.waits_of, table.waits, table.followers_of, table.followers, self.earliest,
                 self._ranks, self._nodes_of,
-                self._marks, self._chosen, self._keys, self._sequence, self._old, self._old_pool,
+                self._marks, self._chosen, self._keys, self._sequence, self._old, self._old_pool, self._fitting,
                 *timeline.kernel_arguments(),
             )  # fmt: skip
             if code == timeline_kernels.GROW_STATE:

@@ -14,12 +14,14 @@ from cpsched.rusv import FOREVER, NOWHERE, kernel, kernels
 
 #: The most jobs that one step removes.
 MOST_REMOVED = 30
-#: The most nodes that are cleared for a job.
+#: The most nodes that are cleared for a job, and the most chunks whose nodes are chosen one by one.
 MOST_CLEARED = 8
 
 # columns of `costs`: cost per second of start; then for each kink, in the order of time, more cost per second beyond
 # it, and where it is
 RATE, FIRST_KINK = 0, 1
+# columns of `fitting`: how many chunks fit on a node, how many are taken
+FITS, TAKEN = 0, 1
 # places in `figures`
 VALUE, STEPS, KEPT = 0, 1, 2
 
@@ -276,6 +278,127 @@ def put_in(
     )  # fmt: skip
 
 
+# --- where a job goes ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def earliest_place(
+    demand, start, duration, latest, random, fitting,
+    head, slots, order, members, rows, blk, srows, sblk,
+    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
+    free, buffer, entries,
+):  # fmt: skip
+    """Find the earliest start as `kernels.earliest_fit` does, and where; half of the time on other nodes than the
+    cheap ones first: those which it leaves least on, or those from a random one on.
+
+    Demands of several kinds are left to the planner's mapping.
+    """
+    if demands[demand, kernels.D_FLAGS] & kernels.JOINT or uniform(random) < 0.5:
+        return kernels.earliest_fit(
+            demand, start, duration, latest,
+            head, slots, order, members, rows, blk, srows, sblk,
+            demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
+            free, buffer, entries,
+        )  # fmt: skip
+    start, side = earliest_window(
+        demand, start, duration, latest,
+        head, slots, order, members, rows, blk, srows, sblk,
+        demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, free, buffer,
+    )  # fmt: skip
+    if start < 0:
+        return start, 0
+    kind = demands[demand, kernels.D_KIND]
+    note_fitting(kind, free[side], fitting, kinds, segments, terms)
+    if kinds[kind, kernels.K_NEED] <= MOST_CLEARED and uniform(random) < 0.5:
+        map_tightly(kind, free[side], fitting, random, kinds, segments, terms)
+    else:
+        map_from(kind, below(random, fitting.shape[0]), fitting, kinds)
+    count = 0
+    for node in range(fitting.shape[0]):
+        if fitting[node, TAKEN] > 0:
+            entries[count, 0], entries[count, 1], entries[count, 2] = node, kind, fitting[node, TAKEN]
+            count += 1
+    return start, count
+
+
+@kernel
+def earliest_window(
+    demand, start, duration, latest,
+    head, slots, order, members, rows, blk, srows, sblk,
+    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, free, buffer,
+):  # fmt: skip
+    """Find the earliest start for a demand of one kind, which needs no mapping to be sure of it (see
+    `kernels.earliest_fit`). Returns (start or -1, which half of `free` has what is free all the time).
+    """
+    place, index = kernels.locate(head, slots, order, members, start)
+    known_place, known_index = place, index
+    while True:
+        start, place, index, last_place, last_index = kernels.next_window(
+            demand, start, duration, latest, place, index, known_place, known_index,
+            head, slots, order, members, srows, sblk, demands, sysreq,
+        )  # fmt: skip
+        if start < 0:
+            return np.int64(-1), 0
+        side, at, blocked = kernels.scan_window(
+            demand, place, index, last_place, last_index,
+            order, members, rows, blk,
+            demands, kinds, segments, terms, scale, ranges, reach, runs, runcols, capacity,
+            free, buffer,
+        )  # fmt: skip
+        if at < 0:
+            return start, side
+        place, index = kernels.following(at, blocked, order, members)
+        if place == head[kernels.H_BLOCKS]:
+            return np.int64(-1), 0
+        start = slots[members[order[place], index], 0]
+        known_place, known_index = kernels.following(last_place, last_index, order, members)
+
+
+@kernel
+def note_fitting(kind, free, fitting, kinds, segments, terms):
+    """Set how many chunks of a kind fit on each node, and that none is taken."""
+    fitting[:, :] = 0
+    for segment in range(kinds[kind, kernels.K_SEG], kinds[kind + 1, kernels.K_SEG]):
+        node = segments[segment, kernels.S_FIRST]
+        for n in range(segments[segment, kernels.S_LENGTH]):
+            fit = kinds[kind, kernels.K_MOST]
+            for k in range(segments[segment, kernels.S_TERM], segments[segment + 1, kernels.S_TERM]):
+                if free[terms[k, 0] + n] < fit * terms[k, 1]:
+                    fit = free[terms[k, 0] + n] // terms[k, 1]
+            fitting[node + n, FITS] = fit
+
+
+@kernel
+def map_tightly(kind, free, fitting, random, kinds, segments, terms):
+    """Take chunks, one node after the other, where about the least is left for more of them."""
+    left = kinds[kind, kernels.K_NEED]
+    while left > 0:
+        least, at = np.inf, -1
+        for segment in range(kinds[kind, kernels.K_SEG], kinds[kind + 1, kernels.K_SEG]):
+            node = segments[segment, kernels.S_FIRST]
+            for n in range(segments[segment, kernels.S_LENGTH]):
+                if fitting[node + n, FITS] == 0 or fitting[node + n, TAKEN] > 0:
+                    continue
+                take = min(left, fitting[node + n, FITS])
+                rest = uniform(random)
+                for k in range(segments[segment, kernels.S_TERM], segments[segment + 1, kernels.S_TERM]):
+                    rest += free[terms[k, 0] + n] / terms[k, 1] - take
+                if rest < least:
+                    least, at = rest, node + n
+        fitting[at, TAKEN] = min(left, fitting[at, FITS])
+        left -= fitting[at, TAKEN]
+
+
+@kernel
+def map_from(kind, first, fitting, kinds):
+    """Take chunks wherever they fit, from a node on."""
+    left, nodes = kinds[kind, kernels.K_NEED], fitting.shape[0]
+    for k in range(nodes):
+        at = (first + k) % nodes
+        fitting[at, TAKEN] = min(left, fitting[at, FITS])
+        left -= fitting[at, TAKEN]
+
+
 # --- whole plans -----------------------------------------------------------------------------------------------------
 
 
@@ -360,7 +483,7 @@ def settle(
 def ruin_and_recreate(
     steps, random, hot, cold, end_price, figures,
     jobs, starts, spans, pool, costs, waits_of, waits, followers_of, followers, least_starts, ranks, nodes_of,
-    marks, chosen, keys, sequence, old, old_pool,
+    marks, chosen, keys, sequence, old, old_pool, fitting,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
@@ -423,8 +546,8 @@ def ruin_and_recreate(
             latest = kernels.latest_before(job, latest, starts, followers_of, followers)
             if latest < earliest:
                 break
-            start, held = kernels.earliest_fit(
-                jobs[job, 0], earliest, jobs[job, 3], latest,
+            start, held = earliest_place(
+                jobs[job, 0], earliest, jobs[job, 3], latest, random, fitting,
                 head, slots, order, members, rows, blk, srows, sblk,
                 demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
                 free, buffer, entries,
