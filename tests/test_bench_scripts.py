@@ -107,6 +107,7 @@ def test_engines_are_compared(repository: Path) -> None:
         "Z on real job mixes and real queues",
         "Heavy synthetic windows",
         "A large machine",
+        "More cores",
         "Tiny windows",
         "The budget is a promise",
     ]

@@ -91,12 +91,6 @@ class Chain:
         self._note_plan()
         return True
 
-    def left_shift(self) -> None:
-        """Let each job, by start, begin as early as it can where it does not move any other."""
-        order = np.argsort(self.ledger.table.starts, kind="stable")
-        self._settle(order, np.inf, np.zeros((0, _MEMORY + 1, 3), dtype=np.int64))
-        self._note_plan()
-
     def _settle(self, order: NDArray[np.int64], limit: float, bounds: NDArray[np.int64]) -> bool:
         """Insert jobs in this order; see `kernels.settle`."""
         table, timeline = self.ledger.table, self.ledger.timeline

@@ -142,7 +142,7 @@ class _Search:
         until, lists = self._time_share() + _LISTED, 0
         while not self._board.is_over and (lists < _LISTS if is_counted else self._time_share() < until):
             noise = _SPREAD * self._random.random(len(self._jobs)) if lists else 0.0
-            chain.plan_list(prices.starts + noise * durations)
+            chain.plan_list(prices.starts + noise * durations, limit=chain.best_value)
             lists += 1
         self._keys = prices.starts
         self._offer("list:prices")

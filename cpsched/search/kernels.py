@@ -427,29 +427,21 @@ def settle(
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Let each job of ``queue[begin:]`` in turn stand as early as it fits beside the others that have a place.
+    """Give each job of ``queue[begin:]`` in turn a place, as early as it fits beside those that have one.
 
-    `bounds` remembers what was found for equal demands, as `kernels.place_jobs` does; it has no rows where jobs have
-    places already, and what they leave counts.
+    `bounds` remembers what was found for equal demands, as in `kernels.place_jobs`.
 
     Returns (`kernels.DONE`, `kernels.GROW_STATE`, or `FAILED` if a job has no place or the list costs more than
     `limit`; how far it came; what is left of `limit`).
     """
     for k in range(begin, queue.shape[0]):
         job = queue[k]
-        if head[kernels.H_SPARE_ROWS] < 4 or head[kernels.H_SPARE_BLOCKS] < 4:
+        if head[kernels.H_SPARE_ROWS] < 2 or head[kernels.H_SPARE_BLOCKS] < 2:
             return kernels.GROW_STATE, k, limit
-        demand, duration, old = jobs[job, 0], jobs[job, 3], starts[job]
+        demand, duration = jobs[job, 0], jobs[job, 3]
         released = kernels.earliest_after(job, jobs[job, 1], starts, waits_of, waits)
-        if old >= 0:
-            take_out(
-                job, jobs, starts, spans, pool,
-                head, slots, order, members, rows, blk, srows, sblk, spare,
-                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-                columns, amounts, scolumns, samounts, stamps,
-            )  # fmt: skip
         earliest, latest = released, kernels.latest_before(job, jobs[job, 2], starts, followers_of, followers)
-        is_noted = bounds.shape[0] > 0 and demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
+        is_noted = demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
         if is_noted:
             earliest = kernels.remembered_start(bounds[demand], released, duration, FOREVER)
         start, held = np.int64(-1), 0
