@@ -9,10 +9,10 @@ from cpsched.domain import Instance, Plan
 from cpsched.engine import Board, Budget, Progress
 from cpsched.errors import UnverifiedError
 from cpsched.metrics import objective_value
-from cpsched.planner import replanned
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.scoring import judge_of, plan_of, scored
 from cpsched.portfolio.teams import team_of
+from cpsched.portfolio.warm_start import WarmStart
 
 __all__ = ["prepare", "solve"]
 
@@ -63,7 +63,7 @@ def solve(
     bound
         Seconds, after the budget, for proving how far the plan can be from the optimum.
     warm
-        An earlier plan, from which the improvement begins as well; jobs may have come and gone since.
+        An earlier plan, which is brought up to date and offered first; jobs may have come and gone since.
     solver
         Which solver the engine ``minizinc`` calls.
     document
@@ -97,10 +97,10 @@ def solve(
         value_of=lambda jobs: objective_value(instance, jobs),
         judge=judge,
     )
-    if warm is not None:
-        _begin_from(warm, instance, board)
     board.prove(plan.objective.suffered, how="no job can start before now, or before it is submitted")
     lanes = team.able(instance)
+    if warm is not None:
+        lanes = ((WarmStart(warm), *next(iter(lanes), ())), *lanes[1:])
     is_interrupted = run_lanes(lanes, instance, board, seed=seed, deadline=clock, watch=watch)
     elapsed, stopped = clock.elapsed, _why(board, is_interrupted=is_interrupted)
     if bound > 0 and not is_interrupted and not board.is_optimal:
@@ -109,15 +109,6 @@ def solve(
         run_lanes(((prover,),), instance, board, seed=seed, deadline=board.budget, watch=watch)
     board.close()
     return scored(plan, board, stopped=stopped, elapsed=elapsed)
-
-
-def _begin_from(warm: Plan, instance: Instance, board: Board) -> None:
-    """Offer an earlier plan, brought up to date."""
-    outcome = replanned(instance, warm)
-    if {job.id for job in outcome.jobs} == {job.id for job in board.best.jobs}:
-        board.offer(outcome.jobs, by="warm")
-    else:
-        board.report("could not begin from the earlier plan: it leaves other jobs without a start", by="warm")
 
 
 def _why(board: Board, *, is_interrupted: bool) -> str:
