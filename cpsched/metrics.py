@@ -26,10 +26,10 @@ from cpsched.domain import (
 )
 
 __all__ = [
-    "SLOWDOWN_TAU",
     "Delays",
     "QueueWaits",
     "Summary",
+    "delay_rates",
     "honest_gap",
     "jobs_by_id",
     "objective_value",
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 #: A job's runtime counts as at least this many seconds in its slowdown (``docs/formats.md``: bounded, tau 10 s).
-SLOWDOWN_TAU = 10
+_SLOWDOWN_TAU = 10
 
 #: Binary digits behind the point of a sum of quotients: its error stays far below what a float can show.
 _FRACTION_BITS = 128
@@ -148,6 +148,31 @@ def suffered(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
         start = max(instance.now, run.job.submit)
         runs.append(_Run(run.job, run.expected_wait, start, start + run.job.walltime))
     return _value(instance, runs)
+
+
+def delay_rates(instance: Instance, job: Job) -> Iterator[tuple[int, Fraction]]:
+    """Yield what it costs to start a job later: (second on the instance's clock, cost of each second of start after
+    it), for each term of the objective but the makespan, and for being overdue or postponed.
+
+    The slowdown of a job whose runtime can be stretched is left out: it is one of the stretched runtime.
+    """
+    expected = instance.expected_wait(job)
+    for term, weight in instance.objective.weights.items():
+        match term:
+            case ObjectiveTerm.WEIGHTED_WAIT:
+                yield job.submit, Fraction(weight) / expected
+            case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
+                yield job.submit, Fraction(weight)
+            case ObjectiveTerm.SLOWDOWN if not job.is_evolving and job.malleability is None:
+                runtime = max(_SLOWDOWN_TAU, job.walltime)
+                yield job.submit + runtime - job.walltime, Fraction(weight) / runtime
+            case ObjectiveTerm.TARDINESS:
+                yield job.submit + expected, Fraction(weight)
+    max_wait = _max_wait(instance, job)
+    if max_wait is not None:
+        yield job.submit + max_wait.seconds, Fraction(max_wait.price) / expected
+    if job.told is not None:
+        yield job.told.start, Fraction(job.told.price) / expected
 
 
 def honest_gap(score: Score) -> float | None:
@@ -268,7 +293,7 @@ def _slowdown(_: Instance, runs: list[_Run]) -> Fraction:
     """Sum of max(1, (end - submit) / max(10, end - start))."""
     quotients = []
     for run in runs:
-        runtime = max(SLOWDOWN_TAU, run.end - run.start)
+        runtime = max(_SLOWDOWN_TAU, run.end - run.start)
         quotients.append((max(runtime, run.end - run.job.submit), runtime))
     return _sum_of_quotients(quotients)
 

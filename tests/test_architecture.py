@@ -50,7 +50,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "workloads": "errors domain",
         "planner": "errors domain rusv booking engine",
         "policies": "errors domain rusv booking engine planner",
-        "cp": "errors domain booking engine planner",
+        "cp": "errors domain booking engine metrics planner",
         "mzn": "errors domain booking engine metrics",
         "report": "domain metrics formats",
         "search": "domain rusv booking engine metrics planner",

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from cpsched.domain import Instance, Job, ObjectiveTerm
+from cpsched.metrics import delay_rates
 
 __all__ = ["MOST_INTEGER", "Price", "Prices", "prices_of"]
 
 #: No number of a model is larger: solvers have integers of 32 bits (Gecode), and sums need some room.
 MOST_INTEGER = 1 << 30
-
-#: A job's runtime counts as at least this many seconds in its slowdown (``docs/formats.md``: bounded, tau 10 s).
-_SLOWDOWN_TAU = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ def prices_of(instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], 
     """
     rates: defaultdict[tuple[int, int], Fraction] = defaultdict(Fraction)
     for place, (job, first) in enumerate(zip(jobs, earliest, strict=True)):
-        for kink, rate in _hinges(instance, job):
+        for kink, rate in delay_rates(instance, job):
             rates[place, max(first, kink - instance.now)] += rate
     prices = tuple(Price(place, from_, rate) for (place, from_), rate in rates.items() if rate)
     end_rate = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0))
@@ -87,25 +85,3 @@ def prices_of(instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], 
         return Prices(prices, end_rate, Fraction(1))
     exact = Fraction(math.lcm(*(rate.denominator for rate in paid)), math.gcd(*(rate.numerator for rate in paid)))
     return Prices(prices, end_rate, min(exact, MOST_INTEGER / (max(1, horizon) * sum(paid, Fraction(0)))))
-
-
-def _hinges(instance: Instance, job: Job) -> Iterator[tuple[int, Fraction]]:
-    """Yield the prices of a rigid job: (second on the instance's clock, price of each second of start after it)."""
-    expected = instance.expected_wait(job)
-    runtime = max(_SLOWDOWN_TAU, job.walltime)
-    hinges = {
-        ObjectiveTerm.WEIGHTED_WAIT: (job.submit, Fraction(1, expected)),
-        ObjectiveTerm.WAIT: (job.submit, Fraction(1)),
-        ObjectiveTerm.COMPLETION: (job.submit, Fraction(1)),
-        ObjectiveTerm.SLOWDOWN: (job.submit + runtime - job.walltime, Fraction(1, runtime)),
-        ObjectiveTerm.TARDINESS: (job.submit + expected, Fraction(1)),
-    }
-    for term, weight in instance.objective.weights.items():
-        if term in hinges:
-            kink, rate = hinges[term]
-            yield kink, Fraction(weight) * rate
-    max_wait = None if job.queue is None else instance.queues[job.queue].max_wait
-    if max_wait is not None:
-        yield job.submit + max_wait.seconds, Fraction(max_wait.price) / expected
-    if job.told is not None:
-        yield job.told.start, Fraction(job.told.price) / expected

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, NodeState, ObjectiveTerm
-from cpsched.metrics import SLOWDOWN_TAU
+from cpsched.metrics import delay_rates
 from cpsched.search import kernels
 
 __all__ = ["costs_at", "end_price", "list_keys", "node_shares", "rates_of", "start_costs"]
@@ -28,7 +28,7 @@ def start_costs(instance: Instance, jobs: Sequence[Job]) -> NDArray[np.float64]:
     kinks: list[list[tuple[int, float]]] = []
     for job in jobs:
         earliest = instance.earliest_start(job)
-        terms = list(_terms(instance, job))
+        terms = [(since, float(rate)) for since, rate in delay_rates(instance, job)]
         rates.append(sum(rate for since, rate in terms if since <= earliest))
         later = sorted({since for since, rate in terms if since > earliest and rate > 0})
         kinks.append([(kink - instance.now, sum(rate for since, rate in terms if since == kink)) for kink in later])
@@ -39,27 +39,6 @@ def start_costs(instance: Instance, jobs: Sequence[Job]) -> NDArray[np.float64]:
         for place, (kink, rate) in enumerate(of_job, start=most - len(of_job)):
             row[kernels.FIRST_KINK + 2 * place : kernels.FIRST_KINK + 2 * place + 2] = rate, kink
     return costs
-
-
-def _terms(instance: Instance, job: Job) -> Iterator[tuple[int, float]]:
-    """Yield (second from which on it counts, cost of a second) for all that a later start costs."""
-    expected = instance.expected_wait(job)
-    bounded = max(SLOWDOWN_TAU, job.walltime)
-    for term, weight in instance.objective.weights.items():
-        match term:
-            case ObjectiveTerm.WEIGHTED_WAIT:
-                yield instance.now, weight / expected
-            case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
-                yield instance.now, weight
-            case ObjectiveTerm.SLOWDOWN:
-                yield job.submit + bounded - job.walltime, weight / bounded
-            case ObjectiveTerm.TARDINESS:
-                yield job.submit + expected, weight
-    due = instance.due(job)
-    if due is not None and job.queue is not None and (max_wait := instance.queues[job.queue].max_wait) is not None:
-        yield due, max_wait.price / expected
-    if job.told is not None:
-        yield job.told.start, job.told.price / expected
 
 
 def end_price(instance: Instance) -> float:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from cpsched.domain import Instance, Job, ObjectiveTerm
+from cpsched.metrics import delay_rates
 
 __all__ = ["JobCost", "job_cost", "round_down", "sum_down"]
 
-#: A job's runtime counts as at least this many seconds in its slowdown (``docs/formats.md``: bounded, tau 10 s).
-_SLOWDOWN_TAU = 10
 #: Binary digits behind the point that are kept of a sum of many different quotients.
 _FRACTION_BITS = 128
 
@@ -43,52 +42,14 @@ def job_cost(instance: Instance, job: Job, start: int, shortest: int) -> JobCost
     shortest
         Seconds that the job runs at least, on whatever share of its cores.
     """
-    wait = start - job.submit
-    expected = instance.expected_wait(job)
-    value, rates = Fraction(0), dict[int, Fraction]()
-    for term, factor in instance.objective.weights.items():
-        weight = Fraction(factor)
-        base, kink, rate = Fraction(0), start, Fraction(1)
-        if term is ObjectiveTerm.WEIGHTED_WAIT:
-            base, rate = Fraction(wait, expected), Fraction(1, expected)
-        elif term is ObjectiveTerm.WAIT:
-            base = Fraction(wait)
-        elif term is ObjectiveTerm.COMPLETION:
-            base = Fraction(wait + shortest)
-        elif term is ObjectiveTerm.SLOWDOWN:
-            base, kink, rate = _slowdown(job, start, shortest)
-        elif term is ObjectiveTerm.TARDINESS:
-            base, kink = Fraction(max(0, wait - expected)), max(start, job.submit + expected)
-        else:
-            continue
-        value += weight * base
-        rates[kink] = rates.get(kink, Fraction(0)) + weight * rate
-    for price, since in _surcharges(instance, job):
-        rate = Fraction(price) / expected
+    weights = instance.objective.weights
+    value = Fraction(weights.get(ObjectiveTerm.COMPLETION, 0)) * shortest
+    value += Fraction(weights.get(ObjectiveTerm.SLOWDOWN, 0))  # 1 at least, also of a stretched runtime
+    rates = defaultdict[int, Fraction](Fraction)
+    for since, rate in delay_rates(instance, job):
         value += rate * max(0, start - since)
-        rates[max(start, since)] = rates.get(max(start, since), Fraction(0)) + rate
+        rates[max(start, since)] += rate
     return JobCost(start, value, tuple(sorted((kink, rate) for kink, rate in rates.items() if rate)))
-
-
-def _surcharges(instance: Instance, job: Job) -> Iterator[tuple[float, int]]:
-    """Yield (price of an expected wait of delay, second from which on it is delay)."""
-    due = instance.due(job)
-    if due is not None and job.queue is not None and (max_wait := instance.queues[job.queue].max_wait) is not None:
-        yield max_wait.price, due
-    if job.told is not None:
-        yield job.told.price, job.told.start
-
-
-def _slowdown(job: Job, start: int, shortest: int) -> tuple[Fraction, int, Fraction]:
-    """Return (cost of the earliest start, second from which on it grows, growth) of the bounded slowdown.
-
-    A job that can be stretched has its slowdown relative to the stretched runtime: it costs 1 at least.
-    """
-    if job.is_evolving or job.malleability is not None:
-        return Fraction(1), start, Fraction(0)
-    runtime = max(_SLOWDOWN_TAU, shortest)
-    value = Fraction(max(runtime, start - job.submit + shortest), runtime)
-    return value, max(start, job.submit + runtime - shortest), Fraction(1, runtime)
 
 
 def sum_down(values: Iterable[Fraction]) -> Fraction:
