@@ -60,16 +60,11 @@ class Ledger:
         """Return a waiting job as (demand, earliest start, latest start, duration) on the timeline's clock, which
         begins at `now`.
         """
-        earliest, latest = self.instance.earliest_start(job), FOREVER
-        if job.deadline is not None:
-            latest = job.deadline - job.walltime
-        if (limit := self.instance.must_start_by(job)) is not None:
-            latest = min(latest, limit)
+        earliest, latest = self.instance.earliest_start(job), self.instance.latest_start(job)
         if job.start_at is not None:
             earliest = max(earliest, job.start_at)
-            latest = min(latest, job.start_at)
         now = self.instance.now
-        return self._columns.compile(job), earliest - now, latest - now, job.walltime
+        return self._columns.compile(job), earliest - now, FOREVER if latest is None else latest - now, job.walltime
 
     def _hold(self, running: Sequence[tuple[Job, Segment]]) -> None:
         """Book what running jobs hold until they end.

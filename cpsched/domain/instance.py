@@ -77,6 +77,12 @@ class Instance:
         """Return the first second (on the instance's clock) at which a waiting job may start."""
         return max(self.now, job.submit, self.now if job.not_before is None else job.not_before)
 
+    def latest_start(self, job: Job) -> int | None:
+        """Return the last second at which a waiting job may start by its own times and its queue's, or None."""
+        by_deadline = None if job.deadline is None else job.deadline - job.walltime
+        bounds = (job.start_at, by_deadline, self.must_start_by(job))
+        return min((bound for bound in bounds if bound is not None), default=None)
+
     def due(self, job: Job) -> int | None:
         """Return the last start before a job's queue counts it as overdue (its ``max_wait``), or None."""
         max_wait = None if job.queue is None else self.queues[job.queue].max_wait

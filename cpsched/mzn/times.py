@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cpsched.domain import Dependency, DependencyType, Instance, Job
+from cpsched.domain import Instance, Job
 
 __all__ = ["Times"]
 
@@ -42,21 +42,25 @@ class Times:
         now = instance.now
         places = {job.id: place for place, job in enumerate(jobs)}
         elements = {job.id: job for job in instance.elements()}
-        members = {job.id: job.element_ids for job in instance.jobs if job.array is not None}
+        members = instance.members()
         lags: list[_Lag] = []
         earliest = [_first(instance, job) - now for job in jobs]
         for place, job in enumerate(jobs):
             for dependency in job.after:
-                for name in members.get(dependency.job, (dependency.job,)):
+                for name in members[dependency.job]:
                     other = elements[name]
-                    lag = _lag(other, dependency)
                     if other.running is None:
-                        lags.append(_Lag(places[name], place, lag))
+                        lags.append(_Lag(places[name], place, dependency.lag(other.walltime)))
                     else:
-                        earliest[place] = max(earliest[place], other.running.start + lag - now)
+                        start, end = other.running.start, other.running.segments[-1].end
+                        earliest[place] = max(earliest[place], start + dependency.lag(end - start) - now)
         ends = [job.running.segments[-1].end - now for job in instance.jobs if job.running is not None]
         horizon = max([0, *ends, *earliest]) + sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
-        latest = tuple(_last(instance, job, now + horizon) - now for job in jobs)
+        last = [instance.latest_start(job) for job in jobs]
+        latest = tuple(
+            horizon - job.walltime if bound is None else min(bound - now, horizon - job.walltime)
+            for job, bound in zip(jobs, last, strict=True)
+        )
         return cls(earliest=tuple(earliest), latest=latest, lags=tuple(lags), horizon=horizon)
 
     @property
@@ -76,19 +80,3 @@ class Times:
 def _first(instance: Instance, job: Job) -> int:
     """Return the earliest start that the job's own times leave."""
     return instance.earliest_start(job) if job.start_at is None else job.start_at
-
-
-def _last(instance: Instance, job: Job, end: int) -> int:
-    """Return the latest one, of a job that ends by `end`."""
-    by_deadline = None if job.deadline is None else job.deadline - job.walltime
-    bounds = (job.start_at, by_deadline, instance.must_start_by(job), end - job.walltime)
-    return min(bound for bound in bounds if bound is not None)
-
-
-def _lag(awaited: Job, dependency: Dependency) -> int:
-    """Return the seconds from the start of the job that is waited for to the first start of the one that waits."""
-    if dependency.type is DependencyType.AFTER:
-        return dependency.delay
-    if awaited.running is not None:
-        return awaited.running.segments[-1].end - awaited.running.start + dependency.delay
-    return awaited.walltime + dependency.delay

@@ -115,13 +115,8 @@ def relax(instance: Instance, jobs: Sequence[Job], starts: Sequence[int], *, mos
 
 def _row(instance: Instance, job: Job, start: int, kind: int) -> _Row:
     now = instance.now
-    latest = NEVER
-    if job.deadline is not None:
-        latest = max(start, job.deadline - job.walltime) - now
-    if (limit := instance.must_start_by(job)) is not None:
-        latest = min(latest, max(start, limit) - now)
-    if job.start_at is not None:
-        latest = start - now
+    bound = instance.latest_start(job)
+    latest = NEVER if bound is None else max(start, bound) - now
     cost = job_cost(instance, job, start, job.walltime)
     rates = tuple((kink - now, rate) for kink, rate in cost.rates)
     return _Row(kind, start - now, latest, job.steps[0].walltime, rates)
