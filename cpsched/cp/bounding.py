@@ -6,16 +6,11 @@ from collections.abc import Sequence
 
 from cpsched.cp.messages import Prove, Proven, Reply
 from cpsched.cp.params import BoundParams
-from cpsched.cp.process import COMMAND, Worker, available_memory, converse
+from cpsched.cp.process import COMMAND, Worker, available_memory, converse, failures_told, seconds_for
 from cpsched.domain import Instance
 from cpsched.engine import Board
-from cpsched.errors import EngineError
 
 __all__ = ["LagrangianBound"]
-
-
-#: Seconds of the budget that the worker does not get: it is to end by itself, and tell what it knows.
-_MARGIN = 0.1
 
 
 class LagrangianBound:
@@ -48,7 +43,7 @@ class LagrangianBound:
         request = Prove(
             instance=instance,
             jobs=tuple(job.id for job in board.best.jobs if job.id not in running),
-            seconds=min(self.params.share * board.budget.seconds, board.budget.remaining - _MARGIN),
+            seconds=seconds_for(board, self.params.share),
             seed=seed,
         )
 
@@ -57,8 +52,6 @@ class LagrangianBound:
                 board.prove(reply.value, how=reply.how)
             return True
 
-        try:
-            with Worker(int(self.params.memory_share * available_memory()), self._command) as worker:
-                converse(worker, request, board, hear)
-        except EngineError as error:
-            board.report(str(error), by=self.name)
+        memory = int(self.params.memory_share * available_memory())
+        with failures_told(board, by=self.name), Worker(memory, self._command) as worker:
+            converse(worker, request, board, hear)

@@ -36,9 +36,8 @@ class Costs:
 
     #: By task.
     rates: tuple[tuple[Rate, ...], ...]
-    #: What a second of makespan costs, and the seconds that it has at least.
+    #: What a second of makespan costs.
     makespan: int
-    planned_until: int
     #: What all tasks cost at their earliest starts, rounded down.
     base: Fraction
     #: Whole numbers for one unit of the objective.
@@ -57,7 +56,7 @@ class Costs:
 
     def makespan_of(self, starts: Sequence[int], durations: Sequence[int]) -> int:
         """Return the second by which all planned jobs have ended."""
-        return max([self.planned_until, *(s + d for s, d in zip(starts, durations, strict=True))])
+        return max((s + d for s, d in zip(starts, durations, strict=True)), default=0)
 
     def bound(self, least: float) -> float:
         """Return the bound on the objective that follows from one in whole numbers; rounded down.
@@ -70,13 +69,11 @@ class Costs:
         return round_down(self.base + Fraction(whole) / self.scale * (1 - self.slack))
 
 
-def costs_of(instance: Instance, tasks: Sequence[tuple[Job, int, int]], *, planned_until: int, horizon: int) -> Costs:
+def costs_of(instance: Instance, tasks: Sequence[tuple[Job, int, int]], *, horizon: int) -> Costs:
     """Return the objective over some tasks, each with its earliest and latest start.
 
     Parameters
     ----------
-    planned_until
-        When the last of the planned jobs ends that are not among the tasks.
     horizon
         No makespan is larger.
     """
@@ -99,7 +96,6 @@ def costs_of(instance: Instance, tasks: Sequence[tuple[Job, int, int]], *, plann
     return Costs(
         rates=tuple(tuple(_rates(of_task, scale)) for of_task in rates),
         makespan=math.floor(factor * scale),
-        planned_until=planned_until,
         base=sum_down(cost.value for cost in priced),
         scale=scale,
         slack=Fraction(0) if (factor, rates) == (meant_factor, meant) else 2 * _TOLERANCE,

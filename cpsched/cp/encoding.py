@@ -7,7 +7,7 @@ equal units, each of which stands on one site: the chunks of one kind, or the wh
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.cp.costs import Costs, costs_of
@@ -19,9 +19,6 @@ __all__ = ["Column", "Encoding", "Hold", "Lag", "Part", "Pool", "Room", "Site", 
 #: A resource of a node; with a beneficiary, the part of it that chunks which do not ask for the beneficiary may have
 #: together (``keep_free``).
 Column = tuple[str, str | None]
-
-#: No start is ever so late (s).
-_NEVER = 1 << 45
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,48 +125,41 @@ class Encoding:
         return sum(len(part.rooms) for task in self.tasks for part in task.parts)
 
 
-def encode(
-    instance: Instance, plan: Sequence[Planned], free: Collection[str], nodes: Collection[str] | None = None
-) -> Encoding:
-    """Encode a window.
+def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
+    """Encode a window, in which all jobs of a plan are planned anew but those that run.
 
     Parameters
     ----------
     plan
-        All jobs that run or are planned.
-    free
-        Ids of planned jobs (rigid, waiting) that are to be planned anew; the others stay where they are.
-    nodes
-        Names of the nodes that they may use; None: of all.
+        All jobs that run or are planned; the latter are rigid.
     """
     now = instance.now
     waiting = {job.id: job for job in instance.elements() if job.running is None}
-    jobs = [waiting[planned.id] for planned in plan if planned.id in free]
-    fixed = [planned for planned in plan if planned.id not in free]
-    sites, licenses = _sites(instance, fixed, nodes), _licenses(instance, fixed)
-    earliest, latest, lags = _times(instance, jobs, {planned.id: planned for planned in fixed}, waiting)
-    # some optimal plan is idle only until something fixed ends, or for a delay: the jobs fit one after another
+    jobs = [waiting[planned.id] for planned in plan if planned.id in waiting]
+    running = [planned for planned in plan if planned.id not in waiting]
+    sites, licenses = _sites(instance, running), _licenses(instance, running)
+    earliest, lags = _times(instance, jobs, {planned.id: planned for planned in running})
+    # some optimal plan is idle only until a running job ends, or for a delay: the jobs fit one after another
     longest = sum(job.walltime + sum(max(0, dependency.delay) for dependency in job.after) for job in jobs)
     horizon = max([*(planned.end - now for planned in plan), *earliest], default=0) + longest
+    last = [instance.latest_start(job) for job in jobs]
+    latest = [
+        horizon - job.walltime if bound is None else min(bound - now, horizon - job.walltime)
+        for job, bound in zip(jobs, last, strict=True)
+    ]
     tasks = tuple(
-        _task(instance, job, start, min(last, horizon - job.walltime), sites)
-        for job, start, last in zip(jobs, earliest, latest, strict=True)
+        _task(instance, job, first, until, sites) for job, first, until in zip(jobs, earliest, latest, strict=True)
     )
-    costs = costs_of(
-        instance,
-        [(task.job, task.earliest, task.latest) for task in tasks],
-        planned_until=max((planned.end - now for planned in fixed if planned.id in waiting), default=0),
-        horizon=horizon,
-    )
+    costs = costs_of(instance, [(task.job, task.earliest, task.latest) for task in tasks], horizon=horizon)
     return Encoding(now, tasks, sites, licenses, lags, costs, horizon)
 
 
 # --- what there is, and what is taken --------------------------------------------------------------------------------
 
 
-def _sites(instance: Instance, fixed: Sequence[Planned], nodes: Collection[str] | None) -> tuple[Site, ...]:
-    """Return the nodes that are up, and may be used."""
-    holds = _holds_by_node(instance, fixed)
+def _sites(instance: Instance, running: Sequence[Planned]) -> tuple[Site, ...]:
+    """Return the nodes that are up."""
+    holds = _holds_by_node(instance, running)
     return tuple(
         Site(
             name,
@@ -182,7 +172,6 @@ def _sites(instance: Instance, fixed: Sequence[Planned], nodes: Collection[str] 
         for group, node_class in enumerate(instance.cluster.classes)
         if node_class.state is NodeState.UP
         for name in node_class.names
-        if nodes is None or name in nodes
     )
 
 
@@ -196,8 +185,8 @@ def _columns_of(node_class: NodeClass) -> dict[Column, int]:
     return columns
 
 
-def _holds_by_node(instance: Instance, fixed: Sequence[Planned]) -> Mapping[tuple[str, Column], list[Hold]]:
-    """Return what jobs that stay take of each column of each node; an exclusive one takes all of its nodes."""
+def _holds_by_node(instance: Instance, running: Sequence[Planned]) -> Mapping[tuple[str, Column], list[Hold]]:
+    """Return what running jobs take of each column of each node; an exclusive one takes all of its nodes."""
     exclusive = {
         element: job.request.place.exclusive
         for job in instance.jobs
@@ -206,7 +195,7 @@ def _holds_by_node(instance: Instance, fixed: Sequence[Planned]) -> Mapping[tupl
     }
     holds: defaultdict[tuple[str, Column], list[Hold]] = defaultdict(list)
     columns = {name: of_class for c in instance.cluster.classes for of_class in [_columns_of(c)] for name in c.names}
-    for planned in fixed:
+    for planned in running:
         for segment in planned.segments:
             start, end = max(0, segment.start - instance.now), segment.end - instance.now
             for held in segment.allocation if end > 0 else ():
@@ -219,15 +208,15 @@ def _holds_by_node(instance: Instance, fixed: Sequence[Planned]) -> Mapping[tupl
     return holds
 
 
-def _licenses(instance: Instance, fixed: Sequence[Planned]) -> dict[str, Pool]:
-    """Return the licences of the cluster, and what of them is taken by jobs that stay."""
+def _licenses(instance: Instance, running: Sequence[Planned]) -> dict[str, Pool]:
+    """Return the licences of the cluster, and what of them is taken by running jobs."""
     asked = {element: job.licenses for job in instance.jobs for element in job.element_ids}
     return {
         name: _pool(
             amount,
             [
                 Hold(max(0, planned.start - instance.now), planned.end - instance.now, asked[planned.id][name])
-                for planned in fixed
+                for planned in running
                 if asked[planned.id].get(name, 0)
             ],
         )
@@ -261,15 +250,13 @@ def added_up(holds: Iterable[Hold]) -> Iterator[Hold]:
 
 
 def _times(
-    instance: Instance, jobs: Sequence[Job], fixed: Mapping[str, Planned], waiting: Mapping[str, Job]
-) -> tuple[list[int], list[int], tuple[Lag, ...]]:
-    """Return the earliest and the latest start of each free job, as its own times and fixed jobs leave it, and the lags
-    between free jobs.
-    """
+    instance: Instance, jobs: Sequence[Job], running: Mapping[str, Planned]
+) -> tuple[list[int], tuple[Lag, ...]]:
+    """Return the earliest start of each job, as its own times and running jobs leave it, and the lags between jobs."""
     number = {job.id: place for place, job in enumerate(jobs)}
     members = instance.members()
     lags = []
-    earliest, latest = [instance.earliest_start(job) for job in jobs], [_latest(instance, job) for job in jobs]
+    earliest = [instance.earliest_start(job) for job in jobs]
     for place, job in enumerate(jobs):
         if job.start_at is not None:
             earliest[place] = max(earliest[place], job.start_at)
@@ -277,30 +264,11 @@ def _times(
             for awaited in members[dependency.job]:
                 if awaited in number:
                     lags.append(Lag(number[awaited], place, dependency.lag(jobs[number[awaited]].walltime)))
-                elif awaited in fixed:
-                    planned = fixed[awaited]
+                elif awaited in running:
+                    planned = running[awaited]
                     lag = dependency.lag(planned.end - planned.start)
                     earliest[place] = max(earliest[place], planned.start + lag)
-    for name, planned in fixed.items():
-        for dependency in waiting[name].after if name in waiting else ():
-            for awaited in members[dependency.job]:
-                if awaited in number:
-                    place = number[awaited]
-                    latest[place] = min(latest[place], planned.start - dependency.lag(jobs[place].walltime))
-    return [start - instance.now for start in earliest], [start - instance.now for start in latest], tuple(lags)
-
-
-def _latest(instance: Instance, job: Job) -> int:
-    """Return the last start that a job's own times and its queue leave it."""
-    bounds = [_NEVER]
-    if job.deadline is not None:
-        bounds.append(job.deadline - job.walltime)
-    if job.start_at is not None:
-        bounds.append(job.start_at)
-    due = instance.must_start_by(job)
-    if due is not None:
-        bounds.append(due)
-    return min(bounds)
+    return [start - instance.now for start in earliest], tuple(lags)
 
 
 def _task(instance: Instance, job: Job, earliest: int, latest: int, sites: Sequence[Site]) -> Task:

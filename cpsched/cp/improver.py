@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import encode
 from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
 from cpsched.cp.params import CpParams
-from cpsched.cp.process import COMMAND, Worker, available_memory, converse
+from cpsched.cp.process import COMMAND, Worker, available_memory, converse, failures_told, seconds_for
 from cpsched.domain import Instance
 from cpsched.engine import Board
-from cpsched.errors import EngineError
 from cpsched.planner import unsupported
 
 __all__ = ["Cp"]
-
-#: Seconds of the budget that the worker does not get: it is to end by itself, and tell what it knows.
-_MARGIN = 0.1
 
 #: What a solve that ended without a plan means, where one is known.
 _WORDS = {
@@ -54,28 +50,25 @@ class Cp:
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Solve the window, if it is small enough."""
         waiting = {job.id: job for job in instance.elements() if job.running is None}
-        free = {job.id for job in board.best.jobs if job.id in waiting}
-        parts = sum(len(waiting[job].request.chunks) for job in free)
+        parts = sum(len(waiting[job.id].request.chunks) for job in board.best.jobs if job.id in waiting)
         if not 0 < parts * len(instance.cluster.node_names) <= self.params.most_pairs:
             return
-        try:
-            with Worker(int(self.params.memory_share * available_memory()), self._command) as worker:
-                self._solve(instance, board, worker, free, seed)
-        except EngineError as error:
-            board.report(str(error), by=self.name)
+        memory = int(self.params.memory_share * available_memory())
+        with failures_told(board, by=self.name), Worker(memory, self._command) as worker:
+            self._solve(instance, board, worker, seed)
 
-    def _solve(self, instance: Instance, board: Board, worker: Worker, free: Collection[str], seed: int) -> None:
+    def _solve(self, instance: Instance, board: Board, worker: Worker, seed: int) -> None:
         """Let the worker find plans and prove bounds."""
         best = board.best
         planned = {job.id: job for job in best.jobs}
-        encoding = encode(instance, best.jobs, free)
+        encoding = encode(instance, best.jobs)
         request = Solve(
             encoding=encoding,
             params=self.params.model,
             hint=placed_as_in(encoding, planned),
             seed=seed,
             workers=self.params.workers,
-            seconds=min(self.params.share * board.budget.seconds, board.budget.remaining - _MARGIN),
+            seconds=seconds_for(board, self.params.share),
             deterministic_time=self.params.deterministic_time,
         )
 

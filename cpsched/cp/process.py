@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -23,7 +23,7 @@ from cpsched.cp.messages import Failed, Reply, Request, pack, unpack
 from cpsched.engine import Board
 from cpsched.errors import EngineError
 
-__all__ = ["COMMAND", "Worker", "available_memory", "converse"]
+__all__ = ["COMMAND", "Worker", "available_memory", "converse", "failures_told", "seconds_for"]
 
 #: How a worker is started; -P: nothing in the directory where the user is may stand in for one of our modules.
 COMMAND = (sys.executable, "-P", "-m", "cpsched.cp.worker")
@@ -34,6 +34,8 @@ _LAST_WORDS = 2000
 _BURIAL = 1.0
 #: Seconds between two looks at the board.
 _LOOK = 0.05
+#: Seconds of the budget that a worker does not get: it is to end by itself, and tell what it knows.
+_MARGIN = 0.1
 #: Seconds that a worker may need for starting, beyond those that a request may take.
 _PATIENCE = 10.0
 
@@ -169,6 +171,20 @@ class Worker:
             self._process.wait(_BURIAL)
         except subprocess.TimeoutExpired:  # the system takes its time over gigabytes
             threading.Thread(target=self._process.wait, daemon=True).start()
+
+
+@contextlib.contextmanager
+def failures_told(board: Board, *, by: str) -> Iterator[None]:
+    """Tell on the board what goes wrong with a worker, and for whom it worked; nothing else follows from it."""
+    try:
+        yield
+    except EngineError as error:
+        board.report(str(error), by=by)
+
+
+def seconds_for(board: Board, share: float) -> float:
+    """Return the seconds that a worker gets: a share of the budget, if so much is left."""
+    return min(share * board.budget.seconds, board.budget.remaining - _MARGIN)
 
 
 def converse(worker: Worker, request: Request, board: Board, hear: Callable[[Reply], bool]) -> None:

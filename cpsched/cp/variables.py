@@ -110,5 +110,4 @@ def _makespan(model: CpModel, encoding: Encoding) -> IntVar | None:
     """Make the variable of the makespan, if it costs."""
     if not encoding.costs.makespan:
         return None
-    least = encoding.costs.planned_until
-    return model.new_int_var(least, max(least, encoding.horizon), "makespan")
+    return model.new_int_var(0, encoding.horizon, "makespan")

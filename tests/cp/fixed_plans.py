@@ -58,8 +58,7 @@ def planned_jobs(instance: Instance, places: Places) -> list[PlannedJob]:
 
 def encoding_of(instance: Instance, planned: Sequence[PlannedJob]) -> Encoding:
     """Return the encoding in which all jobs of a plan are free that do not run."""
-    running = {job.id for job in instance.jobs if job.running is not None}
-    return encode(instance, planned, {job.id for job in planned} - running)
+    return encode(instance, planned)
 
 
 def is_allowed(instance: Instance, places: Places, params: ModelParams = NO_SYMMETRY) -> bool:
