@@ -51,7 +51,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "planner": "errors domain rusv booking engine",
         "policies": "errors domain rusv booking engine planner",
         "cp": "errors domain booking engine metrics planner",
-        "mzn": "errors domain booking engine metrics",
+        "mzn": "errors domain booking engine metrics planner",
         "report": "domain metrics formats",
         "search": "domain rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies search cp mzn verify",

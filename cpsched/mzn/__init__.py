@@ -1,9 +1,9 @@
 """The window as a MiniZinc model (``models/*.mzn``), solved by any solver that MiniZinc knows.
 
-May import: `booking`, `metrics`, `engine`, `domain`, `errors`; it is the home of the `minizinc` package, which is
-loaded when it is needed. Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver; `window.py`
-writes a window in the models' words and reads solutions, with `data.py`, `times.py` and `prices.py` for its parts;
-`solver.py` is the border to MiniZinc.
+May import: `planner`, `booking`, `metrics`, `engine`, `domain`, `errors`; it is the home of the `minizinc` package,
+which is loaded when it is needed. Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver;
+`window.py` writes a window in the models' words and reads solutions, with `data.py`, `times.py` and `prices.py` for its
+parts; `solver.py` is the border to MiniZinc.
 """
 
 from cpsched.mzn.engine import MiniZinc, MiniZincParams

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cpsched.domain import Instance, Job
+from cpsched import planner
+from cpsched.domain import Instance
 from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.mzn.times import Times
 
@@ -13,31 +14,11 @@ _MOST_PLACEMENTS = 100_000
 
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
-    """Return what an instance asks for and the models do not know, each with the place that asks for it."""
-    features = [
-        f"{key}: {what}"
-        for key, what, present in (
-            ("limits", "limits of consumers", instance.limits),
-            ("free_pools", "free pools", instance.free_pools),
-            ("reservations", "reservations and downtimes", instance.reservations),
-        )
-        if present
-    ]
-    for job in instance.jobs:
-        features.extend(f"job {job.id}: {what}" for what in _unsupported_of(job))
-    # Sizes are those of rigid jobs: where there are others, these come first.
-    return tuple(features or _too_large(instance))
+    """Return what an instance asks for and the models do not know, each with the place that asks for it.
 
-
-def _unsupported_of(job: Job) -> list[str]:
-    """Return what one job asks for and the models do not know."""
-    asked = {
-        "evolves over several steps": job.is_evolving,
-        "malleable": job.malleability is not None,
-        "runs inside a reservation": job.reservation is not None,
-        "its running allocation has changed over time": job.running is not None and len(job.running.segments) > 1,
-    }
-    return [what for what, is_asked in asked.items() if is_asked]
+    They know what the planner does; sizes are those of rigid jobs: where there are others, these come first.
+    """
+    return planner.unsupported(instance) or tuple(_too_large(instance))
 
 
 def _too_large(instance: Instance) -> list[str]:
