@@ -86,7 +86,7 @@ def solve(
     outcome = team.first.plan(instance, progress)
     began = clock.elapsed
     plan = plan_of(instance, engine, outcome, budget=budget, elapsed=began)
-    judge = judge_of(instance, document, outcome)
+    judge = judge_of(instance, document, plan)
     if faults := judge(outcome.jobs):
         raise UnverifiedError(team.first.name, faults)
     reserve = 0.05 + 3 * (clock.elapsed - began)  # so long may the last offers take to be judged

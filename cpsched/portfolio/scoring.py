@@ -17,13 +17,14 @@ __all__ = ["judge_of", "plan_of", "scored"]
 
 
 def judge_of(
-    instance: Instance, document: object | None, outcome: Outcome
+    instance: Instance, document: object | None, first: Plan
 ) -> Callable[[Sequence[PlannedJob]], Sequence[str]]:
-    """Return who judges plans of the same jobs as `outcome`: the verifier, on the instance's own document."""
+    """Return who judges plans of the same jobs as the first one: the verifier, on the instance's own document."""
     judge = Judge(instance_to_document(instance) if document is None else document)
 
     def violations(jobs: Sequence[PlannedJob]) -> Sequence[str]:
-        plan = plan_of(instance, "any", replace(outcome, jobs=tuple(jobs)), budget=0.0, elapsed=0.0)
+        score = replace(first.objective, value=objective_value(instance, jobs))
+        plan = replace(first, jobs=tuple(jobs), objective=score)
         return [str(violation) for violation in judge.violations(plan_to_document(plan))]
 
     return violations
