@@ -126,13 +126,13 @@ class Chain:
         """Set the order in which jobs that were removed together tend to come back: smallest first."""
         self._ranks = keys.astype(np.float64)
 
-    def run(self, steps: int, hot: float, cold: float) -> None:
-        """Do so many steps, while the temperature falls from `hot` to `cold` (in mean costs of a job)."""
+    def run(self, steps: int, warmth: float) -> None:
+        """Do so many steps at one temperature (in mean costs of a job)."""
         table, timeline = self.ledger.table, self.ledger.timeline
         target = self._figures[kernels.STEPS] + steps
         while (left := int(target - self._figures[kernels.STEPS])) > 0:
             code = kernels.ruin_and_recreate(
-                left, self._random, hot * (cold / hot) ** (1 - left / steps), cold, self._end_price, self._figures,
+                left, self._random, warmth, self._end_price, self._figures,
                 table.jobs, table.starts, table.spans, table.pool, self._guide,
                 table.waits_of, table.waits, table.followers_of, table.followers, self.earliest,
                 self._ranks, self._nodes_of,

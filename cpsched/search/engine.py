@@ -194,7 +194,7 @@ class _Search:
         began = budget.elapsed
         portion = most if self._params.max_steps is None else min(most, self._params.max_steps - self._steps)
         portion = min(portion, self._portion)
-        self._chain.run(portion, warmth, warmth)
+        self._chain.run(portion, warmth)
         self._steps += portion
         if self._params.max_steps is None:
             took = max(budget.elapsed - began, 1e-6)

@@ -3,7 +3,7 @@
 The insertion is the planner's own (`earliest_fit` of the timeline's kernels), so that every state of the search is a
 plan. What it costs is a sum over the jobs of a function of the start that never falls (`cost_of`), plus a price on
 the end of the last. A step that makes the plan worse is kept with the probability of simulated annealing; the
-temperature falls geometrically and is counted in units of the mean cost of a job.
+temperature is given, in units of the mean cost of a job.
 """
 
 from __future__ import annotations
@@ -473,21 +473,21 @@ def settle(
 
 @kernel
 def ruin_and_recreate(
-    steps, random, hot, cold, end_price, figures,
+    steps, random, warmth, end_price, figures,
     jobs, starts, spans, pool, costs, waits_of, waits, followers_of, followers, least_starts, ranks, nodes_of,
     marks, chosen, keys, sequence, old, old_pool, fitting,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Do so many steps of simulated annealing, while the temperature falls from `hot` to `cold`.
+    """Do so many steps of simulated annealing at a temperature of `warmth` mean costs of a job.
 
     `figures` is carried from call to call. Returns `kernels.DONE`, or `kernels.GROW_STATE` before a step that could
     find no room.
     """
     count, is_linked = starts.shape[0], waits.shape[0] > 0
     room = 2 * MOST_REMOVED + 2
-    for step in range(steps):
+    for _ in range(steps):
         if head[kernels.H_SPARE_ROWS] < room or head[kernels.H_SPARE_BLOCKS] < room:
             return kernels.GROW_STATE
         figures[STEPS] += 1
@@ -525,7 +525,6 @@ def ruin_and_recreate(
                 demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
                 columns, amounts, scolumns, samounts, stamps,
             )  # fmt: skip
-        warmth = hot * (cold / hot) ** (step / steps)
         limit = before - warmth * max(figures[VALUE], 0.0) / count * np.log(max(uniform(random), 1e-300))
         after, inserted = 0.0, 0
         for turn in range(found):  # as long as the limit can still be kept

@@ -16,4 +16,4 @@ def warm_up_search() -> None:
     waiting = [job for job in instance.elements() if job.running is None]
     chain = Chain(instance, waiting, seed=0)
     chain.plan_list(np.arange(len(waiting), dtype=np.float64))
-    chain.run(1, 1.0, 1.0)
+    chain.run(1, 1.0)

@@ -77,7 +77,7 @@ def test_a_chain_leaves_the_timeline_as_its_plan_says(instance: Instance) -> Non
     chain = Chain(instance, jobs, seed=5)
     if chain.plan_list(np.arange(len(jobs))) is None:
         return
-    chain.run(300, 1.0, 0.02)
+    chain.run(300, 0.1)
     table, timeline = chain.ledger.table, chain.ledger.timeline
     assert chain.best_value == pytest.approx(chain.value_of(chain.best_starts))
     for row, job in enumerate(jobs):
