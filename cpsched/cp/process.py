@@ -108,14 +108,16 @@ class Worker:
             ready = self._selector.select(max(0.0, deadline - time.monotonic()))
             has_ended = any(not self._transfer(key.fileobj) for key, _ in ready)
             try:
-                replies = unpack(self._unread)
+                messages = unpack(self._unread)
             except ValueError as error:
                 raise EngineError(f"its process says something that is no message: {error}") from error
+            replies: list[Reply] = []
+            for message in messages:
+                if not isinstance(message, Reply):
+                    raise EngineError(f"its process says something that is no reply: {type(message).__name__}")
+                replies.append(message)
             if replies:
-                for reply in replies:
-                    if not isinstance(reply, Reply):
-                        raise EngineError(f"its process says something that is no reply: {type(reply).__name__}")
-                return replies  # type: ignore[return-value]
+                return replies
             if has_ended:
                 raise EngineError(self._epitaph())
             if time.monotonic() >= deadline:

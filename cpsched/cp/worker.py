@@ -70,7 +70,7 @@ def _listen(arrived: queue.SimpleQueue[Request]) -> None:
     while portion := os.read(sys.stdin.fileno(), _PORTION):
         buffer += portion
         for request in unpack(buffer):
-            arrived.put(request)  # type: ignore[arg-type]
+            arrived.put(request)  # type: ignore[arg-type]  # our own engine sends nothing else
     os._exit(0)
 
 
