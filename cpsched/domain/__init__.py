@@ -19,6 +19,8 @@ from cpsched.domain.job import (
     Step,
     Told,
 )
+from cpsched.domain.lives import Life, lives, moves_about
+from cpsched.domain.modes import Mode, modes
 from cpsched.domain.plan import (
     EngineReport,
     Event,
@@ -69,9 +71,11 @@ __all__ = [
     "ItemBound",
     "Job",
     "KeepFree",
+    "Life",
     "Limit",
     "Malleability",
     "MaxWait",
+    "Mode",
     "NodeClass",
     "NodeState",
     "Objective",
@@ -95,4 +99,7 @@ __all__ = [
     "Validity",
     "WaitingJob",
     "WaitingReason",
+    "lives",
+    "modes",
+    "moves_about",
 ]

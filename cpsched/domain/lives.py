@@ -1,0 +1,85 @@
+"""Evolving jobs seen unit by unit: which of their chunks come and go together (EVO-4b).
+
+Nothing migrates: a chunk that a job has in one step and in the next stays on its node. Who came last goes first, so
+that the chunks of one kind form layers, and each layer is there for some steps in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from cpsched.domain.job import Job, Step
+from cpsched.domain.request import Arrangement, Request
+
+__all__ = ["Life", "lives", "moves_about"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """Units of a job that are there together, each on one node, from the begin of one step to the end of another."""
+
+    #: Index in the requests of the steps; None: a unit is the whole request (a packed job).
+    kind: int | None
+    count: int
+    #: The first and the last step in which they are there.
+    first: int
+    last: int
+
+
+def lives(job: Job) -> tuple[Life, ...]:
+    """Return the lives of all units of a job, the longest ones (in steps) first; in each step they make its request.
+
+    A job of one step has one life for each kind of its chunks. Steps may ask for different amounts in chunks of one
+    kind: a unit then takes more or less of its node from step to step.
+    """
+    if job.steps[0].request.place.arrangement is Arrangement.PACK:
+        return (Life(kind=None, count=1, first=0, last=len(job.steps) - 1),)
+    kinds = max(len(step.request.chunks) for step in job.steps)
+    found = [
+        life for kind in range(kinds) for life in _layers(kind, [_count(step.request, kind) for step in job.steps])
+    ]
+    return tuple(sorted(found, key=lambda life: (life.first - life.last, life.first, life.kind)))
+
+
+def _count(request: Request, kind: int) -> int:
+    return request.chunks[kind].count if kind < len(request.chunks) else 0
+
+
+def _layers(kind: int, counts: Sequence[int]) -> Iterator[Life]:
+    """Yield the layers of the chunks of one kind, of which there are so many in each step."""
+    below = 0
+    for level in sorted({count for count in counts if count}):
+        first = None
+        for step, count in enumerate((*counts, 0)):
+            if count >= level and first is None:
+                first = step
+            elif count < level and first is not None:
+                yield Life(kind=kind, count=level - below, first=first, last=step - 1)
+                first = None
+        below = level
+
+
+def moves_about(steps: Sequence[Step]) -> str | None:
+    """Say why a job could not keep its nodes by layers, or None if it can.
+
+    A step that asks for more in all keeps the nodes of the one before, one that asks for less takes no new node: with
+    layers that is so if no kind has fewer chunks in a larger step, or more of them in a smaller one.
+    """
+    if steps[0].request.place.arrangement is Arrangement.PACK:
+        return None
+    for number, (before, after) in enumerate(pairwise(steps), start=1):
+        kinds = range(max(len(before.request.chunks), len(after.request.chunks)))
+        more = any(_count(after.request, kind) > _count(before.request, kind) for kind in kinds)
+        fewer = any(_count(after.request, kind) < _count(before.request, kind) for kind in kinds)
+        old, new = before.request.totals, after.request.totals
+        grows = any(new.get(name, 0) > old.get(name, 0) for name in {*old, *new})
+        shrinks = any(new.get(name, 0) < old.get(name, 0) for name in {*old, *new})
+        if more and fewer:
+            return f"step {number} asks for more chunks of one kind and for fewer of another"
+        if grows and not shrinks and fewer:
+            return f"step {number} asks for more in fewer chunks"
+        if shrinks and not grows and more:
+            return f"step {number} asks for less in more chunks"
+    return None

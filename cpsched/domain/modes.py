@@ -1,0 +1,74 @@
+"""The shares on which a malleable job can run: what it asks for then, and how fast it is (D'Amico et al.; SD-3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+
+from cpsched.domain.frozen import Amounts
+from cpsched.domain.job import Job, Malleability, RuntimeModel
+from cpsched.domain.request import Chunk, Request
+
+__all__ = ["Mode", "modes"]
+
+_CORES = "cores"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """One way to run a job: with all its cores, or with a share of them."""
+
+    share: float
+    #: What the job asks for on this share: less cores in each chunk, all else as ever.
+    request: Request
+    #: Work per second, in seconds at full share; in (0, 1].
+    rate: Fraction
+
+    def time_for(self, work: Fraction | int) -> int:
+        """Return in how many seconds so much work is done: it ends in the last of them."""
+        return ceil(work / self.rate)
+
+
+def modes(job: Job) -> tuple[Mode, ...]:
+    """Return the ways to run a job of one step, the full share first, then by falling share.
+
+    On a share a chunk has that share of its cores rounded down, at least one. Shares that leave it what a larger one
+    leaves it are left out, and so are all of them where no chunk asks for cores.
+
+    Raises
+    ------
+    ValueError
+        If the job is evolving.
+    """
+    full = Mode(share=1.0, request=job.request, rate=Fraction(1))
+    if job.malleability is None:
+        return (full,)
+    found = [full]
+    for share in job.malleability.shares:
+        request = replace(job.request, chunks=tuple(_shrunk(chunk, share) for chunk in job.request.chunks))
+        if request != found[-1].request:
+            found.append(Mode(share=share, request=request, rate=_rate(job.request, request, share, job.malleability)))
+    return tuple(found)
+
+
+def _shrunk(chunk: Chunk, share: float) -> Chunk:
+    """Return a chunk with a share of its cores."""
+    cores = chunk.resources.get(_CORES, 0)
+    if not cores:
+        return chunk
+    left = max(1, floor(Fraction(share) * cores))
+    return replace(chunk, resources=Amounts({**chunk.resources, _CORES: left}))
+
+
+def _rate(full: Request, shrunk: Request, share: float, malleability: Malleability) -> Fraction:
+    """Return how fast a shrunk job is: as its user says for this share, else by the model.
+
+    ``ideal`` is the share of all cores (eq. 5), ``worst`` that of the chunk that has least (eq. 6).
+    """
+    if share in malleability.stretch:
+        return 1 / Fraction(malleability.stretch[share])
+    if malleability.model is RuntimeModel.WORST:
+        pairs = zip(full.chunks, shrunk.chunks, strict=True)
+        return min(Fraction(b.resources[_CORES], a.resources[_CORES]) for a, b in pairs if _CORES in a.resources)
+    return Fraction(shrunk.totals[_CORES], full.totals[_CORES])
