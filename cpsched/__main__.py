@@ -1,5 +1,5 @@
 """``python -m cpsched`` is the same as ``cpsched``."""
 
-from cpsched.cli import main
+from cpsched.cli import run
 
-main(prog_name="cpsched")
+run()

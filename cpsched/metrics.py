@@ -23,6 +23,7 @@ from cpsched.domain import (
     Plan,
     PlannedJob,
     Score,
+    resumable,
 )
 
 __all__ = [
@@ -30,8 +31,10 @@ __all__ = [
     "QueueWaits",
     "Summary",
     "delay_rates",
+    "end_rate",
     "honest_gap",
     "jobs_by_id",
+    "least_running_cost",
     "objective_value",
     "suffered",
     "summarise",
@@ -104,6 +107,8 @@ class _Run:
     expected_wait: int
     start: int
     end: int
+    #: Of an evolving job: cores of each step x seconds for which it is held longer than it asks for.
+    waste: int = 0
 
     @property
     def wait(self) -> int:
@@ -123,14 +128,15 @@ def objective_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
     instance
         Gives submission times, expected waits and the objective's weights.
     jobs
-        Jobs of a plan; running ones are left out of the sums.
+        Jobs of a plan; of the running ones only those count whose end is another than in the instance.
 
     Raises
     ------
     ValueError
         If a job is not in the instance.
     """
-    return _value(instance, _waiting_runs(instance, jobs))
+    listed = tuple(jobs)
+    return float(_value(instance, _waiting_runs(instance, listed)) + _cost_of_changes(instance, listed))
 
 
 def suffered(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
@@ -147,15 +153,48 @@ def suffered(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
     for run in _waiting_runs(instance, jobs):
         start = max(instance.now, run.job.submit)
         runs.append(_Run(run.job, run.expected_wait, start, start + run.job.walltime))
-    return _value(instance, runs)
+    return float(_value(instance, runs))
 
 
-def delay_rates(instance: Instance, job: Job) -> Iterator[tuple[int, Fraction]]:
+def least_running_cost(instance: Instance) -> Fraction:
+    """Return what the running jobs cost at least, 0 or less: if each that a plan may change has all its cores from now
+    on. With `suffered` it is a value that no plan can undercut.
+    """
+    ends = []
+    for job in instance.jobs:
+        left = resumable(job, instance.now)
+        if left is not None:
+            ends.append((job, instance.now + left.modes[0].time_for(left.work)))
+    return _cost_of_delays(instance, ends)
+
+
+def end_rate(instance: Instance, job: Job) -> Fraction:
+    """Return what a second costs by which a plan ends a running job later than the instance says.
+
+    A second earlier is worth the same. The job has waited, so that no more of its delay can make it tardy; the makespan
+    is that of the waiting jobs.
+    """
+    rate = Fraction(0)
+    for term, weight in instance.objective.weights.items():
+        match term:
+            case ObjectiveTerm.WEIGHTED_WAIT:
+                rate += Fraction(weight) / instance.expected_wait(job)
+            case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
+                rate += Fraction(weight)
+            case ObjectiveTerm.SLOWDOWN:
+                rate += Fraction(weight) / max(_SLOWDOWN_TAU, job.walltime)
+    return rate
+
+
+def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Iterator[tuple[int, Fraction]]:
     """Yield what it costs to start a job later: (second on the instance's clock, cost of each second of start after
     it), for each term of the objective but the makespan, and for being overdue or postponed.
 
-    The slowdown of a job whose runtime can be stretched is left out: it is one of the stretched runtime.
+    Where nobody says how many seconds it will take, the slowdown of a job whose runtime can be stretched is left out:
+    it is one of the stretched runtime. Waste does not depend on the start.
     """
+    if runtime is None and not job.is_evolving and job.malleability is None:
+        runtime = job.walltime
     expected = instance.expected_wait(job)
     for term, weight in instance.objective.weights.items():
         match term:
@@ -163,9 +202,9 @@ def delay_rates(instance: Instance, job: Job) -> Iterator[tuple[int, Fraction]]:
                 yield job.submit, Fraction(weight) / expected
             case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
                 yield job.submit, Fraction(weight)
-            case ObjectiveTerm.SLOWDOWN if not job.is_evolving and job.malleability is None:
-                runtime = max(_SLOWDOWN_TAU, job.walltime)
-                yield job.submit + runtime - job.walltime, Fraction(weight) / runtime
+            case ObjectiveTerm.SLOWDOWN if runtime is not None:
+                least = max(_SLOWDOWN_TAU, runtime)
+                yield job.submit + least - runtime, Fraction(weight) / least
             case ObjectiveTerm.TARDINESS:
                 yield job.submit + expected, Fraction(weight)
     max_wait = _max_wait(instance, job)
@@ -178,13 +217,16 @@ def delay_rates(instance: Instance, job: Job) -> Iterator[tuple[int, Fraction]]:
 def honest_gap(score: Score) -> float | None:
     """Return ``(value - bound) / (value - suffered)``: the gap without the waiting that no plan can change.
 
-    None where there is no bound; 0 where the value is the bound.
+    None where there is no bound, and where running jobs gain so much that the value is below what was suffered; 0 where
+    the value is the bound.
     """
     if score.bound is None:
         return None
     distance = score.value - score.bound
     changeable = score.value - score.suffered
-    return distance / changeable if distance > 0 and changeable > 0 else 0.0
+    if distance <= 0:
+        return 0.0
+    return distance / changeable if changeable > 0 else None
 
 
 def summarise(instance: Instance, plan: Plan) -> Summary:
@@ -239,15 +281,45 @@ def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob]) -> list[_Run]:
         if job is None:
             raise ValueError(f"job {planned.id!r} is not in the instance {instance.name!r}")
         if job.running is None:
-            runs.append(_Run(job, instance.expected_wait(job), planned.start, planned.end))
+            runs.append(_Run(job, instance.expected_wait(job), planned.start, planned.end, _wasted(job, planned)))
     return runs
 
 
-def _value(instance: Instance, runs: list[_Run]) -> float:
+def _wasted(job: Job, planned: PlannedJob) -> int:
+    """Return cores x seconds by which the steps of an evolving job are held longer than they ask for."""
+    if not job.is_evolving:
+        return 0
+    return sum(
+        (segment.end - segment.start - step.walltime) * step.request.totals.get("cores", 0)
+        for segment, step in zip(planned.segments, job.steps, strict=False)  # one for each: the verifier asks
+    )
+
+
+def _cost_of_changes(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction:
+    """Return what the ends of the running jobs cost that a plan changes; less than 0 where they end earlier."""
+    ends = {planned.id: planned.end for planned in jobs}
+    running = (job for job in instance.jobs if job.running is not None and job.id in ends)
+    return _cost_of_delays(instance, [(job, ends[job.id]) for job in running if ends[job.id] != _stated_end(job)])
+
+
+def _stated_end(job: Job) -> int:
+    """Return when the instance says that a running job ends."""
+    if job.running is None:
+        raise ValueError(f"job {job.id} does not run")
+    return job.running.segments[-1].end
+
+
+def _cost_of_delays(instance: Instance, ends: Iterable[tuple[Job, int]]) -> Fraction:
+    """Return what it costs that running jobs end at these seconds, and not when the instance says."""
+    priced = ((end_rate(instance, job), end - _stated_end(job)) for job, end in ends)
+    return _sum_of_quotients((rate.numerator * delay, rate.denominator) for rate, delay in priced)
+
+
+def _value(instance: Instance, runs: list[_Run]) -> Fraction:
     """Add up the weighted terms, and what overdue and postponed jobs cost beside them."""
     weights = instance.objective.weights
     terms = sum((Fraction(weight) * _TERMS[term](instance, runs) for term, weight in weights.items()), Fraction(0))
-    return float(terms + _surcharges(instance, runs))
+    return terms + _surcharges(instance, runs)
 
 
 def _surcharges(instance: Instance, runs: list[_Run]) -> Fraction:
@@ -313,6 +385,11 @@ def _tardiness(_: Instance, runs: list[_Run]) -> Fraction:
     return Fraction(sum(max(0, run.wait - run.expected_wait) for run in runs))
 
 
+def _waste(_: Instance, runs: list[_Run]) -> Fraction:
+    """Sum of (seconds held - walltime) x cores over the steps of evolving jobs."""
+    return Fraction(sum(run.waste for run in runs))
+
+
 _TERMS = {
     ObjectiveTerm.WEIGHTED_WAIT: _weighted_wait,
     ObjectiveTerm.WAIT: _wait,
@@ -320,6 +397,7 @@ _TERMS = {
     ObjectiveTerm.COMPLETION: _completion,
     ObjectiveTerm.MAKESPAN: _makespan,
     ObjectiveTerm.TARDINESS: _tardiness,
+    ObjectiveTerm.WASTE: _waste,
 }
 
 

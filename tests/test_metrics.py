@@ -18,6 +18,7 @@ from cpsched.domain import (
     FrozenMap,
     Instance,
     Job,
+    Malleability,
     MaxWait,
     NodeClass,
     NodeState,
@@ -36,7 +37,17 @@ from cpsched.domain import (
     WaitingJob,
     WaitingReason,
 )
-from cpsched.metrics import Delays, honest_gap, objective_value, suffered, summarise, usage_over_time
+from cpsched.metrics import (
+    Delays,
+    delay_rates,
+    end_rate,
+    honest_gap,
+    least_running_cost,
+    objective_value,
+    suffered,
+    summarise,
+    usage_over_time,
+)
 
 QUEUES = FrozenMap(
     {"debug": Queue(expected_wait=1800), "parallel": Queue(expected_wait=21600), "longpar": Queue(expected_wait=86400)}
@@ -316,6 +327,7 @@ def naive_value(instance: Instance, jobs: list[Job], plans: list[PlannedJob]) ->
                     "completion": Fraction(plan.end - job.submit),
                     "makespan": Fraction(0),
                     "tardiness": Fraction(max(0, wait - expected)),
+                    "waste": Fraction(0),
                 }[term]
             )
         if term == "makespan" and plans:
@@ -339,3 +351,61 @@ def test_ten_thousand_jobs_of_different_lengths() -> None:
     slowdown = math.fsum((10 * i + 5_000) / (7 * i + 5_000) for i in range(10_000))
     waits = sum(3 * i for i in range(10_000)) / 1800
     assert objective_value(instance, plans) == pytest.approx(slowdown + waits, rel=1e-12)
+
+
+def test_waste_is_what_evolving_jobs_hold_in_vain() -> None:
+    """A step of 3 cores that is held for 20 s more than it asks for wastes 60; a rigid job wastes nothing (EVO-12)."""
+    job = Job(id="e", submit=0, steps=(step(10, 3), step(5, 4)), expand_limit=None)
+    segments = (Segment(start=0, end=30, allocation=()), Segment(start=30, end=35, allocation=()))
+    evolved = PlannedJob(id="e", start=0, end=35, segments=segments)
+    instance = an_instance(job, a_job("a", 0, 60), objective={"waste": 0.5})
+    assert objective_value(instance, [evolved, planned("a", 100, 160)]) == 30
+    assert suffered(instance, [evolved, planned("a", 100, 160)]) == 0
+    assert list(delay_rates(instance, job)) == []
+
+
+def running_shrunk() -> Job:
+    """Return a malleable job of 100 s and 4 cores that has run on 2 of them for 40 s, and would end at 160."""
+    held = (Placement(node="n1", resources=Amounts({"cores": 2}), chunk=0, count=1),)
+    running = Running(start=-40, segments=(Segment(start=-40, end=160, allocation=held),))
+    malleability = Malleability(shares=(0.5,))
+    return Job(id="r", submit=-90, steps=(step(100, 4),), queue="debug", malleability=malleability, running=running)
+
+
+@pytest.mark.parametrize(
+    ("objective", "rate"),
+    [
+        ({"weighted_wait": 1}, Fraction(1, 1800)),
+        ({"wait": 1}, Fraction(1)),
+        ({"completion": 2}, Fraction(2)),
+        ({"slowdown": 1}, Fraction(1, 100)),
+        ({"tardiness": 1, "makespan": 1, "waste": 1}, Fraction(0)),
+        ({"wait": 0.5, "slowdown": 3}, Fraction(1, 2) + Fraction(3, 100)),
+    ],
+)
+def test_a_running_job_that_ends_later_costs(objective: dict[str, float], rate: Fraction) -> None:
+    """Each second of delay behind the instance's end costs the same, and each second before it is worth that much."""
+    job = running_shrunk()
+    instance = an_instance(job, objective=objective)
+    assert end_rate(instance, job) == rate
+    for end in (160, 100, 80, 200):
+        assert objective_value(instance, [planned("r", -40, end)]) == pytest.approx(float((end - 160) * rate))
+        assert suffered(instance, [planned("r", -40, end)]) == 0
+    assert float(least_running_cost(instance)) == pytest.approx(float(-80 * rate))
+    assert objective_value(instance, []) == 0
+
+
+def test_facts_gain_nothing() -> None:
+    """A running job that no plan may change has no part in the least cost."""
+    rigid = replace(running_shrunk(), malleability=None)
+    assert least_running_cost(an_instance(rigid, objective={"wait": 1})) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "suffered_part", "gap"), [(50.0, 30.0, 0.5), (40.0, 40.0, 0.0), (30.0, 40.0, None), (40.0, 50.0, 0.0)]
+)
+def test_honest_gap_needs_something_that_can_be_changed(value: float, suffered_part: float, gap: float | None) -> None:
+    """Where running jobs gain more than all the others wait there is no honest gap, unless it is closed."""
+    bound = value if gap == 0 else value - 10
+    score = Score(name="wait", value=value, bound=bound, gap=0, planner=value, suffered=suffered_part)
+    assert honest_gap(score) == gap

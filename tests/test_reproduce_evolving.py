@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -82,6 +83,25 @@ def test_findings_of_the_paper(tables: list[Row]) -> None:
         assert findings[what] == [CASES] * 5
     (few,) = (shares for finding, shares in findings.items() if finding.startswith("waste borne"))
     assert all(share > 50 for share in few)
+
+
+def test_our_search_plans_the_same_cases(repository: Path, tmp_path: Path) -> None:
+    """With a budget the search stands in all tables, wastes nothing, is no worse than noX in what it was asked for, and
+    has its chart.
+    """
+    script = str(repository / "scripts" / "reproduce_evolving")
+    command = [sys.executable, script, "--cases", "2", "--budgets", "2", "--jobs", "2", "--plots", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603 - our script
+    assert done.returncode == 0, done.stderr
+    figures, ratios, _ = tables_of(done.stdout)
+    ours = ["completion, 2 s", "makespan, 2 s", "both, 2 s"]
+    assert list(figures) == [*VARIANTS, *ours]
+    assert all(figures[name][2] == figures[name][6] == figures[name][7] == 0 for name in ours)
+    assert ratios["completion, 2 s"][0] <= 1
+    assert ratios["makespan, 2 s"][4] <= 1
+    chart = ElementTree.parse(tmp_path / "evolving-2s.svg")  # noqa: S314 - ours
+    dots = [path.attrib["d"].count("M") for path in chart.findall(".//{http://www.w3.org/2000/svg}path")]
+    assert dots == [2, 2, 2, 2]
 
 
 def test_sizes_are_checked(repository: Path) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpsched.domain import Amounts, PlannedJob, Segment, repeated, resumable
+from cpsched.engine import Outcome
 from cpsched.errors import DocumentError
-from cpsched.formats import instance_to_document, parse_instance, parse_plan
-from cpsched.verify import verify
+from cpsched.formats import instance_to_document, parse_instance, parse_plan, plan_to_document
+from cpsched.portfolio.scoring import plan_of
+from cpsched.verify import Judge, verify
 from tests.formats.format_documents import minimal_instance, small_instance
 from tests.oracle.random_instances import instances, pressed
 from tests.verify.small_documents import at, instance, job, on, plan, waiting
@@ -59,6 +63,63 @@ def _accepted(document: object) -> tuple[bool, bool]:
         return first, True
     except DocumentError:
         return first, False
+
+
+@st.composite
+def _running_malleable(draw: st.DrawFn) -> Document:
+    """Draw a running malleable job on one or two nodes, most often one that a plan may change, at second 0."""
+    cores = draw(st.integers(1, 6))
+    nodes = ["n1", "n2"][: draw(st.integers(1, 2))]
+    shares = draw(st.lists(st.sampled_from([0.25, 0.3, 0.5, 0.7]), min_size=1, max_size=2, unique=True))
+    counted = draw(st.booleans())
+
+    def segment(start: int, end: int) -> Document:
+        held = draw(st.sampled_from([cores, max(1, cores // 2), -(-cores // 2), cores]))
+        return {"start": start, "end": end, "allocation": [
+            {"node": node, "resources": {"cores": held}} | ({"chunk": 0, "count": 1} if counted else {})
+            for node in nodes]}  # fmt: skip
+
+    since, rest = draw(st.integers(1, 9)), draw(st.integers(1, 30))
+    whole = {"start": -since, "allocation": segment(0, 1)["allocation"]}
+    changed = {"start": -since, "segments": [segment(-since, -since + 1), segment(-since + 1, rest)]}
+    malleable = {"shares": shares, "model": draw(st.sampled_from(["ideal", "worst"]))}
+    running, request = draw(st.sampled_from([whole, changed])), f"{len(nodes)}:ncpus={cores}"
+    return job("r", request, draw(st.integers(1, 30)), malleable=malleable, running=running)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_running_malleable())
+def test_both_agree_on_who_may_change(entry: Document) -> None:
+    """What the domain says of a running job is what the judge accepts: every mode from now on, or none at all."""
+    cluster = {"nodes": [{"names": "n[1-2]", "resources": {"cores": 6}}]}
+    document = instance(entry, cluster=cluster, objective="makespan")
+    try:
+        read = parse_instance(document)
+    except DocumentError:
+        assert not _accepted(document)[1]
+        return
+    (running,) = read.jobs
+    left, stated, judge = resumable(running, 0), repeated(running), Judge(document)
+    past = [segment for segment in stated.segments if segment.start < 0]
+    if left is None:
+        one_core = tuple(replace(held, resources=Amounts({"cores": 1})) for held in past[-1].allocation)
+        tried = [(one_core, seconds) for seconds in range(1, 61)]
+    else:
+        lengths = [mode.time_for(left.work) for mode in left.modes]
+        tried = list(zip(left.allocations, lengths, strict=True))
+    for allocation, seconds in tried:
+        segments = (*past[:-1], replace(past[-1], end=0), Segment(start=0, end=seconds, allocation=allocation))
+        changed = PlannedJob(id="r", start=past[0].start, end=seconds, segments=segments)
+        if allocation != past[-1].allocation and changed != stated:
+            outcome = Outcome(jobs=(changed,), waiting_room=())
+            answer = plan_to_document(plan_of(read, "hand", outcome, budget=0, elapsed=0))
+            assert (judge.violations(answer) == ()) == (left is not None)
+
+
+def test_a_step_beyond_the_machine_is_no_fault() -> None:
+    """A step that asks for more than there is leaves the document in order: its job waits in the waiting room."""
+    steps = [{"walltime": 5, "request": "ncpus=1"}, {"walltime": 5, "request": "99:ncpus=4"}]
+    assert _accepted(instance({"id": "e", "submit": 0, "steps": steps})) == (True, True)
 
 
 def _paths(value: object, path: Path = ()) -> list[Path]:

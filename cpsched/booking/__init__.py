@@ -2,11 +2,30 @@
 
 May import: `domain`, `rusv`, `errors`. Begin with `ledger.py`; `columns.py` translates a cluster and its requests
 into the columns of the timeline, `admission.py` has the checks that do not depend on time, `mapping.py` the order in
-which nodes are filled, `links.py` who waits for whom.
+which nodes are filled, `links.py` who waits for whom. Where all jobs have whole nodes of one kind, only numbers count:
+`whole_nodes.py` says of an instance whether that is so, `whole_node_mapping.py` which nodes the numbers become.
 """
 
 from cpsched.booking.admission import chunks_on_empty_node, packs, refusal
-from cpsched.booking.ledger import Ledger
+from cpsched.booking.ledger import Ledger, Place
 from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
+from cpsched.booking.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
+from cpsched.booking.whole_nodes import Application, Machine, application_of, beyond_whole_nodes
 
-__all__ = ["CheapFirst", "Ledger", "Mapping", "chunks_on_empty_node", "node_weight", "packs", "refusal"]
+__all__ = [
+    "Application",
+    "CheapFirst",
+    "Hold",
+    "Ledger",
+    "Machine",
+    "Mapping",
+    "Place",
+    "application_of",
+    "beyond_whole_nodes",
+    "chunks_on_empty_node",
+    "map_to_nodes",
+    "node_weight",
+    "packs",
+    "planned_on_nodes",
+    "refusal",
+]

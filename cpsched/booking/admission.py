@@ -37,10 +37,10 @@ def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, 
 
 
 def refusal(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
-    """Return why a waiting job of one step can have no start even if nothing else ran, in words; None if nothing is
-    found.
+    """Return why a waiting job can have no start even if nothing else ran, in words; None if nothing is found.
 
-    What only a search can tell (several kinds of chunks that do not fit beside each other) is not found here.
+    What only a search can tell (several kinds of chunks that do not fit beside each other, chunks that find no node for
+    several steps) is not found here.
     """
     queue = instance.queues.get(job.queue) if job.queue is not None else None
     if queue is not None and queue.max_walltime is not None and job.walltime > queue.max_walltime:
@@ -51,12 +51,12 @@ def refusal(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
         total = instance.cluster.licenses.get(name, 0)
         if amount > total:
             return WaitingReason.UNSATISFIABLE, f"asks for {amount} {name} licenses; there are {total}"
-    lacking = _lacking(instance.cluster, job.request, job.walltime, only_up=False)
-    if lacking is not None:
-        return WaitingReason.UNSATISFIABLE, lacking
-    lacking = _lacking(instance.cluster, job.request, job.walltime, only_up=True)
-    if lacking is not None:
-        return WaitingReason.UNAVAILABLE, f"with the nodes that are up now: {lacking}"
+    for only_up, reason in ((False, WaitingReason.UNSATISFIABLE), (True, WaitingReason.UNAVAILABLE)):
+        for number, step in enumerate(job.steps):
+            lacking = _lacking(instance.cluster, step.request, job.walltime, only_up=only_up)
+            if lacking is not None:
+                where = ["with the nodes that are up now"] * only_up + [f"step {number}"] * job.is_evolving
+                return reason, ": ".join([*where, lacking])
     return _late(instance, job)
 
 

@@ -9,19 +9,21 @@ are up, one for each resource and group of equal nodes, and one for each license
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, permutations
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking.admission import chunks_on_empty_node, packs
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Job, NodeClass, NodeState, Placement, Request
+from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, NodeClass, NodeState, Placement, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
-__all__ = ["WHOLE_REQUEST", "Columns"]
+__all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder"]
 
 #: The kind of a packed request, all chunks of which stand on one node together.
 WHOLE_REQUEST = -1
@@ -31,8 +33,19 @@ MOST_GROUPS = 8
 #: Requests of up to so many kinds of chunks are mapped in all orders of their kinds before they give up a start.
 MOST_PERMUTED = 3
 
+K = TypeVar("K")
+
 #: A column of a node: a resource, and for the column of a ``keep_free`` rule who it is kept free for.
 _Column = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MappingOrder:
+    """A way to map a request: which of its kinds come first, and which nodes are filled first."""
+
+    kinds: tuple[int, ...]
+    #: All node numbers.
+    nodes: NDArray[np.int64]
 
 
 class Columns:
@@ -132,22 +145,74 @@ class Columns:
 
     # --- demands ------------------------------------------------------------------------------------------------
 
-    def compile(self, job: Job) -> int:
-        """Return the number of the demand of a job of one step; the job must have passed `admission.refusal`.
+    def compile(self, request: Request, licenses: Amounts, walltime: int) -> int:
+        """Return the number of the demand for a request; its job, which takes `walltime`, must have passed
+        `admission.refusal`.
 
         Jobs that ask for the same and may stand on the same nodes share a demand.
         """
-        request = job.request
         pack = request.place.arrangement is Arrangement.PACK
         runs = (
-            (tuple(run for run in self._up_runs() if packs(self.run_class[run], request, job.walltime)),)
+            (self._runs_packing(request, walltime),)
             if pack
-            else tuple(self._runs_for(chunk, request, job.walltime) for chunk in request.chunks)
+            else tuple(self._runs_for(chunk, request, walltime) for chunk in request.chunks)
         )
-        key = (request, job.licenses, runs)
+        key = (request, licenses, runs)
         if key not in self._compiled:
-            self._compiled[key] = self._add_demand(request, job.licenses, runs, pack=pack)
+            self._compiled[key] = self._add_demand(request, licenses, runs, pack=pack)
         return self._compiled[key]
+
+    def compile_common(
+        self, requests: Sequence[Request], kind: int | None, need: int, licenses: Amounts, walltime: int
+    ) -> int | None:
+        """Return the number of a demand for what units that stay on their nodes take of them all the time.
+
+        It is for `need` units of one kind of chunks, or for one of all chunks together where `kind` is None; of each
+        column a unit takes the least that it takes in any of the requests. None if that is nothing on some nodes.
+        """
+        place = requests[0].place
+        units = [
+            [(chunk, chunk.count) for chunk in request.chunks] if kind is None else [(request.chunks[kind], 1)]
+            for request in requests
+        ]
+        allowed = [
+            self._runs_packing(request, walltime)
+            if kind is None
+            else self._runs_for(request.chunks[kind], request, walltime)
+            for request in requests
+        ]
+        runs = [run for run in allowed[0] if all(run in others for others in allowed)]
+        most = 1 if place.arrangement is not Arrangement.FREE else need
+        parts = [self._kind(unit, need, most, runs).takes for unit in units]
+        takes = tuple(
+            (of_run[0][0], tuple(_least([dict(taken) for _, taken in of_run]).items()))
+            for of_run in zip(*parts, strict=True)
+        )
+        if not all(taken for _, taken in takes):
+            return None
+        key = (takes, need, most, place.exclusive, licenses)
+        if key not in self._compiled:
+            totals = [
+                {name: amount for chunk, count in unit for name, amount in chunk.taken(count * need).items()}
+                if kind is not None
+                else dict(request.totals)
+                for unit, request in zip(units, requests, strict=True)
+            ]
+            self._kinds.append(WHOLE_REQUEST if kind is None else kind)
+            self._compiled[key] = self.demands.add(
+                [KindDemand(need=need, most=most, takes=takes)],
+                system=self._system_needs(_least(totals), [runs]),
+                licenses=self._licenses_of(licenses),
+                exclusive=place.exclusive,
+            )
+        return self._compiled[key]
+
+    def _runs_packing(self, request: Request, walltime: int) -> tuple[int, ...]:
+        """Return the runs whose nodes may hold a whole request."""
+        return tuple(run for run in self._up_runs() if packs(self.run_class[run], request, walltime))
+
+    def _licenses_of(self, licenses: Amounts) -> list[tuple[int, int]]:
+        return [(self.license_number[name], amount) for name, amount in licenses.items()]
 
     def _up_runs(self) -> list[int]:
         return [run for run, node_class in enumerate(self.run_class) if node_class.state is NodeState.UP]
@@ -164,8 +229,8 @@ class Columns:
     def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], *, pack: bool) -> int:
         """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed."""
         arrangement = request.place.arrangement
-        held = [(self.license_number[name], amount) for name, amount in licenses.items()]
-        needs = self._system_needs(request, runs)
+        held = self._licenses_of(licenses)
+        needs = self._system_needs(request.totals, runs)
         if pack:
             self._kinds.append(WHOLE_REQUEST)
             whole = self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])
@@ -210,6 +275,20 @@ class Columns:
             orders.extend((list(other), rank) for other in others)
         return orders
 
+    def mapping_orders(self, request: Request, walltime: int) -> tuple[MappingOrder, ...]:
+        """Return the orders in which the kinds of a request, and the nodes for them, are taken; each for where the one
+        before fails.
+        """
+        if request.place.arrangement is Arrangement.PACK:
+            return (MappingOrder(kinds=(WHOLE_REQUEST,), nodes=np.arange(len(self.node_names))),)
+        runs = [self._runs_for(chunk, request, walltime) for chunk in request.chunks]
+        return tuple(
+            MappingOrder(
+                kinds=tuple(kinds), nodes=np.argsort(np.repeat(np.array(fill), self._run_length), kind="stable")
+            )
+            for kinds, fill in self._orders(request, runs)
+        )
+
     def _kind(self, unit: Sequence[tuple[Chunk, int]], need: int, most: int, runs: Sequence[int]) -> KindDemand:
         """Return the demand for `need` units, each of so many chunks of some kinds that stand on one node together."""
         takes = []
@@ -226,7 +305,7 @@ class Columns:
             takes.append((run, tuple(taken.items())))
         return KindDemand(need=need, most=most, takes=tuple(takes))
 
-    def _system_needs(self, request: Request, runs: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    def _system_needs(self, totals: MappingType[str, int], runs: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
         """Return what must be free in the system at every moment of a window, by the narrowest sums that hold all
         nodes in question.
 
@@ -235,19 +314,19 @@ class Columns:
         """
         groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
         group = groups.pop() if len(groups) == 1 else None
-        return [(self._system_number[(name, group)], amount) for name, amount in request.totals.items()]
+        return [(self._system_number[(name, group)], amount) for name, amount in totals.items()]
 
-    def entries_of(self, number: int, job: Job, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
+    def entries_of(self, number: int, request: Request, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
         """Return the entries of a demand whose chunks lie as in `allocation`; None if they may not lie so.
 
         Parameters
         ----------
         number
-            The demand of the job, as `compile` gave it.
+            The demand for the request, as `compile` gave it.
         allocation
             Of a planned job: nodes, with kinds of chunks and how many of them.
         """
-        chunks, arrangement = job.request.chunks, job.request.place.arrangement
+        chunks, arrangement = request.chunks, request.place.arrangement
         held: list[dict[int, int]] = [{} for _ in chunks]
         for part in allocation:
             node = self.node_number.get(part.node)
@@ -274,3 +353,22 @@ class Columns:
     def kind_of(self, number: int) -> int:
         """Return which kind of chunk (index in its request) a kind of the demand table is, or `WHOLE_REQUEST`."""
         return self._kinds[number]
+
+    def allocation_of(self, request: Request, entries: NDArray[np.int32]) -> tuple[Placement, ...]:
+        """Return entries of a demand for a request as placements on nodes with names."""
+        chunks = request.chunks
+        taken: dict[tuple[int, int], Amounts] = {}  # most nodes hold the same: one value serves them all
+        allocation: list[Placement] = []
+        for number, kind_number, units in entries.tolist():
+            node, kind = self.node_names[number], self.kind_of(kind_number)
+            held = [(kind, units)] if kind != WHOLE_REQUEST else [(k, chunk.count) for k, chunk in enumerate(chunks)]
+            for place, count in held:
+                if (place, count) not in taken:
+                    taken[place, count] = chunks[place].taken(count)
+                allocation.append(Placement(node=node, chunk=place, count=count, resources=taken[place, count]))
+        return tuple(allocation)
+
+
+def _least(amounts: Sequence[MappingType[K, int]]) -> dict[K, int]:
+    """Return the least of each amount, without those that some do not have."""
+    return {key: min(one[key] for one in amounts) for key in amounts[0] if all(key in one for one in amounts)}

@@ -2,29 +2,47 @@
 
 A ledger is made for one cluster and one set of waiting jobs; running jobs are booked at once and stay. Each waiting
 job is one row of the timeline's job table, so that whole queues are planned in one kernel; a single job can be
-released and planned again at any time.
+released and planned again at any time. A job that changes while it runs has a row as well, for those that wait for it,
+but is planned by itself (`changing.py`), and is several bookings.
 
 Places left for what is to come: a consumer's own view of the system (OCCS-22) is one more system column; a
-reservation is booked like a running job and is a cluster of its own for its jobs; a job of several segments is
-several bookings.
+reservation is booked like a running job and is a cluster of its own for its jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking.columns import WHOLE_REQUEST, Columns
-from cpsched.booking.links import Links
+from cpsched.booking.changing import ChangingJobs, Part
+from cpsched.booking.columns import Columns
+from cpsched.booking.forms import Form, forms_of
+from cpsched.booking.links import Links, awaited_ends
 from cpsched.booking.mapping import CheapFirst, Mapping
-from cpsched.domain import Amounts, Instance, Job, Placement, PlannedJob, Running, Segment
+from cpsched.booking.shapes import Shape
+from cpsched.domain import Instance, Job, PlannedJob, Segment
 from cpsched.rusv import FOREVER, NOWHERE, JobTable, Timeline
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "Place"]
 
 Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Place:
+    """Where a waiting job stands on a ledger, on whose clock `now` is second 0."""
+
+    start: int
+    end: int
+    #: Core seconds that its steps are held beyond what they need.
+    waste: int
+    #: Which of its forms it has, and what it holds: the entries of its demand, or parts.
+    number: int
+    held: NDArray[np.int32] | tuple[Part, ...]
 
 
 class Ledger:
@@ -38,53 +56,99 @@ class Ledger:
     instance
         Gives the cluster, `now`, and the running jobs, which are booked.
     waiting
-        Rigid jobs that may be booked; each has passed `refusal`. They are known by their ids. One that waits for a job
-        that neither runs nor is among them finds no place.
+        Jobs that may be booked; each has passed `refusal`, and those of several steps come and go by layers. They are
+        known by their ids. One that waits for a job that neither runs nor is among them finds no place.
     mapping
         The order in which nodes are filled and chunks are placed.
     """
 
     def __init__(self, instance: Instance, waiting: Sequence[Job], mapping: Mapping | None = None) -> None:
-        running = [(job, _current(job.running, instance.now)) for job in instance.jobs if job.running is not None]
         self.instance = instance
         self.jobs = tuple(waiting)
         self._columns = Columns(instance.cluster, mapping or CheapFirst())
         self.timeline = Timeline(self._columns.demands)
-        self._hold(running)
+        self._hold()
         self._row = {job.id: row for row, job in enumerate(waiting)}
+        self._changing = ChangingJobs(self._columns, self.timeline)
+        awaited = awaited_ends(instance)
+        #: The forms of each waiting job, in the order of `jobs`; one has its first one until it is given another.
+        self.forms = tuple(forms_of(instance, job, self._columns, is_awaited=job.id in awaited) for job in self.jobs)
+        self._shapes = self._compile_shapes(awaited)
+        self._parts: dict[int, list[Part]] = {}
         links = Links.of(instance, waiting)
-        self.table = JobTable([self._table_row(job) for job in waiting], links.between)
+        self.table = JobTable(
+            [self._table_row(job, *of_job) for job, of_job in zip(waiting, self.forms, strict=True)], links.between
+        )
         self.table.jobs[:, 1] = np.maximum(self.table.jobs[:, 1], links.released)
 
-    def _table_row(self, job: Job) -> tuple[int, int, int, int]:
+    def _table_row(self, job: Job, form: Form, *_: Form) -> tuple[int, int, int, int]:
         """Return a waiting job as (demand, earliest start, latest start, duration) on the timeline's clock, which
         begins at `now`.
         """
-        earliest, latest = self.instance.earliest_start(job), self.instance.latest_start(job)
+        earliest = self.instance.earliest_start(job)
         if job.start_at is not None:
             earliest = max(earliest, job.start_at)
-        now = self.instance.now
-        return self._columns.compile(job), earliest - now, FOREVER if latest is None else latest - now, job.walltime
+        return form.demand, earliest - self.instance.now, form.latest, form.duration
 
-    def _hold(self, running: Sequence[tuple[Job, Segment]]) -> None:
-        """Book what running jobs hold until they end.
+    def _compile_shapes(self, awaited: frozenset[str]) -> dict[int, Shape]:
+        """Return the waiting jobs that change, by row; for whose end others wait, that one holds no step (so that its
+        end is known from its start).
+        """
+        changing = {row: job for row, job in enumerate(self.jobs) if job.is_evolving}
+        return {row: Shape.of(job, self._columns, is_held=job.id not in awaited) for row, job in changing.items()}
 
-        Running work is a fact, even where it breaks a rule: together with those that end later nobody takes more of a
-        column than is there, and an exclusive job leaves nothing of its nodes.
+    def _hold(self) -> None:
+        """Book what running jobs hold until they end; what was promised them for later is theirs as well.
+
+        Running work is a fact, even where it breaks a rule: at no time all of it together takes more of a column than
+        is there, and an exclusive job leaves nothing of its nodes.
         """
         now = self.instance.now
-        taken: dict[int, int] = {}
-        for job, segment in sorted(running, key=lambda pair: (-pair[1].end, pair[0].id)):
-            mine: dict[int, int] = {}
-            for held in segment.allocation:
-                columns = self._columns.columns_on(held.node, held.resources, whole=job.request.place.exclusive)
-                for column, amount, capacity in columns:
-                    left = min(amount, capacity - taken.get(column, 0))
-                    if left > 0:
-                        taken[column] = taken.get(column, 0) + left
-                        mine[column] = mine.get(column, 0) + left
-            licenses = {self._columns.license_number[name]: amount for name, amount in job.licenses.items()}
-            self.timeline.book(self.timeline.booking(0, segment.end - now, mine, licenses))
+        held = [
+            (job, segment)
+            for job in self.instance.jobs
+            if job.running is not None
+            for segment in job.running.segments
+            if segment.end > now
+        ]
+        capacity, _ = self.timeline.free_at(0)
+        taken: dict[int, int] = {}  # by those that hold something from now on, and for longer
+        for job, segment in sorted(held, key=lambda pair: (pair[1].start > now, -pair[1].end, pair[0].id)):
+            amounts = self._held_by(job, segment)
+            if segment.start > now:
+                self._hold_later(amounts, self._licenses_of(job), segment.start - now, segment.end - now)
+                continue
+            left = {
+                column: min(amount, int(capacity[column]) - taken.get(column, 0)) for column, amount in amounts.items()
+            }
+            mine = {column: amount for column, amount in left.items() if amount > 0}
+            for column, amount in mine.items():
+                taken[column] = taken.get(column, 0) + amount
+            self.timeline.book(self.timeline.booking(0, segment.end - now, mine, self._licenses_of(job)))
+
+    def _held_by(self, job: Job, segment: Segment) -> dict[int, int]:
+        """Return what a running job holds of each column in one of its segments."""
+        amounts: dict[int, int] = {}
+        whole = job.steps[0].request.place.exclusive
+        for held in segment.allocation:
+            for column, amount, capacity in self._columns.columns_on(held.node, held.resources, whole=whole):
+                amounts[column] = min(capacity, amounts.get(column, 0) + amount)
+        return amounts
+
+    def _hold_later(self, amounts: dict[int, int], licenses: dict[int, int], start: int, end: int) -> None:
+        """Book what a running job will hold; where less is free, piece by piece what is."""
+        breaks = [start, end]
+        free, _ = self.timeline.least_free(start, end)
+        if any(free[column] < amount for column, amount in amounts.items()):
+            breaks = sorted({*breaks, *(time for time in self.timeline.breakpoints().tolist() if start < time < end)})
+        for first, last in pairwise(breaks):
+            free, _ = self.timeline.least_free(first, last)
+            left = {column: min(amount, int(free[column])) for column, amount in amounts.items()}
+            mine = {column: amount for column, amount in left.items() if amount > 0}
+            self.timeline.book(self.timeline.booking(first, last, mine, licenses))
+
+    def _licenses_of(self, job: Job) -> dict[int, int]:
+        return {self._columns.license_number[name]: amount for name, amount in job.licenses.items()}
 
     # --- waiting jobs -------------------------------------------------------------------------------------------
 
@@ -93,7 +157,54 @@ class Ledger:
 
         Nobody who is booked is moved (OCCS-21 to 33). A job that fits nowhere stays without a place.
         """
-        self.timeline.plan(self.table, self._rows(ids), progress)
+        for rows, told in self._stretches(self._rows(ids), progress):
+            if self._is_changing(rows):
+                self._plan_changing(int(rows[0]))
+            else:
+                self.timeline.plan(self.table, rows, told)
+
+    def _stretches(
+        self, rows: NDArray[np.int64], progress: Progress | None
+    ) -> Iterator[tuple[NDArray[np.int64], Progress | None]]:
+        """Yield a queue in parts, jobs that change one by one, each with whom to tell how far it is."""
+        if not self._shapes:
+            yield rows, progress
+            return
+        done = 0
+        for _, group in groupby(rows.tolist(), key=lambda row: row if row in self._shapes else -1):
+            part = np.array(list(group), dtype=np.int64)
+
+            def told(count: int, _: int, before: int = done) -> None:
+                if progress is not None:
+                    progress(before + count, len(rows))
+
+            yield part, told
+            if self._is_changing(part):
+                told(1, 1)
+            done += len(part)
+
+    def _is_changing(self, rows: NDArray[np.int64]) -> bool:
+        """Tell whether a part of a queue is a job that changes."""
+        return len(rows) == 1 and int(rows[0]) in self._shapes
+
+    def _plan_changing(self, row: int) -> bool:
+        """Book a job that changes where it ends earliest; tell whether it found a place."""
+        earliest, latest = self.table.window(row)
+        if row in self._parts or earliest > latest:
+            return False
+        deadline = self.jobs[row].deadline
+        end_by = FOREVER if deadline is None else deadline - self.instance.now
+        parts = self._changing.find(self._shapes[row], earliest=earliest, latest=latest, end_by=end_by)
+        if parts is None:
+            return False
+        self._book_changing(row, parts)
+        return True
+
+    def _book_changing(self, row: int, parts: list[Part]) -> None:
+        """Book where a job that changes stands, and note its start for those that wait for it."""
+        self._changing.book(parts)
+        self._parts[row] = parts
+        self.table.keep(row, parts[0].start, np.zeros((0, 3), dtype=np.int32))
 
     def place(self, ids: Sequence[str], *, earliest: int, latest: int = FOREVER) -> dict[str, int]:
         """Book waiting jobs that have no place, in this order, each as early as it fits with a start in
@@ -105,7 +216,7 @@ class Ledger:
         own = self.table.jobs[rows, 1:3]
         self.table.jobs[rows, 1] = np.maximum(own[:, 0], earliest - self.instance.now)
         self.table.jobs[rows, 2] = np.minimum(own[:, 1], latest - self.instance.now)
-        self.timeline.plan(self.table, rows)
+        self.plan(ids)
         self.table.jobs[rows, 1:3] = own
         starts = self.table.starts[rows].tolist()
         return {
@@ -118,19 +229,35 @@ class Ledger:
         It may if it asks for the same as then, its nodes may hold it, and nobody else is booked there.
         """
         row, table = self._row[planned.id], self.table
-        demand, _, _, duration = (int(value) for value in table.jobs[row])
-        earliest, latest = table.window(row)
-        start, (segment, *more) = planned.start - self.instance.now, planned.segments
-        if more or planned.end - planned.start != duration or not earliest <= start <= latest:
+        if row in self._shapes:
+            return self._restore_changing(row, planned)
+        start, duration = planned.start - self.instance.now, planned.end - planned.start
+        for number, form in enumerate(self.forms[row]):
+            entries = None
+            if len(planned.segments) == 1 and form.duration == duration:
+                entries = self._columns.entries_of(form.demand, form.request, planned.segments[0].allocation)
+            if entries is None:
+                continue
+            self.take_form(planned.id, number)
+            earliest, latest = table.window(row)
+            booking = self.timeline.booking_of(form.demand, entries, start, start + duration)
+            if not earliest <= start <= latest or not self.timeline.is_free(booking):
+                return False
+            self.timeline.book(booking)
+            table.keep(row, start, entries)
+            return True
+        return False
+
+    def _restore_changing(self, row: int, planned: PlannedJob) -> bool:
+        """Book a job that changes where it stands in another plan; tell whether it may stand there still."""
+        now, deadline = self.instance.now, self.jobs[row].deadline
+        earliest, latest = self.table.window(row)
+        if not earliest <= planned.start - now <= latest or (deadline is not None and planned.end > deadline):
             return False
-        entries = self._columns.entries_of(demand, self.jobs[row], segment.allocation)
-        if entries is None:
+        parts = self._changing.restored(self._shapes[row], planned, now)
+        if parts is None:
             return False
-        booking = self.timeline.booking_of(demand, entries, start, start + duration)
-        if not self.timeline.is_free(booking):
-            return False
-        self.timeline.book(booking)
-        table.keep(row, start, entries)
+        self._book_changing(row, parts)
         return True
 
     def backfill(self, ids: Sequence[str], progress: Progress | None = None) -> int:
@@ -138,7 +265,34 @@ class Ledger:
 
         Nobody's start gets later.
         """
-        return self.timeline.backfill(self.table, self._rows(ids), progress)
+        moved = 0
+        for rows, told in self._stretches(self._rows(ids), progress):
+            if self._is_changing(rows):
+                moved += self._move_up(int(rows[0]))
+            else:
+                moved += self.timeline.backfill(self.table, rows, told)
+        return moved
+
+    def _move_up(self, row: int) -> bool:
+        """Let a job that changes end earlier, and start no later, if it can; tell whether it did."""
+        if row not in self._parts:
+            return self._plan_changing(row)
+        old = self._release_changing(row)
+        earliest, _ = self.table.window(row)
+        found = None
+        if earliest <= old[0].start:
+            found = self._changing.find(
+                self._shapes[row], earliest=earliest, latest=old[0].start, end_by=old[-1].end - 1
+            )
+        self._book_changing(row, found or old)
+        return found is not None
+
+    def _release_changing(self, row: int) -> list[Part]:
+        """Take back what a job that changes has booked, and return it."""
+        parts = self._parts.pop(row)
+        self._changing.release(parts)
+        self.table.starts[row] = NOWHERE
+        return parts
 
     def release(self, job_id: str) -> None:
         """Take a waiting job's booking back; what it held is free again.
@@ -151,11 +305,37 @@ class Ledger:
         if job_id not in self._row or not self.is_booked(job_id):
             raise ValueError(f"job {job_id} is not booked")
         row = self._row[job_id]
+        if row in self._parts:
+            self._release_changing(row)
+            return
         demand, _, _, duration = (int(value) for value in self.table.jobs[row])
         start = int(self.table.starts[row])
         entries = self.table.entries(row)
         self.timeline.release(self.timeline.booking_of(demand, entries, start, start + duration))
         self.table.starts[row] = NOWHERE
+
+    def place_of(self, job_id: str) -> Place:
+        """Return where a waiting job stands, to be put back there after it was released."""
+        row, table = self._row[job_id], self.table
+        start = int(table.starts[row])
+        parts = self._parts.get(row)
+        if parts is None:
+            end = start + int(table.jobs[row, 3])
+            return Place(start=start, end=end, waste=0, number=self.form(job_id), held=table.entries(row))
+        return Place(
+            start=start, end=parts[-1].end, waste=_wasted(self._shapes[row], parts), number=0, held=tuple(parts)
+        )
+
+    def put_back(self, job_id: str, place: Place) -> None:
+        """Book a waiting job that has no place where it stood; the caller vouches that all of that is free."""
+        row = self._row[job_id]
+        if isinstance(place.held, tuple):
+            self._book_changing(row, list(place.held))
+            return
+        self.take_form(job_id, place.number)
+        demand = int(self.table.jobs[row, 0])
+        self.timeline.book(self.timeline.booking_of(demand, place.held, place.start, place.end))
+        self.table.keep(row, place.start, place.held)
 
     def earliest_start(self, job_id: str) -> int | None:
         """Return the first second that its own times and the places of all that it waits for leave a waiting job.
@@ -175,6 +355,20 @@ class Ledger:
         """Tell whether a waiting job has a place."""
         return bool(self.table.starts[self._row[job_id]] != NOWHERE)
 
+    def form(self, job_id: str) -> int:
+        """Return which of its forms a waiting job has."""
+        row = self._row[job_id]
+        demand, _, _, duration = (int(value) for value in self.table.jobs[row])
+        return next(
+            number for number, form in enumerate(self.forms[row]) if (form.demand, form.duration) == (demand, duration)
+        )
+
+    def take_form(self, job_id: str, number: int) -> None:
+        """Let a waiting job that has no place have one of its forms."""
+        row = self._row[job_id]
+        form = self.forms[row][number]
+        self.table.jobs[row, [0, 2, 3]] = form.demand, form.latest, form.duration
+
     def _rows(self, ids: Sequence[str]) -> NDArray[np.int64]:
         return np.array([self._row[job_id] for job_id in ids], dtype=np.int64)
 
@@ -185,20 +379,14 @@ class Ledger:
         if not self.is_booked(job_id):
             return None
         row = self._row[job_id]
-        job = self.jobs[row]
-        start = self.instance.now + int(self.table.starts[row])
-        chunks = job.request.chunks
-        taken: dict[tuple[int, int], Amounts] = {}  # most nodes hold the same: one value serves them all
-        allocation: list[Placement] = []
-        for number, kind_number, units in self.table.entries(row).tolist():
-            node, kind = self._columns.node_names[number], self._columns.kind_of(kind_number)
-            held = [(kind, units)] if kind != WHOLE_REQUEST else [(k, chunk.count) for k, chunk in enumerate(chunks)]
-            for place, count in held:
-                if (place, count) not in taken:
-                    taken[place, count] = chunks[place].taken(count)
-                allocation.append(Placement(node=node, chunk=place, count=count, resources=taken[place, count]))
-        segment = Segment(start=start, end=start + job.walltime, allocation=tuple(allocation))
-        return PlannedJob(id=job.id, start=start, end=segment.end, segments=(segment,))
+        if row in self._parts:
+            segments = self._changing.segments(self._shapes[row], self._parts[row], self.instance.now)
+        else:
+            form = self.forms[row][self.form(job_id)]
+            start = self.instance.now + int(self.table.starts[row])
+            allocation = self._columns.allocation_of(form.request, self.table.entries(row))
+            segments = (Segment(start=start, end=start + form.duration, allocation=allocation),)
+        return PlannedJob(id=job_id, start=segments[0].start, end=segments[-1].end, segments=segments)
 
     @property
     def num_slots(self) -> int:
@@ -206,6 +394,7 @@ class Ledger:
         return self.timeline.num_slots
 
 
-def _current(running: Running, now: int) -> Segment:
-    """Return the segment in which a running job is."""
-    return next(segment for segment in running.segments if segment.end > now)
+def _wasted(shape: Shape, parts: Sequence[Part]) -> int:
+    """Return the core seconds for which steps are held beyond what they need."""
+    held = (part.end - part.start - duration for part, duration in zip(parts, shape.durations, strict=True))
+    return sum(request.totals.get("cores", 0) * longer for request, longer in zip(shape.requests, held, strict=True))

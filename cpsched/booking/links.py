@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Dependency, Instance, Job
+from cpsched.domain import Dependency, DependencyType, Instance, Job
 from cpsched.rusv import FOREVER
 
-__all__ = ["Links"]
+__all__ = ["Links", "awaited_ends"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +38,18 @@ class Links:
                 between.append(np.insert(lags, 0, row, axis=1))
                 released[row] = max(released[row], first)
         return cls(np.concatenate(between), released)
+
+
+def awaited_ends(instance: Instance) -> frozenset[str]:
+    """Return the jobs for whose end others wait, by id."""
+    members = instance.members() if any(job.after for job in instance.jobs) else {}
+    return frozenset(
+        name
+        for job in instance.jobs
+        for dependency in job.after
+        if dependency.type is not DependencyType.AFTER
+        for name in members[dependency.job]
+    )
 
 
 class _Resolver:

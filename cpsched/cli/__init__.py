@@ -4,6 +4,6 @@ May import: every room's door, inside the functions that need it, so that ``cpsc
 `group.py`, which holds the list of commands and turns errors into exit codes; each command is the file of its name.
 """
 
-from cpsched.cli.group import main
+from cpsched.cli.group import main, run
 
-__all__ = ["main"]
+__all__ = ["main", "run"]

@@ -13,7 +13,7 @@ from cpsched.cli.exits import MEANINGS, ExitCode
 from cpsched.cli.text import printable
 from cpsched.errors import CpschedError, DocumentError, EngineError, SyntaxFault, UnverifiedError
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "main", "run"]
 
 #: In the order of the help; each is the attribute `command` of the module of its name.
 COMMANDS = ("solve", "verify", "show", "convert", "schema", "warmup")
@@ -81,3 +81,18 @@ def main() -> None:
 
     Begin with: cpsched solve INSTANCE -o plan.json --gantt plan.html
     """
+
+
+def run() -> None:
+    """Run the command that the process was started with, and end the process.
+
+    It ends at once: to take compiled kernels to pieces, one by one, would cost a quarter of a second.
+    """
+    code: object = 0
+    try:
+        main(prog_name="cpsched")
+    except SystemExit as end:
+        code = end.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 0)

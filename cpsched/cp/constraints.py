@@ -7,11 +7,12 @@ exclusive task takes the site; r_jkc and cap_nc are what a unit takes, and the s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cpsched.cp.encoding import Column, Encoding, Pool, Room
+from cpsched.cp.encoding import Column, Encoding, Hold, Pool, Room, Task, added_up
 from cpsched.cp.variables import Key, Variables, rooms_of
 
 if TYPE_CHECKING:
@@ -41,11 +42,45 @@ def cumulative(model: CpModel, pool: Pool, uses: Sequence[Use]) -> None:
     model.add_cumulative(intervals, demands, pool.capacity)
 
 
+def one_way(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Run each task in one way, and be done in time (SD-3): sum_w z_jw = 1, end_j <= end_by_j."""
+    for number, task in enumerate(encoding.tasks):
+        if len(task.ways) > 1:
+            model.add_exactly_one(variables.ways[number, way] for way in range(len(task.ways)))
+            model.add(variables.end_of(number, task) <= task.end_by)
+
+
+def chain(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Begin each segment when the one before ends (EVO-17): t_j,i+1 = t_ji + l_ji, and so for several in a row."""
+    for (number, way, first, last), size in variables.sizes.items():
+        times = variables.times[number, way]
+        model.add(times[last + 1] == times[first] + size)
+
+
+def work(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Let a running job do its work, and end when that is done (SD-3): W <= sum_i rate_i l_ji < W + rate of the last.
+
+    In a way in which it is not run, the segments are as long as they are if the first one is shortest.
+    """
+    for number, task in enumerate(encoding.tasks):
+        for place, way in enumerate(task.ways) if number in variables.ends else ():
+            chosen = variables.ways[number, place]
+            model.add(variables.ends[number] == variables.times[number, place][-1]).only_enforce_if(chosen)
+            if way.work is None or way.is_fixed(0, len(way.spans) - 1):
+                continue
+            times = variables.times[number, place]
+            lengths = [end - begin for begin, end in pairwise(times)]
+            done = sum(rate * length for rate, length in zip(way.work.rates, lengths, strict=True))
+            model.add_linear_constraint(done, way.work.amount, way.work.amount + way.work.rates[-1] - 1)
+            model.add(lengths[0] == way.spans[0].least).only_enforce_if(~chosen)
+
+
 def alternative(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Exactly as many units are placed as are asked for (BRIDI-5): sum_n x_jkn = need_jk."""
+    """Exactly as many units are placed as are asked for (BRIDI-5): sum_n x_jkn = need_jk z_jw, w being the way of k."""
     for number, task in enumerate(encoding.tasks):
         for place, part in enumerate(task.parts):
-            model.add(sum(variables.counts[number, place, room.site] for room in part.rooms) == part.need)
+            is_run_so = variables.is_run_so(number, part.way)
+            model.add(sum(variables.counts[number, place, room.site] for room in part.rooms) == part.need * is_run_so)
 
 
 def presence(model: CpModel, encoding: Encoding, variables: Variables) -> None:
@@ -57,10 +92,13 @@ def presence(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def scatter(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Let a scattered job have at most one chunk, of any kind, on a node: sum_k x_jkn <= 1."""
-    for (number, _), rooms in _rooms_by_site(encoding).items():
-        if encoding.tasks[number].is_scattered and len(rooms) > 1:
-            model.add(sum(variables.counts[key] for key in rooms) <= 1)
+    """Let a scattered job have at most one chunk, of any kind, on a node: sum_k x_jkn <= 1, in each segment."""
+    for number, task in enumerate(encoding.tasks):
+        if not task.is_scattered:
+            continue
+        for keys in dict.fromkeys(tuple(rooms) for _, _, _, rooms in _rooms_by_segment(number, task)):
+            if len(keys) > 1:
+                model.add(sum(variables.counts[key] for key in keys) <= 1)
 
 
 def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
@@ -70,39 +108,57 @@ def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """
     uses: defaultdict[tuple[int, Column], list[Use]] = defaultdict(list)
     for key, room in rooms_of(encoding):
-        if not encoding.tasks[key[0]].is_exclusive:
-            for column, amount in room.takes.items():
-                use = Use(variables.alternatives[key], amount, variables.counts[key], room.most)
-                uses[room.site, column].append(use)
-    for (number, site), host in variables.hosts.items():
+        number, place, site = key
+        if encoding.tasks[number].is_exclusive:
+            continue
+        runs = encoding.tasks[number].parts[place].runs(room)
+        for (_, _, takes), interval in zip(runs, variables.alternatives[key], strict=True):
+            for column, amount in takes.items():
+                uses[site, column].append(Use(interval, amount, variables.counts[key], room.most))
+    for (number, way, segment, site), host in variables.hosts.items():
         for column, pool in encoding.sites[site].pools.items():
-            uses[site, column].append(Use(variables.stays[number, site], pool.capacity, host, 1))
+            uses[site, column].append(Use(variables.stays[number, way, segment, site], pool.capacity, host, 1))
     for (site, column), of_column in uses.items():
         cumulative(model, encoding.sites[site].pools[column], of_column)
 
 
 def exclusive(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Let an exclusive task take the nodes that its units need, and no others: sum_k r_jkc x_jkn <= cap_nc h_jn."""
-    for (number, site), rooms in _rooms_by_site(encoding).items():
-        if not encoding.tasks[number].is_exclusive:
-            continue
-        host = variables.hosts[number, site]
-        model.add(host <= sum(variables.counts[key] for key in rooms))
-        for key, room in rooms.items():
-            model.add(variables.counts[key] <= room.most * host)
-        if len(rooms) > 1:
-            for column, pool in encoding.sites[site].pools.items():
-                taken = [room.takes.get(column, 0) * variables.counts[key] for key, room in rooms.items()]
-                model.add(sum(taken) <= pool.capacity * host)
+    for number, task in enumerate(encoding.tasks):
+        for way, segment, site, rooms in _rooms_by_segment(number, task) if task.is_exclusive else ():
+            host = variables.hosts[number, way, segment, site]
+            model.add(host <= sum(variables.counts[key] for key in rooms))
+            for key, room in rooms.items():
+                model.add(variables.counts[key] <= room.most * host)
+            if len(rooms) > 1:
+                takes = {key: room.takes[segment - task.parts[key[1]].first] for key, room in rooms.items()}
+                for column, pool in encoding.sites[site].pools.items():
+                    taken = [takes[key].get(column, 0) * variables.counts[key] for key in rooms]
+                    model.add(sum(taken) <= pool.capacity * host)
+
+
+def whole_nodes(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Take no more nodes than there are, where only their number matters: cumulative over j, i of n_ji <= nodes."""
+    if encoding.machine is None:
+        return
+    uses = [
+        Use(variables.intervals[number, way, segment, segment], chunks, 1, 1)
+        for number, task in enumerate(encoding.tasks)
+        for way, segment in task.segments
+        for chunks in [sum(chunk.count for chunk in task.ways[way].requests[segment].chunks)]
+    ]
+    holds = [Hold(0, time, 1) for time in encoding.machine.free_from if time]
+    cumulative(model, Pool(len(encoding.machine.names), tuple(added_up(holds))), uses)
 
 
 def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Nobody holds more of a licence than there is: cumulative over j of l_j <= licences."""
     for name, pool in encoding.licenses.items():
         uses = [
-            Use(variables.intervals[number], amount, 1, 1)
+            Use(variables.intervals[number, place, 0, len(way.spans) - 1], amount, 1, 1)
             for number, task in enumerate(encoding.tasks)
             if (amount := task.job.licenses.get(name, 0))
+            for place, way in enumerate(task.ways)
         ]
         cumulative(model, pool, uses)
 
@@ -113,13 +169,28 @@ def lags(model: CpModel, encoding: Encoding, variables: Variables) -> None:
         model.add(variables.starts[lag.after] >= variables.starts[lag.before] + lag.seconds)
 
 
-def _rooms_by_site(encoding: Encoding) -> Mapping[tuple[int, int], dict[Key, Room]]:
-    """Return the rooms of all parts of a task on a site, by task and site."""
-    rooms: defaultdict[tuple[int, int], dict[Key, Room]] = defaultdict(dict)
-    for key, room in rooms_of(encoding):
-        rooms[key[0], room.site][key] = room
-    return rooms
+def _rooms_by_segment(number: int, task: Task) -> Iterator[tuple[int, int, int, dict[Key, Room]]]:
+    """Yield for each segment of a task (way, segment) and site the rooms of the parts that are there."""
+    for way, segment in task.segments:
+        rooms: defaultdict[int, dict[Key, Room]] = defaultdict(dict)
+        for place, part in enumerate(task.parts):
+            for room in part.rooms if part.is_there(way, segment) else ():
+                rooms[room.site][number, place, room.site] = room
+        for site, of_site in rooms.items():
+            yield way, segment, site, of_site
 
 
 #: All that a plan must obey.
-CONSTRAINTS = (alternative, presence, scatter, capacity, exclusive, licenses, lags)
+CONSTRAINTS = (
+    one_way,
+    chain,
+    work,
+    alternative,
+    presence,
+    scatter,
+    capacity,
+    exclusive,
+    whole_nodes,
+    licenses,
+    lags,
+)

@@ -6,13 +6,21 @@ The bounds are imported where they are needed: the worker, which needs none of t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
+from cpsched.cp.solution import Placed
+from cpsched.cp.ways import Way
 from cpsched.domain import Instance, Job, ObjectiveTerm
+from cpsched.metrics import delay_rates, end_rate
 
-__all__ = ["Costs", "Rate", "costs_of"]
+if TYPE_CHECKING:
+    from cpsched.cp.encoding import Task
+
+__all__ = ["Costs", "Rate", "WayCost", "costs_of"]
 
 #: The largest value of an objective in whole numbers; CP-SAT has 64 bits, and is slow with the last of them.
 _MOST = 1 << 50
@@ -31,11 +39,26 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """The objective, without what each job costs at its earliest start, times `scale`."""
+class WayCost:
+    """What it costs to run a job in a way, beside what its start costs, in whole numbers."""
 
-    #: By task.
+    fixed: int
+    #: What the start costs more in this way.
+    rates: tuple[Rate, ...]
+    #: What each second costs that a segment takes beyond the least.
+    holds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The objective, without what each job costs at its earliest start and its shortest, times `scale`."""
+
+    #: By task: whatever way the job is run.
     rates: tuple[tuple[Rate, ...], ...]
+    #: By task and way.
+    ways: tuple[tuple[WayCost, ...], ...]
+    #: By task that runs: what each second of its end costs, beyond its earliest.
+    ends: Mapping[int, Rate]
     #: What a second of makespan costs.
     makespan: int
     #: What all tasks cost at their earliest starts, rounded down.
@@ -45,18 +68,22 @@ class Costs:
     #: Such a part of a bound in whole numbers is given up, since rates were simplified.
     slack: Fraction
 
-    def value_of(self, starts: Sequence[int], durations: Sequence[int]) -> int:
-        """Return what starts (s from now, one for each task) cost in whole numbers."""
-        total = sum(
-            rate.weight * max(0, start - rate.kink)
-            for start, rates in zip(starts, self.rates, strict=True)
-            for rate in rates
-        )
-        return total + self.makespan * self.makespan_of(starts, durations)
+    def value_of(self, solution: Sequence[Placed], tasks: Sequence[Task]) -> int:
+        """Return what a solution (one entry for each task) costs in whole numbers."""
+        total = self.makespan * self.makespan_of(solution, tasks)
+        total += sum(rate.weight * (solution[number].end - rate.kink) for number, rate in self.ends.items())
+        for placed, task, rates, ways in zip(solution, tasks, self.rates, self.ways, strict=True):
+            way = ways[placed.way]
+            total += way.fixed
+            total += sum(rate.weight * max(0, placed.start - rate.kink) for rate in (*rates, *way.rates))
+            lengths = zip(placed.lengths, task.ways[placed.way].spans, way.holds, strict=True)
+            total += sum(weight * (length - span.least) for length, span, weight in lengths)
+        return total
 
-    def makespan_of(self, starts: Sequence[int], durations: Sequence[int]) -> int:
-        """Return the second by which all planned jobs have ended."""
-        return max((s + d for s, d in zip(starts, durations, strict=True)), default=0)
+    def makespan_of(self, solution: Sequence[Placed], tasks: Sequence[Task]) -> int:
+        """Return the second by which all jobs have ended that do not run yet."""
+        ends = (placed.end for placed, task in zip(solution, tasks, strict=True) if not task.is_running)
+        return max(ends, default=0)
 
     def bound(self, least: float) -> float:
         """Return the bound on the objective that follows from one in whole numbers; rounded down.
@@ -69,41 +96,146 @@ class Costs:
         return round_down(self.base + Fraction(whole) / self.scale * (1 - self.slack))
 
 
-def costs_of(instance: Instance, tasks: Sequence[tuple[Job, int, int]], *, horizon: int) -> Costs:
-    """Return the objective over some tasks, each with its earliest and latest start.
+@dataclass(frozen=True, slots=True)
+class _MeantWay:
+    """A way's costs as they are meant, with quotients for whole numbers."""
+
+    fixed: Fraction
+    rates: tuple[tuple[int, Fraction], ...]
+    holds: tuple[Fraction, ...]
+
+    def simplest(self) -> _MeantWay:
+        """Return the quotients that are meant."""
+        return _MeantWay(_simplest(self.fixed), _all_simplest(self.rates), tuple(map(_simplest, self.holds)))
+
+    def whole(self, scale: Fraction) -> WayCost:
+        """Return the costs in whole numbers, rounded down."""
+        holds = tuple(math.floor(hold * scale) for hold in self.holds)
+        return WayCost(math.floor(self.fixed * scale), tuple(_rates(self.rates, scale)), holds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """A task's costs as they are meant."""
+
+    #: At its earliest and shortest.
+    value: Fraction
+    rates: tuple[tuple[int, Fraction], ...]
+    ways: tuple[_MeantWay, ...]
+    #: Each second of its end, of a task that runs.
+    end: Fraction
+
+    @property
+    def quotients(self) -> Iterator[Fraction]:
+        """All that must become whole numbers."""
+        yield self.end
+        yield from (rate for _, rate in self.rates)
+        for way in self.ways:
+            yield way.fixed
+            yield from (rate for _, rate in way.rates)
+            yield from way.holds
+
+    def simplest(self) -> _Meant:
+        """Return the quotients that are meant."""
+        ways = tuple(way.simplest() for way in self.ways)
+        return _Meant(self.value, _all_simplest(self.rates), ways, _simplest(self.end))
+
+    def largest(self, task: Task) -> Fraction:
+        """Return the most that is added to the value."""
+        of_ways = []
+        for way, cost in zip(task.ways, self.ways, strict=True):
+            held = zip(cost.holds, way.spans, strict=True)
+            delayed = sum((rate * (task.latest - kink) for kink, rate in (*self.rates, *cost.rates)), cost.fixed)
+            of_ways.append(sum((hold * (span.most - span.least) for hold, span in held), delayed))
+        return max(of_ways) + self.end * max(way.most for way in task.ways)
+
+
+def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Costs:
+    """Return the objective over some tasks.
 
     Parameters
     ----------
     horizon
         No makespan is larger.
     """
-    from cpsched.cp.bounds.costs import job_cost, sum_down
+    from cpsched.cp.bounds.costs import sum_down
 
-    now = instance.now
-    priced = [job_cost(instance, job, now + earliest, job.walltime) for job, earliest, _ in tasks]
+    meant = [_meant_of(instance, task) for task in tasks]
     meant_factor = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0))
-    meant = [
-        [(kink - now, rate) for kink, rate in cost.rates if kink - now < latest]
-        for cost, (_, _, latest) in zip(priced, tasks, strict=True)
-    ]
-    factor, rates = _simplest(meant_factor), [[(kink, _simplest(rate)) for kink, rate in of] for of in meant]
-    exact = math.lcm(factor.denominator, *(rate.denominator for of_task in rates for _, rate in of_task))
-    largest = factor * horizon + sum(
-        (rate * (latest - kink) for of, (_, _, latest) in zip(rates, tasks, strict=True) for kink, rate in of),
-        Fraction(0),
-    )
+    factor, simple = _simplest(meant_factor), [of_task.simplest() for of_task in meant]
+    exact = math.lcm(factor.denominator, *{q.denominator for of_task in simple for q in of_task.quotients})
+    largest = factor * horizon
+    largest += sum((of.largest(task) for of, task in zip(simple, tasks, strict=True)), Fraction(0))
     scale = Fraction(exact) if exact * largest <= _MOST else _MOST / largest
     return Costs(
-        rates=tuple(tuple(_rates(of_task, scale)) for of_task in rates),
+        rates=tuple(tuple(_rates(of_task.rates, scale)) for of_task in simple),
+        ways=tuple(tuple(way.whole(scale) for way in of_task.ways) for of_task in simple),
+        ends={
+            number: Rate(task.shortest, math.floor(of_task.end * scale))
+            for number, (task, of_task) in enumerate(zip(tasks, simple, strict=True))
+            if task.is_running
+        },
         makespan=math.floor(factor * scale),
-        base=sum_down(cost.value for cost in priced),
+        base=sum_down(of_task.value for of_task in meant),
         scale=scale,
-        slack=Fraction(0) if (factor, rates) == (meant_factor, meant) else 2 * _TOLERANCE,
+        slack=Fraction(0) if (factor, simple) == (meant_factor, meant) else 2 * _TOLERANCE,
     )
+
+
+def _meant_of(instance: Instance, task: Task) -> _Meant:
+    """Return what a task costs."""
+    from cpsched.cp.bounds.costs import job_cost
+
+    if task.job.running is not None:
+        rate = end_rate(instance, task.job)
+        gain = instance.now + task.shortest - task.job.running.segments[-1].end
+        nothing = tuple(_MeantWay(Fraction(0), (), (Fraction(0),) * len(way.spans)) for way in task.ways)
+        return _Meant(rate * gain, (), nothing, rate)
+    cost = job_cost(instance, task.job, instance.now + task.earliest, task.shortest)
+    rates = tuple((kink - instance.now, rate) for kink, rate in cost.rates if kink - instance.now < task.latest)
+    return _Meant(cost.value, rates, tuple(_meant_way(instance, task, way) for way in task.ways), Fraction(0))
+
+
+def _meant_way(instance: Instance, task: Task, way: Way) -> _MeantWay:
+    """Return what running a job in a way costs beside its start: its completion, its slowdown, and what it wastes.
+
+    The slowdown of an evolving job that can be held is taken as that of the longest runtime, which is never more: a
+    runtime in a denominator has no place here.
+    """
+    weights, job = instance.objective.weights, task.job
+    completion = Fraction(weights.get(ObjectiveTerm.COMPLETION, 0))
+    waste = Fraction(weights.get(ObjectiveTerm.WASTE, 0)) if job.is_evolving else Fraction(0)
+    fixed = completion * (way.least - task.shortest)
+    rates = []
+    for since, rate in _slowdown_rates(instance, job, way):
+        kink = since - instance.now
+        fixed += rate * max(0, task.earliest - kink)
+        if kink < task.latest:
+            rates.append((max(kink, task.earliest), rate))
+    held = zip(way.spans, way.cores, strict=True)
+    holds = (completion + waste * cores if span.least < span.most else Fraction(0) for span, cores in held)
+    return _MeantWay(fixed, tuple(rates), tuple(holds))
+
+
+def _slowdown_rates(instance: Instance, job: Job, way: Way) -> list[tuple[int, Fraction]]:
+    """Return what it costs in slowdown to start a job later that is run so, where the job alone does not say that.
+
+    Nothing, for one that may be held for ever: its slowdown comes as near to 1 as one likes.
+    """
+    if (not job.is_evolving and job.malleability is None) or (job.expand_limit is None and way.least < way.most):
+        return []
+    known = Counter(delay_rates(instance, job))
+    shortest = Counter(delay_rates(instance, job, way.least)) - known
+    longest = Counter(delay_rates(instance, job, way.most)) - known
+    return [(kink, rate) for (kink, _), (_, rate) in zip(shortest, longest, strict=True)]
 
 
 def _rates(rates: Iterable[tuple[int, Fraction]], scale: Fraction) -> Iterable[Rate]:
     return (Rate(kink, weight) for kink, rate in rates if (weight := math.floor(rate * scale)))
+
+
+def _all_simplest(rates: Iterable[tuple[int, Fraction]]) -> tuple[tuple[int, Fraction], ...]:
+    return tuple((kink, _simplest(rate)) for kink, rate in rates)
 
 
 def _simplest(rate: Fraction) -> Fraction:

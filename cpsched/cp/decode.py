@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
-from cpsched.cp.encoding import Encoding, Task
+from cpsched.cp.encoding import Encoding, Machine, Task
+from cpsched.cp.running import coming, gone_on
 from cpsched.cp.solution import Placed
 from cpsched.cp.variables import rooms_of
-from cpsched.domain import Placement, PlannedJob, Segment
+from cpsched.domain import Amounts, Placement, PlannedJob, Request, Segment
 from cpsched.errors import EngineError
 
 __all__ = ["decode", "placed_as_in"]
+
+
+#: (part, site, how many of its units).
+_Stand = tuple[int, int, int]
 
 
 def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJob]:
@@ -23,40 +31,139 @@ def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJ
     """
     rooms = {(number, part, site) for (number, part, site), _ in rooms_of(encoding)}
     counts = {(number, part, site) for number, one in enumerate(solution) for part, site, _ in one.counts}
-    if len(solution) != len(encoding.tasks) or not counts <= rooms:
+    if len(solution) != len(encoding.tasks) or not counts <= rooms or not _has_segments(encoding, solution):
         raise EngineError("CP-SAT found what is no plan of this window")
+    if encoding.machine is not None:
+        return _on_whole_nodes(encoding, encoding.machine, solution)
     return {
         task.job.id: _planned(encoding, task, placed) for task, placed in zip(encoding.tasks, solution, strict=True)
     }
 
 
+def _has_segments(encoding: Encoding, solution: Sequence[Placed]) -> bool:
+    """Tell whether each job is run in one of its ways."""
+    return all(
+        placed.way < len(task.ways) and len(placed.lengths) == len(task.ways[placed.way].spans)
+        for placed, task in zip(solution, encoding.tasks, strict=True)
+    )
+
+
 def _planned(encoding: Encoding, task: Task, placed: Placed) -> PlannedJob:
     """Return a job with the nodes of its chunks."""
-    chunks = task.job.request.chunks
-    allocation = []
-    for part, site, units in sorted(placed.counts):
-        for kind, per_unit in task.parts[part].unit:
-            count = units * per_unit
-            allocation.append(
-                Placement(node=encoding.sites[site].name, chunk=kind, count=count, resources=chunks[kind].taken(count))
-            )
-    start = encoding.now + placed.start
-    segment = Segment(start=start, end=start + task.duration, allocation=tuple(allocation))
-    return PlannedJob(id=task.job.id, start=start, end=segment.end, segments=(segment,))
+    if task.is_running:
+        times = [encoding.now + time for time in placed.times]
+        return gone_on(task.job, task.ways[placed.way], times, encoding.now)
+    held: list[list[Placement]] = [[] for _ in placed.lengths]
+    for place, site, units in sorted(placed.counts):
+        part = task.parts[place]
+        for segment, unit in enumerate(part.units, start=part.first):
+            for kind, per_unit in unit:
+                request = task.ways[placed.way].requests[segment]
+                held[segment].append(_placement(request, kind, encoding.sites[site].name, units * per_unit))
+    return _in_segments(encoding, task, placed, held)
 
 
-def placed_as_in(encoding: Encoding, planned: Mapping[str, PlannedJob]) -> tuple[Placed, ...]:
-    """Return where a plan has each task."""
+def _on_whole_nodes(encoding: Encoding, machine: Machine, solution: Sequence[Placed]) -> dict[str, PlannedJob]:
+    """Return the jobs with nodes that are taken as a whole: who grows keeps those that he has."""
+    from cpsched.booking import Hold, map_to_nodes  # loads a compiler, which the worker does not need
+
+    requests = [task.ways[placed.way].requests for task, placed in zip(encoding.tasks, solution, strict=True)]
+    holds = [
+        [
+            Hold(start, end, sum(chunk.count for chunk in request.chunks))
+            for (start, end), request in zip(pairwise(placed.times), of_task, strict=True)
+        ]
+        for placed, of_task in zip(solution, requests, strict=True)
+    ]
+    planned = {}
+    nodes = map_to_nodes(holds, machine.free_from)
+    for task, placed, of_task, of_steps in zip(encoding.tasks, solution, requests, nodes, strict=True):
+        held = [
+            [_placement(request, 0, machine.names[node], 1) for node in numbers]
+            for request, numbers in zip(of_task, of_steps, strict=True)
+        ]
+        planned[task.job.id] = _in_segments(encoding, task, placed, held)
+    return planned
+
+
+def _placement(request: Request, kind: int, node: str, count: int) -> Placement:
+    """Return so many chunks of a kind on a node."""
+    return Placement(node=node, chunk=kind, count=count, resources=request.chunks[kind].taken(count))
+
+
+def _in_segments(encoding: Encoding, task: Task, placed: Placed, held: Sequence[Sequence[Placement]]) -> PlannedJob:
+    """Return a job that holds something in each of its segments: on each node one entry for each kind of its chunks."""
+    times = [encoding.now + time for time in placed.times]
+    segments = tuple(
+        Segment(start=start, end=end, allocation=_merged(of_segment))
+        for (start, end), of_segment in zip(pairwise(times), held, strict=True)
+    )
+    return PlannedJob(id=task.job.id, start=times[0], end=times[-1], segments=segments)
+
+
+def _merged(held: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Add up what chunks of one kind, that came at different times, hold on a node."""
+    merged: dict[tuple[str, int | None], Placement] = {}
+    for one in held:
+        other = merged.get((one.node, one.chunk))
+        if other is not None:
+            together = {name: amount + other.resources.get(name, 0) for name, amount in one.resources.items()}
+            one = replace(one, count=(one.count or 0) + (other.count or 0), resources=Amounts(together))
+        merged[one.node, one.chunk] = one
+    return tuple(merged.values())
+
+
+# --- and back --------------------------------------------------------------------------------------------------------
+
+
+def placed_as_in(encoding: Encoding, planned: Mapping[str, PlannedJob]) -> tuple[Placed, ...] | None:
+    """Return where and how a plan has each task, or None if the model has no such plan: units come and go together,
+    and jobs are run in one of their ways.
+    """
     site_of = {site.name: number for number, site in enumerate(encoding.sites)}
     found = []
     for task in encoding.tasks:
         job = planned[task.job.id]
-        part_of = {kind: (number, n) for number, part in enumerate(task.parts) for kind, n in part.unit}
-        counts = {
-            (part, site_of[held.node], (held.count or 0) // per_unit)
-            for segment in job.segments
-            for held in segment.allocation
-            for part, per_unit in [part_of[held.chunk or 0]]
-        }
-        found.append(Placed(job.start - encoding.now, tuple(sorted(counts))))
+        segments = coming(job, encoding.now) if task.is_running else job.segments
+        times = tuple(time - encoding.now for time in (segments[0].start, *(segment.end for segment in segments)))
+        way = _way_in(task, segments)
+        counts = None if way is None else _counts_in(task, way, segments, site_of)
+        if way is None or counts is None:
+            return None
+        found.append(Placed(times, tuple(sorted(counts)), way))
     return tuple(found)
+
+
+def _way_in(task: Task, segments: Sequence[Segment]) -> int | None:
+    """Return the way in which a plan runs a job: the one that asks in each segment for what the plan has."""
+    has = [sum((Counter(held.resources) for held in segment.allocation), Counter()) for segment in segments]
+    for number, way in enumerate(task.ways):
+        if has == [Counter(request.totals) for request in way.requests]:
+            return number
+    return None
+
+
+def _counts_in(
+    task: Task, way: int, segments: Sequence[Segment], site_of: Mapping[str, int]
+) -> list[tuple[int, int, int]] | None:
+    """Return how many units of each part stand where, or None if these are not there together: longest lives first."""
+    if task.is_running:
+        return [(n, room.site, 1) for n, part in enumerate(task.parts) if part.way == way for room in part.rooms]
+    left = [
+        Counter({(site_of.get(held.node, -1), held.chunk or 0): held.count or 0 for held in segment.allocation})
+        for segment in segments
+    ]
+    counts = []
+    for number, part in enumerate(task.parts):
+        need = part.need if part.way == way else 0
+        for site in dict.fromkeys(site for site, _ in left[part.first]) if need else ():
+            there = [(left[part.first + n], kind, per) for n, unit in enumerate(part.units) for kind, per in unit]
+            units = min(need, *(of_segment[site, kind] // per for of_segment, kind, per in there))
+            for of_segment, kind, per in there if units else ():
+                of_segment[site, kind] -= per * units
+            if units:
+                counts.append((number, site, units))
+            need -= units
+        if need:
+            return None
+    return counts

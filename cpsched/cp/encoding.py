@@ -1,20 +1,50 @@
 """From a window to integers: where chunks may stand, what is taken already, when each job may start.
 
 All times are seconds from ``now``. A *site* is a node on which new work may start. A *part* of a task is a number of
-equal units, each of which stands on one site: the chunks of one kind, or the whole of a packed request.
+equal units, each of which stands on one site: the chunks of one kind, or the whole of a packed request. A job that
+changes while it runs has several segments, or several ways to run (`ways.py`): each part then belongs to one way, and
+stands on its sites from one segment to another.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.cp.costs import Costs, costs_of
-from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeClass, NodeState
+from cpsched.cp.running import ways_to_go_on
+from cpsched.cp.ways import Way, ways_of
+from cpsched.domain import (
+    Arrangement,
+    DependencyType,
+    Instance,
+    Job,
+    Life,
+    NodeClass,
+    NodeState,
+    Request,
+    lives,
+    modes,
+    resumable,
+)
 from cpsched.domain import PlannedJob as Planned
 
-__all__ = ["Column", "Encoding", "Hold", "Lag", "Part", "Pool", "Room", "Site", "Task", "added_up", "encode"]
+__all__ = [
+    "Column",
+    "Encoding",
+    "Hold",
+    "Lag",
+    "Machine",
+    "Part",
+    "Pool",
+    "Room",
+    "Site",
+    "Task",
+    "added_up",
+    "encode",
+    "num_pairs",
+]
 
 #: A resource of a node; with a beneficiary, the part of it that chunks which do not ask for the beneficiary may have
 #: together (``keep_free``).
@@ -56,18 +86,34 @@ class Room:
     site: int
     #: How many units an empty node holds, at the most as many as are asked for (P of BRIDI-6).
     most: int
-    #: What one unit takes of each column.
-    takes: Mapping[Column, int]
+    #: What one unit takes of each column, in each segment in which it is there.
+    takes: tuple[Mapping[Column, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Equal units of a task."""
+    """Equal units of a task, that come and go together."""
 
-    #: (kind of chunk, how many chunks of it make a unit).
-    unit: tuple[tuple[int, int], ...]
+    #: In each segment in which they are there: (kind of chunk, how many chunks of it make a unit).
+    units: tuple[tuple[tuple[int, int], ...], ...]
     need: int
     rooms: tuple[Room, ...]
+    #: The way to run to which they belong, and the first and last of its segments in which they are there.
+    way: int = 0
+    first: int = 0
+    last: int = 0
+
+    def is_there(self, way: int, segment: int) -> bool:
+        """Tell whether the units are there in a segment of a way to run."""
+        return self.way == way and self.first <= segment <= self.last
+
+    def runs(self, room: Room) -> Iterator[tuple[int, int, Mapping[Column, int]]]:
+        """Yield the segments through which a unit takes the same of a site: the first, the last, and what it takes."""
+        first = self.first
+        for segment, takes in enumerate(room.takes, start=self.first):
+            if segment == self.last or room.takes[segment + 1 - self.first] != takes:
+                yield first, segment, takes
+                first = segment + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +123,36 @@ class Task:
     job: Job
     earliest: int
     latest: int
-    duration: int
+    #: The second by which it ends.
+    end_by: int
+    ways: tuple[Way, ...]
+    #: Empty in a window of whole nodes.
     parts: tuple[Part, ...]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has started, and only its share is still to be chosen."""
+        return self.job.running is not None
+
+    @property
+    def shortest(self) -> int:
+        """Seconds that it runs at least."""
+        return min(way.least for way in self.ways)
+
+    @property
+    def segments(self) -> Iterator[tuple[int, int]]:
+        """All segments of all ways to run."""
+        return ((number, segment) for number, way in enumerate(self.ways) for segment in range(len(way.spans)))
 
     @property
     def is_exclusive(self) -> bool:
         """Whether it takes its nodes whole."""
-        return self.job.request.place.exclusive
+        return self.job.steps[0].request.place.exclusive
 
     @property
     def is_scattered(self) -> bool:
         """Whether at most one of its chunks may stand on a node."""
-        return self.job.request.place.arrangement is Arrangement.SCATTER
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether all its chunks stand on one node."""
-        return self.job.request.place.arrangement is Arrangement.PACK
+        return self.job.steps[0].request.place.arrangement is Arrangement.SCATTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +162,15 @@ class Lag:
     before: int
     after: int
     seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The nodes of a window in which it does not matter who stands on which of them."""
+
+    names: tuple[str, ...]
+    #: When each is left by those who run, seconds from now.
+    free_from: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +186,10 @@ class Encoding:
     costs: Costs
     #: By then some optimal plan has ended.
     horizon: int
+    #: All nodes, where only the number of those that are taken matters; tasks have no parts then.
+    machine: Machine | None
+    #: Whether each plan is one of the model, or no better than one: only then is its bound one of the window.
+    has_all_plans: bool
 
     @property
     def num_rooms(self) -> int:
@@ -126,32 +198,66 @@ class Encoding:
 
 
 def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
-    """Encode a window, in which all jobs of a plan are planned anew but those that run.
+    """Encode a window, in which all jobs of a plan are planned anew but those that run; of these the malleable ones may
+    change their share.
 
     Parameters
     ----------
     plan
-        All jobs that run or are planned; the latter are rigid.
+        All jobs that run or are planned.
     """
     now = instance.now
-    waiting = {job.id: job for job in instance.elements() if job.running is None}
-    jobs = [waiting[planned.id] for planned in plan if planned.id in waiting]
-    running = [planned for planned in plan if planned.id not in waiting]
-    sites, licenses = _sites(instance, running), _licenses(instance, running)
-    earliest, lags = _times(instance, jobs, {planned.id: planned for planned in running})
-    # some optimal plan is idle only until a running job ends, or for a delay: the jobs fit one after another
-    longest = sum(job.walltime + sum(max(0, dependency.delay) for dependency in job.after) for job in jobs)
-    horizon = max([*(planned.end - now for planned in plan), *earliest], default=0) + longest
-    last = [instance.latest_start(job) for job in jobs]
-    latest = [
-        horizon - job.walltime if bound is None else min(bound - now, horizon - job.walltime)
-        for job, bound in zip(jobs, last, strict=True)
+    entries = {job.id: job for job in instance.elements()}
+    jobs = [entries[planned.id] for planned in plan if entries[planned.id].running is None]
+    running = {planned.id: planned for planned in plan if entries[planned.id].running is not None}
+    awaited = _awaited(instance, jobs)
+    going_on = {
+        name: of_job
+        for name, planned in running.items()
+        if name not in awaited and (of_job := ways_to_go_on(instance, entries[name], planned))
+    }
+    facts = [planned for name, planned in running.items() if name not in going_on]
+    sites, licenses = _sites(instance, facts), _licenses(instance, facts)
+    earliest, lags = _times(instance, jobs, running)
+    horizon = _horizon(plan, now, jobs, earliest, awaited)
+    horizon = max([horizon, *(way.most for of_job in going_on.values() for way in of_job)])
+    ways = [ways_of(job, is_awaited=job.id in awaited, longest=horizon) for job in jobs]
+    machine = _machine(instance) if any(job.is_evolving for job in jobs) else None
+    tasks = [
+        _task(instance, job, first, horizon, of_job, () if machine is not None else sites)
+        for job, first, of_job in zip(jobs, earliest, ways, strict=True)
     ]
-    tasks = tuple(
-        _task(instance, job, first, until, sites) for job, first, until in zip(jobs, earliest, latest, strict=True)
+    tasks += [_going_on(instance, entries[name], of_job, horizon, sites) for name, of_job in going_on.items()]
+    has_all_plans = not any(job.malleability is not None for job in instance.jobs) and all(
+        _is_unrestricted(task, machine) for task in tasks
     )
-    costs = costs_of(instance, [(task.job, task.earliest, task.latest) for task in tasks], horizon=horizon)
-    return Encoding(now, tasks, sites, licenses, lags, costs, horizon)
+    costs = costs_of(instance, tasks, horizon=horizon)
+    return Encoding(now, tuple(tasks), sites, licenses, lags, costs, horizon, machine, has_all_plans)
+
+
+def _horizon(
+    plan: Sequence[Planned], now: int, jobs: Sequence[Job], earliest: Sequence[int], awaited: Collection[str]
+) -> int:
+    """Return a second by which some optimal plan has ended.
+
+    It is idle only until a running job ends, or for a delay: the jobs fit one after another.
+    """
+    slowest = [max(way.least for way in ways_of(job, is_awaited=job.id in awaited, longest=0)) for job in jobs]
+    longest = sum(slowest) + sum(max(0, dependency.delay) for job in jobs for dependency in job.after)
+    return max([*(planned.end - now for planned in plan), *earliest], default=0) + longest
+
+
+def num_pairs(instance: Instance, plan: Sequence[Planned]) -> int:
+    """Return how many pairs of a part and a node a plan's window has, without encoding it.
+
+    Where it does not matter who stands on which node, that is how many segments there are.
+    """
+    planned = {job.id for job in plan}
+    jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
+    if any(job.is_evolving for job in jobs) and _machine(instance) is not None:
+        return sum(len(job.steps) for job in jobs)
+    parts = sum(len(lives(job)) * (1 if job.is_evolving else len(modes(job))) for job in jobs)
+    return parts * len(instance.cluster.node_names)
 
 
 # --- what there is, and what is taken --------------------------------------------------------------------------------
@@ -175,6 +281,18 @@ def _sites(instance: Instance, running: Sequence[Planned]) -> tuple[Site, ...]:
     )
 
 
+def _machine(instance: Instance) -> Machine | None:
+    """Return the nodes as a number of them, where they are alike and each job has its own; None elsewhere."""
+    from cpsched.booking import Machine as Nodes  # loads a compiler, which the worker does not need
+    from cpsched.booking import beyond_whole_nodes
+
+    is_changing = any(resumable(job, instance.now) is not None for job in instance.jobs)
+    if is_changing or beyond_whole_nodes(instance):
+        return None
+    nodes = Nodes.of(instance)
+    return Machine(nodes.names, nodes.free_from)
+
+
 def _columns_of(node_class: NodeClass) -> dict[Column, int]:
     """Return the capacity of each column of a node."""
     columns: dict[Column, int] = {(name, None): amount for name, amount in node_class.resources.items()}
@@ -187,12 +305,7 @@ def _columns_of(node_class: NodeClass) -> dict[Column, int]:
 
 def _holds_by_node(instance: Instance, running: Sequence[Planned]) -> Mapping[tuple[str, Column], list[Hold]]:
     """Return what running jobs take of each column of each node; an exclusive one takes all of its nodes."""
-    exclusive = {
-        element: job.request.place.exclusive
-        for job in instance.jobs
-        if not job.is_evolving
-        for element in job.element_ids
-    }
+    exclusive = {element: job.steps[0].request.place.exclusive for job in instance.jobs for element in job.element_ids}
     holds: defaultdict[tuple[str, Column], list[Hold]] = defaultdict(list)
     columns = {name: of_class for c in instance.cluster.classes for of_class in [_columns_of(c)] for name in c.names}
     for planned in running:
@@ -271,39 +384,110 @@ def _times(
     return [start - instance.now for start in earliest], tuple(lags)
 
 
-def _task(instance: Instance, job: Job, earliest: int, latest: int, sites: Sequence[Site]) -> Task:
+def _is_unrestricted(task: Task, machine: Machine | None) -> bool:
+    """Tell whether the model has all that a job can do.
+
+    A malleable job could change its share while it runs, an evolving one could give away other nodes than those that it
+    took last (which changes nothing where they are all alike), or be held although others wait for its end.
+    """
+    if task.job.malleability is not None:
+        return False
+    if not task.job.is_evolving:
+        return True
+    (way,) = task.ways
+    return machine is not None and (task.job.expand_limit == 1 or way.least < way.most)
+
+
+def _awaited(instance: Instance, jobs: Sequence[Job]) -> set[str]:
+    """Return the jobs for whose end others wait."""
+    members = instance.members()
+    return {
+        member
+        for job in jobs
+        for dependency in job.after
+        if dependency.type is not DependencyType.AFTER
+        for member in members[dependency.job]
+    }
+
+
+def _task(
+    instance: Instance, job: Job, earliest: int, horizon: int, ways: tuple[Way, ...], sites: Sequence[Site]
+) -> Task:
     """Return a job as a task."""
+    end_by = horizon if job.deadline is None else min(job.deadline - instance.now, horizon)
+    shortest = min(way.least for way in ways)
+    last = instance.latest_start(job)
+    latest = horizon - shortest if last is None else min(last - instance.now, horizon - shortest)
+    parts = (_part(instance, job, life, number, way, sites) for number, way in enumerate(ways) for life in lives(job))
+    return Task(job, earliest, latest, end_by, ways, tuple(parts) if sites else ())
+
+
+def _going_on(instance: Instance, job: Job, ways: tuple[Way, ...], horizon: int, sites: Sequence[Site]) -> Task:
+    """Return a running job as a task that begins now, on the nodes that it has."""
+    site_of = {site.name: number for number, site in enumerate(sites)}
+    columns = {name: _columns_of(node_class) for name, node_class in instance.cluster.class_of.items()}
+    parts = []
+    for number, way in enumerate(ways):
+        for node in dict.fromkeys(held.node for held in way.allocations[0]):
+            held = [[one.resources for one in allocation if one.node == node] for allocation in way.allocations]
+            takes: tuple[dict[Column, int], ...] = tuple(
+                {(name, None): amount for name, _ in columns[node] if (amount := sum(one.get(name, 0) for one in of))}
+                for of in held
+            )
+            room = Room(site_of[node], 1, takes)
+            parts.append(Part(((),) * len(takes), 1, (room,), number, 0, len(takes) - 1))
+    end_by = horizon
+    if job.deadline is not None and job.running is not None:
+        end_by = max(job.deadline, job.running.segments[-1].end) - instance.now
+    return Task(job, 0, 0, end_by, ways, tuple(parts))
+
+
+def _part(instance: Instance, job: Job, life: Life, number: int, way: Way, sites: Sequence[Site]) -> Part:
+    """Return the units of a life as they are when the job runs in such a way."""
+    classes = instance.cluster.classes
+    segments = range(life.first, life.last + 1)
+    fitting = [min(_fitting(node_class, job, life, way, segment) for segment in segments) for node_class in classes]
+    units = tuple(_unit(life, way.requests[segment]) for segment in segments)
+    takes = [
+        tuple(_takes(node_class, way.requests[segment], unit) for segment, unit in zip(segments, units, strict=True))
+        for node_class in classes
+    ]
+    rooms = (
+        Room(place, fitting[site.group], takes[site.group]) for place, site in enumerate(sites) if fitting[site.group]
+    )
+    return Part(units, life.count, tuple(rooms), number, life.first, life.last)
+
+
+def _unit(life: Life, request: Request) -> tuple[tuple[int, int], ...]:
+    """Return the chunks of a unit: (kind, how many)."""
+    if life.kind is not None:
+        return ((life.kind, 1),)
+    return tuple((kind, chunk.count) for kind, chunk in enumerate(request.chunks))
+
+
+def _fitting(node_class: NodeClass, job: Job, life: Life, way: Way, segment: int) -> int:
+    """Return how many units of a life an empty node of a class holds in a segment, at the most as many as there are.
+
+    Guards look at what a malleable job asks for, not at the share that it runs on.
+    """
     from cpsched.booking import chunks_on_empty_node, packs  # loads a compiler, which the worker does not need
 
-    classes = instance.cluster.classes
-    if job.request.place.arrangement is Arrangement.PACK:
-        whole = [(chunk, chunk.count) for chunk in job.request.chunks]
-        fitting = [int(packs(node_class, job.request, job.walltime)) for node_class in classes]
-        unit = tuple((kind, chunk.count) for kind, (chunk, _) in enumerate(whole))
-        return Task(job, earliest, latest, job.walltime, (Part(unit, 1, _rooms(classes, sites, fitting, whole)),))
-    parts = []
-    for kind, chunk in enumerate(job.request.chunks):
-        most = 1 if job.request.place.arrangement is Arrangement.SCATTER else chunk.count
-        fitting = [
-            min(most, chunks_on_empty_node(c, chunk, job.walltime, exclusive=job.request.place.exclusive))
-            for c in classes
-        ]
-        parts.append(Part(((kind, 1),), chunk.count, _rooms(classes, sites, fitting, [(chunk, 1)])))
-    return Task(job, earliest, latest, job.walltime, tuple(parts))
+    request = way.requests[segment]
+    if job.malleability is not None:
+        chunks = job.request.chunks if life.kind is None else job.request.chunks[life.kind : life.kind + 1]
+        if not all(node_class.is_admitted(chunk.resources, job.walltime) for chunk in chunks):
+            return 0
+        node_class = replace(node_class, admits=())
+    if life.kind is None:
+        return int(packs(node_class, request, job.walltime))
+    most = 1 if request.place.arrangement is Arrangement.SCATTER else life.count
+    chunk = request.chunks[life.kind]
+    return min(most, chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=request.place.exclusive))
 
 
-def _rooms(
-    classes: Sequence[NodeClass], sites: Sequence[Site], fitting: Sequence[int], unit: Sequence[tuple[Chunk, int]]
-) -> tuple[Room, ...]:
-    """Return the sites for a unit of some chunks, of which so many fit on a node of each class."""
-    takes = [_takes(node_class, unit) for node_class in classes]
-    return tuple(
-        Room(number, fitting[site.group], takes[site.group]) for number, site in enumerate(sites) if fitting[site.group]
-    )
-
-
-def _takes(node_class: NodeClass, chunks: Sequence[tuple[Chunk, int]]) -> dict[Column, int]:
-    """Return what some chunks take together of each column of a node."""
+def _takes(node_class: NodeClass, request: Request, unit: Sequence[tuple[int, int]]) -> dict[Column, int]:
+    """Return what the chunks of a unit take together of each column of a node."""
+    chunks = [(request.chunks[kind], count) for kind, count in unit]
     takes = {}
     for name, kept_for in _columns_of(node_class):
         amount = sum(count * c.resources.get(name, 0) for c, count in chunks if kept_for not in c.resources)

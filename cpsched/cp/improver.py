@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cpsched.cp.decode import decode, placed_as_in
-from cpsched.cp.encoding import encode
+from cpsched.cp.encoding import encode, num_pairs
 from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
 from cpsched.cp.params import CpParams
 from cpsched.cp.process import COMMAND, Worker, available_memory, converse, failures_told, seconds_for
@@ -48,10 +48,8 @@ class Cp:
         return unsupported(instance)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Solve the window, if it is small enough."""
-        waiting = {job.id: job for job in instance.elements() if job.running is None}
-        parts = sum(len(waiting[job.id].request.chunks) for job in board.best.jobs if job.id in waiting)
-        if not 0 < parts * len(instance.cluster.node_names) <= self.params.most_pairs:
+        """Solve the window, if it is small enough and has something to plan."""
+        if not 0 < num_pairs(instance, board.best.jobs) <= self.params.most_pairs:
             return
         memory = int(self.params.memory_share * available_memory())
         with failures_told(board, by=self.name), Worker(memory, self._command) as worker:
@@ -77,10 +75,10 @@ class Cp:
                 case Found(placed):
                     found = planned | decode(encoding, placed)
                     board.offer([found[job.id] for job in best.jobs], by=self.name)
-                case Bounded(least):
+                case Bounded(least) if encoding.has_all_plans:
                     board.prove(encoding.costs.bound(least), how=f"CP-SAT, {encoding.num_rooms} alternatives")
                 case Done(verdict):
-                    if verdict in _WORDS:
+                    if verdict in _WORDS and (request.hint is not None or verdict is Verdict.INVALID):
                         board.report(_WORDS[verdict], by=self.name)
                     return True
             return False

@@ -67,7 +67,8 @@ class Solve(_Task):
 
     encoding: Encoding
     params: ModelParams
-    hint: tuple[Placed, ...]
+    #: A plan to begin from, if the model has one.
+    hint: tuple[Placed, ...] | None
     seed: int
     workers: int
     deterministic_time: float | None

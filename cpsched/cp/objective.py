@@ -2,33 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cpsched.cp.encoding import Encoding
+from cpsched.cp.costs import WayCost
+from cpsched.cp.encoding import Encoding, Task
 from cpsched.cp.variables import Variables
 
 if TYPE_CHECKING:
-    from ortools.sat.python.cp_model import CpModel
+    from ortools.sat.python.cp_model import CpModel, LinearExpr
 
 __all__ = ["add_objective"]
 
 
 def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Minimize what starts cost: sum over j and kinks k of w_jk max(0, s_j - k), plus w makespan (BRIDI-8).
+    """Minimize what plans cost: sum over j and kinks k of w_jk max(0, s_j - k), plus w makespan (BRIDI-8), plus what
+    the way to run a job costs, and each second that its segments are held.
 
     A kink at the earliest start needs no variable; the others have ``delay >= s_j - k``.
     """
-    terms = []
+    terms: list[LinearExpr | int] = []
     for number, (task, rates) in enumerate(zip(encoding.tasks, encoding.costs.rates, strict=True)):
         for rate in rates:
-            beyond = variables.starts[number] - rate.kink
+            beyond: LinearExpr = variables.starts[number] - rate.kink
             if rate.kink > task.earliest:
                 delay = variables.delays[number, rate.kink]
                 model.add(delay >= beyond)
                 beyond = delay
             terms.append(rate.weight * beyond)
+        for way, cost in enumerate(encoding.costs.ways[number]):
+            terms.extend(_of_way(model, task, variables, (number, way), cost))
+        if task.is_running:
+            soonest = encoding.costs.ends[number]
+            terms.append(soonest.weight * (variables.end_of(number, task) - soonest.kink))
     if variables.makespan is not None:
-        for start, task in zip(variables.starts, encoding.tasks, strict=True):
-            model.add(variables.makespan >= start + task.duration)
+        for number, task in enumerate(encoding.tasks):
+            if not task.is_running:
+                model.add(variables.makespan >= variables.end_of(number, task))
         terms.append(encoding.costs.makespan * variables.makespan)
     model.minimize(sum(terms))
+
+
+def _of_way(
+    model: CpModel, task: Task, variables: Variables, key: tuple[int, int], cost: WayCost
+) -> Iterator[LinearExpr | int]:
+    """Yield what it costs to run a task in a way: ``delay >= s_j - k`` holds if it is run so."""
+    number, way = key
+    if cost.fixed:
+        yield cost.fixed * variables.is_run_so(number, way)
+    for rate in cost.rates:
+        delay = variables.way_delays[number, way, rate.kink]
+        demand = model.add(delay >= variables.starts[number] - rate.kink)
+        if key in variables.ways:
+            demand.only_enforce_if(variables.ways[key])
+        yield rate.weight * delay
+    times = variables.times[key]
+    for segment, (span, hold) in enumerate(zip(task.ways[way].spans, cost.holds, strict=True)):
+        if hold:
+            yield hold * (times[segment + 1] - times[segment] - span.least)

@@ -49,9 +49,10 @@ def energy(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     for name in names:
         pools = [site.pools[name, None] for site in encoding.sites if (name, None) in site.pools]
         uses = [
-            Use(variables.intervals[number], amount, 1, 1)
+            Use(variables.intervals[number, way, segment, segment], amount, 1, 1)
             for number, task in enumerate(encoding.tasks)
-            if (amount := task.job.request.totals.get(name, 0))
+            for way, segment in task.segments
+            if (amount := task.ways[way].requests[segment].totals.get(name, 0))
         ]
         cumulative(model, _together(pools), uses)
 
@@ -134,7 +135,9 @@ def _surrogate(
     for number, task in enumerate(encoding.tasks):
         for place, part in enumerate(task.parts):
             rooms = groups_of(encoding, number, place).get(sites[0].group)
-            if rooms and (amount := measure(rooms[0].takes.get(column, 0))):
-                count = variables.totals.get((number, place, sites[0].group), part.need)
-                uses.append(Use(variables.intervals[number], amount, count, part.need))
+            for segment, takes in enumerate(rooms[0].takes, start=part.first) if rooms else ():
+                if amount := measure(takes.get(column, 0)):
+                    count = variables.totals.get((number, place, sites[0].group), part.need)
+                    interval = variables.intervals[number, part.way, segment, segment]
+                    uses.append(Use(interval, amount, count, part.need))
     cumulative(model, _together([site.pools[column] for site in sites], measure), uses)

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 __all__ = ["Placed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """When a task starts, and how many units of its parts stand where."""
+    """When and how a task runs, and how many units of its parts stand where."""
 
-    #: Seconds from now.
-    start: int
+    #: When its first segment begins, and each of its segments ends (s from now).
+    times: tuple[int, ...]
     #: (part, site, how many units of it stand there); only where any do.
     counts: tuple[tuple[int, int, int], ...]
+    #: Which of the ways to run it.
+    way: int = 0
+
+    @property
+    def start(self) -> int:
+        """Second from now."""
+        return self.times[0]
+
+    @property
+    def end(self) -> int:
+        """Second from now."""
+        return self.times[-1]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Seconds that each segment takes."""
+        return tuple(end - start for start, end in pairwise(self.times))

@@ -83,8 +83,12 @@ class _Narrator(cp_model.CpSolverSolutionCallback):
         for (number, part, site), variable in self._variables.counts.items():
             if count := self.value(variable):
                 counts[number].append((part, site, count))
-        starts = [self.value(start) for start in self._variables.starts]
-        self._tell(Found(tuple(Placed(start, tuple(of)) for start, of in zip(starts, counts, strict=True))))
+        found = []
+        for number, (task, of_task) in enumerate(zip(self._encoding.tasks, counts, strict=True)):
+            (way,) = (way for way in range(len(task.ways)) if self.value(self._variables.is_run_so(number, way)))
+            times = tuple(self.value(time) for time in self._variables.times[number, way])
+            found.append(Placed(times, tuple(of_task), way))
+        self._tell(Found(tuple(found)))
 
     def tell_bound(self, bound: float) -> None:
         """Tell a bound, now and then."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
-from cpsched.cp.encoding import Encoding
+from cpsched.cp.encoding import Encoding, Task
 from cpsched.cp.solution import Placed
 
 __all__ = ["canonical", "equal_sites", "equal_tasks", "ranking_parts"]
@@ -20,9 +21,11 @@ _MOST_DIGITS = 30
 
 def equal_sites(encoding: Encoding) -> list[list[int]]:
     """Return the groups of at least two sites between which no task can tell a difference."""
+    taken = {room.site for task in encoding.tasks if task.is_running for part in task.parts for room in part.rooms}
     groups: defaultdict[object, list[int]] = defaultdict(list)
     for number, site in enumerate(encoding.sites):
-        groups[site.group, tuple(sorted(site.pools.items(), key=str))].append(number)
+        if number not in taken:
+            groups[site.group, tuple(sorted(site.pools.items(), key=str))].append(number)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -31,9 +34,9 @@ def equal_tasks(encoding: Encoding) -> list[list[int]]:
     awaited = {number for lag in encoding.lags for number in (lag.before, lag.after)}
     groups: defaultdict[object, list[int]] = defaultdict(list)
     for number, task in enumerate(encoding.tasks):
-        if number not in awaited:
-            rates = encoding.costs.rates[number]
-            key = (task.job.request, task.job.licenses, task.duration, task.earliest, task.latest, rates)
+        if number not in awaited and not task.is_running:
+            costs = encoding.costs.rates[number], encoding.costs.ways[number]
+            key = (task.ways, task.job.licenses, task.earliest, task.latest, task.end_by, costs)
             groups[key].append(number)
     return [group for group in groups.values() if len(group) > 1]
 
@@ -42,9 +45,16 @@ def ranking_parts(encoding: Encoding) -> list[tuple[int, int]]:
     """Return the parts (task, part) by whose presence equal sites are ordered: those of the largest tasks first, no
     more than fit into a number.
     """
-    areas = [task.duration * sum(task.job.request.totals.values()) for task in encoding.tasks]
+    areas = [_area(task) for task in encoding.tasks]
     largest = sorted(range(len(areas)), key=lambda number: (-areas[number], number))
     return [(number, part) for number in largest for part in range(len(encoding.tasks[number].parts))][:_MOST_DIGITS]
+
+
+def _area(task: Task) -> int:
+    """Return what a task takes at its shortest, of all resources, times the seconds for which it does."""
+    way = task.ways[0]
+    segments = zip(way.spans, way.requests, strict=True)
+    return sum(span.least * sum(request.totals.values()) for span, request in segments)
 
 
 def canonical(
@@ -62,6 +72,6 @@ def canonical(
         filled = sorted(group, key=lambda site: [site not in sites for sites in present])
         new_name.update(zip(filled, group, strict=True))
     return tuple(
-        Placed(one.start, tuple((part, new_name.get(site, site), count) for part, site, count in one.counts))
+        replace(one, counts=tuple((part, new_name.get(site, site), count) for part, site, count in one.counts))
         for one in chosen
     )

@@ -31,7 +31,9 @@ from cpsched.domain.plan import (
     Score,
     WaitingJob,
     WaitingReason,
+    repeated,
 )
+from cpsched.domain.remaining import Remaining, rate_on, resumable, share_of, time_on
 from cpsched.domain.request import Arrangement, Chunk, Place, Request
 from cpsched.domain.rules import (
     Access,
@@ -85,6 +87,7 @@ __all__ = [
     "Plan",
     "PlannedJob",
     "Queue",
+    "Remaining",
     "Request",
     "Reservation",
     "ReservationKind",
@@ -102,4 +105,9 @@ __all__ = [
     "lives",
     "modes",
     "moves_about",
+    "rate_on",
+    "repeated",
+    "resumable",
+    "share_of",
+    "time_on",
 ]

@@ -26,6 +26,7 @@ class ObjectiveTerm(StrEnum):
     COMPLETION = "completion"
     MAKESPAN = "makespan"
     TARDINESS = "tardiness"
+    WASTE = "waste"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ class Placement:
     node: str
     #: What the chunks on this node take together.
     resources: Amounts
-    #: The kind of the chunks (index in the request) and how many of them; None for running jobs.
+    #: The kind of the chunks (index in the request) and how many of them; None where a running job does not say.
     chunk: int | None = None
     count: int | None = None
 

@@ -34,7 +34,8 @@ def modes(job: Job) -> tuple[Mode, ...]:
     """Return the ways to run a job of one step, the full share first, then by falling share.
 
     On a share a chunk has that share of its cores rounded down, at least one. Shares that leave it what a larger one
-    leaves it are left out, and so are all of them where no chunk asks for cores.
+    leaves it are left out, and so are all of them where no chunk asks for cores. Shares and stretches are exactly what
+    their decimals say: 0.7 of 10 cores is 7.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def _shrunk(chunk: Chunk, share: float) -> Chunk:
     cores = chunk.resources.get(_CORES, 0)
     if not cores:
         return chunk
-    left = max(1, floor(Fraction(share) * cores))
+    left = max(1, floor(Fraction(str(share)) * cores))
     return replace(chunk, resources=Amounts({**chunk.resources, _CORES: left}))
 
 
@@ -67,7 +68,7 @@ def _rate(full: Request, shrunk: Request, share: float, malleability: Malleabili
     ``ideal`` is the share of all cores (eq. 5), ``worst`` that of the chunk that has least (eq. 6).
     """
     if share in malleability.stretch:
-        return 1 / Fraction(malleability.stretch[share])
+        return 1 / Fraction(str(malleability.stretch[share]))
     if malleability.model is RuntimeModel.WORST:
         pairs = zip(full.chunks, shrunk.chunks, strict=True)
         return min(Fraction(b.resources[_CORES], a.resources[_CORES]) for a, b in pairs if _CORES in a.resources)

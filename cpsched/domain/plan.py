@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from cpsched.domain.job import Placement, Segment
+from cpsched.domain.job import Job, Placement, Segment
 
 __all__ = [
     "EngineReport",
@@ -17,6 +17,7 @@ __all__ = [
     "Score",
     "WaitingJob",
     "WaitingReason",
+    "repeated",
 ]
 
 
@@ -39,6 +40,23 @@ class PlannedJob:
     start: int
     end: int
     segments: tuple[Segment, ...]
+
+
+def repeated(job: Job) -> PlannedJob:
+    """Return a running job as a plan repeats it: with the allocation of the instance, but without its chunks.
+
+    Raises
+    ------
+    ValueError
+        If the job does not run.
+    """
+    if job.running is None:
+        raise ValueError(f"job {job.id} does not run")
+    segments = tuple(
+        replace(segment, allocation=tuple(replace(held, chunk=None, count=None) for held in segment.allocation))
+        for segment in job.running.segments
+    )
+    return PlannedJob(id=job.id, start=job.running.start, end=segments[-1].end, segments=segments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

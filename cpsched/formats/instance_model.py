@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from cpsched.formats.fields import (
     Amount,
@@ -165,12 +165,22 @@ class ArrayModel(DocumentModel):
     indices: Text = Field(description="A list such as 0-9, 1,3,5-9 or 0-20:5", examples=["0-9999"])
 
 
+def _is_share(value: float) -> float:
+    if not 0 < value < 1:
+        raise refusal(f"Expected a share of the cores between 0 and 1 (the full share, 1, is not named), got {value:g}")
+    return value
+
+
 class MalleableModel(DocumentModel):
     """On which shares of its cores a job can run."""
 
-    shares: list[Annotated[float, Field(gt=0, lt=1)]] = Field(
-        min_length=1, description="Below 1; the full share is always possible"
-    )
+    shares: list[
+        Annotated[
+            float,
+            AfterValidator(_is_share),
+            Field(json_schema_extra={"exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+        ]
+    ] = Field(min_length=1, description="Below 1; the full share is always possible")
     model: Literal["ideal", "worst"] = Field("ideal", description="How the runtime stretches on a share")
     stretch: dict[Name, Annotated[Number, Field(ge=1)]] = Field(
         {}, description="Runtime factor by share, over the model"
@@ -181,7 +191,17 @@ class PlacementModel(DocumentModel):
     """What a running job holds on one node."""
 
     node: Name
+    chunk: Omittable[Annotated[int, Field(ge=0, lt=10**6)]] = Field(
+        None, description="Of a malleable job: the kind of chunks that stand there (index in the request)"
+    )
+    count: Omittable[Count] = Field(None, description="How many of them")
     resources: AmountsField
+
+    @model_validator(mode="after")
+    def _counts_a_chunk(self) -> Self:
+        if (self.chunk is None) != (self.count is None):
+            raise refusal("Expected chunk and count together, or neither")
+        return self
 
 
 class SegmentModel(DocumentModel):
@@ -379,7 +399,7 @@ class UsageModel(DocumentModel):
         return self
 
 
-TermName = Literal["weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness"]
+TermName = Literal["weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness", "waste"]
 ObjectiveField = Annotated[
     Annotated[TermName, Tag("<name>")]
     | Annotated[dict[TermName, Annotated[Number, Field(gt=0)]], Field(min_length=1), Tag("<weights>")],

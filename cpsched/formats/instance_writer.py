@@ -30,6 +30,7 @@ from cpsched.domain import (
     Told,
     Usage,
     Validity,
+    time_on,
 )
 from cpsched.errors import SyntaxFault
 from cpsched.formats.hostlist import fold_hostlist
@@ -157,7 +158,7 @@ def _write_job(job: Job, requests: _RequestForms) -> _Object:
         told=None if job.told is None else _write_told(job.told),
         array=None if job.array is None else {"indices": format_indices(job.array)},
         malleable=None if job.malleability is None else _write_malleable(job.malleability),
-        running=None if job.running is None else _write_running(job.running, job.walltime),
+        running=None if job.running is None else _write_running(job, job.running),
         runtime=job.runtime,
         reservation=job.reservation,
     )
@@ -176,9 +177,12 @@ def _write_malleable(malleability: Malleability) -> _Object:
     )
 
 
-def _write_running(running: Running, walltime: int) -> _Object:
+def _write_running(job: Job, running: Running) -> _Object:
     last = running.segments[-1]
-    if len(running.segments) == 1 and last.end == running.start + walltime:
+    seconds = job.walltime
+    if job.malleability is not None:
+        seconds = time_on(job.walltime, job.request, job.malleability, last.allocation)
+    if len(running.segments) == 1 and last.end == running.start + seconds:
         return {"start": running.start, "allocation": _write_allocation(last.allocation)}
     segments = [
         {"start": segment.start, "end": segment.end, "allocation": _write_allocation(segment.allocation)}
@@ -188,7 +192,10 @@ def _write_running(running: Running, walltime: int) -> _Object:
 
 
 def _write_allocation(allocation: tuple[Placement, ...]) -> list[_Object]:
-    return [{"node": held.node, "resources": dict(held.resources)} for held in allocation]
+    return [
+        _present(node=held.node, chunk=held.chunk, count=held.count) | {"resources": dict(held.resources)}
+        for held in allocation
+    ]
 
 
 def _write_consumer(consumer: Consumer) -> _Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Sequence
 
 from cpsched.domain import (
     Amounts,
@@ -14,11 +15,14 @@ from cpsched.domain import (
     Malleability,
     Place,
     Placement,
+    Request,
     Running,
     RuntimeModel,
     Segment,
     Step,
     Told,
+    share_of,
+    time_on,
 )
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats.faults import Location, path_of, shown
@@ -38,6 +42,7 @@ def read_job(reading: Reading, location: Location, model: JobModel) -> Job | Non
     if work is None:
         return None
     steps, licenses = work
+    malleability = _read_malleable(reading, (*location, "malleable"), model.malleable)
     return Job(
         id=model.id,
         user=model.user,
@@ -55,8 +60,8 @@ def read_job(reading: Reading, location: Location, model: JobModel) -> Job | Non
         told=None if model.told is None else Told(start=model.told.start, price=model.told.price),
         array=_read_array(reading, location, model),
         expand_limit=model.expand_limit,
-        malleability=_read_malleable(reading, (*location, "malleable"), model.malleable),
-        running=_read_running(reading, location, model, sum(step.walltime for step in steps)),
+        malleability=malleability,
+        running=_read_running(reading, location, model, steps, malleability),
         runtime=model.runtime,
         reservation=model.reservation,
     )
@@ -125,7 +130,13 @@ def _number(text: str) -> float:
     return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
-def _read_running(reading: Reading, location: Location, model: JobModel, walltime: int) -> Running | None:
+def _read_running(
+    reading: Reading,
+    location: Location,
+    model: JobModel,
+    steps: Sequence[Step],
+    malleability: Malleability | None,
+) -> Running | None:
     """Return what a job that has started holds, and until when.
 
     A job that should have ended by `now` ends one second from now, with a warning (BRIDI-11).
@@ -137,7 +148,9 @@ def _read_running(reading: Reading, location: Location, model: JobModel, walltim
     if running.start > reading.now:
         reading.faults.add((*where, "start"), f"Expected a start not after now = {reading.now}, got {running.start}")
         return None
-    segments = _read_segments(reading, where, running, walltime)
+    if not _check_chunks(reading, where, running, steps[0].request, malleability):
+        return None
+    segments = _read_segments(reading, where, running, steps, malleability)
     if segments and segments[-1].end <= reading.now:
         ended, last = segments[-1].end, segments[-1]
         segments[-1] = Segment(start=last.start, end=reading.now + 1, allocation=last.allocation)
@@ -146,10 +159,68 @@ def _read_running(reading: Reading, location: Location, model: JobModel, walltim
     return Running(start=running.start, segments=tuple(segments))
 
 
-def _read_segments(reading: Reading, where: Location, running: RunningModel, walltime: int) -> list[Segment]:
+def _check_chunks(
+    reading: Reading, where: Location, running: RunningModel, request: Request, malleability: Malleability | None
+) -> bool:
+    """Note what a running job says wrongly of its chunks; return whether all is right."""
+    allocations = [((*where, "allocation"), running.allocation)] if running.allocation is not None else []
+    for index, segment in enumerate(running.segments or ()):
+        allocations.append(((*where, "segments", index, "allocation"), segment.allocation))
+    is_right = True
+
+    def refuse(at: Location, message: str) -> None:
+        nonlocal is_right
+        reading.faults.add(at, message)
+        is_right = False
+
+    stands: dict[str, tuple[int | None, int | None]] | None = None
+    for at, models in allocations:
+        stated: dict[str, tuple[int | None, int | None]] = {
+            held.node: (held.chunk, held.count) for held in models if held.chunk is not None
+        }
+        for index, held in enumerate(models if stated else ()):
+            _check_chunk((*at, index), held, request, malleability, refuse)
+        for kind, chunk in enumerate(request.chunks if stated and is_right else ()):
+            placed = sum(held.count or 0 for held in models if held.chunk == kind)
+            if placed != chunk.count:
+                refuse(at, f"Expected {chunk.count} chunks of kind {kind} in all, got {placed}")
+        if stands is not None and stated != stands and is_right:
+            refuse(at, "Expected the same chunks on the same nodes in all segments: only the share may change")
+        stands = stated if stands is None else stands
+    return is_right
+
+
+def _check_chunk(
+    at: Location,
+    held: PlacementModel,
+    request: Request,
+    malleability: Malleability | None,
+    refuse: Callable[[Location, str], None],
+) -> None:
+    """Refuse one entry of an allocation that says, or should say, which chunks stand on its node."""
+    if held.chunk is None or held.count is None:
+        refuse(at, "Expected chunk and count as on its other nodes, or on none of them")
+    elif malleability is None:
+        refuse((*at, "chunk"), "Expected chunk and count only of a malleable job")
+    elif held.chunk >= len(request.chunks):
+        refuse((*at, "chunk"), f"Expected a kind of chunks from 0 to {len(request.chunks) - 1}, got {held.chunk}")
+    else:
+        asked, cores = request.chunks[held.chunk].resources.get("cores", 0), held.resources.get("cores", 0)
+        if share_of(malleability, cores, asked, held.count) is None:
+            shares = ", ".join(map(str, malleability.shares[:10]))
+            expected = f"Expected all {asked * held.count} cores or a share of them ({shares}), at least one per chunk"
+            refuse((*at, "resources"), f"{expected}; got {cores}")
+
+
+def _read_segments(
+    reading: Reading, where: Location, running: RunningModel, steps: Sequence[Step], malleability: Malleability | None
+) -> list[Segment]:
     if running.allocation is not None:
         allocation = _read_allocation(reading, (*where, "allocation"), running.allocation)
-        return [Segment(start=running.start, end=running.start + walltime, allocation=allocation)]
+        seconds = sum(step.walltime for step in steps)
+        if malleability is not None:
+            seconds = time_on(seconds, steps[0].request, malleability, allocation)
+        return [Segment(start=running.start, end=running.start + seconds, allocation=allocation)]
     segments: list[Segment] = []
     before = running.start
     for index, segment in enumerate(running.segments or ()):
@@ -172,4 +243,7 @@ def _read_allocation(reading: Reading, where: Location, models: list[PlacementMo
         seen.add(model.node)
         if not any(model.resources.values()):
             reading.faults.add((*where, index, "resources"), "Expected at least one unit on the node, got none")
-    return tuple(Placement(node=model.node, resources=frozen_amounts(model.resources)) for model in models)
+    return tuple(
+        Placement(node=model.node, resources=frozen_amounts(model.resources), chunk=model.chunk, count=model.count)
+        for model in models
+    )

@@ -90,7 +90,7 @@ class ScoreModel(DocumentModel):
     name: Name
     value: Number
     bound: Number | None = Field(description="A proven lower bound on the value, or null")
-    gap: Number | None = Field(description="(value - bound) / value, or null")
+    gap: Number | None = Field(description="(value - bound) / abs(value), or null")
     proof: Omittable[Words] = Field(None, description="How the bound was proven, in words")
     planner: Number = Field(description="The value of the fallback's plan")
     suffered: Number = Field(description="The part of the value that no plan can change")

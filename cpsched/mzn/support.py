@@ -16,9 +16,20 @@ _MOST_PLACEMENTS = 100_000
 def unsupported(instance: Instance) -> tuple[str, ...]:
     """Return what an instance asks for and the models do not know, each with the place that asks for it.
 
-    They know what the planner does; sizes are those of rigid jobs: where there are others, these come first.
+    They know what the planner does of rigid jobs; sizes are those of rigid jobs: where there are others, these come
+    first.
     """
-    return planner.unsupported(instance) or tuple(_too_large(instance))
+    others = (*planner.unsupported(instance), *planner.changing(instance), *_changed(instance))
+    return others or tuple(_too_large(instance))
+
+
+def _changed(instance: Instance) -> list[str]:
+    """Return the running jobs that do not hold the same from now to their end."""
+    return [
+        f"job {job.id}: its running allocation changes over time"
+        for job in instance.jobs
+        if job.running is not None and (job.is_evolving or len(job.running.segments) > 1)
+    ]
 
 
 def _too_large(instance: Instance) -> list[str]:

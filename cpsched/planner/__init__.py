@@ -9,7 +9,7 @@ from cpsched.planner.planner import Planner
 from cpsched.planner.planner_engine import PlannerEngine
 from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
 from cpsched.planner.roster import Roster
-from cpsched.planner.support import unsupported
+from cpsched.planner.support import changing, unsupported
 from cpsched.planner.warm import replanned, told_by, warm_order
 from cpsched.planner.warmup import warmup, warmup_window
 from cpsched.rusv import announced as compiling_announced
@@ -20,6 +20,7 @@ __all__ = [
     "Roster",
     "awaited_first",
     "bound_jobs",
+    "changing",
     "compiling_announced",
     "planning_order",
     "replanned",

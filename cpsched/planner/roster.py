@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cpsched.booking import Ledger, refusal
-from cpsched.domain import FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason
+from cpsched.domain import FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason, repeated
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.planner.support import unsupported
@@ -59,7 +59,7 @@ class Roster:
         explain = _Explanations(ledger)
         for job in self.jobs:
             if job.running is not None:
-                planned.append(_running(job))
+                planned.append(repeated(job))
             elif job.id in self.refused:
                 reason, detail = self.refused[job.id]
                 waiting.append(WaitingJob(id=job.id, reason=reason, detail=detail))
@@ -78,13 +78,6 @@ def _verdict(instance: Instance, job: Job, known: dict[object, _Verdict | None])
     if key not in known:
         known[key] = refusal(instance, job)
     return known[key]
-
-
-def _running(job: Job) -> PlannedJob:
-    """Return a running job as it stands in a plan."""
-    assert job.running is not None  # noqa: S101 - callers pass running jobs only
-    segments = job.running.segments
-    return PlannedJob(id=job.id, start=job.running.start, end=segments[-1].end, segments=segments)
 
 
 class _Explanations:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cpsched.domain import Instance, Job
+from cpsched.domain import Instance, Job, moves_about
 
-__all__ = ["unsupported"]
+__all__ = ["changing", "unsupported"]
 
 #: Each element of an array that waits for an array waits for each of its elements; all these pairs are kept.
 MOST_LINKS = 2_000_000
@@ -39,10 +39,16 @@ def _num_links(instance: Instance) -> int:
 
 def _unsupported_of(job: Job) -> list[str]:
     """Return what one job asks for and the planner cannot honour."""
+    moves = moves_about(job.steps) if job.running is None else None
     asked = {
-        "evolves over several steps": job.is_evolving,
-        "malleable": job.malleability is not None,
+        f"cannot keep its nodes from step to step: {moves}": moves is not None,
         "runs inside a reservation": job.reservation is not None,
-        "its running allocation has changed over time": job.running is not None and len(job.running.segments) > 1,
     }
     return [what for what, is_asked in asked.items() if is_asked]
+
+
+def changing(instance: Instance) -> tuple[str, ...]:
+    """Return what an instance asks for and engines cannot honour that take all waiting jobs as rigid."""
+    return tuple(
+        f"job {job.id}: evolves over several steps" for job in instance.jobs if job.is_evolving and job.running is None
+    )

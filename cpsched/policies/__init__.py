@@ -2,7 +2,7 @@
 
 May import: `planner`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `policy.py`, what a rule is, and
 `policy_engine.py`, which makes an engine of it; a queue is worked off by `insertion.py`, or by `event_loop.py` as time
-goes on. Each rule has a file of its own; `evolving` has the rules for jobs that change while they run.
+goes on. Each rule has a file of its own; `evolving` and `malleable` have the rules for jobs that change while they run.
 """
 
 from cpsched.engine import Engine
@@ -10,6 +10,7 @@ from cpsched.policies.conservative import Conservative
 from cpsched.policies.easy import Easy
 from cpsched.policies.evolving import VARIANTS, EvolvingEngine
 from cpsched.policies.fcfs import Fcfs
+from cpsched.policies.malleable import SD_RULES, SdEngine
 from cpsched.policies.pbs_fifo_bf10 import PbsFifoBf10
 from cpsched.policies.pbs_walltime_bf400 import PbsWalltimeBf400
 from cpsched.policies.policy import Policy
@@ -17,7 +18,7 @@ from cpsched.policies.policy_engine import PolicyEngine
 from cpsched.policies.sjf import Sjf
 from cpsched.policies.wspt import Wspt
 
-__all__ = ["POLICIES", "EvolvingEngine", "Policy", "PolicyEngine"]
+__all__ = ["POLICIES", "EvolvingEngine", "Policy", "PolicyEngine", "SdEngine"]
 
 _RULES: tuple[Policy, ...] = (
     Fcfs(),
@@ -29,7 +30,7 @@ _RULES: tuple[Policy, ...] = (
     PbsWalltimeBf400(),
 )
 
-_ENGINES: tuple[Engine, ...] = (*map(PolicyEngine, _RULES), *map(EvolvingEngine, VARIANTS))
+_ENGINES: tuple[Engine, ...] = (*map(PolicyEngine, _RULES), *map(EvolvingEngine, VARIANTS), *map(SdEngine, SD_RULES))
 
 #: The engines of all rules by their names, ``policy:easy``, ``policy:ep_nox`` and so on.
 POLICIES: dict[str, Engine] = {engine.name: engine for engine in _ENGINES}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from cpsched.booking import Ledger
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
-from cpsched.planner import Roster, bound_jobs, unsupported, warmup
+from cpsched.errors import UnsupportedError
+from cpsched.planner import Roster, bound_jobs, changing, unsupported, warmup
 from cpsched.policies.policy import Policy
 
 __all__ = ["PolicyEngine"]
@@ -27,8 +28,8 @@ class PolicyEngine:
         warmup()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the ledger of all rules cannot honour yet."""
-        return unsupported(instance)
+        """Return what the instance asks for and the ledger of all rules cannot honour yet, and jobs that evolve."""
+        return (*unsupported(instance), *changing(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the rule.
@@ -38,6 +39,9 @@ class PolicyEngine:
         UnsupportedError
             If the instance asks for something that cannot be honoured yet.
         """
+        features = self.unsupported(instance)
+        if features:
+            raise UnsupportedError(self.name, features)
         roster = Roster.of(instance, engine=self.name)
         ledger = Ledger(instance, roster.admitted)
         bound = {job.id: job for job in bound_jobs(instance, roster.admitted)}

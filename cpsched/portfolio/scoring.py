@@ -54,7 +54,7 @@ def scored(plan: Plan, board: Board, *, stopped: str, elapsed: float) -> Plan:
     known: dict[str, Any] = {}
     if proof is not None:
         bound = min(proof.value, value)  # an exact proof may be rounded the other way than the value
-        known = {"bound": bound, "gap": (value - bound) / value if value else 0.0, "proof": proof.how}
+        known = {"bound": bound, "gap": (value - bound) / abs(value) if value else 0.0, "proof": proof.how}
     return replace(
         plan,
         objective=replace(plan.objective, value=value, **known),

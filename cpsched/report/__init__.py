@@ -8,5 +8,6 @@ terminal as markup or escape codes. Begin with `gantt.py` and its ``gantt_*.js``
 from cpsched.report.gantt import gantt_html
 from cpsched.report.tables import history_table, plan_table, summary_table
 from cpsched.report.terminal import NARROWEST, terminal_gantt
+from cpsched.report.words import course
 
-__all__ = ["NARROWEST", "gantt_html", "history_table", "plan_table", "summary_table", "terminal_gantt"]
+__all__ = ["NARROWEST", "course", "gantt_html", "history_table", "plan_table", "summary_table", "terminal_gantt"]

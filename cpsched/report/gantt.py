@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from importlib import resources
 
-from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob
+from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
 from cpsched.report.basis import basis_of
-from cpsched.report.words import duration, figures, plain, request_text, value_text
+from cpsched.report.words import course, duration, figures, plain, request_text, share_text, value_text
 
 __all__ = ["gantt_html"]
 
@@ -148,8 +148,19 @@ class _PageData:
             number(request_text(job)),
             int(job.running is not None),
             number(licenses),
-            [[segment.start, segment.end, self._runs(segment.allocation)] for segment in planned.segments],
+            number(course(self.instance, job, planned)),
+            [
+                self._segment(job, place, segment, len(planned.segments))
+                for place, segment in enumerate(planned.segments, start=1)
+            ],
         ]
+
+    def _segment(self, job: Job, place: int, segment: Segment, segments: int) -> list[object]:
+        """Return a segment; of one that is a step, or on a share of the cores, in words too, and whether on a share."""
+        row: list[object] = [segment.start, segment.end, self._runs(segment.allocation)]
+        share = share_text(job, segment)
+        words = f"step {place} of {segments}" if job.is_evolving and job.running is None else share
+        return [*row, self.texts.number(words), int(bool(share))] if words else row
 
     def _runs(self, allocation: Iterable[Placement]) -> list[int]:
         """Fold an allocation into triples: first node, number of neighbours, number of what each of them gives."""

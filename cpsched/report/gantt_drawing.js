@@ -108,7 +108,7 @@ function drawRows(ctx, rowHeight) {
       const left = Math.max(xOf(piece.start), GUTTER - 4), right = Math.min(xOf(piece.end), GUTTER + width + 4);
       const seam = right - left > 3 ? 0.8 : 0, thick = inner * (to - from);
       const box = [left, top + inner * from, Math.max(0.8, right - left - seam), Math.max(0.8, thick - (thick > 4 ? 0.8 : 0))];
-      drawBox(ctx, piece.job, box);
+      drawBox(ctx, piece, box);
       if (piece.job === chosen) outlines.push(box);
     }
   }
@@ -118,15 +118,21 @@ function drawRows(ctx, rowHeight) {
 /** While some jobs are looked for or one is selected, all others step back. */
 const isFaded = (job) => job !== chosen && (matched ? !matched.has(job) : chosen !== null);
 
-function drawBox(ctx, job, [x, y, w, h]) {
+/** How strong the colour is of a piece on a share of its cores, and of running jobs where they cannot be hatched. */
+const SHRUNK = 0.5, RUNNING = 0.6;
+
+function drawBox(ctx, { job, shrunk }, [x, y, w, h]) {
   drawn.add(job);
   ctx.globalAlpha = isFaded(job) ? 0.16 : 1;
+  ctx.fillStyle = ink.page;
+  if (shrunk) { ctx.fillRect(x, y, w, h); ctx.globalAlpha *= SHRUNK; }
   ctx.fillStyle = colourOf(job.queue);
   ctx.fillRect(x, y, w, h);
+  if (shrunk) { ctx.strokeStyle = colourOf(job.queue); ctx.globalAlpha /= SHRUNK; ctx.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1); }
   if (job.running) { ctx.fillStyle = hatch; ctx.fillRect(x, y, w, h); }
   if (h >= 11 && w >= 34) {
     const room = Math.floor((w - 8) / 6.6);
-    ctx.fillStyle = readableOn(colourOf(job.queue));
+    ctx.fillStyle = shrunk ? ink.ink : readableOn(colourOf(job.queue));
     ctx.textAlign = "left";
     ctx.fillText(job.id.length > room ? `${job.id.slice(0, Math.max(1, room - 1))}…` : job.id, Math.max(x, GUTTER) + 4, y + h / 2 + 0.5);
   }
@@ -143,8 +149,9 @@ function outline(ctx, boxes) {
 // Rows thinner than a pixel: each pixel gets the mean of what lies under it, by queue, so that nothing flickers or hides.
 const layers = new Map();
 for (const piece of pieces) {
-  const key = `${colourOf(piece.job.queue)}${piece.job.running ? "r" : ""}`;
-  if (!layers.has(key)) layers.set(key, { colour: rgb(colourOf(piece.job.queue)), strength: piece.job.running ? 0.6 : 1, pieces: [] });
+  const strength = (piece.job.running ? RUNNING : 1) * (piece.shrunk ? SHRUNK : 1);
+  const key = `${colourOf(piece.job.queue)} ${strength}`;
+  if (!layers.has(key)) layers.set(key, { colour: rgb(colourOf(piece.job.queue)), strength, pieces: [] });
   layers.get(key).pieces.push(piece);
 }
 

@@ -27,7 +27,7 @@ const facts = (job) => [
   ["state", job.running ? "running" : "planned"], ["submit", moment(job.submit)], ["start", moment(job.start)],
   ["end", moment(job.end)], ["wait", duration(job.start - job.submit)], ["duration", duration(job.end - job.start)],
   ["walltime", job.walltime === job.end - job.start ? "" : duration(job.walltime)],
-  ["request", job.request], ["licences", job.licenses],
+  ["changes", job.course], ["request", job.request], ["licences", job.licenses],
 ];
 
 function showTip(x, y, title, rows) {
@@ -90,7 +90,7 @@ function hover(event) {
   drawCharts();
   const found = event.currentTarget === plot ? hit(x, y) : null, node = Math.floor(nodeAt(y));
   if (found) {
-    showTip(x, y, `Job ${found.job.id}`, [...facts(found.job), ["nodes", nodesOf(found.job, 3)],
+    showTip(x, y, `Job ${found.job.id}`, [...facts(found.job), ["here", found.piece.part], ["nodes", nodesOf(found.job, 3)],
       [`on ${data.nodes[found.node]}`, amounts(found.piece.held)]]);
   } else if (event.currentTarget === plot && reservedAt(timeAt(x), node)) {
     const [id, start, end] = reservedAt(timeAt(x), node);
@@ -198,6 +198,7 @@ function drawLegend() {
   const entries = data.queues.slice(0, PALETTE.length).map((name, queue) => [name, colourOf(queue), false]);
   if (data.queues.length > PALETTE.length) entries.push([`${data.queues.length - PALETTE.length} other queues`, OTHERS, false]);
   if (jobs.some((job) => job.running)) entries.push(["running", ink.soft, true]);
+  if (pieces.some((piece) => piece.shrunk)) entries.push(["on a share of its cores", `color-mix(in srgb, ${ink.soft} 45%, ${ink.page})`, false]);
   if (data.reserved.length) entries.push(["reserved", ink.shut, true]);
   fillLegend(at("legend"), entries);
   fillLegend(at("finders"), finders.map((by, place) => [by, colourOf(place), false]));

@@ -5,11 +5,11 @@ from __future__ import annotations
 import unicodedata
 from datetime import timedelta
 
-from cpsched.domain import Chunk, Instance, Job, Plan, Request, Score
+from cpsched.domain import Chunk, Instance, Job, Plan, PlannedJob, Request, Score, Segment
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
 
-__all__ = ["duration", "figures", "moment", "plain", "request_text", "value_text"]
+__all__ = ["course", "duration", "figures", "moment", "plain", "request_text", "share_text", "value_text"]
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -58,6 +58,30 @@ def _asked_text(chunk: Chunk) -> str:
     return ", ".join(f"{name}={asked}" for name, asked in (*chunk.resources.items(), *chunk.where.items()))
 
 
+def course(instance: Instance, job: Job, planned: PlannedJob) -> str:
+    """Return how a job changes while it runs: ``3 steps``, ``runs at 50 % until …, then at 100 %``; else nothing."""
+    if job.is_evolving:
+        held = planned.end - planned.start - job.walltime
+        return f"{len(job.steps)} steps" + (f", held {duration(held)} longer than asked for" if held > 0 else "")
+    shares = [share_text(job, segment) for segment in planned.segments]
+    if job.malleability is None or not any(shares):
+        return ""
+    parts = [
+        f"at {share or '100 %'}" + (f" until {moment(instance, segment.end)}" if segment.end < planned.end else "")
+        for share, segment in zip(shares, planned.segments, strict=True)
+    ]
+    return "runs " + ", then ".join(parts)
+
+
+def share_text(job: Job, segment: Segment) -> str:
+    """Return the share of its cores on which a malleable job runs, as ``50 %``; nothing where it has all of them."""
+    if job.malleability is None:
+        return ""
+    asked = job.request.totals.get("cores", 0)
+    held = sum(placement.resources.get("cores", 0) for placement in segment.allocation)
+    return f"{100 * held / asked:.3g} %" if held < asked else ""
+
+
 def value_text(value: float) -> str:
     """Return an objective's value with as many digits as anyone reads."""
     return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:,.2f}"
@@ -73,8 +97,10 @@ def _improvement(score: Score) -> list[tuple[str, str]]:
     """Return what became of the fallback's plan, if it is not the answer."""
     if score.value >= score.planner:
         return []
-    saved = (score.planner - score.value) / (score.planner - score.suffered)
-    return [("planner's plan", value_text(score.planner)), ("saved of what can be", f"{saved:.1%}")]
+    rows = [("planner's plan", value_text(score.planner))]
+    can_be = score.planner - score.suffered
+    # running jobs that end earlier may be worth more than what waits
+    return [*rows, ("saved of what can be", f"{(score.planner - score.value) / can_be:.1%}")] if can_be > 0 else rows
 
 
 def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:

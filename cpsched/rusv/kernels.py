@@ -661,6 +661,40 @@ def earliest_fit(
 
 
 @kernel
+def free_from(
+    demand, start, end,
+    head, slots, order, members, rows, blk, srows, sblk,
+    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity,
+    free, buffer,
+):  # fmt: skip
+    """Return the earliest second from `start` on from which a demand fits until `end`, each of its kinds by itself;
+    `end` if it does not fit in the slot before that.
+    """
+    place, index = locate(head, slots, order, members, start)
+    last_place, last_index = locate(head, slots, order, members, end - 1)
+    bad_place, bad_index = last_bad(
+        demand, last_place, last_index, place, index, order, members, srows, sblk, demands, sysreq
+    )
+    if bad_place >= 0:
+        if bad_place == last_place and bad_index == last_index:
+            return end
+        place, index = following(bad_place, bad_index, order, members)
+        start = slots[members[order[place], index], 0]
+    _, at, blocked = scan_window(
+        demand, place, index, last_place, last_index,
+        order, members, rows, blk,
+        demands, kinds, segments, terms, scale, ranges, reach, runs, runcols, capacity,
+        free, buffer,
+    )  # fmt: skip
+    if at < 0:
+        return start
+    if at == last_place and blocked == last_index:
+        return end
+    place, index = following(at, blocked, order, members)
+    return slots[members[order[place], index], 0]
+
+
+@kernel
 def map_chunks(demand, free, entries, demands, kinds, segments, terms, runs, runcols, run_of):
     """Phase 2: cheap nodes first, as many chunks as fit (OCCS-30); kinds in the order of the table.
 

@@ -8,7 +8,7 @@ filled, columns and demands by position. What is mutable: `Demands` grows, `Time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,6 +172,30 @@ class Demands:
             of_kind = segments[kinds[kind][1] : kinds[kind + 1][1] if kind + 1 < len(kinds) else len(segments)]
             found.append((kind, [(first, first + length) for first, length, _ in of_kind]))
         return found
+
+    def units_in(self, kind: int, free: Ints) -> Ints:
+        """Return how many chunks of a kind fit on each node where `free` is what each node column has."""
+        units: Ints = np.zeros(self.layout.num_nodes, dtype=np.int64)
+        for nodes, terms in self._terms_of(kind):
+            fitting = [free[columns] // amount for columns, amount in terms]
+            units[nodes] = np.clip(np.min(fitting, axis=0), 0, self._rows["kinds"][kind][2])
+        return units
+
+    def take(self, kind: int, units: Ints, free: Ints) -> None:
+        """Lower `free` by what so many chunks of a kind take on each node."""
+        for nodes, terms in self._terms_of(kind):
+            for columns, amount in terms:
+                free[columns] -= units[nodes] * amount
+
+    def _terms_of(self, kind: int) -> Iterator[tuple[slice, list[tuple[slice, int]]]]:
+        """Yield the nodes that may hold a kind, range by range, each with (columns, amount) of what a chunk takes."""
+        kinds, segments, terms = (self._rows[name] for name in ("kinds", "segments", "terms"))
+        end = kinds[kind + 1][1] if kind + 1 < len(kinds) else len(segments)
+        for number in range(kinds[kind][1], end):
+            first, length, term = segments[number]
+            last = segments[number + 1][2] if number + 1 < len(segments) else len(terms)
+            of_segment = [(slice(column, column + length), amount) for column, amount in terms[term:last]]
+            yield slice(first, first + length), of_segment
 
     def tables(self) -> dict[str, NDArray[Any]]:
         """Return the tables as arrays, those that others point into closed by a row with the ends."""
@@ -414,24 +438,31 @@ class Timeline:
 
     def is_free(self, booking: Booking) -> bool:
         """Tell whether the amounts of a booking are free in all of its time."""
-        head, slots, order, members, rows, blk, srows, sblk, _ = self._state
-        place, index = kernels.locate(head, slots, order, members, booking.start)
-        last_place, last_index = kernels.locate(head, slots, order, members, booking.end - 1)
-        between = order[place + 1 : last_place, None]  # these lie in the booking as a whole
-        first, last = members[order[place]], members[order[last_place]]
-        parts = [(order[place], first[index : first[-1]]), (order[last_place], last[: last_index + 1])]
-        if place == last_place:
-            parts = [(order[place], first[index : last_index + 1])]
+        rows, blk, srows, sblk = self._state[4:8]
+        between, parts = self._slots_of(booking.start, booking.end)
         for (columns, amounts), slot_rows, blocks in (
             (_summed(booking.columns, booking.amounts), rows, blk),
             ((booking.system_columns, booking.system_amounts), srows, sblk),
         ):
-            if (blocks[between, kernels.LOW, columns] < amounts).any():
+            if (blocks[between[:, None], kernels.LOW, columns] < amounts).any():
                 return False
             for block, inside in parts:
                 if (slot_rows[inside[:, None], columns] + blocks[block, kernels.LAZY, columns] < amounts).any():
                     return False
         return True
+
+    def _slots_of(self, start: int, end: int) -> tuple[NDArray[Any], list[tuple[int, NDArray[Any]]]]:
+        """Return the blocks that lie in ``[start, end)`` as a whole, and of the first and the last block the slots that
+        do.
+        """
+        head, slots, order, members = self._state[:4]
+        place, index = kernels.locate(head, slots, order, members, start)
+        last_place, last_index = kernels.locate(head, slots, order, members, end - 1)
+        first, last = members[order[place]], members[order[last_place]]
+        parts = [(order[place], first[index : first[-1]]), (order[last_place], last[: last_index + 1])]
+        if place == last_place:
+            parts = [(order[place], first[index : last_index + 1])]
+        return order[place + 1 : last_place], parts
 
     def _forget(self) -> None:
         """Drop remembered starts: they hold only while nothing is given back."""
@@ -448,6 +479,16 @@ class Timeline:
             self._free, self._buffer, self._entries,
         )  # fmt: skip
         return None if start < 0 else Fit(int(start), self._entries[:count].copy())
+
+    def free_from(self, demand: int, start: int, end: int) -> int:
+        """Return the earliest second in ``[start, end]`` from which on `demand` fits until `end`, each of its kinds by
+        itself.
+        """
+        tables = self._tables()
+        found = kernels.free_from(  # type: ignore[call-arg]  # mypy does not count through starred tuples
+            demand, start, end, *self._state[:-1], *tables, self._free, self._buffer
+        )
+        return int(found)
 
     def booking(self, start: int, end: int, taken: Mapping[int, int], licenses: Mapping[int, int]) -> Booking:
         """Return a booking of amounts by node column, and by system column for what no node has; sums follow by
@@ -536,6 +577,26 @@ class Timeline:
             rows[row].astype(np.int64) + blk[block, kernels.LAZY],
             srows[row] + sblk[block, kernels.LAZY],
         )
+
+    def least_free(self, start: int, end: int) -> tuple[Ints, Ints]:
+        """Return what is free throughout ``[start, end)``: of the node columns, and of the system columns."""
+        rows, blk, srows, sblk = self._state[4:8]
+        between, parts = self._slots_of(start, end)
+        found: list[Ints] = []
+        for slot_rows, blocks in ((rows, blk), (srows, sblk)):
+            least = [blocks[between, kernels.LOW].min(axis=0)] if len(between) else []
+            least += [slot_rows[inside].min(axis=0) + blocks[block, kernels.LAZY] for block, inside in parts]
+            found.append(np.min(least, axis=0).astype(np.int64))
+        return found[0], found[1]
+
+    def idle_nodes(self, free: Ints) -> NDArray[np.bool_]:
+        """Return of which nodes `free` has all, if that is what each node column has."""
+        idle: NDArray[np.bool_] = np.ones(len(self._stamps), dtype=bool)
+        for (first, length, _), columns in zip(self._runs.tolist(), self.demands.columns, strict=False):
+            for column in columns:
+                whole = slice(column, column + length)
+                idle[first : first + length] &= free[whole] == self._capacity[whole]
+        return idle
 
     @property
     def num_slots(self) -> int:

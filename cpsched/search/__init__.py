@@ -3,7 +3,7 @@ annealing.
 
 May import: `planner`, `booking`, `rusv`, `metrics`, `engine`, `domain`; its kernels are compiled by numba. Begin with
 `engine.py`; `chain.py` is one walk through the plans, `kernels.py` its steps, `costs.py` the objective as the kernels
-see it.
+see it. `evolving.py` and `evolving_kernels.py` are the same where jobs evolve over whole nodes of one kind.
 """
 
 from cpsched.search.engine import Search, SearchParams

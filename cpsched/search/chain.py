@@ -11,13 +11,11 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
-from cpsched.search.costs import costs_at, end_price, start_costs
+from cpsched.search.costs import costs_at, end_price, guided, start_costs
 from cpsched.search.links import awaited_first, longest_before, longest_behind
 
 __all__ = ["Chain"]
 
-#: What a second counts, relative to one of makespan, by which a job starts too late for an earlier end of all.
-_LATE = 0.3
 #: How many starts of equal demands a list remembers.
 _MEMORY = 16
 
@@ -39,14 +37,22 @@ class Chain:
         self._jobs = jobs
         self.ledger = Ledger(instance, jobs)
         table = self.ledger.table
-        #: What starts cost in truth (see `start_costs`), and as the kernels see it.
-        self.costs = start_costs(instance, jobs)
+        of_jobs = self.ledger.forms
+        #: The forms of all jobs, one after the other, where those of each job begin, and which of them it has now.
+        self._forms_of = np.cumsum([0, *map(len, of_jobs)])
+        self._forms = np.array([(one.demand, one.latest, one.duration) for forms in of_jobs for one in forms])
+        self._taken = self._forms_of[:-1].copy()
+        self._owners = np.repeat(np.arange(len(jobs)), np.diff(self._forms_of))
+        #: What starts cost in truth, in each form (see `start_costs`).
+        self._form_costs = start_costs(
+            instance, [jobs[row] for row in self._owners.tolist()], self._forms[:, kernels.F_DURATION]
+        )
         self._end_price = end_price(instance)
         #: First starts that the jobs themselves and those that they wait for allow (s after `now`).
         self.earliest = longest_before(table)
         #: Seconds from the start of each job to the end of the last one of those that wait for it.
         self.tails = longest_behind(table)
-        self._guide = self._guided(np.inf)
+        self._set_guide(np.inf)
         self._random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
         self._figures = np.zeros(3)
         count, nodes = len(jobs), len(instance.cluster.node_names)
@@ -60,14 +66,15 @@ class Chain:
         self._chosen = np.zeros(kernels.MOST_REMOVED, dtype=np.int64)
         self._keys = np.zeros(kernels.MOST_REMOVED)
         self._sequence = np.zeros(kernels.MOST_REMOVED, dtype=np.int64)
-        self._old = np.zeros((kernels.MOST_REMOVED, 2), dtype=np.int64)
+        self._old = np.zeros((kernels.MOST_REMOVED, 3), dtype=np.int64)
         self._old_pool = np.zeros((kernels.MOST_REMOVED, int(rooms.max()), 3), dtype=np.int32)
+        self._entries = np.zeros((int(rooms.max()), 3), dtype=np.int32)
         self.best_value = np.inf
 
     # --- whole plans --------------------------------------------------------------------------------------------
 
     def plan_list(self, keys: NDArray[np.float64], limit: float = np.inf) -> float | None:
-        """Plan the jobs afresh as a list in ascending order of `keys`, each after all that it waits for.
+        """Plan the jobs afresh as a list in ascending order of `keys`, each after all that it waits for, none shrunk.
 
         Returns
         -------
@@ -88,6 +95,8 @@ class Chain:
         order = awaited_first(self.ledger.table, np.argsort(starts, kind="stable"))
         if not all(self.ledger.restore(planned_of[self._jobs[row].id]) for row in order.tolist()):
             return False
+        forms: NDArray[np.int64] = np.array([self.ledger.form(job.id) for job in self._jobs], dtype=np.int64)
+        self._take_forms(self._forms_of[:-1] + forms)
         self._note_plan()
         return True
 
@@ -105,9 +114,19 @@ class Chain:
         return bool(code == timeline_kernels.DONE)
 
     def _clear(self) -> None:
-        """Take all jobs out."""
+        """Take all jobs out, and let each be what it asks for."""
         table = self.ledger.table
         kernels.clear(table.jobs, table.starts, table.spans, table.pool, *self.ledger.timeline.kernel_arguments())
+        self._take_forms(self._forms_of[:-1])
+
+    def _take_forms(self, forms: NDArray[np.int64]) -> None:
+        """Let each job have one of its forms."""
+        self._taken[:] = forms
+        taken = self._forms[self._taken]
+        self.ledger.table.jobs[:, 0] = taken[:, kernels.F_DEMAND]
+        self.ledger.table.jobs[:, 2] = taken[:, kernels.F_LATEST]
+        self.ledger.table.jobs[:, 3] = taken[:, kernels.F_DURATION]
+        self._guide = self._form_guide[self._taken]
 
     def _note_plan(self) -> float:
         """Value a plan that was not made step by step; keep it if it is the best one."""
@@ -135,8 +154,9 @@ class Chain:
                 left, self._random, warmth, self._end_price, self._figures,
                 table.jobs, table.starts, table.spans, table.pool, self._guide,
                 table.waits_of, table.waits, table.followers_of, table.followers, self.earliest,
-                self._ranks, self._nodes_of,
-                self._marks, self._chosen, self._keys, self._sequence, self._old, self._old_pool, self._fitting,
+                self._ranks, self._nodes_of, self._forms_of, self._forms, self._form_guide, self._taken,
+                self._marks, self._chosen, self._keys, self._sequence, self._old, self._old_pool,
+                self._entries, self._fitting,
                 *timeline.kernel_arguments(),
             )  # fmt: skip
             if code == timeline_kernels.GROW_STATE:
@@ -155,26 +175,26 @@ class Chain:
     def _guide_value(self, starts: NDArray[np.int64]) -> float:
         return self._value(self._guide, starts)
 
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """What starts cost in truth, in the forms that the jobs have now (see `start_costs`)."""
+        costs: NDArray[np.float64] = self._form_costs[self._taken]
+        return costs
+
     def _value(self, costs: NDArray[np.float64], starts: NDArray[np.int64]) -> float:
         last = int((starts + self.ledger.table.jobs[:, 3]).max())
         return float(costs_at(costs, starts[:, None]).sum()) + self._end_price * last
 
-    def _guided(self, end: float) -> NDArray[np.float64]:
-        """Return the costs as the kernels see them.
+    def _set_guide(self, end: float) -> None:
+        """Set the costs as the kernels see them.
 
         The end of the last job alone says nothing about all the others. Where it counts, each job that starts too late
         for an end before `end`, counting what waits for it, costs a little.
         """
-        if self._end_price == 0:
-            return self.costs
-        late = np.zeros((len(self._jobs), 2))
-        if end < np.inf:
-            late[:, 0], late[:, 1] = _LATE * self._end_price, np.maximum(0.0, end - 1 - self.tails)
-        guide = np.concatenate([self.costs, late], axis=1)
-        kinks = guide[:, kernels.FIRST_KINK :].reshape(len(guide), -1, 2)
-        order = np.argsort(kinks[:, :, 1], axis=1, kind="stable")
-        guide[:, kernels.FIRST_KINK :] = np.take_along_axis(kinks, order[:, :, None], axis=1).reshape(len(guide), -1)
-        return guide
+        own = self._forms[self._forms_of[self._owners], kernels.F_DURATION]
+        tails = self.tails[self._owners] + self._forms[:, kernels.F_DURATION] - own
+        self._form_guide = guided(self._form_costs, self._end_price, tails, end)
+        self._guide = self._form_guide[self._taken]
 
     @property
     def value(self) -> float:
@@ -187,9 +207,9 @@ class Chain:
         """Keep a copy of the present plan as the best one."""
         table = self.ledger.table
         self.best_value = value
-        self._best = table.starts.copy(), table.spans.copy(), table.pool.copy()
+        self._best = table.starts.copy(), table.spans.copy(), table.pool.copy(), self._taken.copy()
         if self._end_price > 0:
-            self._guide = self._guided(float((table.starts + table.jobs[:, 3]).max()))
+            self._set_guide(float((table.starts + table.jobs[:, 3]).max()))
             self._figures[kernels.VALUE] = self._guide_value(table.starts)
 
     @property
@@ -201,7 +221,10 @@ class Chain:
         """Return the best plan so far."""
         table = self.ledger.table
         present = table.starts, table.spans, table.pool
-        table.starts, table.spans, table.pool = self._best
+        taken = self._taken.copy()
+        table.starts, table.spans, table.pool = self._best[:3]
+        self._take_forms(self._best[3])
         best = [planned for job in self._jobs if (planned := self.ledger.planned(job.id)) is not None]
         table.starts, table.spans, table.pool = present
+        self._take_forms(taken)
         return best

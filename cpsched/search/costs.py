@@ -8,33 +8,48 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job, NodeState, ObjectiveTerm
+from cpsched.domain import Instance, Job, NodeState, ObjectiveTerm, Request
 from cpsched.metrics import delay_rates
 from cpsched.search import kernels
 
-__all__ = ["costs_at", "end_price", "list_keys", "node_shares", "rates_of", "start_costs"]
+__all__ = ["costs_at", "end_price", "guided", "list_keys", "node_shares", "rates_of", "start_costs"]
+
+#: What a second counts, relative to one of makespan, by which a job starts too late for an earlier end of all.
+_LATE = 0.3
 
 
-def start_costs(instance: Instance, jobs: Sequence[Job]) -> NDArray[np.float64]:
+def start_costs(
+    instance: Instance, jobs: Sequence[Job], durations: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
     """Return how the cost of each job grows with its start, in seconds from `now`: convex, never falling, with kinks.
+
+    Parameters
+    ----------
+    durations
+        How long each job takes (s), where that is not its walltime: it may be shrunk.
 
     Returns
     -------
-    float64 (jobs, 1 + 2 * kinks)
-        Cost per second, then (more cost per second, second from which on) by ascending second, as many for each job as
-        one of them has; without effect, at second 0, those that a job does not have.
+    float64 (jobs, 2 + 2 * kinks)
+        Cost per second, cost at any start (of a longer duration than the walltime), then (more cost per second, second
+        from which on) by ascending second, as many for each job as one of them has; without effect, at second 0, those
+        that a job does not have.
     """
     rates: list[float] = []
     kinks: list[list[tuple[int, float]]] = []
-    for job in jobs:
+    longer = np.zeros(len(jobs), dtype=np.int64)
+    for place, job in enumerate(jobs):
         earliest = instance.earliest_start(job)
-        terms = [(since, float(rate)) for since, rate in delay_rates(instance, job)]
+        duration = job.walltime if durations is None else int(durations[place])
+        longer[place] = duration - job.walltime
+        terms = [(since, float(rate)) for since, rate in delay_rates(instance, job, duration)]
         rates.append(sum(rate for since, rate in terms if since <= earliest))
         later = sorted({since for since, rate in terms if since > earliest and rate > 0})
         kinks.append([(kink - instance.now, sum(rate for since, rate in terms if since == kink)) for kink in later])
     most = max((len(of_job) for of_job in kinks), default=0)
-    costs = np.zeros((len(jobs), 1 + 2 * most))
+    costs = np.zeros((len(jobs), kernels.FIRST_KINK + 2 * most))
     costs[:, kernels.RATE] = rates
+    costs[:, kernels.LEVEL] = instance.objective.weights.get(ObjectiveTerm.COMPLETION, 0.0) * longer
     for row, of_job in zip(costs, kinks, strict=True):
         for place, (kink, rate) in enumerate(of_job, start=most - len(of_job)):
             row[kernels.FIRST_KINK + 2 * place : kernels.FIRST_KINK + 2 * place + 2] = rate, kink
@@ -46,9 +61,30 @@ def end_price(instance: Instance) -> float:
     return instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0)
 
 
+def guided(
+    costs: NDArray[np.float64], price: float, tails: NDArray[np.int64], end: float = np.inf
+) -> NDArray[np.float64]:
+    """Return the costs of starts as a search had better see them where a second of makespan costs `price`.
+
+    The end of the last job alone says nothing about all the others. So each job costs a little that starts too late for
+    an end before `end`, counting its `tails` (s): all that follows from its start, until the last of those that wait
+    for it ends.
+    """
+    if price == 0:
+        return costs
+    late = np.zeros((len(costs), 2))
+    if end < np.inf:
+        late[:, 0], late[:, 1] = _LATE * price, np.maximum(0.0, end - 1 - tails)
+    guide = np.concatenate([costs, late], axis=1)
+    kinks = guide[:, kernels.FIRST_KINK :].reshape(len(guide), -1, 2)
+    order = np.argsort(kinks[:, :, 1], axis=1, kind="stable")
+    guide[:, kernels.FIRST_KINK :] = np.take_along_axis(kinks, order[:, :, None], axis=1).reshape(len(guide), -1)
+    return guide
+
+
 def costs_at(costs: NDArray[np.float64], starts: NDArray[Any]) -> NDArray[np.float64]:
     """Return what starts (s after `now`; (jobs or 1, any number)) cost each job: (jobs, that number)."""
-    total = costs[:, [kernels.RATE]] * starts
+    total = costs[:, [kernels.LEVEL]] + costs[:, [kernels.RATE]] * starts
     for k in range(kernels.FIRST_KINK, costs.shape[1], 2):
         total = total + costs[:, [k]] * np.maximum(0.0, starts - costs[:, [k + 1]])
     return np.asarray(total, dtype=np.float64)
@@ -60,13 +96,13 @@ def rates_of(costs: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(rates > 0, rates, rates[rates > 0].min(initial=1.0) * 1e-3)
 
 
-def node_shares(instance: Instance, job: Job) -> list[tuple[int, float]]:
-    """Return (how many, the dominant share of a node that one takes) of each kind of a job's chunks; of the nodes that
-    may hold it, on the one where that is least.
+def node_shares(instance: Instance, request: Request) -> list[tuple[int, float]]:
+    """Return (how many, the dominant share of a node that one takes) of each kind of chunks; of the nodes that may hold
+    it, on the one where that is least.
     """
     classes = [node_class for node_class in instance.cluster.classes if node_class.state is NodeState.UP]
     shares = []
-    for chunk in job.request.chunks:
+    for chunk in request.chunks:
         on_nodes = (
             max((n / node_class.resources[name] for name, n in chunk.resources.items()), default=0.0)
             for node_class in classes
@@ -88,7 +124,7 @@ def list_keys(instance: Instance, jobs: Sequence[Job], tails: NDArray[np.int64])
     time = np.array([job.walltime for job in jobs], dtype=np.float64)
     share = np.array([max((n / totals[name] for name, n in job.request.totals.items()), default=0.0) for job in jobs])
     cores = np.array([job.request.totals.get("cores", 0) for job in jobs]) / max(1, totals.get("cores", 1))
-    nodes = np.array([sum(count * each for count, each in node_shares(instance, job)) for job in jobs])
+    nodes = np.array([sum(count * each for count, each in node_shares(instance, job.request)) for job in jobs])
     keys = {
         "nodes": nodes * time / price,
         "dominant": share * time / price,

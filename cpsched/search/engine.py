@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cpsched.booking import beyond_whole_nodes
 from cpsched.domain import Instance, Job
 from cpsched.engine import Board
-from cpsched.planner import unsupported, warmup
+from cpsched.planner import changing, unsupported, warmup
 from cpsched.search.chain import Chain
 from cpsched.search.costs import list_keys
+from cpsched.search.evolving import EvolvingChain
 from cpsched.search.prices import Prices
 from cpsched.search.warmup import warm_up_search
 
@@ -70,18 +72,31 @@ class Search:
         warm_up_search()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the search cannot honour: what the planner cannot."""
-        return unsupported(instance)
+        """Return what the instance asks for and the search cannot honour: what the planner cannot, and jobs that evolve
+        over anything but whole nodes of one kind.
+        """
+        evolving = changing(instance)
+        return (*unsupported(instance), *(evolving if evolving and beyond_whole_nodes(instance) else ()))
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Search until the board's budget or the steps end."""
         planned = {planned.id for planned in board.best.jobs}
         jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
-        if not jobs or _most_placements(instance, jobs) > _MOST_PLACEMENTS:
+        if not jobs:
             return
-        search = _Search(instance, jobs, board, seed, self.params)
-        search.try_lists()
-        search.try_prices()
+        if any(job.is_evolving for job in jobs):
+            evolving = EvolvingChain(instance, jobs, seed)
+            search = _Search(instance, jobs, board, evolving, evolving.offset, self.params)
+            search.try_lists(evolving.list_keys())
+        elif _most_placements(instance, jobs) <= _MOST_PLACEMENTS:
+            chain = Chain(instance, jobs, seed)
+            starts = {planned.id: planned.start - instance.now for planned in board.best.jobs}
+            offset = board.best.value - chain.value_of([starts[job.id] for job in jobs])
+            search = _Search(instance, jobs, board, chain, offset, self.params)
+            search.try_lists(list_keys(instance, jobs, chain.tails))
+            search.try_prices(chain, np.random.default_rng(seed))
+        else:
+            return
         search.run_chain()
 
 
@@ -96,14 +111,19 @@ class _Search:
 
     name = Search.name
 
-    def __init__(self, instance: Instance, jobs: Sequence[Job], board: Board, seed: int, params: SearchParams) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        jobs: Sequence[Job],
+        board: Board,
+        chain: Chain | EvolvingChain,
+        offset: float,
+        params: SearchParams,
+    ) -> None:
         self._instance, self._jobs, self._board, self._params = instance, jobs, board, params
-        self._first = board.best
-        starts = {planned.id: planned.start - instance.now for planned in self._first.jobs}
-        self._chain = Chain(instance, self._jobs, seed)
-        self._random = np.random.default_rng(seed)
+        self._first, self._chain = board.best, chain
         #: What the chain's own figures lack to be values of the objective.
-        self._offset = self._first.value - self._chain.value_of([starts[job.id] for job in jobs])
+        self._offset = offset
         self._keys: NDArray[np.float64] | None = None
         self._began = board.budget.elapsed
         self._steps = 0
@@ -117,22 +137,24 @@ class _Search:
             self._board.offer([found.get(planned.id, planned) for planned in self._first.jobs], by=by)
         return self._board.budget.elapsed - began
 
-    def try_lists(self) -> None:
-        """Plan as a list in several orders, the strongest first."""
-        best_value = float("inf")
-        for name, keys in list_keys(self._instance, self._jobs, self._chain.tails).items():
+    def try_lists(self, keys_by_name: Mapping[str, NDArray[np.float64]]) -> None:
+        """Plan as a list in several orders, the strongest first; the first plan is offered at once, and the best."""
+        best_value, best_name, next_offer = float("inf"), "", 0.0
+        for name, keys in keys_by_name.items():
             if self._board.is_over or (self._keys is not None and self._time_share() > _FIXED):
                 break
             value = self._chain.plan_list(keys)
             if value is not None and value < best_value:
-                best_value, self._keys = value, keys
-                self._offer(f"list:{name}")
+                best_value, best_name, self._keys = value, name, keys
+                if self._board.budget.elapsed >= next_offer:
+                    next_offer = self._board.budget.elapsed + max(_PAUSE, self._offer(f"list:{name}"))
+        self._offer(f"list:{best_name}")
 
-    def try_prices(self) -> None:
+    def try_prices(self, chain: Chain, random: np.random.Generator) -> None:
         """Plan as a list by prices, many times: once as they say, then with noise."""
         if self._keys is None or len(self._jobs) < _MANY:
             return
-        chain, is_counted = self._chain, self._params.max_steps is not None
+        is_counted = self._params.max_steps is not None
         prices = Prices(self._instance, self._jobs, chain.costs, chain.earliest, chain.best_starts)
         until, rounds = self._time_share() + _PRICED, 0
         while rounds < _MOST_ROUNDS and not self._board.is_over and (is_counted or self._time_share() < until):
@@ -141,7 +163,7 @@ class _Search:
         durations = np.array([job.walltime for job in self._jobs], dtype=np.float64)
         until, lists = self._time_share() + _LISTED, 0
         while not self._board.is_over and (lists < _LISTS if is_counted else self._time_share() < until):
-            noise = _SPREAD * self._random.random(len(self._jobs)) if lists else 0.0
+            noise = _SPREAD * random.random(len(self._jobs)) if lists else 0.0
             chain.plan_list(prices.starts + noise * durations, limit=chain.best_value)
             lists += 1
         self._keys = prices.starts

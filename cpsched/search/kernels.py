@@ -17,9 +17,11 @@ MOST_REMOVED = 30
 #: The most nodes that are cleared for a job, and the most chunks whose nodes are chosen one by one.
 MOST_CLEARED = 8
 
-# columns of `costs`: cost per second of start; then for each kink, in the order of time, more cost per second beyond
-# it, and where it is
-RATE, FIRST_KINK = 0, 1
+# columns of `costs`: cost per second of start, and cost at any start; then for each kink, in the order of time, more
+# cost per second beyond it, and where it is
+RATE, LEVEL, FIRST_KINK = 0, 1, 2
+# columns of `forms`: what of a job's row in the job table is another one in each form
+F_DEMAND, F_LATEST, F_DURATION = 0, 1, 2
 # columns of `fitting`: how many chunks fit on a node, how many are taken
 FITS, TAKEN = 0, 1
 # places in `figures`
@@ -51,8 +53,8 @@ def below(random, count):
 
 @kernel
 def cost_of(job, start, costs):
-    """Return what a start costs: so much a second, and so much more for each second beyond each kink."""
-    cost = costs[job, RATE] * start
+    """Return what a start costs: so much at any time, and for each second, and more for each one beyond each kink."""
+    cost = costs[job, LEVEL] + costs[job, RATE] * start
     for k in range(FIRST_KINK, costs.shape[1], 2):
         cost += costs[job, k] * max(0.0, start - costs[job, k + 1])
     return cost
@@ -61,6 +63,7 @@ def cost_of(job, start, costs):
 @kernel
 def latest_for(job, room, costs):
     """Return the latest start that costs no more than `room` (-1 if there is none)."""
+    room -= costs[job, LEVEL]
     if room < 0.0:
         return np.int64(-1)
     rate, at = costs[job, RATE], 0.0
@@ -278,6 +281,27 @@ def put_in(
     )  # fmt: skip
 
 
+# --- forms of a job --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def take_form(job, form, jobs, costs, forms, form_costs, taken):
+    """Let a job that has no place be what it is in one of its forms."""
+    taken[job] = form
+    jobs[job, 0], jobs[job, 2], jobs[job, 3] = forms[form, F_DEMAND], forms[form, F_LATEST], forms[form, F_DURATION]
+    for k in range(costs.shape[1]):
+        costs[job, k] = form_costs[form, k]
+
+
+@kernel
+def least_cost(job, start, forms_of, form_costs):
+    """Return what a start costs a job in the form in which it costs least."""
+    least = np.inf
+    for form in range(forms_of[job], forms_of[job + 1]):
+        least = min(least, cost_of(form, start, form_costs))
+    return least
+
+
 # --- where a job goes ------------------------------------------------------------------------------------------------
 
 
@@ -475,15 +499,16 @@ def settle(
 def ruin_and_recreate(
     steps, random, warmth, end_price, figures,
     jobs, starts, spans, pool, costs, waits_of, waits, followers_of, followers, least_starts, ranks, nodes_of,
-    marks, chosen, keys, sequence, old, old_pool, fitting,
+    forms_of, forms, form_costs, taken,
+    marks, chosen, keys, sequence, old, old_pool, best_entries, fitting,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
     """Do so many steps of simulated annealing at a temperature of `warmth` mean costs of a job.
 
-    `figures` is carried from call to call. Returns `kernels.DONE`, or `kernels.GROW_STATE` before a step that could
-    find no room.
+    Of the jobs that have several forms, half come back in the one that costs least where they come to stand. `figures`
+    is carried from call to call. Returns `kernels.DONE`, or `kernels.GROW_STATE` before a step that could find no room.
     """
     count, is_linked = starts.shape[0], waits.shape[0] > 0
     room = 2 * MOST_REMOVED + 2
@@ -514,8 +539,7 @@ def ruin_and_recreate(
         for place in range(found):
             job = chosen[place]
             before += cost_of(job, starts[job], costs)
-            least += cost_of(job, least_starts[job], costs)
-            old[place, 0], old[place, 1] = starts[job], spans[job, 1]
+            old[place, 0], old[place, 1], old[place, 2] = starts[job], spans[job, 1], taken[job]
             for e in range(spans[job, 1]):
                 for part in range(3):
                     old_pool[place, e, part] = pool[spans[job, 0] + e, part]
@@ -525,29 +549,43 @@ def ruin_and_recreate(
                 demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
                 columns, amounts, scolumns, samounts, stamps,
             )  # fmt: skip
+            least += least_cost(job, least_starts[job], forms_of, form_costs)
         limit = before - warmth * max(figures[VALUE], 0.0) / count * np.log(max(uniform(random), 1e-300))
         after, inserted = 0.0, 0
         for turn in range(found):  # as long as the limit can still be kept
             if is_linked:
                 bring_forward(turn, found, chosen, sequence, starts, waits_of, waits)
             job = chosen[sequence[turn]]
-            least -= cost_of(job, least_starts[job], costs)
+            least -= least_cost(job, least_starts[job], forms_of, form_costs)
             earliest = kernels.earliest_after(job, jobs[job, 1], starts, waits_of, waits)
-            latest = min(jobs[job, 2], latest_for(job, limit - after - least, costs))
-            latest = kernels.latest_before(job, latest, starts, followers_of, followers)
-            if latest < earliest:
-                break
-            start, held = earliest_place(
-                jobs[job, 0], earliest, jobs[job, 3], latest, random, fitting,
-                head, slots, order, members, rows, blk, srows, sblk,
-                demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
-                free, buffer, entries,
-            )  # fmt: skip
+            first, last = taken[job], taken[job] + 1
+            if forms_of[job + 1] - forms_of[job] > 1 and uniform(random) < 0.5:
+                first, last = forms_of[job], forms_of[job + 1]
+            start, held, form, cheapest = np.int64(-1), 0, first, limit - after - least
+            for other in range(first, last):
+                latest = min(forms[other, F_LATEST], latest_for(other, cheapest, form_costs))
+                latest = kernels.latest_before(job, latest, starts, followers_of, followers)
+                if latest < earliest:
+                    continue
+                found_start, count_there = earliest_place(
+                    forms[other, F_DEMAND], earliest, forms[other, F_DURATION], latest, random, fitting,
+                    head, slots, order, members, rows, blk, srows, sblk,
+                    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
+                    free, buffer, entries,
+                )  # fmt: skip
+                if found_start >= 0:
+                    start, held, form = found_start, count_there, other
+                    cheapest = cost_of(other, start, form_costs)
+                    for e in range(held):
+                        for part in range(3):
+                            best_entries[e, part] = entries[e, part]
             if start < 0:
                 break
-            after += cost_of(job, start, costs)
+            if form != taken[job]:
+                take_form(job, form, jobs, costs, forms, form_costs, taken)
+            after += cheapest
             put_in(
-                job, start, entries, held, jobs, starts, spans, pool,
+                job, start, best_entries, held, jobs, starts, spans, pool,
                 head, slots, order, members, rows, blk, srows, sblk, spare,
                 demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
                 columns, amounts, scolumns, samounts, stamps,
@@ -570,6 +608,8 @@ def ruin_and_recreate(
                 columns, amounts, scolumns, samounts, stamps,
             )  # fmt: skip
         for place in range(found):  # in whatever order: their distances held
+            if taken[chosen[place]] != old[place, 2]:
+                take_form(chosen[place], old[place, 2], jobs, costs, forms, form_costs, taken)
             put_in(
                 chosen[place], old[place, 0], old_pool[place], old[place, 1], jobs, starts, spans, pool,
                 head, slots, order, members, rows, blk, srows, sblk, spare,

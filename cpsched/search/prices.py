@@ -124,7 +124,7 @@ def _needs(instance: Instance, jobs: Sequence[Job]) -> Floats:
         columns.append([job.request.totals.get(name, 0) / max(1, total) for job in jobs])
     for name, total in instance.cluster.licenses.items():
         columns.append([job.licenses.get(name, 0) / max(1, total) for job in jobs])
-    shares = [node_shares(instance, job) for job in jobs]
+    shares = [node_shares(instance, job.request) for job in jobs]
     columns.append([_LOOSE * sum(count * each for count, each in of_job) / num_nodes for of_job in shares])
     columns.append(
         [

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cpsched.planner import warmup_window
 from cpsched.search.chain import Chain
+from cpsched.search.evolving import EvolvingChain
 
 __all__ = ["warm_up_search"]
 
@@ -17,3 +20,5 @@ def warm_up_search() -> None:
     chain = Chain(instance, waiting, seed=0)
     chain.plan_list(np.arange(len(waiting), dtype=np.float64))
     chain.run(1, 1.0)
+    evolving = EvolvingChain(instance, [replace(job, steps=job.steps * 2) for job in waiting], seed=0)
+    evolving.run(1, 1.0)

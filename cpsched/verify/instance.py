@@ -34,7 +34,7 @@ __all__ = ["read_instance"]
 
 FORMAT = "cpsched-instance/1"
 STATES = ("up", "drain", "down")
-TERMS = ("weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness")
+TERMS = ("weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness", "waste")
 #: Of an expected wait beyond a queue's ``max_wait``.
 DEFAULT_PRICE = Fraction(10)
 BUILT_IN = ("cores", "mem", "gpus", "mics")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
+from math import ceil
 from typing import TypeVar
 
 from cpsched.errors import SyntaxFault
 from cpsched.verify.documents import MAX_AMOUNT, MAX_DURATION, MAX_NAME, MAX_SIZE, Cursor
 from cpsched.verify.model import Chunk, Dependency, Job, Malleable, Placement, Request, Reservation, Segment, Step, Told
+from cpsched.verify.shares import rate_of
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
 __all__ = ["JobReader", "join_licenses", "parsed", "read_price", "read_request"]
@@ -148,9 +150,11 @@ class JobReader:
         steps, licenses = self._read_steps(members)
         licenses = join_licenses(licenses, members.get("licenses"))
         self._check_quiet_members(members)
-        for key in ("malleable", "expand_limit"):
-            if key in members and ("steps" in members) == (key == "malleable"):
-                members[key].refuse("expected expand_limit with steps only, and malleable without them")
+        if "malleable" in members and "steps" in members:
+            members["malleable"].refuse("expected a job that is malleable or evolving (steps), got both")
+        if "expand_limit" in members and "steps" not in members:
+            members["expand_limit"].refuse("expected expand_limit with steps only")
+        malleable = _read_malleable(members["malleable"]) if "malleable" in members else None
         job = Job(
             entry=members["id"].name(),
             submit=members["submit"].time(),
@@ -167,10 +171,8 @@ class JobReader:
             told=_read_told(members["told"]) if "told" in members else None,
             is_array="array" in members,
             expand_limit=_read_expand_limit(members.get("expand_limit")),
-            malleable=_read_malleable(members["malleable"]) if "malleable" in members else None,
-            running=self._read_running(members["running"], sum(s.walltime for s in steps))
-            if "running" in members
-            else (),
+            malleable=malleable,
+            running=self._read_running(members["running"], steps, malleable) if "running" in members else (),
             reservation=self._declared(members.get("reservation"), self._reservations, "reservation"),
         )
         if job.reservation is not None and self._reservations[job.reservation].is_downtime:
@@ -225,16 +227,30 @@ class JobReader:
             cursor.refuse(f"expected a declared {what}, got {cursor.value!r}")
         return cursor.name()
 
-    def _read_running(self, cursor: Cursor, walltime: int) -> tuple[Segment, ...]:
-        """Read what a running job holds; it ends at ``start + walltime``, or at ``now + 1`` if that has passed."""
+    def _read_running(self, cursor: Cursor, steps: Sequence[Step], malleable: Malleable | None) -> tuple[Segment, ...]:
+        """Read what a running job holds; it ends at ``start + walltime`` or, on a share, when its work is done; at
+        ``now + 1`` if that has passed.
+        """
         members = cursor.members(["start"], ["allocation", "segments"])
         start = members["start"].time()
         if ("allocation" in members) == ("segments" in members):
             cursor.refuse("expected either allocation or segments")
+        request = steps[0].request
         if "allocation" in members:
-            segments = [Segment(start, start + walltime, self._read_allocation(members["allocation"]))]
+            allocation = self._read_allocation(members["allocation"])
+            _check_shares(members["allocation"], allocation, request, malleable)
+            seconds = sum(step.walltime for step in steps)
+            if malleable is not None and allocation[0].chunk is not None:
+                rate = rate_of(allocation, request, malleable)
+                seconds = seconds if isinstance(rate, str) else ceil(seconds / rate)
+            segments = [Segment(start, start + seconds, allocation)]
         else:
             segments = self._read_segments(members["segments"])
+            for item, segment in zip(members["segments"].items(), segments, strict=True):
+                allocated = item.members(["start", "end", "allocation"])["allocation"]
+                _check_shares(allocated, segment.allocation, request, malleable)
+                if _chunks_by_node(segment) != _chunks_by_node(segments[0]):
+                    item.refuse("expected the same chunks on the same nodes in all segments")
             if start != segments[0].start:
                 members["start"].refuse(f"expected the start of the first segment, {segments[0].start}")
         if start > self._now:
@@ -260,7 +276,11 @@ class JobReader:
         """Read what a running job holds: something on each of its nodes, all of which exist."""
         allocation: dict[str, Placement] = {}
         for item in cursor.items():
-            members = item.members(["node", "resources"])
+            members = item.members(["node", "resources"], ["chunk", "count"])
+            if ("chunk" in members) != ("count" in members):
+                item.refuse("expected both chunk and count, or neither")
+            chunk = members["chunk"].integer(0, MAX_AMOUNT) if "chunk" in members else None
+            count = members["count"].integer(1, MAX_SIZE) if "count" in members else None
             name, resources = members["node"].name(), members["resources"].amounts()
             if name not in self._nodes:
                 item.refuse(f"expected a node of the cluster, got {name!r}")
@@ -268,10 +288,36 @@ class JobReader:
                 item.refuse(f"expected each node once, got {name!r} again")
             if not resources:
                 item.refuse("expected at least one unit of a resource on the node, got none")
-            allocation[name] = Placement(name, None, None, resources)
+            allocation[name] = Placement(name, chunk, count, resources)
         if not allocation:
             cursor.refuse("expected at least one node")
         return tuple(allocation.values())
+
+
+def _chunks_by_node(segment: Segment) -> dict[str, tuple[int, int | None]]:
+    """Return the chunks that a running job says it has, by node."""
+    return {one.node: (one.chunk, one.count) for one in segment.allocation if one.chunk is not None}
+
+
+def _check_shares(
+    cursor: Cursor, allocation: Sequence[Placement], request: Request, malleable: Malleable | None
+) -> None:
+    """Check what a running job says of its chunks: those of its request, all of them, on shares of their cores."""
+    stated = [one for one in allocation if one.chunk is not None and one.count is not None]
+    if not stated:
+        return
+    if malleable is None:
+        where = next(item for item, one in zip(cursor.items(), allocation, strict=True) if one.chunk is not None)
+        where.members(["node", "resources", "chunk", "count"])["chunk"].refuse("expected it only of a malleable job")
+    if len(stated) < len(allocation):
+        cursor.refuse("expected chunk and count on each of its nodes, or on none")
+    rate = rate_of(allocation, request, malleable)
+    if isinstance(rate, str):
+        cursor.refuse(rate)
+    for kind, chunk in enumerate(request.chunks):
+        placed = sum(one.count or 0 for one in stated if one.chunk == kind)
+        if placed != chunk.count:
+            cursor.refuse(f"expected {chunk.count} chunks of kind {kind} in all, got {placed}")
 
 
 def _read_dependency(cursor: Cursor) -> Dependency:

@@ -142,7 +142,7 @@ class Malleable:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What a job holds on one node; `chunk` and `count` are None for running jobs."""
+    """What a job holds on one node; `chunk` and `count` are None where a running job does not say them."""
 
     node: str
     chunk: int | None
@@ -391,11 +391,18 @@ class Booking:
     start: int
     end: int
     segments: tuple[Segment, ...]
+    #: Whether this is a time of a running job in which the plan gives it more than the instance does.
+    is_more: bool = False
 
     @property
     def is_running(self) -> bool:
-        """Whether the job had started before the plan was made: a fact, not a choice."""
+        """Whether the job had started before the plan was made."""
         return bool(self.job.running)
+
+    @property
+    def is_fact(self) -> bool:
+        """Whether this is what runs whatever the plan says, or less than that: no choice that could break a rule."""
+        return self.is_running and not self.is_more
 
 
 @dataclass(frozen=True, slots=True)

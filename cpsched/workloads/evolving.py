@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 from cpsched.domain import (
@@ -21,7 +20,7 @@ from cpsched.domain import (
     Step,
 )
 
-__all__ = ["evolving_window", "made_rigid"]
+__all__ = ["evolving_window"]
 
 #: Least and most, drawn evenly and independently: of a window, of an application, and of a step (seconds and nodes).
 APPLICATIONS = (15, 20)
@@ -65,17 +64,6 @@ def evolving_window(seed: int, *, nodes: int = 100) -> Instance:
     )
 
 
-def made_rigid(instance: Instance) -> Instance:
-    """Return an instance whose waiting jobs have each one step: the request of the widest, for all of their walltime.
-
-    Raises
-    ------
-    ValueError
-        If the steps of a job differ in more than the number of their chunks.
-    """
-    return replace(instance, jobs=tuple(_rigid(job) if job.running is None else job for job in instance.jobs))
-
-
 def _between(draw: Random, bounds: tuple[int, int]) -> int:
     """Draw an integer within bounds, both included."""
     least, most = bounds
@@ -94,12 +82,3 @@ def _application(draw: Random, job_id: str) -> Job:
 def _nodes(count: int) -> Request:
     """Return the request for so many whole nodes."""
     return Request(chunks=(Chunk(count=count, resources=Amounts({"cores": _CORES})),), place=_WHOLE_NODES)
-
-
-def _rigid(job: Job) -> Job:
-    """Return a waiting job as a rigid one."""
-    kinds = {(chunk.resources, chunk.where) for step in job.steps for chunk in step.request.chunks}
-    if len(kinds) != 1 or any(len(step.request.chunks) != 1 for step in job.steps):
-        raise ValueError(f"Expected steps with the same chunk, got {len(kinds)} kinds of chunks (job {job.id})")
-    widest = max((step.request for step in job.steps), key=lambda request: request.chunks[0].count)
-    return replace(job, steps=(Step(walltime=job.walltime, request=widest),), expand_limit=1)

@@ -9,25 +9,39 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from scipy.stats import t as student
 
-from cpsched.domain import Instance, Job, Plan, PlannedJob
+from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm, Plan, PlannedJob
 from cpsched.engine import Engine
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.policies import POLICIES
-from cpsched.portfolio import plan_of
-from cpsched.verify import Judge
+from cpsched.portfolio import plan_of, solve
+from cpsched.verify import verify
 from cpsched.workloads import made_rigid
 
-__all__ = ["CONTENDERS", "Case", "Contender", "Figures", "findings", "play", "table_of_all", "table_of_ratios"]
+__all__ = [
+    "BASE",
+    "RULES",
+    "Case",
+    "Contender",
+    "Figures",
+    "findings",
+    "play",
+    "ratios_of_both",
+    "searches",
+    "table_of_all",
+    "table_of_ratios",
+]
 
 #: How many cases in a hundred a confidence interval would hold in.
 _CONFIDENCE = 0.95
 #: A few of all applications.
 _FEW = 0.1
+#: How many seconds of completion, added up over all applications, one of makespan is worth where both count.
+_MAKESPAN = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +52,13 @@ class Contender:
     plan: Callable[[Instance], Plan]
     #: Whether the jobs are made rigid first: each has its widest step's nodes all the time.
     is_rigid: bool = False
+    #: What is asked for; None: the sum of the completion times, as the cases say, which rules take no notice of.
+    objective: Objective | None = None
+
+    def asked(self, case: Instance) -> Instance:
+        """Return a case as this contender gets it."""
+        made = made_rigid(case) if self.is_rigid else case
+        return made if self.objective is None else replace(made, objective=self.objective)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +97,8 @@ def _by(engine: Engine) -> Callable[[Instance], Plan]:
     return plan
 
 
-#: In the order of the tables; the first two are those that all are compared with.
-CONTENDERS = (
+#: The published rules in the order of the tables; all are compared with the first two.
+RULES = (
     Contender(name="rigid", plan=_by(POLICIES["policy:ep_rigid"]), is_rigid=True),
     Contender(name="noX", plan=_by(POLICIES["policy:ep_nox"])),
     Contender(name="2X", plan=_by(POLICIES["policy:ep_2x"])),
@@ -85,27 +106,51 @@ CONTENDERS = (
     Contender(name="infX", plan=_by(POLICIES["policy:ep_infx"])),
     Contender(name="infX+c", plan=_by(POLICIES["policy:ep_infxc"])),
 )
+#: The rules with which the others, and ours, are compared.
+RIGID, BASE = (rule.name for rule in RULES[:2])
+
+#: What our search is asked for, beside wasting nothing: a core-second of waste is worth one of completion.
+_OBJECTIVES = {
+    "completion": {ObjectiveTerm.COMPLETION: 1.0},
+    "makespan": {ObjectiveTerm.MAKESPAN: 1.0},
+    "both": {ObjectiveTerm.COMPLETION: 1.0, ObjectiveTerm.MAKESPAN: _MAKESPAN},
+}
 
 
-def play(instance: Instance) -> Case:
-    """Let all contenders plan an instance; every plan is verified.
+def searches(budget: float) -> tuple[Contender, ...]:
+    """Return our search with so many seconds on one core: for completion, for makespan, and for both in one plan."""
+
+    def plan(instance: Instance) -> Plan:
+        return solve(instance, engine="search", budget=budget, workers=1)
+
+    return tuple(
+        Contender(
+            name=f"{what}, {budget:g} s",
+            plan=plan,
+            objective=Objective(weights=FrozenMap({**weights, ObjectiveTerm.WASTE: 1.0})),
+        )
+        for what, weights in _OBJECTIVES.items()
+    )
+
+
+def play(case: Instance, contenders: Sequence[Contender]) -> Case:
+    """Let contenders plan a case; every plan is verified.
 
     Raises
     ------
     ValueError
         If a plan breaks a rule, or leaves a job out.
     """
-    made = {False: instance, True: made_rigid(instance)}
-    judges = {is_rigid: Judge(instance_to_document(planned)) for is_rigid, planned in made.items()}
     figures = {}
-    for contender in CONTENDERS:
+    for contender in contenders:
+        instance = contender.asked(case)
         begin = time.process_time()
-        plan = contender.plan(made[contender.is_rigid])
+        plan = contender.plan(instance)
         seconds = time.process_time() - begin
-        violations = judges[contender.is_rigid].violations(plan_to_document(plan))
+        violations = verify(instance_to_document(instance), plan_to_document(plan))
         if violations or plan.waiting_room:
-            raise ValueError(f"Expected a plan of all jobs of {instance.name} by {contender.name}, got {violations}")
-        figures[contender.name] = _figures_of(instance, plan, seconds)
+            raise ValueError(f"Expected a plan of all jobs of {case.name} by {contender.name}, got {violations}")
+        figures[contender.name] = _figures_of(case, plan, seconds)
     return figures
 
 
@@ -150,24 +195,23 @@ Table = tuple[Sequence[str], list[Sequence[str]]]
 
 
 def table_of_all(cases: Sequence[Case]) -> Table:
-    """Return header and rows of all figures, those in seconds relative to the first contender."""
-    first = CONTENDERS[0].name
-    header = ("variant", "utilisation", "effective", "waste / allocated", f"makespan / {first} (worst)",
-              f"completion / {first}", f"wait / {first}", "waste of an application (worst)", "expanded",
+    """Return header and rows of all figures, those in seconds relative to those of rigid jobs."""
+    header = ("variant", "utilisation", "effective", "waste / allocated", f"makespan / {RIGID} (worst)",
+              f"completion / {RIGID}", f"wait / {RIGID}", "waste of an application (worst)", "expanded",
               "largest expansion (worst)", "planned in, ms")  # fmt: skip
     rows = []
-    for contender in CONTENDERS:
-        found = [case[contender.name] for case in cases]
-        makespans = _ratios(cases, contender.name, first, lambda figures: figures.makespan)
+    for name in cases[0]:
+        found = [case[name] for case in cases]
+        makespans = _ratios(cases, name, RIGID, lambda figures: figures.makespan)
         rows.append(
             (
-                contender.name,
+                name,
                 _mean(figures.utilisation for figures in found),
                 _mean(figures.effective for figures in found),
                 _mean(figures.waste for figures in found),
                 f"{_mean(makespans)} ({max(makespans):.2f})",
-                _mean(_ratios(cases, contender.name, first, lambda figures: figures.completion)),
-                _mean(_ratios(cases, contender.name, first, lambda figures: figures.wait)),
+                _mean(_ratios(cases, name, RIGID, lambda figures: figures.completion)),
+                _mean(_ratios(cases, name, RIGID, lambda figures: figures.wait)),
                 f"{_mean(fmean(figures.relative_wastes) for figures in found)}"
                 f" ({max(max(figures.relative_wastes) for figures in found):.2f})",
                 _mean((figures.expanded for figures in found), digits=2),
@@ -180,22 +224,27 @@ def table_of_all(cases: Sequence[Case]) -> Table:
 
 
 def table_of_ratios(cases: Sequence[Case]) -> Table:
-    """Return header and rows of completion, wait and makespan relative to the second contender."""
-    base = CONTENDERS[1].name
+    """Return header and rows of completion, wait and makespan relative to the rule that expands nothing."""
     header = ["variant"]
-    rows = [[contender.name] for contender in CONTENDERS]
+    rows = [[name] for name in cases[0]]
     of: dict[str, Callable[[Figures], float]] = {
         "completion": lambda figures: figures.completion,
         "wait": lambda figures: figures.wait,
         "makespan": lambda figures: figures.makespan,
     }
     for name, value in of.items():
-        header += [f"{name} / {base} (worst)", "better / worse"]
-        for row, contender in zip(rows, CONTENDERS, strict=True):
-            ratios = _ratios(cases, contender.name, base, value)
+        header += [f"{name} / {BASE} (worst)", "better / worse"]
+        for row in rows:
+            ratios = _ratios(cases, row[0], BASE, value)
             row.append(f"{_mean(ratios)} ({max(ratios):.2f})")
             row.append(f"{sum(ratio < 1 for ratio in ratios)} / {sum(ratio > 1 for ratio in ratios)}")
     return header, list(rows)
+
+
+def ratios_of_both(cases: Sequence[Case], name: str) -> list[tuple[float, float]]:
+    """Return completion and makespan of one contender relative to the rule that expands nothing, case by case."""
+    completions = _ratios(cases, name, BASE, lambda figures: figures.completion)
+    return list(zip(completions, _ratios(cases, name, BASE, lambda figures: figures.makespan), strict=True))
 
 
 #: What the paper found of every variant against rigid (EVO-15).
@@ -211,9 +260,9 @@ _FINDINGS: Mapping[str, Callable[[Figures, Figures], bool]] = {
 
 def findings(cases: Sequence[Case]) -> Table:
     """Return header and rows of what the paper found: of how many cases it is true here, and who bears the waste."""
-    names = [contender.name for contender in CONTENDERS if not contender.is_rigid]
+    names = [name for name in cases[0] if name != RIGID]
     rows: list[Sequence[str]] = [
-        (finding, *(str(sum(holds(case[name], case[CONTENDERS[0].name]) for case in cases)) for name in names))
+        (finding, *(str(sum(holds(case[name], case[RIGID]) for case in cases)) for name in names))
         for finding, holds in _FINDINGS.items()
     ]
     shares = []

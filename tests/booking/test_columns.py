@@ -105,16 +105,15 @@ CLASSES = (
 )
 
 
-def compiled(*jobs: Job) -> list[int]:
+def compiled(layout: Columns, *jobs: Job) -> list[int]:
     """Return the numbers of the jobs' demands."""
-    layout = columns(*CLASSES, solver=2)
-    return [layout.compile(job) for job in jobs]
+    return [layout.compile(job.request, job.licenses, job.walltime) for job in jobs]
 
 
 def test_equal_jobs_share_a_demand() -> None:
     """Jobs that ask for the same share a demand, whatever their walltime, unless a guard tells them apart."""
     jobs = [waiting(str(walltime), walltime, chunk(cores=4)) for walltime in (10, 20, 100, 101, 500)]
-    assert compiled(*jobs) == [0, 0, 0, 1, 1]
+    assert compiled(columns(*CLASSES, solver=2), *jobs) == [0, 0, 0, 1, 1]
 
 
 def test_other_jobs_do_not() -> None:
@@ -128,21 +127,21 @@ def test_other_jobs_do_not() -> None:
         waiting("6", 10, chunk(cores=4), licenses=Amounts({"solver": 1})),
         waiting("7", 10, chunk(cores=4), place=PACK),
     ]
-    assert compiled(*jobs) == [0, 1, 2, 3, 4, 5, 6]
+    assert compiled(columns(*CLASSES, solver=2), *jobs) == [0, 1, 2, 3, 4, 5, 6]
 
 
 def test_kinds_are_numbered_through() -> None:
     """A kind of the table knows its place in its request; a packed request is one kind, all in one."""
     layout = columns(*CLASSES)
-    layout.compile(waiting("1", 10, chunk(cores=2), chunk(cores=4), place=PACK))
-    layout.compile(waiting("2", 10, chunk(cores=4)))
+    compiled(layout, waiting("1", 10, chunk(cores=2), chunk(cores=4), place=PACK))
+    compiled(layout, waiting("2", 10, chunk(cores=4)))
     assert [layout.kind_of(number) for number in range(2)] == [WHOLE_REQUEST, 0]
 
 
 def test_several_kinds_have_other_orders() -> None:
     """A request of two kinds is mapped by the policy's order, then by both orders of its kinds: three demands."""
     layout = columns(*CLASSES)
-    number = layout.compile(waiting("1", 10, chunk(cores=2), chunk(cores=4)))
+    (number,) = compiled(layout, waiting("1", 10, chunk(cores=2), chunk(cores=4)))
     assert (number, len(layout.demands)) == (2, 3)
     assert sorted(layout.kind_of(kind) for kind in range(6)) == [0, 0, 0, 1, 1, 1]
     assert [layout.kind_of(kind) for kind in (4, 5)] == [1, 0]
@@ -151,5 +150,5 @@ def test_several_kinds_have_other_orders() -> None:
 def test_many_kinds_are_turned() -> None:
     """Beyond three kinds only rotations are tried: of four kinds, one order of the policy and four more."""
     layout = columns(*CLASSES)
-    layout.compile(waiting("1", 10, *(chunk(cores=cores) for cores in (1, 2, 3, 4))))
+    compiled(layout, waiting("1", 10, *(chunk(cores=cores) for cores in (1, 2, 3, 4))))
     assert len(layout.demands) == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ortools.sat.python import cp_model
@@ -11,7 +12,7 @@ from cpsched.cp import ModelParams
 from cpsched.cp.decode import placed_as_in
 from cpsched.cp.encoding import Encoding, encode
 from cpsched.cp.model import build
-from cpsched.domain import Instance, Placement, PlannedJob, Segment
+from cpsched.domain import Amounts, Instance, Job, Placement, PlannedJob, Request, Segment, repeated
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.metrics import objective_value, suffered
 from cpsched.verify import verify
@@ -28,32 +29,66 @@ class Stand(NamedTuple):
     kind: int = 0
 
 
-Places = Mapping[str, tuple[int, Sequence[Stand]]]
+class Piece(NamedTuple):
+    """Where a job stands until some second, and on which share of its cores."""
+
+    until: int
+    stands: Sequence[Stand]
+    share: float = 1.0
+
+
+#: Of each job its start, and where it stands; of one that changes, what it does from its start (from now on, if it
+#: runs) until it ends.
+Places = Mapping[str, tuple[int, Sequence[Stand] | Sequence[Piece]]]
 
 
 def instance_of(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]], **more: Any) -> Instance:
     """Return an instance from parts of its document; jobs are submitted at 0, for 10 s, if not told otherwise."""
     cluster = {"nodes": list(nodes), "licenses": more.pop("licenses", {})}
-    described = [{"submit": 0, "walltime": 10, **job} for job in jobs]
+    described = [{"submit": 0, **({} if "steps" in job else {"walltime": 10}), **job} for job in jobs]
     return parse_instance({"format": "cpsched-instance/1", "name": "w", "cluster": cluster, "jobs": described, **more})
 
 
 def planned_jobs(instance: Instance, places: Places) -> list[PlannedJob]:
-    """Return the running jobs as they run, and the others as `places` has them."""
+    """Return the jobs as `places` has them, and those that run as they run, if it does not say how they go on."""
     planned = []
     for job in instance.elements():
-        if job.running is not None:
-            segments = job.running.segments
-            planned.append(PlannedJob(id=job.id, start=job.running.start, end=segments[-1].end, segments=segments))
+        if job.id not in places:
+            planned.append(repeated(job))
             continue
-        start, stands = places[job.id]
-        allocation = tuple(
-            Placement(node=node, chunk=kind, count=count, resources=job.request.chunks[kind].taken(count))
-            for node, count, kind in stands
-        )
-        segment = Segment(start=start, end=start + job.walltime, allocation=allocation)
-        planned.append(PlannedJob(id=job.id, start=start, end=segment.end, segments=(segment,)))
+        begin, described = places[job.id]
+        pieces = [one for one in described if isinstance(one, Piece)]
+        if not pieces:
+            pieces = [Piece(begin + job.walltime, [one for one in described if isinstance(one, Stand)])]
+        segments = _gone(job, instance.now)
+        for number, piece in enumerate(pieces):
+            step = job.steps[min(number, len(job.steps) - 1)]
+            segments.append(Segment(start=begin, end=piece.until, allocation=_allocation(job, step.request, piece)))
+            begin = piece.until
+        start = segments[0].start
+        planned.append(PlannedJob(id=job.id, start=start, end=segments[-1].end, segments=tuple(segments)))
     return planned
+
+
+def _gone(job: Job, now: int) -> list[Segment]:
+    """Return what has been of a running job."""
+    if job.running is None:
+        return []
+    return [replace(segment, end=min(now, segment.end)) for segment in repeated(job).segments if segment.start < now]
+
+
+def _allocation(job: Job, request: Request, piece: Piece) -> tuple[Placement, ...]:
+    """Return what chunks hold, on a share of their cores rounded down."""
+    found = []
+    for node, count, kind in piece.stands:
+        taken = dict(request.chunks[kind].taken(count))
+        if piece.share < 1:
+            taken["cores"] = count * int(piece.share * request.chunks[kind].resources["cores"])
+        if job.running is not None:
+            found.append(Placement(node=node, resources=Amounts(taken)))
+        else:
+            found.append(Placement(node=node, chunk=kind, count=count, resources=Amounts(taken)))
+    return tuple(found)
 
 
 def encoding_of(instance: Instance, planned: Sequence[PlannedJob]) -> Encoding:
@@ -64,13 +99,20 @@ def encoding_of(instance: Instance, planned: Sequence[PlannedJob]) -> Encoding:
 def is_allowed(instance: Instance, places: Places, params: ModelParams = NO_SYMMETRY) -> bool:
     """Tell whether the model has the plan among its solutions."""
     planned = planned_jobs(instance, places)
-    encoding = encoding_of(instance, planned)
+    ran = {job.id: repeated(job) for job in instance.jobs if job.running is not None}
+    encoding = encoding_of(instance, [ran.get(job.id, job) for job in planned])
     up = {site.name for site in encoding.sites}
-    if any(held.node not in up for job in planned if job.id in places for held in job.segments[0].allocation):
+    changed = [job for job in planned if job.id in places]
+    if any(held.node not in up for job in changed for segment in job.segments for held in segment.allocation):
+        return False
+    fixed = placed_as_in(encoding, {job.id: job for job in planned})
+    if fixed is None:
         return False
     model, variables = build(encoding, params)
-    for number, placed in enumerate(placed_as_in(encoding, {job.id: job for job in planned})):
-        model.add(variables.starts[number] == placed.start)
+    for number, placed in enumerate(fixed):
+        model.add(variables.is_run_so(number, placed.way) == 1)
+        for time, variable in zip(placed.times, variables.times[number, placed.way], strict=True):
+            model.add(variable == time)
         counts = {(number, part, site): count for part, site, count in placed.counts}
         if not counts.keys() <= variables.counts.keys():
             return False

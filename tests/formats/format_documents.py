@@ -91,6 +91,12 @@ _INSTANCE: dict[str, Any] = {
          "steps": [{"walltime": 50, "request": "2:ncpus=1"}, {"walltime": 60, "request": "1:ncpus=1"}]},
         {"id": "5", "submit": 0, "walltime": 60, "request": "ncpus=4",
          "malleable": {"shares": [0.5], "stretch": {"0.5": 1.8}}, "reservation": "r1"},
+        {"id": "6", "submit": -90, "walltime": 600, "request": "2:ncpus=4:mem=1g", "malleable": {"shares": [0.5]},
+         "running": {"start": -60, "segments": [
+            {"start": -60, "end": -20, "allocation": [
+                {"node": "cn2", "chunk": 0, "count": 2, "resources": {"cores": 8, "mem": 2048}}]},
+            {"start": -20, "end": 1100, "allocation": [
+                {"node": "cn2", "chunk": 0, "count": 2, "resources": {"cores": 4, "mem": 2048}}]}]}},
     ],
     "limits": [{"consumer": {"each": "user"}, "resource": "gpus", "items": "1/50%",
                 "validity": {"cron": "* 8-17 * * mon-fri"}}],
@@ -233,14 +239,24 @@ def _jobs(draw: st.DrawFn, index: int, queue_names: list[str], earlier: list[str
     )
 
 
-def _running(index: int, node: str, now: int, has_changed: bool) -> Job:
-    """Return a job that has run on one unit of a node since 10 s before now, once with a changed allocation."""
-    held = (Placement(node=node, resources=Amounts({"cores": 1})),)
-    cuts = [now - 10, now - 5, now + 7] if has_changed else [now - 10, now + 90]
+def _running(index: int, node: str, now: int, has_changed: bool, share: float | None) -> Job:
+    """Return a job that has run on one unit of a node since 10 s before now, once with a changed allocation.
+
+    With a share it is malleable, asks for two units, and says so.
+    """
+    kind = {} if share is None else {"chunk": 0, "count": 1}
+    held = (Placement(node=node, resources=Amounts({"cores": 1}), **kind),)
+    seconds = 100 if share is None else 200
+    cuts = [now - 10, now - 5, now + 7] if has_changed else [now - 10, now - 10 + seconds]
     segments = tuple(Segment(start=a, end=b, allocation=held) for a, b in pairwise(cuts))
-    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1})),))
-    running = Running(start=now - 10, segments=segments)
-    return Job(id=f"r{index}", submit=0, steps=(Step(walltime=100, request=request),), running=running)
+    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1 if share is None else 2})),))
+    return Job(
+        id=f"r{index}",
+        submit=0,
+        steps=(Step(walltime=100, request=request),),
+        malleability=None if share is None else Malleability(shares=(share,)),
+        running=Running(start=now - 10, segments=segments),
+    )
 
 
 @st.composite
@@ -264,7 +280,10 @@ def instances(draw: st.DrawFn) -> Instance:
     jobs: list[Job] = []
     for index in range(draw(st.integers(0, 3))):
         jobs.append(draw(_jobs(index, list(queues), [earlier.id for earlier in jobs])))
-    jobs += [_running(i, cluster.node_names[0], now, draw(st.booleans())) for i in range(draw(st.integers(0, 3)))]
+    jobs += [
+        _running(i, cluster.node_names[0], now, draw(st.booleans()), draw(st.sampled_from([None, 0.5, 0.7])))
+        for i in range(draw(st.integers(0, 3)))
+    ]
     reservation = Reservation(
         id="r1",
         start=5,

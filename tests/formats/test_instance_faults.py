@@ -25,6 +25,34 @@ def _max_wait(**keys: Any) -> dict[str, Any]:
     return {"queues": {"q": {"expected_wait": 1, "max_wait": keys}}}
 
 
+_NO_SHARE_OF_4 = "jobs[0].running.allocation[0].resources: Expected all 4 cores or a share of them (0.5), at least one"
+_NO_SHARE = (
+    "jobs[0].malleable.shares[0]: Expected a share of the cores between 0 and 1 (the full share, 1, is not named)"
+)
+
+
+def _shares(cores: int, also: bool = False, **keys: Any) -> dict[str, Any]:
+    """Return a job of two chunks of 2 cores that runs on so many cores of one node (or of another one, too)."""
+    malleable = keys.pop("malleable", {"shares": [0.5]})
+    kind = {key: value for key, value in ({"chunk": 0, "count": 2} | keys).items() if value is not None}
+    held = [{"node": "cn1", "resources": {"cores": cores}} | kind, *(_held("cn2") if also else ())]
+    return {"request": "2:ncpus=2", "malleable": malleable, "running": {"start": 0, "allocation": held}}
+
+
+def _on(node: str) -> list[dict[str, Any]]:
+    return [{"node": node, "chunk": 0, "count": 1, "resources": {"cores": 1}}]
+
+
+_MOVED = {
+    "malleable": {"shares": [0.5]},
+    "running": {
+        "start": -5,
+        "segments": [
+            {"start": -5, "end": 0, "allocation": _on("cn1")},
+            {"start": 0, "end": 95, "allocation": _on("cn2")},
+        ],
+    },
+}
 _STEPS = [{"walltime": 5, "request": "ncpus=1"}]
 _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
 
@@ -70,8 +98,32 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
         ({"malleable": {"shares": [0.5], "stretch": {" 0.5": 2}}}, "jobs[0].malleable.stretch. 0.5: Expected one of"),
         ({"id": "x" * 251, "array": {"indices": "0-1000"}}, "jobs[0].id: Expected an id whose elements have at most"),
         ({"expand_limit": 2}, "jobs[0]: Expected expand_limit only together with steps"),
-        ({"malleable": {"shares": [1.0]}}, "jobs[0].malleable.shares[0]: Expected a number < 1.0, got 1.0"),
-        ({"malleable": {"shares": [0]}}, "jobs[0].malleable.shares[0]: Expected a number > 0.0, got 0"),
+        ({"malleable": {"shares": [1.0]}}, f"{_NO_SHARE}, got 1"),
+        ({"malleable": {"shares": [0]}}, f"{_NO_SHARE}, got 0"),
+        ({"malleable": {"shares": [-0.5]}}, f"{_NO_SHARE}, got -0.5"),
+        (
+            {"malleable": {"shares": [0.5], "stretch": {"0.5": 0.9}}},
+            "jobs[0].malleable.stretch.0.5: Expected a number >= 1.0, got 0.9",
+        ),
+        (
+            _NO_WORK | {"steps": [{**_STEPS[0], "walltime": 0}]},
+            "jobs[0].steps[0].walltime: Expected an integer > 0, got 0",
+        ),
+        (_NO_WORK | {"steps": _STEPS, "expand_limit": 0.5}, "jobs[0].expand_limit: Expected a number >= 1.0, got 0.5"),
+        (_shares(1), _NO_SHARE_OF_4),
+        (_shares(3), _NO_SHARE_OF_4),
+        (_shares(1, count=1), "jobs[0].running.allocation: Expected 2 chunks of kind 0 in all, got 1"),
+        (_shares(2, chunk=1), "jobs[0].running.allocation[0].chunk: Expected a kind of chunks from 0 to 0, got 1"),
+        (_shares(2, chunk=None), "jobs[0].running.allocation[0]: Expected chunk and count together, or neither"),
+        (
+            _shares(2, malleable=None),
+            "jobs[0].running.allocation[0].chunk: Expected chunk and count only of a malleable job",
+        ),
+        (
+            _shares(2, True),
+            "jobs[0].running.allocation[1]: Expected chunk and count as on its other nodes, or on none of them",
+        ),
+        (_MOVED, "jobs[0].running.segments[1].allocation: Expected the same chunks on the same nodes in all segments"),
         ({"malleable": {"shares": [0.5, 0.5]}}, "jobs[0].malleable.shares: Expected every share once"),
         (
             {"malleable": {"shares": [0.5], "stretch": {"0.6": 2}}},
@@ -265,7 +317,7 @@ def test_all_faults_come_at_once_and_in_document_order() -> None:
         "jobs[0].queue",
         "jobs[1].walltime",
         "jobs[4].reservation",
-        "jobs[5].id",
+        "jobs[6].id",
         "usage[0].aera",
     ]
 

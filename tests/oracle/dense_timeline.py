@@ -143,11 +143,12 @@ class DenseTimeline:
     def _takes(self, kind: KindDemand, node: int) -> dict[int, int]:
         """Return what one chunk takes of a node's columns; nothing if it may not stand there."""
         for run, takes in kind.takes:
-            if node in self._nodes_of(run):
+            if node in self.nodes_of(run):
                 return {self._columns_of(node)[place]: amount for place, amount in takes}
         return {}
 
-    def _nodes_of(self, run: int) -> range:
+    def nodes_of(self, run: int) -> range:
+        """Return the nodes of a run."""
         first = sum(before.length for before in self.layout.runs[:run])
         return range(first, first + self.layout.runs[run].length)
 
@@ -190,7 +191,7 @@ class DenseTimeline:
         entries: list[Entry] = []
         for number, kind in enumerate(demand.kinds, demand.first_kind):
             missing = kind.need
-            for node in (node for run, _ in kind.takes for node in self._nodes_of(run)):
+            for node in (node for run, _ in kind.takes for node in self.nodes_of(run)):
                 if demand.exclusive and any(self._is_held(column, room, entries) for column in self._columns_of(node)):
                     continue
                 if demand.scatter and node in {held for held, _, _ in entries}:
@@ -210,6 +211,32 @@ class DenseTimeline:
         """Tell whether somebody else has some of a column: what this demand took itself does not count."""
         own = sum(chunks * self._takes(self._kind(kind), node).get(column, 0) for node, kind, chunks in entries)
         return int(room[column]) + own != int(self.capacity[column])
+
+    # ---- windows ----
+
+    def free_from(self, number: int, start: int, end: int) -> int:
+        """Return the first second from `start` on from which each kind of a demand fits until `end` by itself."""
+        demand = self.demands[number]
+        for second in range(start, end):
+            system = self.system[second:end].min(axis=0)
+            if all(system[column] >= amount for column, amount in (*demand.system.items(), *demand.licenses.items())):
+                room = self.free[second:end].min(axis=0)
+                if all(sum(self.units_in(demand, kind, room)) >= kind.need for kind in demand.kinds):
+                    return second
+        return end
+
+    def units_in(self, demand: DenseDemand, kind: KindDemand, room: NDArray[np.int64]) -> list[int]:
+        """Return how many chunks of a kind fit on each node; none on one that is held, if the demand is exclusive."""
+        return [
+            min(kind.most, *(int(room[column]) // amount for column, amount in takes.items()))
+            if (takes := self._takes(kind, node)) and not (demand.exclusive and not self.is_idle(node, room))
+            else 0
+            for node in range(len(self.run_of))
+        ]
+
+    def is_idle(self, node: int, room: NDArray[np.int64]) -> bool:
+        """Tell whether `room` has all of a node."""
+        return all(room[column] == self.capacity[column] for column in self._columns_of(node))
 
     # ---- looking ----
 

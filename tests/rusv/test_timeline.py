@@ -200,6 +200,50 @@ def test_no_nodes() -> None:
     assert pair.timeline.num_slots == 1
 
 
+# ---- windows ----
+
+
+@settings(max_examples=EXAMPLES)
+@given(pair=pairs(), done=steps, start=st.integers(0, 30), length=st.integers(1, 30), pick=st.integers(0, 3))
+def test_windows(pair: Pair, done: list[tuple[str, int, JobRow]], start: int, length: int, pick: int) -> None:
+    """What is free throughout a window, what fits there on which node, and from when on: as second by second."""
+    for step in done:
+        perform(pair, step)
+    timeline, twin, end = pair.timeline, pair.twin, start + length
+    free, system = timeline.least_free(start, end)
+    assert np.array_equal(free, twin.free[start:end].min(axis=0))
+    assert np.array_equal(system, twin.system[start:end].min(axis=0))
+    idle = timeline.idle_nodes(free)
+    assert idle.tolist() == [twin.is_idle(node, free) for node in range(len(twin.run_of))]
+    number = pair.numbers[pick % len(pair.numbers)]
+    assert timeline.free_from(number, start, end) == twin.free_from(number, start, end)
+    demand = twin.demands[number]
+    for place, kind in enumerate(demand.kinds, demand.first_kind):
+        units = timeline.demands.units_in(place, free) * (idle if demand.exclusive else 1)
+        assert units.tolist() == twin.units_in(demand, kind, free)
+
+
+@settings(max_examples=EXAMPLES)
+@given(pair=pairs(), data=st.data())
+def test_units_take_what_their_booking_takes(pair: Pair, data: st.DataObject) -> None:
+    """Some units of a kind lower what is free by what a booking of them lowers it."""
+    number = data.draw(st.sampled_from(pair.numbers))
+    demand = pair.twin.demands[number]
+    before, _ = pair.timeline.least_free(0, 1)
+    left = before.copy()
+    place = data.draw(st.integers(0, len(demand.kinds) - 1))
+    kind = demand.first_kind + place
+    most = pair.timeline.demands.units_in(kind, before)
+    units = np.array([data.draw(st.integers(0, count)) for count in most.tolist()], dtype=np.int64)
+    pair.timeline.demands.take(kind, units, left)
+    in_order = [node for run, _ in demand.kinds[place].takes for node in pair.twin.nodes_of(run)]
+    entries = [(node, kind, int(units[node])) for node in in_order if units[node]]
+    assert pair.timeline.demands.kinds_of(number)[place][0] == kind
+    if entries and not demand.exclusive:
+        pair.book(number, entries, 0, 1)
+        assert np.array_equal(left, pair.timeline.free_at(0)[0])
+
+
 # ---- searching ----
 
 

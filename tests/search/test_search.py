@@ -139,19 +139,19 @@ kinked = st.tuples(
 )
 
 
-@given(shape=kinked, start=st.integers(0, 10**7))
+@given(shape=kinked, level=st.sampled_from([0.0, 7.5]), start=st.integers(0, 10**7))
 def test_the_latest_start_for_a_cost_is_the_inverse_of_the_cost(
-    shape: tuple[float, list[tuple[int, float]]], start: int
+    shape: tuple[float, list[tuple[int, float]]], level: float, start: int
 ) -> None:
     """A start is among those that its own cost allows, and a start that costs more is not."""
     rate, kinks = shape
-    costs = np.array([[rate, *(value for kink, more in sorted(kinks) for value in (more, kink))]])
+    costs = np.array([[rate, level, *(value for kink, more in sorted(kinks) for value in (more, kink))]])
     cost = search_kernels.cost_of(0, start, costs)
     latest = search_kernels.latest_for(0, cost, costs)
     assert latest >= start
     if search_kernels.cost_of(0, start + 1, costs) > cost:
         assert search_kernels.cost_of(0, latest, costs) <= cost + 1e-6 * max(1.0, cost)
-    assert search_kernels.latest_for(0, -0.1, costs) == -1
+    assert search_kernels.latest_for(0, level - 0.1, costs) == -1
 
 
 @pytest.mark.parametrize("figures", [{"portion": 0}, {"max_steps": -1}, {"steps_per_job": 0}])

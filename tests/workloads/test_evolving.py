@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpsched.domain import Step
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.workloads import evolving_window, made_rigid
-from tests.booking.small_windows import chunk, nodes, running, waiting, window
+from cpsched.workloads import evolving_window
 
 
 def test_draws_are_even_within_the_published_ranges() -> None:
@@ -58,24 +55,3 @@ def test_small_machines_are_refused() -> None:
     """A machine must have room for the widest step."""
     with pytest.raises(ValueError, match="at least 75 nodes, got 74"):
         evolving_window(1, nodes=74)
-
-
-def test_made_rigid() -> None:
-    """Each waiting job has its widest step's request for all its walltime; running ones stay as they are."""
-    made = made_rigid(evolving_window(3))
-    for before, after in zip(evolving_window(3).jobs, made.jobs, strict=True):
-        (step,) = after.steps
-        assert step.walltime == before.walltime
-        assert step.request.chunks[0].count == max(one.request.chunks[0].count for one in before.steps)
-        assert after.expand_limit == 1
-    assert parse_instance(instance_to_document(made)) == made
-    small = window([nodes("a", cores=4)], running("r", 5, a={"cores": 1}), waiting("w", 2, chunk(cores=1)))
-    assert made_rigid(small) == small
-
-
-def test_steps_of_other_chunks_have_no_widest() -> None:
-    """Which of 2 cores and 1 GPU is wider nobody can say."""
-    job = waiting("w", 2, chunk(cores=2))
-    other = Step(walltime=1, request=waiting("v", 1, chunk(gpus=1)).request)
-    with pytest.raises(ValueError, match="job w"):
-        made_rigid(window([nodes("a", cores=4, gpus=1)], replace(job, steps=(*job.steps, other))))

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from cpsched.formats import read_instance
-from cpsched.workloads import eurora_window, tiny_cases
+from cpsched.workloads import changing_windows, eurora_window, tiny_cases
 
 EURORA_LIKE = {
     "eurora-like-0050": eurora_window(50, 1, busy=0.9, demand=100),
     "eurora-like-0200": eurora_window(200, 1, busy=0.5, demand=100),
     "eurora-like-0800": eurora_window(800, 1, demand=100),
 }
+CHANGING = {made.name: made for made in changing_windows()}
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +53,14 @@ def test_script_writes_what_is_shipped(repository: Path, shipped: dict[str, Path
 def test_documents_hold_what_was_generated(shipped: dict[str, Path]) -> None:
     """Each document reads back as the instance that it was made from."""
     expected = {f"{case.instance.name}.json": case.instance for case in tiny_cases()}
-    expected |= {f"{name}.json.gz": window for name, window in EURORA_LIKE.items()}
+    expected |= {f"{name}.json.gz": window for name, window in (EURORA_LIKE | CHANGING).items()}
     assert {name: read_instance(path) for name, path in shipped.items()} == expected
 
 
 def test_packed_documents_hold_no_clock(shipped: dict[str, Path]) -> None:
     """The gzip header's time is 0, so that the same content gives the same file."""
     packed = [path for path in shipped.values() if path.suffix == ".gz"]
-    assert len(packed) == 3
+    assert len(packed) == len(EURORA_LIKE | CHANGING)
     assert all(path.read_bytes()[4:8] == bytes(4) for path in packed)
 
 

@@ -12,9 +12,11 @@ from cpsched.cp.bounds.ascent import climb, smith
 from cpsched.cp.bounds.costs import job_cost, round_down, sum_down
 from cpsched.cp.bounds.earliest import earliest_starts
 from cpsched.cp.bounds.makespan import shortest_makespan
+from cpsched.cp.bounds.running import with_least_running
 from cpsched.cp.bounds.tasks import Relaxation, relax
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.engine import Budget
+from cpsched.metrics import least_running_cost
 
 __all__ = ["Bound", "lower_bound"]
 
@@ -48,7 +50,8 @@ def lower_bound(
 
     The largest of: each job at its own earliest start; Smith's rule on one aggregated resource; a Lagrangian on many.
     What the relaxation leaves out (limits, free pools, reservations, dependencies, what nodes keep free, the steps of
-    an evolving job after its first, all that a malleable job takes) can only make plans more expensive.
+    an evolving job after its first, all that a malleable job takes) can only make plans more expensive. Running
+    jobs whose share a plan may change count with the least that they can hold, and with the most that they can gain.
 
     Parameters
     ----------
@@ -70,7 +73,8 @@ def lower_bound(
         return None
     budget = Budget(max(0.0, seconds))
     chosen = _waiting(instance, jobs)
-    starts = earliest_starts(instance, chosen, budget)
+    eased = with_least_running(instance)
+    starts = earliest_starts(eased, chosen, budget)
     base = sum_down(
         job_cost(instance, job, start, _shortest(job)).value for job, start in zip(chosen, starts, strict=True)
     )
@@ -80,7 +84,7 @@ def lower_bound(
     enough = _SETUP + _SETUP_PER_JOB * len(relaxed)
     if relaxed and (budget.remaining > enough or evaluations is not None):
         relaxation = relax(
-            instance,
+            eased,
             [chosen[place] for place in relaxed],
             [starts[place] for place in relaxed],
             most_vectors=max(16, min(300, int(_VECTORS_PER_SECOND * seconds))),
@@ -89,7 +93,7 @@ def lower_bound(
             makespan = max(makespan, shortest_makespan(relaxation))
             gain, how = _gain(relaxation, budget, seed, evaluations, how)
     factor = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0))
-    return Bound(round_down(base + gain + factor * makespan), how)
+    return Bound(round_down(base + gain + factor * makespan + least_running_cost(instance)), how)
 
 
 def _waiting(instance: Instance, jobs: Collection[str]) -> list[Job]:

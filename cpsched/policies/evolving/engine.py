@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
-from cpsched.booking import refusal
-from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment, Step, WaitingJob
+from cpsched.booking import Machine, application_of, beyond_whole_nodes, map_to_nodes, planned_on_nodes, refusal
+from cpsched.domain import Instance, Job, PlannedJob, Step, WaitingJob, repeated
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
 from cpsched.planner import planning_order
 from cpsched.policies.evolving.lists import Track, Variant, schedule
-from cpsched.policies.evolving.nodes import map_to_nodes
-from cpsched.policies.evolving.whole_nodes import Machine, application_of, unsupported
 from cpsched.rusv import Profile
 
 __all__ = ["EvolvingEngine"]
@@ -35,7 +33,7 @@ class EvolvingEngine:
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return what the instance asks for beside whole nodes of one kind."""
-        return unsupported(instance)
+        return beyond_whole_nodes(instance)
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the variant.
@@ -45,7 +43,7 @@ class EvolvingEngine:
         UnsupportedError
             If the instance asks for something that cannot be honoured.
         """
-        features = unsupported(instance)
+        features = beyond_whole_nodes(instance)
         if features:
             raise UnsupportedError(self.name, features)
         jobs = instance.elements()
@@ -69,7 +67,7 @@ class EvolvingEngine:
         }
         return Outcome(
             jobs=tuple(
-                planned[job.id] if job.running is None else _running(job) for job in jobs if job.id not in refused
+                planned[job.id] if job.running is None else repeated(job) for job in jobs if job.id not in refused
             ),
             waiting_room=tuple(refused[job.id] for job in jobs if job.id in refused),
         )
@@ -93,28 +91,7 @@ def _busy(free_from: Iterable[int]) -> Profile:
     return Profile(tuple(steps))
 
 
-def _planned(
-    instance: Instance, job: Job, machine: Machine, track: Track, nodes: Sequence[tuple[int, ...]]
-) -> PlannedJob:
+def _planned(instance: Instance, job: Job, machine: Machine, track: Track, nodes: list[tuple[int, ...]]) -> PlannedJob:
     """Return a job as it stands in a plan; `nodes` are those that it has in each of the track's holds."""
-    (chunk, *_) = job.steps[0].request.chunks
-    of_steps = nodes if len(nodes) == len(track.steps) else list(nodes) * len(track.steps)
-    segments = tuple(
-        Segment(
-            start=instance.now + step.start,
-            end=instance.now + step.end,
-            allocation=tuple(
-                Placement(node=machine.names[node], resources=chunk.resources, chunk=0, count=1)
-                for node in held[: step.amount]
-            ),
-        )
-        for step, held in zip(track.steps, of_steps, strict=True)
-    )
-    return PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=segments)
-
-
-def _running(job: Job) -> PlannedJob:
-    """Return a running job as it stands in a plan."""
-    assert job.running is not None  # noqa: S101 - callers pass running jobs only
-    segments = job.running.segments
-    return PlannedJob(id=job.id, start=job.running.start, end=segments[-1].end, segments=segments)
+    of_steps = nodes if len(nodes) == len(track.steps) else nodes * len(track.steps)
+    return planned_on_nodes(instance, job, machine, track.steps, of_steps)

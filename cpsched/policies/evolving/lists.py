@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import accumulate, pairwise
-from math import floor
 
+from cpsched.booking import Application, Hold
 from cpsched.policies.evolving.compact import compact
 from cpsched.policies.evolving.fit import fit
 from cpsched.rusv import FOREVER, Profile
 
-__all__ = ["VARIANTS", "Application", "Hold", "Track", "Variant", "schedule"]
+__all__ = ["VARIANTS", "Track", "Variant", "schedule"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,32 +37,6 @@ VARIANTS = (
     Variant(name="ep_infx", limit=None),
     Variant(name="ep_infxc", limit=None, is_compacted=True),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
-    """What an application asks for."""
-
-    #: ``(duration, amount)`` of each, at least one, durations positive.
-    steps: tuple[tuple[int, int], ...]
-    #: How many times its duration a step may be held, where the variant allows more; None: no limit.
-    limit: float | None = None
-    #: When it may begin.
-    earliest: int = 0
-
-    def longest(self, limit: int | None) -> tuple[int, ...]:
-        """Return for how many seconds each step may be held, by the smaller one of its own limit and another one."""
-        limits = [Fraction(one) for one in (self.limit, limit) if one is not None]
-        return tuple(floor(min(limits) * duration) if limits else FOREVER for duration, _ in self.steps)
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """So many nodes over ``[start, end)``."""
-
-    start: int
-    end: int
-    amount: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

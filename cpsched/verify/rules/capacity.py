@@ -95,7 +95,7 @@ def check_keep_free(case: Case) -> Iterator[Violation]:
             most = max(0, node_class.resources.get(entry.resource, 0) - entry.items)
             for overload in overloads(uses, {entry.resource: most}):
                 owners = holders(uses, entry.resource, overload.start)
-                if not all(owner.is_running for owner in owners):
+                if not all(owner.is_fact for owner in owners):
                     message = (
                         f"at {overload.start}: work without {entry.beneficiary} takes {overload.level} "
                         f"{entry.resource}, expected at most {most} ({_named(owners)})"
@@ -123,7 +123,7 @@ def check_exclusive(case: Case) -> Iterator[Violation]:
 
 def _conflict(one: Holder, other: Holder) -> bool:
     """Tell whether two holders may not be on a node at a time; two running jobs are a fact."""
-    if one.who is other.who or not (one.exclusive or other.exclusive) or (one.is_running and other.is_running):
+    if one.who is other.who or not (one.exclusive or other.exclusive) or (one.is_fact and other.is_fact):
         return False
     return not (_is_guest(one.who, other.who) or _is_guest(other.who, one.who))
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import ceil, floor
+from math import floor
 
 from cpsched.verify.case import Case
-from cpsched.verify.model import Booking, Malleable, Request, Segment
+from cpsched.verify.model import Booking, Request, Segment
+from cpsched.verify.shares import is_done, rate_of, work_of
 from cpsched.verify.violation import Violation
 
 __all__ = ["check_evolving", "check_malleable"]
@@ -84,7 +85,7 @@ def check_malleable(case: Case) -> Iterator[Violation]:
                 yield Violation("malleable", booking.id, message)
         rates: list[Fraction] = []
         for segment in booking.segments:
-            rate = _rate(segment, request, job.malleable)
+            rate = rate_of(segment.allocation, request, job.malleable)
             if isinstance(rate, str):
                 yield Violation("malleable", booking.id, rate)
             else:
@@ -102,53 +103,10 @@ def _shape(segment: Segment) -> dict[tuple[str, int | None], int]:
     return shape
 
 
-def _rate(segment: Segment, request: Request, malleable: Malleable) -> Fraction | str:
-    """Return the work done per second, in parts of full speed, or what is wrong with the shares.
-
-    `ideal` is the share of all cores, `worst` that of the node that has least; a `stretch` that is given for the
-    smallest share overrides both (D'Amico et al., eq. 5 and 6; SD-3).
-    """
-    used: dict[str, int] = {}
-    full: dict[str, int] = {}
-    smallest = Fraction(1)
-    for placement in segment.allocation:
-        if placement.chunk is None or placement.count is None or placement.chunk >= len(request.chunks):
-            return f"the chunk on {placement.node} is not one that the job asks for"
-        asked = placement.count * request.chunks[placement.chunk].resources.get("cores", 0)
-        cores = placement.resources.get("cores", 0)
-        share = _share(cores, asked, malleable)
-        if share is None:
-            return f"has {cores} of {asked} cores on {placement.node}, which is none of its shares"
-        smallest = min(smallest, share)
-        used[placement.node] = used.get(placement.node, 0) + cores
-        full[placement.node] = full.get(placement.node, 0) + asked
-    if smallest in malleable.stretch:
-        return 1 / malleable.stretch[smallest]
-    with_cores = [node for node in full if full[node]]
-    if not with_cores:
-        return Fraction(1)
-    if malleable.model == "worst":
-        return min(Fraction(used[node], full[node]) for node in with_cores)
-    return Fraction(sum(used.values()), sum(full.values()))
-
-
-def _share(cores: int, asked: int, malleable: Malleable) -> Fraction | None:
-    """Return the share that `cores` of `asked` are, whole cores being the share rounded up or down, or None."""
-    if cores == asked:
-        return Fraction(1)
-    if cores < 1:
-        return None
-    for share in malleable.shares:
-        if floor(share * asked) <= cores <= ceil(share * asked):
-            return share
-    return None
-
-
 def _check_work(booking: Booking, rates: list[Fraction]) -> Iterator[Violation]:
     """Check that the work of all segments is the walltime at full share: done in the last second, not before."""
-    lengths = [segment.end - segment.start for segment in booking.segments]
-    work = sum((rate * length for rate, length in zip(rates, lengths, strict=True)), Fraction(0))
+    work = work_of(booking.segments, rates)
     walltime = booking.job.walltime
-    if not walltime <= work < walltime + rates[-1]:
+    if not is_done(work, walltime, rates[-1]):
         message = f"expected {walltime} s of work at full share, its segments do {float(work):.6g} s"
         yield Violation("malleable", booking.id, message)

@@ -98,7 +98,7 @@ def _check_items(instance: Instance, bound: Bound, uses: Sequence[JobUse]) -> It
         if moment is None:
             continue
         owners = holders(uses, bound.resource, moment)
-        if not all(owner.is_running for owner in owners):
+        if not all(owner.is_fact for owner in owners):
             message = (
                 f"at {moment}: {bound.consumer} has {overload.level} {bound.resource}, expected at most {most} "
                 f"(last: job {owners[-1].id})"
@@ -154,7 +154,7 @@ def _check_outstanding(instance: Instance, bound: Bound, uses: Sequence[JobUse])
         and usage.consumer.name in (None, bound.subject)
     )
     area = _area(counted, bound.resource) + used
-    if area > limit.area and not all(use.owner.is_running for use in counted):
+    if area > limit.area and not all(use.owner.is_fact for use in counted):
         message = (
             f"{bound.consumer} has {area} {bound.resource} x s outstanding and used, expected at most {limit.area}"
         )
@@ -176,7 +176,7 @@ def check_free_pools(case: Case) -> Iterator[Violation]:
             if moment is None:
                 continue
             owners = holders(uses, pool.resource, moment)
-            if not all(owner.is_running for owner in owners):
+            if not all(owner.is_fact for owner in owners):
                 message = (
                     f"at {moment}: jobs that are not let in use {overload.level} {pool.resource}, expected at most "
                     f"{most} (last: job {owners[-1].id})"

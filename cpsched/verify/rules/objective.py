@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from cpsched.verify.case import Case
-from cpsched.verify.model import Instance, Job
+from cpsched.verify.model import Booking, Instance, Job
 from cpsched.verify.violation import Violation
 
 __all__ = ["check_objective", "value_of"]
@@ -28,6 +28,8 @@ class Run(NamedTuple):
     job: Job
     start: int
     end: int
+    #: Cores of each step times the seconds for which it is held longer than it asks for.
+    waste: int = 0
 
 
 def _weighted_wait(instance: Instance, runs: list[Run]) -> Fraction:
@@ -61,6 +63,11 @@ def _tardiness(instance: Instance, runs: list[Run]) -> Fraction:
     return Fraction(sum(max(0, run.start - run.job.submit - instance.expected_wait(run.job)) for run in runs))
 
 
+def _waste(instance: Instance, runs: list[Run]) -> Fraction:
+    """Sum of ``(seconds held - walltime) * cores`` over the steps of evolving jobs."""
+    return Fraction(sum(run.waste for run in runs))
+
+
 def _overdue(instance: Instance, runs: list[Run]) -> Fraction:
     """Sum of ``price * max(0, start - submit - seconds) / expected_wait`` over the queues with ``max_wait``."""
     late = []
@@ -92,6 +99,7 @@ TERMS: Mapping[str, Callable[[Instance, list[Run]], Fraction]] = {
     "completion": _completion,
     "makespan": _makespan,
     "tardiness": _tardiness,
+    "waste": _waste,
 }
 
 
@@ -104,11 +112,38 @@ def _sum_of_quotients(pairs: Iterable[tuple[int, int]]) -> Fraction:
     return Fraction(total, 1 << FRACTION_BITS)
 
 
-def value_of(instance: Instance, runs: Iterable[tuple[Job, int, int]]) -> Fraction:
+def value_of(instance: Instance, runs: Iterable[Run]) -> Fraction:
     """Return the objective of jobs with their starts and ends (s), and what overdue and postponed ones add to it."""
-    listed = [Run(*run) for run in runs]
+    listed = list(runs)
     weighted = sum((weight * TERMS[name](instance, listed) for name, weight in instance.weights.items()), Fraction(0))
     return weighted + _overdue(instance, listed) + _postponed(instance, listed)
+
+
+def _run_of(booking: Booking) -> Run:
+    """Return a planned job with its times and, if it is an evolving one with all of its steps, its waste."""
+    steps = booking.job.steps if booking.job.is_evolving else ()
+    waste = sum(
+        (segment.end - segment.start - step.walltime) * step.request.totals().get("cores", 0)
+        for segment, step in zip(booking.segments, steps, strict=False)
+    )
+    return Run(booking.job, booking.start, booking.end, waste)
+
+
+def _cost_of_changes(case: Case) -> Fraction:
+    """Return what it costs, for each second, that changed running jobs end later than the instance says.
+
+    Less than 0 where they end earlier.
+    """
+    instance = case.instance
+    delays = [(entry.job, entry.end - case.facts[entry.id].end) for entry in case.changed]
+    seconds = Fraction(sum(delay for _, delay in delays))
+    costs = {
+        "weighted_wait": _sum_of_quotients((delay, instance.expected_wait(job)) for job, delay in delays),
+        "wait": seconds,
+        "completion": seconds,
+        "slowdown": _sum_of_quotients((delay, max(TAU, job.walltime)) for job, delay in delays),
+    }
+    return sum((weight * costs.get(name, 0) for name, weight in instance.weights.items()), Fraction(0))
 
 
 def _differs(got: Fraction, expected: Fraction) -> bool:
@@ -116,14 +151,14 @@ def _differs(got: Fraction, expected: Fraction) -> bool:
 
 
 def check_objective(case: Case) -> Iterator[Violation]:
-    """Check that the stated value, suffered part, bound and gap are those of the planned jobs."""
+    """Check that the stated value, suffered part, bound and gap are those of the planned and the changed jobs."""
     score, instance = case.plan.score, case.instance
     terms = list(instance.weights.items())
     if len(terms) == 1 and terms[0][1] == 1 and score.get("name", terms[0][0]) != terms[0][0]:
         yield Violation("objective", "objective.name", f"expected {terms[0][0]}, got {score['name']}")
-    value = value_of(instance, ((run.job, run.start, run.end) for run in case.planned))
+    value = value_of(instance, map(_run_of, case.planned)) + _cost_of_changes(case)
     earliest = ((run.job, max(instance.now, run.job.submit)) for run in case.planned)
-    suffered = value_of(instance, ((job, start, start + job.walltime) for job, start in earliest))
+    suffered = value_of(instance, (Run(job, start, start + job.walltime) for job, start in earliest))
     for key, exact in (("value", value), ("suffered", suffered)):
         got = score.get(key)
         if isinstance(got, Fraction) and _differs(got, exact):
@@ -133,7 +168,7 @@ def check_objective(case: Case) -> Iterator[Violation]:
 
 
 def _check_bound(score: Mapping[str, Fraction | str | None]) -> Iterator[Violation]:
-    """Check that the bound is at most the value, and the gap is ``(value - bound) / value``; both or none.
+    """Check that the bound is at most the value, and the gap is ``(value - bound) / abs(value)``; both or none.
 
     A proof needs a bound.
     """
@@ -149,7 +184,7 @@ def _check_bound(score: Mapping[str, Fraction | str | None]) -> Iterator[Violati
     if bound > value and _differs(bound, value):
         message = f"expected at most the value {float(value):.12g}, got {float(bound):.12g}"
         yield Violation("objective", "objective.bound", message)
-    expected = (value - bound) / value if value else Fraction(0)
+    expected = (value - bound) / abs(value) if value else Fraction(0)
     if not isinstance(gap, Fraction) or abs(gap - expected) > TOLERANCE:
         got = "null" if gap is None else f"{float(gap):.12g}" if isinstance(gap, Fraction) else gap
         yield Violation("objective", "objective.gap", f"expected {float(expected):.12g}, got {got}")

@@ -26,7 +26,16 @@ def check_slices(case: Case) -> Iterator[Violation]:
 
 
 def check_guests(case: Case) -> Iterator[Violation]:
-    """Check that a job that names a reservation runs inside its time, and is of one of its users."""
+    """Check that a job that names a reservation runs inside its time, and is of one of its users.
+
+    A running one is not changed so that it ends after its reservation.
+    """
+    for booking in case.changed:
+        if booking.job.reservation is not None:
+            latest = max(case.instance.reservations[booking.job.reservation].end, case.facts[booking.id].end)
+            if booking.end > latest:
+                message = f"ends at {booking.end}, expected {latest} or earlier, for its reservation"
+                yield Violation("reservation", booking.id, message)
     for booking in case.planned:
         if booking.job.reservation is None:
             continue

@@ -76,11 +76,13 @@ def check_start_at(case: Case) -> Iterator[Violation]:
 
 
 def check_deadline(case: Case) -> Iterator[Violation]:
-    """Check that a job with a ``deadline`` ends by then."""
-    for booking in case.planned:
-        if booking.job.deadline is not None and booking.end > booking.job.deadline:
-            message = f"ends at {booking.end}, expected {booking.job.deadline} or earlier"
-            yield Violation("deadline", booking.id, message)
+    """Check that a job with a ``deadline`` ends by then; a running one is not changed so that it ends after it."""
+    for booking in (*case.planned, *case.changed):
+        if booking.job.deadline is None:
+            continue
+        latest = max(booking.job.deadline, case.facts[booking.id].end if booking.is_running else booking.start)
+        if booking.end > latest:
+            yield Violation("deadline", booking.id, f"ends at {booking.end}, expected {latest} or earlier")
 
 
 def check_max_wait(case: Case) -> Iterator[Violation]:

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
+from math import floor
 
 from cpsched.domain import Arrangement, Instance, Job, NodeClass, NodeState, Request
-from cpsched.policies.evolving.lists import Application
+from cpsched.rusv import FOREVER
 
-__all__ = ["Machine", "application_of", "unsupported"]
+__all__ = ["Application", "Machine", "application_of", "beyond_whole_nodes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """What an application asks for."""
+
+    #: ``(duration, amount)`` of each, at least one, durations positive.
+    steps: tuple[tuple[int, int], ...]
+    #: How many times its duration a step may be held, where the variant allows more; None: no limit.
+    limit: float | None = None
+    #: When it may begin.
+    earliest: int = 0
+
+    def longest(self, limit: int | None) -> tuple[int, ...]:
+        """Return for how many seconds each step may be held, by the smaller one of its own limit and another one."""
+        limits = [Fraction(one) for one in (self.limit, limit) if one is not None]
+        return tuple(floor(min(limits) * duration) if limits else FOREVER for duration, _ in self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +60,8 @@ def application_of(instance: Instance, job: Job) -> Application:
     return Application(steps=steps, limit=job.expand_limit, earliest=instance.earliest_start(job) - instance.now)
 
 
-def unsupported(instance: Instance) -> tuple[str, ...]:
-    """Return what an instance asks for that lists of whole nodes cannot honour, each with the place that asks for it.
+def beyond_whole_nodes(instance: Instance) -> tuple[str, ...]:
+    """Return what an instance asks for that numbers of nodes cannot honour, each with the place that asks for it.
 
     Nodes have to be alike, and every waiting job has to have them as a whole.
     """

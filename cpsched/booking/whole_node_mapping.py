@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
 
-from cpsched.policies.evolving.lists import Hold
+from cpsched.booking.whole_nodes import Machine
+from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment
 
-__all__ = ["map_to_nodes"]
+__all__ = ["Hold", "map_to_nodes", "planned_on_nodes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """So many nodes over ``[start, end)``."""
+
+    start: int
+    end: int
+    amount: int
 
 
 class _Event(IntEnum):
@@ -57,3 +68,30 @@ def map_to_nodes(holds: Sequence[Sequence[Hold]], free_from: Sequence[int]) -> l
         if place < len(holds[who]):
             nodes[who].append(has)
     return nodes
+
+
+def planned_on_nodes(
+    instance: Instance, job: Job, machine: Machine, steps: Sequence[Hold], nodes: Sequence[tuple[int, ...]]
+) -> PlannedJob:
+    """Return a job as it stands in a plan.
+
+    Parameters
+    ----------
+    steps
+        When its steps are, in seconds from now, each until the next one begins.
+    nodes
+        What it may have in each of them: it takes the first of these.
+    """
+    (chunk, *_) = job.steps[0].request.chunks
+    segments = tuple(
+        Segment(
+            start=instance.now + step.start,
+            end=instance.now + step.end,
+            allocation=tuple(
+                Placement(node=machine.names[node], resources=chunk.resources, chunk=0, count=1)
+                for node in held[: step.amount]
+            ),
+        )
+        for step, held in zip(steps, nodes, strict=True)
+    )
+    return PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=segments)

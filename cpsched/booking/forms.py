@@ -1,0 +1,60 @@
+"""The forms of a job: as one block of time, on all its cores or, if it is malleable, on a share of them (SD-3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cpsched.booking.columns import Columns
+from cpsched.domain import Instance, Job, Request, modes
+from cpsched.rusv import FOREVER
+
+__all__ = ["Form", "forms_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """One way to run a job from its start to its end."""
+
+    #: What it asks for, and the demand for that.
+    request: Request
+    demand: int
+    #: The last start, in seconds from `now`.
+    latest: int
+    #: Seconds.
+    duration: int
+
+
+def forms_of(instance: Instance, job: Job, columns: Columns, *, is_awaited: bool) -> tuple[Form, ...]:
+    """Return the forms of a waiting job, that on all its cores first; of an evolving one that of its first step.
+
+    Parameters
+    ----------
+    instance, job
+        The window, and one of its waiting jobs.
+    columns
+        Gets the demands.
+    is_awaited
+        Whether others wait for the job's end. Then it is not shrunk: its end is known from its start.
+    """
+    if job.is_evolving:
+        demand = columns.compile(job.steps[0].request, job.licenses, job.walltime)
+        return (_form(instance, job, job.steps[0].request, demand, job.walltime),)
+    return tuple(
+        _form(
+            instance,
+            job,
+            mode.request,
+            columns.compile(mode.request, job.licenses, job.walltime),
+            mode.time_for(job.walltime),
+        )
+        for mode in modes(job)[: 1 if is_awaited else None]
+    )
+
+
+def _form(instance: Instance, job: Job, request: Request, demand: int, duration: int) -> Form:
+    """Return a form of a job that takes so many seconds."""
+    last = instance.latest_start(job)
+    latest = FOREVER if last is None else last - instance.now
+    if job.deadline is not None:
+        latest = min(latest, job.deadline - duration - instance.now)
+    return Form(request=request, demand=demand, latest=latest, duration=duration)

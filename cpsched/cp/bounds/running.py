@@ -1,0 +1,33 @@
+"""What running jobs take at least: those whose share a plan may change can give up cores, and end earlier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cpsched.domain import Instance, Job, Remaining, Running, Segment, resumable
+
+__all__ = ["with_least_running"]
+
+
+def with_least_running(instance: Instance) -> Instance:
+    """Return the instance in which running jobs leave at every second all that a plan can make them leave.
+
+    A malleable one holds the cores of its smallest share, and only until it ends with all its cores: no plan can have
+    both, so that whatever a plan does beside it, it can do here.
+    """
+    lefts = [resumable(job, instance.now) for job in instance.jobs]
+    if not any(lefts):
+        return instance
+    jobs = tuple(
+        job if left is None else _at_least(job, left, instance.now)
+        for job, left in zip(instance.jobs, lefts, strict=True)
+    )
+    return replace(instance, jobs=jobs)
+
+
+def _at_least(job: Job, left: Remaining, now: int) -> Job:
+    """Return a job that holds what is held on the smallest share, for as long as on the full one."""
+    end = now + left.modes[0].time_for(left.work)
+    start = now if job.running is None else job.running.start
+    segment = Segment(start=start, end=end, allocation=left.allocations[-1])
+    return replace(job, malleability=None, running=Running(start=start, segments=(segment,)))

@@ -1,0 +1,74 @@
+"""Running malleable jobs whose share a plan may change from now on, and their segments in a plan (SD-1, SD-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from cpsched.cp.ways import Way, ways_on
+from cpsched.domain import Amounts, Instance, Job, NodeState, Placement, PlannedJob, Segment, resumable
+
+__all__ = ["coming", "gone_on", "ways_to_go_on"]
+
+
+def ways_to_go_on(instance: Instance, job: Job, planned: PlannedJob) -> tuple[Way, ...]:
+    """Return the ways in which a running job can go on; none if it is to go on as it is planned.
+
+    So it is where the nodes are not just shared: where it has them for itself, or they keep something free, or take
+    nothing new; and where a plan has it go on in another way than these.
+    """
+    left = resumable(job, instance.now)
+    if left is None or job.request.place.exclusive:
+        return ()
+    classes = [instance.cluster.class_of[held.node] for allocation in left.allocations for held in allocation]
+    if any(node_class.keep_free or node_class.state is not NodeState.UP for node_class in classes):
+        return ()
+    ways = ways_on(left)
+    return ways if way_of(ways, coming(planned, instance.now)) is not None else ()
+
+
+def coming(planned: PlannedJob, now: int) -> tuple[Segment, ...]:
+    """Return what is to come of a job's segments."""
+    return tuple(replace(segment, start=max(segment.start, now)) for segment in planned.segments if segment.end > now)
+
+
+def way_of(ways: Sequence[Way], segments: Sequence[Segment]) -> int | None:
+    """Return the way in which a job goes on so."""
+    held = [_by_node(segment.allocation) for segment in segments]
+    lengths = [segment.end - segment.start for segment in segments]
+    for number, way in enumerate(ways):
+        if held == [_by_node(allocation) for allocation in way.allocations] and all(
+            span.least <= length <= span.most for span, length in zip(way.spans, lengths, strict=True)
+        ):
+            return number
+    return None
+
+
+def _by_node(allocation: Sequence[Placement]) -> dict[str, Amounts]:
+    return {held.node: held.resources for held in allocation}
+
+
+def gone_on(job: Job, way: Way, times: Sequence[int], now: int) -> PlannedJob:
+    """Return a running job as a plan has it that changes it: as it ran until now, and then as it goes on.
+
+    Parameters
+    ----------
+    times
+        When its first segment to come begins, and each of them ends, on the instance's clock.
+    """
+    segments = list(_gone(job, now))
+    for (start, end), allocation in zip(pairwise(times), way.allocations, strict=True):
+        if segments and _by_node(segments[-1].allocation) == _by_node(allocation):
+            segments[-1] = replace(segments[-1], end=end)
+        else:
+            segments.append(Segment(start=start, end=end, allocation=allocation))
+    return PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=tuple(segments))
+
+
+def _gone(job: Job, now: int) -> Iterator[Segment]:
+    """Yield what has been of a running job, without its chunks."""
+    for segment in job.running.segments if job.running is not None else ():
+        if segment.start < now:
+            allocation = tuple(replace(held, chunk=None, count=None) for held in segment.allocation)
+            yield replace(segment, end=min(segment.end, now), allocation=allocation)

@@ -1,0 +1,330 @@
+"""The course of events: who starts, who lends, who gets his cores back (D'Amico et al., listings 1 and 3; SD-2, SD-10).
+
+Time goes from event to event: ends, arrivals, and starts of reservations. At each of them the queue is gone through in
+the order of the planner: who has a reservation from now on starts; who has not, and would end earlier as a guest, is
+tried as one directly after that. A guest changes what others may expect, so that all reservations are made anew, and
+the pass begins again. So it does until nobody starts any more: who has just started can lend to those before him.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+
+from cpsched.domain import Amounts, Instance, Job, PlannedJob, Running, Segment, repeated
+from cpsched.engine import Progress
+from cpsched.planner import Roster, bound_jobs, planning_order
+from cpsched.policies.malleable.mates import Mate, select_mates
+from cpsched.policies.malleable.partners import Guest, Lender, guest_of, lender_of, runs_already
+from cpsched.policies.malleable.rule import SdRule
+from cpsched.policies.malleable.run import FULL_PACE, Run
+from cpsched.policies.malleable.view import View, seen_at
+
+__all__ = ["Course"]
+
+
+class Course:
+    """What happens in a window under one rule; mutable.
+
+    Parameters
+    ----------
+    instance
+        The window, with all its jobs rigid.
+    roster
+        Its jobs, told apart.
+    jobs
+        The same jobs with their malleability, by id.
+    rule
+        The parameters.
+    """
+
+    def __init__(self, instance: Instance, roster: Roster, jobs: dict[str, Job], rule: SdRule) -> None:
+        self.now = instance.now
+        #: Where those stand who have started: at last everybody who could.
+        self.placed: dict[str, PlannedJob] = {}
+        self._instance, self._jobs, self._rule = instance, jobs, rule
+        bound = bound_jobs(instance, roster.admitted)
+        self._bound = frozenset(job.id for job in bound)
+        # nobody's end moves who is waited for, or who has to keep to a time
+        members = instance.members()
+        self._static = {name for job in instance.jobs for link in job.after for name in members[link.job]}
+        self._static.update(self._bound)
+        free = [job for job in roster.admitted if job.id not in self._bound]
+        self._waiting = {job.id: job for job in (*bound, *planning_order(instance, free))}
+        self._guests = {
+            job_id: guest
+            for job_id in self._waiting
+            if job_id not in self._static and (guest := guest_of(jobs[job_id], rule)) is not None
+        }
+        #: Running jobs: those whose cores nothing changes, and those that lend or borrow.
+        self._fixed: dict[str, PlannedJob] = {}
+        self._runs: dict[str, Run] = {}
+        self._lenders: dict[str, Lender] = {}
+        #: The mates of each guest that runs, while they run.
+        self._mates: dict[str, tuple[str, ...]] = {}
+        #: How many running jobs have something on each node.
+        self._tenants: Counter[str] = Counter()
+        #: What has been found out: who could lend now, and which guest finds room at which mate.
+        self._idle: dict[str, tuple[Fraction, Fraction]] | None = None
+        self._room: dict[tuple[str, str], bool] = {}
+        for job in roster.jobs:
+            if job.running is not None:
+                self._go_on(job)
+        self._ends = {job_id: planned.end for job_id, planned in self._running()}
+        #: The reservations at first, which say who fits nowhere, and those of now.
+        self.first = self.view = View.of(instance, list(self._waiting.values()), [job.id for job in bound], {})
+
+    def run(self, progress: Progress | None) -> None:
+        """Let everybody start."""
+        total = len(self._waiting)
+        time: int | None = self.now
+        while time is not None:
+            self.now, self._idle = time, None
+            self._end_runs()
+            while self._pass():
+                pass  # who has started can lend, and counts for the cut-off
+            if progress is not None:
+                progress(total - len(self._waiting), total)
+            time = self._next_event()
+        self._settle()
+        if progress is not None:
+            progress(total, total)
+
+    def _settle(self) -> None:
+        """Let everybody run on, and start as reserved."""
+        self.placed.update(self._running())
+        for job_id in self.view.starts:
+            planned = self.view.ledger.planned(job_id)
+            if job_id in self._waiting and planned is not None:
+                self.placed[job_id] = planned
+                del self._waiting[job_id]
+
+    @property
+    def waiting(self) -> Collection[str]:
+        """Who finds no start."""
+        return self._waiting.keys()
+
+    # --- what runs ----------------------------------------------------------------------------------------------
+
+    def _running(self) -> Iterator[tuple[str, PlannedJob]]:
+        yield from self._fixed.items()
+        yield from ((job_id, run.planned) for job_id, run in self._runs.items())
+
+    def _go_on(self, rigid: Job) -> None:
+        """Take a job over that runs already."""
+        job = self._jobs[rigid.id]
+        found = None if rigid.id in self._static else runs_already(job, self._instance.cluster, self._rule)
+        planned = repeated(rigid)
+        if found is None:
+            self._fixed[rigid.id] = planned
+        else:
+            self._runs[rigid.id], self._lenders[rigid.id] = found
+        self._enter(_nodes(segment for segment in planned.segments if segment.end > self.now))
+
+    def _enter(self, nodes: Iterable[str]) -> None:
+        """Let a job onto nodes."""
+        self._tenants.update(nodes)
+        self._idle = None
+
+    def _start(self, job_id: str) -> None:
+        """Start a job on the nodes of its reservation (the static attempt)."""
+        planned = self.view.ledger.planned(job_id)
+        assert planned is not None  # noqa: S101 - it has a reservation
+        job = self._jobs[job_id]
+        lender = None
+        if job_id not in self._static and job.malleability is not None:
+            lender = lender_of(job, planned.segments[0].allocation, self._instance.cluster, self._rule)
+        if lender is None:
+            self._fixed[job_id] = planned
+        else:
+            self._lenders[job_id] = lender
+            self._runs[job_id] = Run(
+                job=job, begin=self.now, allocation=lender.full, since=self.now, work=Fraction(job.walltime)
+            )
+        self._ends[job_id] = planned.end
+        self._enter(_nodes(planned.segments))
+        del self._waiting[job_id]
+
+    def _end_runs(self) -> None:
+        """Let jobs end; who shared their nodes has them for himself again (SD-10, A-20)."""
+        over = {job_id: planned for job_id, planned in self._running() if planned.end <= self.now}
+        for job_id, planned in over.items():
+            self.placed[job_id] = planned
+            self._tenants.subtract(_nodes(segment for segment in planned.segments if segment.end > self._instance.now))
+            for of_kind in (self._fixed, self._runs, self._lenders):
+                of_kind.pop(job_id, None)
+        early = [job_id for job_id, planned in over.items() if self._ends.pop(job_id) != planned.end]
+        sharing = [guest for guest, mates in self._mates.items() if not over.keys().isdisjoint((guest, *mates))]
+        for guest in sharing:
+            self._part(guest)
+        if early or (sharing and self._ends != self._predicted()):
+            self._look_ahead()
+
+    def _part(self, guest: str) -> None:
+        """Let a guest and its mates have what those of them had who have ended."""
+        mates = [mate for mate in self._mates.pop(guest) if mate in self._runs]
+        if guest in self._runs:
+            self._mates[guest] = tuple(mates)
+            self._expand(guest)
+            return
+        for mate in mates:
+            self._runs[mate] = self._runs[mate].on(self._lenders[mate].full, FULL_PACE, self.now)
+
+    def _expand(self, guest_id: str) -> None:
+        """Give a guest all cores of those of its nodes whose owners have ended."""
+        run, guest = self._runs[guest_id], self._guests[guest_id]
+        lent = self._lent(guest_id)
+        own = [placement.node for placement in run.allocation if placement.node not in lent]
+        allocation = guest.allocation(sorted(lent), own)
+        self._runs[guest_id] = run.on(allocation, guest.pace_on(allocation), self.now)
+
+    def _lent(self, guest_id: str) -> set[str]:
+        """Return the nodes that a guest has from others."""
+        return {node for mate in self._mates.get(guest_id, ()) for node in self._lenders[mate].nodes}
+
+    # --- what comes ---------------------------------------------------------------------------------------------
+
+    def _predicted(self) -> dict[str, int]:
+        """Return when all running jobs end as far as can be told now (SD-11)."""
+        ends = {job_id: planned.end for job_id, planned in self._fixed.items()}
+        until = {}
+        for guest, mates in self._mates.items():
+            until.update(dict.fromkeys(mates, self._runs[guest].predicted_end(self.now)))
+        for job_id, run in self._runs.items():
+            time = max(self.now, run.since)
+            ends[job_id] = run.predicted_end(time, until.get(job_id))
+        return ends
+
+    def _look_ahead(self) -> None:
+        """Make all reservations anew, beside what runs until its predicted end."""
+        self._ends = self._predicted()
+        hopeful = [job for job_id, job in self._waiting.items() if job_id in self.first.starts]
+        held = {job_id: Running(start=one.start, segments=one.segments) for job_id, one in self._fixed.items()}
+        held |= {job_id: self._owned(job_id) for job_id in self._runs}
+        placed = self.placed | dict(self._running())
+        instance, queue = seen_at(self.now, self._instance, hopeful, held, placed)
+        bound = [job.id for job in hopeful if job.id in self._bound]
+        kept = {job_id: planned for job_id in bound if (planned := self.view.ledger.planned(job_id)) is not None}
+        self.view = View.of(instance, queue, bound, kept)
+
+    def _owned(self, job_id: str) -> Running:
+        """Return what a job keeps from others until its predicted end.
+
+        Nodes stay owned as a whole (A-27): by a mate whose cores are lent, until it ends, and not by its guest, who
+        takes nothing there that others might have but memory, GPUs and the like.
+        """
+        run, lent = self._runs[job_id], self._lent(job_id)
+        owned = self._lenders[job_id].full if job_id in self._lenders else run.allocation
+        allocation = tuple(
+            replace(one, resources=Amounts({name: held for name, held in one.resources.items() if name != "cores"}))
+            if one.node in lent
+            else one
+            for one in owned
+        )
+        present = Segment(start=run.begin, end=self._ends[job_id], allocation=allocation)
+        return Running(start=(*run.past, present)[0].start, segments=(*run.past, present))
+
+    def _next_event(self) -> int | None:
+        """Return when something happens next, or None if nothing can change any more: nobody shares, or ever will."""
+        if not self._mates and not any(
+            job_id in self._waiting and job_id in self.view.starts for job_id in self._guests
+        ):
+            return None
+        times = [planned.end for planned in self._fixed.values()]
+        times += [run.end for run in self._runs.values()]
+        for coming in (self.view.starts, self.view.arrivals):
+            times += [time for job_id, time in coming.items() if job_id in self._waiting]
+        return min((time for time in times if time > self.now), default=None)
+
+    # --- the pass -----------------------------------------------------------------------------------------------
+
+    def _pass(self) -> bool:
+        """Go through the queue in its order, until a guest changes what everybody may expect; return whether somebody
+        was started.
+        """
+        cut_off = self._rule.cut_off(
+            Fraction(end - self._jobs[job_id].submit, self._jobs[job_id].walltime) for job_id, end in self._ends.items()
+        )
+        before = len(self._waiting)
+        for job_id in list(self._waiting):
+            if self.view.starts.get(job_id) == self.now:
+                self._start(job_id)
+            elif job_id in self._guests and self._borrow(self._guests[job_id], cut_off):
+                break
+        return len(self._waiting) < before
+
+    def _borrow(self, guest: Guest, cut_off: float | Fraction) -> bool:
+        """Start a job on the nodes of others if it ends earlier so, and they are to be had (the malleable attempt)."""
+        job = guest.job
+        reserved = self.view.starts.get(job.id)
+        if reserved is None or not reserved + job.walltime > self.now + guest.seconds:
+            return False
+        if self.view.arrivals[job.id] > self.now:
+            return False
+        mates = [mate for mate in self._candidates(guest) if mate.penalty < cut_off]
+        chosen = select_mates(mates, guest.chunk.count, self._rule)
+        if chosen is None:
+            return False
+        self._share(guest, [mate.job_id for mate in chosen])
+        return True
+
+    def _candidates(self, guest: Guest) -> Iterator[Mate]:
+        """Yield the running jobs that can have a guest, and end after it (SD-4, SD-7)."""
+        until = self.now + guest.seconds
+        for job_id, (work, longest) in self._idle_lenders().items():
+            lender, job = self._lenders[job_id], self._jobs[job_id]
+            if len(lender.nodes) > guest.chunk.count or longest < guest.time:
+                continue
+            end = until + max(0, ceil(work - lender.pace.cautious * guest.seconds))
+            promised = [start for node in lender.nodes for start in self.view.promised.get(node, ())]
+            if any(self.now <= start < end for start in promised) or not self._has_room(job_id, guest):
+                continue
+            yield Mate(job_id=job_id, nodes=len(lender.nodes), penalty=Fraction(end - job.submit, job.walltime))
+
+    def _idle_lenders(self) -> dict[str, tuple[Fraction, Fraction]]:
+        """Return who has all its nodes to itself, and could lend: with the work that it has left, and for how long that
+        lasts while it lends.
+        """
+        if self._idle is None:
+            self._idle = {}
+            for job_id, lender in self._lenders.items():
+                run = self._runs[job_id]
+                if run.since <= self.now and all(self._tenants[node] == 1 for node in lender.nodes):
+                    work = run.work_at(self.now)
+                    self._idle[job_id] = work, work / lender.pace.cautious
+        return self._idle
+
+    def _has_room(self, mate: str, guest: Guest) -> bool:
+        """Tell whether a job can be the guest of another one; asked once of each pair."""
+        pair = mate, guest.job.id
+        if pair not in self._room:
+            self._room[pair] = self._lenders[mate].has_room_for(guest)
+        return self._room[pair]
+
+    def _share(self, guest: Guest, mates: Sequence[str]) -> None:
+        """Start a guest, and let its mates lend to it."""
+        nodes = sorted(node for mate in mates for node in self._lenders[mate].nodes)
+        allocation = guest.allocation(nodes, ())
+        for mate in mates:
+            lender = self._lenders[mate]
+            self._runs[mate] = self._runs[mate].on(lender.kept, lender.pace, self.now)
+        self._runs[guest.job.id] = Run(
+            job=guest.job,
+            begin=self.now,
+            allocation=allocation,
+            since=self.now,
+            work=Fraction(guest.job.walltime),
+            pace=guest.pace,
+        )
+        self._mates[guest.job.id] = tuple(mates)
+        self._enter(nodes)
+        del self._waiting[guest.job.id]
+        self._look_ahead()
+
+
+def _nodes(segments: Iterable[Segment]) -> set[str]:
+    """Return the nodes on which segments have something."""
+    return {placement.node for segment in segments for placement in segment.allocation}

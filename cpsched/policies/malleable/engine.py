@@ -1,0 +1,60 @@
+"""SD-Policy as an engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cpsched.domain import Instance
+from cpsched.engine import Outcome, Progress
+from cpsched.planner import Roster, unsupported, warmup
+from cpsched.policies.malleable.course import Course
+from cpsched.policies.malleable.rule import SdRule
+
+__all__ = ["SdEngine"]
+
+
+class SdEngine:
+    """Plans as SD-Policy would start the jobs, if each had exactly its walltime of work. Deterministic.
+
+    Jobs that are not malleable, or do not have their nodes as a whole, are planned as `Conservative` does it; where
+    no job can share, the plan is the same.
+    """
+
+    def __init__(self, rule: SdRule) -> None:
+        self.rule = rule
+        self.name = f"policy:{rule.name}"
+
+    def prepare(self) -> None:
+        """Compile or load the planner's kernels."""
+        warmup()
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return what the instance asks for and the ledger of all rules cannot honour yet."""
+        return unsupported(_rigid(instance))
+
+    def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
+        """Plan all jobs by the rule.
+
+        Raises
+        ------
+        UnsupportedError
+            If the instance asks for something that cannot be honoured yet.
+        """
+        rigid = _rigid(instance)
+        roster = Roster.of(rigid, engine=self.name)
+        course = Course(rigid, roster, {job.id: job for job in instance.elements()}, self.rule)
+        course.run(progress)
+        # who is in the waiting room is so because of the machine, or of what was reserved for others
+        first = roster.outcome(course.first.ledger)
+        ledger = course.view.ledger
+        last = replace(roster, jobs=tuple(job for job in ledger.jobs if job.id in course.waiting)).outcome(ledger)
+        left = {job.id: job for job in (*last.waiting_room, *first.waiting_room)}
+        return Outcome(
+            jobs=tuple(course.placed[job.id] for job in roster.jobs if job.id in course.placed),
+            waiting_room=tuple(left[job.id] for job in roster.jobs if job.id in left),
+        )
+
+
+def _rigid(instance: Instance) -> Instance:
+    """Return an instance whose jobs are as they are at full share."""
+    return replace(instance, jobs=tuple(replace(job, malleability=None) for job in instance.jobs))

@@ -1,0 +1,193 @@
+"""Who may be a guest, and who may be its mate: malleable jobs with whole nodes (SD-1, SD-9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+from cpsched.booking import chunks_on_empty_node
+from cpsched.domain import (
+    Amounts,
+    Arrangement,
+    Chunk,
+    Cluster,
+    FrozenMap,
+    Job,
+    Malleability,
+    NodeClass,
+    NodeState,
+    Placement,
+    RuntimeModel,
+    modes,
+    rate_on,
+    repeated,
+    resumable,
+)
+from cpsched.policies.malleable.rule import SdRule
+from cpsched.policies.malleable.run import Pace, Run
+
+__all__ = ["Guest", "Lender", "guest_of", "lender_of", "runs_already"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """A waiting job that may run on the nodes of others: each of its chunks takes a whole node."""
+
+    job: Job
+    #: What it has on a node of its own.
+    chunk: Chunk
+    #: What it has on a node of somebody else: less cores, all else as ever.
+    borrowed: Amounts
+    pace: Pace
+    #: How long it runs as a guest, as far as can be told, and the same in whole seconds.
+    time: Fraction
+    seconds: int
+
+    def allocation(self, shared: Sequence[str], own: Sequence[str]) -> tuple[Placement, ...]:
+        """Return its allocation on nodes of others and on nodes of its own, in the order of their names."""
+        held = dict.fromkeys(shared, self.borrowed) | dict.fromkeys(own, self.chunk.resources)
+        return tuple(Placement(node=node, resources=held[node], chunk=0, count=1) for node in sorted(held))
+
+    def pace_on(self, allocation: Sequence[Placement]) -> Pace:
+        """Return how fast it is on an allocation."""
+        malleability = _malleability(self.job)
+        worst = replace(malleability, model=RuntimeModel.WORST, stretch=FrozenMap())
+        rates = [rate_on(self.job.request, model, allocation) for model in (malleability, worst)]
+        real, slowest = (Fraction(1) if rate is None else rate for rate in rates)
+        return Pace(real=real, cautious=min(real, slowest))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lender:
+    """A running malleable job that has all cores of all its nodes."""
+
+    #: What it has, and what it keeps beside a guest: less cores, all else as ever.
+    full: tuple[Placement, ...]
+    kept: tuple[Placement, ...]
+    #: How fast it is on what it keeps.
+    pace: Pace
+    #: Its nodes seen as kinds: a class of nodes, and what is kept of each node by chunks of each kind.
+    kinds: tuple[tuple[NodeClass, tuple[Amounts, ...]], ...]
+    #: The names of its nodes, each once.
+    nodes: tuple[str, ...]
+
+    def has_room_for(self, guest: Guest) -> bool:
+        """Tell whether each of its nodes is one that the guest would take as a whole, and holds both of them.
+
+        Its chunks keep a core each, and nothing else of what it has is lent (SD-9).
+        """
+        return all(
+            node_class.state is NodeState.UP
+            and node_class.resources.get("cores", 0) == guest.chunk.resources["cores"]
+            and chunks_on_empty_node(node_class, guest.chunk, guest.job.walltime, exclusive=False) > 0
+            and _holds(node_class, (*kept, guest.borrowed))
+            for node_class, kept in self.kinds
+        )
+
+
+def guest_of(job: Job, rule: SdRule) -> Guest | None:
+    """Return a waiting job as a guest, or None if it can be none.
+
+    It is malleable and runs on the share that guests get; it asks for one kind of chunks with cores, of which each can
+    have a node to itself without forbidding it to others; and it holds no licences.
+    """
+    if not _may_share(job) or len(job.request.chunks) != 1:
+        return None
+    (chunk,) = job.request.chunks
+    if "cores" not in chunk.resources or (job.request.place.arrangement is Arrangement.PACK and chunk.count > 1):
+        return None
+    found = _at_share(job, rule.guest_share)
+    if found is None:
+        return None
+    chunks, pace = found
+    time = job.walltime / pace.cautious
+    return Guest(job=job, chunk=chunk, borrowed=chunks[0].resources, pace=pace, time=time, seconds=ceil(time))
+
+
+def lender_of(job: Job, allocation: Sequence[Placement], cluster: Cluster, rule: SdRule) -> Lender | None:
+    """Return a job that starts in the plan as one that can lend, or None if it cannot.
+
+    Parameters
+    ----------
+    allocation
+        What it has at full share; says which chunks stand where.
+    """
+    found = _at_share(job, rule.mate_share) if _may_share(job) else None
+    if found is None:
+        return None
+    chunks, pace = found
+    kept = tuple(
+        replace(placement, resources=chunks[placement.chunk or 0].taken(placement.count or 0))
+        for placement in allocation
+    )
+    return _lender(tuple(allocation), kept, pace, cluster)
+
+
+def runs_already(job: Job, cluster: Cluster, rule: SdRule) -> tuple[Run, Lender] | None:
+    """Return a job that runs at now as one that can lend as soon as it is in its last segment, or None if it cannot.
+
+    It has to be at full share then.
+    """
+    found = _at_share(job, rule.mate_share) if _may_share(job) else None
+    if found is None or job.running is None or job.deadline is not None:
+        return None
+    *past, last = repeated(job).segments
+    left = resumable(job, last.start)
+    if left is None or left.current != left.modes[0]:
+        return None
+    kept = next(on for mode, on in zip(left.modes, left.allocations, strict=True) if mode.share == rule.mate_share)
+    lender = _lender(left.allocations[0], kept, found[1], cluster)
+    run = Run(job=job, past=tuple(past), begin=last.start, allocation=last.allocation, since=last.start, work=left.work)
+    return None if lender is None else (run, lender)
+
+
+def _may_share(job: Job) -> bool:
+    """Tell whether a job may have cores on the same nodes as another one, and end later for it."""
+    if job.is_evolving or job.malleability is None:
+        return False
+    return not job.request.place.exclusive and not any(job.licenses.values())
+
+
+def _malleability(job: Job) -> Malleability:
+    assert job.malleability is not None  # noqa: S101 - guests are malleable
+    return job.malleability
+
+
+def _at_share(job: Job, share: float) -> tuple[tuple[Chunk, ...], Pace] | None:
+    """Return the chunks of a malleable job on one of its shares, and how fast it is then; None if that is none of its
+    shares, or leaves it as many cores as a larger one.
+    """
+    worst = replace(_malleability(job), model=RuntimeModel.WORST, stretch=FrozenMap())
+    for mode, slowest in zip(modes(job), modes(replace(job, malleability=worst)), strict=True):
+        if mode.share == share:
+            return mode.request.chunks, Pace(real=mode.rate, cautious=min(mode.rate, slowest.rate))
+    return None
+
+
+def _lender(full: tuple[Placement, ...], kept: tuple[Placement, ...], pace: Pace, cluster: Cluster) -> Lender | None:
+    """Return a job as one that can lend if it has all cores of all its nodes."""
+    on_node: dict[str, tuple[int, tuple[Amounts, ...]]] = {}
+    for had, left in zip(full, kept, strict=True):
+        cores, parts = on_node.get(had.node, (0, ()))
+        on_node[had.node] = cores + had.resources.get("cores", 0), (*parts, left.resources)
+    kinds: dict[tuple[str, tuple[Amounts, ...]], tuple[NodeClass, tuple[Amounts, ...]]] = {}
+    for node, (cores, parts) in on_node.items():
+        node_class = cluster.class_of[node]
+        if cores != node_class.resources.get("cores", 0) or not cores:
+            return None
+        kinds[node_class.names[0], parts] = node_class, parts
+    return Lender(full=full, kept=kept, pace=pace, kinds=tuple(kinds.values()), nodes=tuple(on_node))
+
+
+def _holds(node_class: NodeClass, parts: Sequence[Amounts]) -> bool:
+    """Tell whether a node holds all of these at a time, and keeps free what it has to (OCCS-40)."""
+    for name in {name for part in parts for name in part}:
+        if sum(part.get(name, 0) for part in parts) > node_class.resources.get(name, 0):
+            return False
+    for rule in node_class.keep_free:
+        others = sum(part.get(rule.resource, 0) for part in parts if rule.beneficiary not in part)
+        if others > max(0, node_class.resources.get(rule.resource, 0) - rule.items):
+            return False
+    return True

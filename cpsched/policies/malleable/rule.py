@@ -1,0 +1,81 @@
+"""The parameters of SD-Policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+__all__ = ["SD_RULES", "PiWeight", "SdRule"]
+
+
+class PiWeight(StrEnum):
+    """What the performance impact of a set of mates sums up (SD-6, C-13)."""
+
+    #: Their penalties, as in the paper.
+    PLAIN = "plain"
+    #: Their penalties times their nodes, as in the authors' code.
+    NODES = "nodes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SdRule:
+    """One setting of SD-Policy; defaults are those of the paper.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+    """
+
+    #: In a few letters, without spaces.
+    name: str
+    #: Mates have a penalty below this (MAX_SLOWDOWN, SD-5); None: below the mean predicted slowdown of all that runs
+    #: (DynAVGSD).
+    max_slowdown: float | None
+    #: The share of its nodes' cores that a guest gets; its mates keep the rest (SD-9).
+    sharing_factor: Fraction = Fraction(1, 2)
+    #: How many mates a guest has at the most (m of SD-6).
+    most_mates: int = 2
+    pi_weight: PiWeight = PiWeight.PLAIN
+    #: How many of the possible mates, those with the least penalties, are looked at (nm of SD-6); None: all.
+    truncation: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sharing_factor < 1:
+            raise ValueError(f"Expected 0 < sharing_factor < 1, got {self.sharing_factor}")
+        if self.max_slowdown is not None and not self.max_slowdown > 0:
+            raise ValueError(f"Expected max_slowdown > 0, got {self.max_slowdown}")
+        if self.most_mates < 1:
+            raise ValueError(f"Expected most_mates >= 1, got {self.most_mates}")
+        if self.truncation is not None and self.truncation < 1:
+            raise ValueError(f"Expected truncation >= 1, got {self.truncation}")
+
+    @property
+    def guest_share(self) -> float:
+        """The share on which a guest runs."""
+        return float(self.sharing_factor)
+
+    @property
+    def mate_share(self) -> float:
+        """The share on which a mate runs while its guest is there."""
+        return float(1 - self.sharing_factor)
+
+    def cut_off(self, slowdowns: Iterable[Fraction]) -> float | Fraction:
+        """Return what the penalty of a mate must be below, by the predicted slowdowns of the jobs that run."""
+        if self.max_slowdown is not None:
+            return self.max_slowdown
+        known = list(slowdowns)
+        return sum(known, Fraction(0)) / max(1, len(known))
+
+
+#: The limits that the paper tries.
+SD_RULES = (
+    SdRule(name="sd_5", max_slowdown=5),
+    SdRule(name="sd_10", max_slowdown=10),
+    SdRule(name="sd_50", max_slowdown=50),
+    SdRule(name="sd_inf", max_slowdown=math.inf),
+    SdRule(name="sd_dyn", max_slowdown=None),
+)

@@ -1,0 +1,86 @@
+"""The map of future reservations: the conservative plan of all that waits, given what runs at some time (SD-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cpsched.booking import Ledger
+from cpsched.domain import Instance, Job, PlannedJob, Running
+
+__all__ = ["View", "seen_at"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What the scheduler sees ahead, until somebody's predicted end changes."""
+
+    ledger: Ledger
+    #: When the waiting jobs start by their reservations; those that fit nowhere are left out.
+    starts: dict[str, int]
+    #: From when on each of these may start, by its own times and by the places of those that it waits for.
+    arrivals: dict[str, int]
+    #: When jobs that nothing moves will start, by the nodes that they will have.
+    promised: dict[str, list[int]]
+
+    @classmethod
+    def of(cls, instance: Instance, queue: Sequence[Job], bound: Sequence[str], kept: Mapping[str, PlannedJob]) -> View:
+        """Reserve a place for each waiting job, as conservative backfilling does.
+
+        Parameters
+        ----------
+        instance
+            What runs, and when it is now.
+        queue
+            The waiting jobs, in the order in which they are served.
+        bound
+            The first ones of them, whom no rule moves.
+        kept
+            Where these stand in an earlier view, of those that have a place there.
+        """
+        ledger = Ledger(instance, queue)
+        ledger.plan([job_id for job_id in bound if job_id not in kept or not ledger.restore(kept[job_id])])
+        fixed = [planned for job_id in bound if (planned := ledger.planned(job_id)) is not None]
+        free = [job.id for job in queue[len(bound) :]]
+        starts = ledger.place(free, earliest=instance.now)
+        promised: dict[str, list[int]] = {}
+        for planned in fixed:
+            for node in {placement.node for segment in planned.segments for placement in segment.allocation}:
+                promised.setdefault(node, []).append(planned.start)
+        starts |= {planned.id: planned.start for planned in fixed}
+        arrivals = {job_id: arrival for job_id in starts if (arrival := ledger.earliest_start(job_id)) is not None}
+        return cls(ledger=ledger, starts=starts, arrivals=arrivals, promised=promised)
+
+
+def seen_at(
+    time: int, instance: Instance, waiting: Sequence[Job], runs: Mapping[str, Running], placed: Mapping[str, PlannedJob]
+) -> tuple[Instance, list[Job]]:
+    """Return an instance as it is some time later, and the jobs that still wait as they are in it.
+
+    Parameters
+    ----------
+    time
+        When it is then.
+    waiting
+        Who waits then; arrays by their elements.
+    runs
+        What runs then.
+    placed
+        Where everybody stands who has started by then, and is waited for.
+    """
+    members, elements = instance.members(), {job.id: job for job in instance.elements()}
+    names = {job.id for job in waiting}
+
+    def alone(job: Job) -> Job:
+        """Let a job wait for others that wait, and for a time in place of those that have started."""
+        if not job.after:
+            return job
+        every = [replace(link, job=name) for link in job.after for name in members[link.job]]
+        gone = [(link, placed[link.job]) for link in every if link.job not in names]
+        times = [planned.start + link.lag(planned.end - planned.start) for link, planned in gone]
+        earliest = max((*times, time if job.not_before is None else job.not_before))
+        return replace(job, after=tuple(link for link in every if link.job in names), not_before=earliest)
+
+    queue = [alone(job) for job in waiting]
+    running = [replace(elements[job_id], after=(), running=held) for job_id, held in runs.items()]
+    return replace(instance, now=time, jobs=(*running, *queue)), queue

@@ -1,0 +1,212 @@
+"""The best plan of a tiny window whose jobs change while they run, found by trying all of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, combinations_with_replacement, pairwise, product
+from math import ceil, floor
+
+from cpsched.domain import (
+    Amounts,
+    Arrangement,
+    Instance,
+    Job,
+    Life,
+    Objective,
+    ObjectiveTerm,
+    Placement,
+    PlannedJob,
+    Request,
+    Segment,
+    lives,
+    modes,
+    repeated,
+    resumable,
+)
+from cpsched.domain import FrozenMap as Frozen
+from cpsched.metrics import objective_value
+
+__all__ = ["best_plan"]
+
+
+def best_plan(instance: Instance) -> list[PlannedJob]:
+    """Return a plan of all jobs that has the least value; units live by layers, and a waiting job keeps its share."""
+    jobs = instance.elements()
+    horizon = sum(_slowest(job) for job in jobs)
+    makespan = instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0)
+    others = {term: w for term, w in instance.objective.weights.items() if term is not ObjectiveTerm.MAKESPAN}
+    alone = replace(instance, objective=Objective(weights=Frozen(others)))
+    choices = [
+        sorted(((objective_value(alone, [p]), p) for p in _choices(instance, job, horizon)), key=lambda pair: pair[0])
+        for job in jobs
+    ]
+    least = [sum(of_job[0][0] for of_job in choices[place:]) for place in range(len(jobs) + 1)]
+    best: tuple[float, list[PlannedJob]] = (float("inf"), [])
+    used: Counter[tuple[str, str, int]] = Counter()
+    owner: dict[tuple[str, int], str] = {}
+    holders: Counter[tuple[str, int]] = Counter()
+
+    def extend(chosen: list[PlannedJob], cost: float) -> None:
+        nonlocal best
+        late = [one.end - instance.now for one, job in zip(chosen, jobs, strict=False) if job.running is None]
+        value = cost + makespan * max(late, default=0)
+        if value + least[len(chosen)] >= best[0] - 1e-9:
+            return
+        if len(chosen) == len(jobs):
+            best = value, list(chosen)
+            return
+        job = jobs[len(chosen)]
+        for more, planned in choices[len(chosen)]:
+            if value + more + least[len(chosen) + 1] >= best[0] - 1e-9:
+                break
+            if _add(instance, job, planned, used, owner, holders):
+                extend([*chosen, planned], cost + more)
+                _remove(instance, job, planned, used, owner, holders)
+
+    extend([], 0.0)
+    return best[1]
+
+
+def _slowest(job: Job) -> int:
+    return job.walltime if job.is_evolving else modes(job)[-1].time_for(job.walltime)
+
+
+def _choices(instance: Instance, job: Job, horizon: int) -> Iterator[PlannedJob]:
+    """Yield all that a job can do."""
+    if job.running is not None:
+        yield repeated(job)
+        yield from _ways_on(instance, job)
+        return
+    for start in range(max(instance.now, job.submit), instance.now + horizon + 1):
+        for lengths, requests in _ways(job, horizon):
+            times = [*accumulate(lengths, initial=start)]
+            if job.deadline is None or times[-1] <= job.deadline:
+                for allocations in _allocations(instance, job, requests):
+                    yield PlannedJob(id=job.id, start=start, end=times[-1], segments=_segments(times, allocations))
+
+
+def _ways(job: Job, horizon: int) -> Iterator[tuple[Sequence[int], Sequence[Request]]]:
+    """Yield the lengths of all segments, and what they ask for."""
+    if not job.is_evolving:
+        for mode in modes(job):
+            yield [ceil(job.walltime / mode.rate)], [mode.request]
+        return
+    limit = job.expand_limit
+    most = [horizon if limit is None else floor(limit * step.walltime) for step in job.steps[:-1]]
+    held = [range(step.walltime, longest + 1) for step, longest in zip(job.steps, most, strict=False)]
+    for lengths in product(*held):
+        yield [*lengths, job.steps[-1].walltime], [step.request for step in job.steps]
+
+
+def _allocations(instance: Instance, job: Job, requests: Sequence[Request]) -> Iterator[list[tuple[Placement, ...]]]:
+    """Yield what a job can hold in its segments: each unit stands on one node for its whole life."""
+    names = instance.cluster.node_names
+    units = lives(job)
+    for nodes in product(*(combinations_with_replacement(names, life.count) for life in units)):
+        held: list[Counter[tuple[str, int]]] = [Counter() for _ in requests]
+        for life, of_life in zip(units, nodes, strict=True):
+            for segment in range(life.first, life.last + 1):
+                held[segment].update(_chunks(requests[segment], life, of_life))
+        if requests[0].place.arrangement is Arrangement.SCATTER and any(
+            sum(n for (at, _), n in of.items() if at == node) > 1 for of in held for node, _ in of
+        ):
+            continue
+        yield [
+            tuple(
+                Placement(node=node, chunk=kind, count=count, resources=request.chunks[kind].taken(count))
+                for (node, kind), count in of_segment.items()
+            )
+            for of_segment, request in zip(held, requests, strict=True)
+        ]
+
+
+def _chunks(request: Request, life: Life, nodes: Sequence[str]) -> Counter[tuple[str, int]]:
+    """Return the chunks of a life's units."""
+    if life.kind is not None:
+        return Counter((node, life.kind) for node in nodes)
+    return Counter({(nodes[0], kind): chunk.count for kind, chunk in enumerate(request.chunks)})
+
+
+def _ways_on(instance: Instance, job: Job) -> Iterator[PlannedJob]:
+    """Yield all that a running job can do from now on: one share till the end, or until it takes all of its cores."""
+    left = resumable(job, instance.now)
+    if left is None:
+        return
+    gone = [replace(one, end=min(one.end, instance.now)) for one in repeated(job).segments if one.start < instance.now]
+    for mode, allocation in zip(left.modes, left.allocations, strict=True):
+        longest = ceil(left.work / mode.rate)
+        for seconds in range(1, longest + 1):
+            if seconds < longest and mode is left.modes[0]:
+                continue
+            rest = ceil(left.work - seconds * mode.rate) if seconds < longest else 0
+            times = [instance.now, instance.now + seconds, *([instance.now + seconds + rest] if rest else [])]
+            segments = [*gone, *_segments(times, [allocation, left.allocations[0]])]
+            merged = segments[:1]
+            for segment in segments[1:]:
+                if segment.allocation == merged[-1].allocation:
+                    merged[-1] = replace(merged[-1], end=segment.end)
+                else:
+                    merged.append(segment)
+            yield PlannedJob(id=job.id, start=merged[0].start, end=times[-1], segments=tuple(merged))
+
+
+def _segments(times: Sequence[int], allocations: Sequence[tuple[Placement, ...]]) -> tuple[Segment, ...]:
+    return tuple(
+        Segment(start=start, end=end, allocation=allocation)
+        for (start, end), allocation in zip(pairwise(times), allocations, strict=False)
+    )
+
+
+def _held(instance: Instance, planned: PlannedJob) -> Iterator[tuple[str, int, Amounts]]:
+    """Yield what a job holds, second by second from now on."""
+    for segment in planned.segments:
+        for second in range(max(segment.start, instance.now), segment.end):
+            for placement in segment.allocation:
+                yield placement.node, second, placement.resources
+
+
+def _add(
+    instance: Instance,
+    job: Job,
+    planned: PlannedJob,
+    used: Counter[tuple[str, str, int]],
+    owner: dict[tuple[str, int], str],
+    holders: Counter[tuple[str, int]],
+) -> bool:
+    """Book a job, if all that it needs is free."""
+    held = list(_held(instance, planned))
+    needs: Counter[tuple[str, str, int]] = Counter()
+    for node, second, resources in held:
+        needs.update({(node, name, second): amount for name, amount in resources.items()})
+    is_exclusive = job.steps[0].request.place.exclusive
+    for (node, name, second), amount in needs.items():
+        if used[node, name, second] + amount > instance.cluster.class_of[node].resources.get(name, 0):
+            return False
+        if (node, second) in owner or (is_exclusive and holders[node, second]):
+            return False
+    used.update(needs)
+    for node, second in {(node, second) for node, second, _ in held}:
+        holders[node, second] += 1
+        if is_exclusive:
+            owner[node, second] = job.id
+    return True
+
+
+def _remove(
+    instance: Instance,
+    job: Job,
+    planned: PlannedJob,
+    used: Counter[tuple[str, str, int]],
+    owner: dict[tuple[str, int], str],
+    holders: Counter[tuple[str, int]],
+) -> None:
+    """Take back what was booked."""
+    held = list(_held(instance, planned))
+    for node, second, resources in held:
+        used.subtract({(node, name, second): amount for name, amount in resources.items()})
+    for node, second in {(node, second) for node, second, _ in held}:
+        holders[node, second] -= 1
+        if job.steps[0].request.place.exclusive:
+            owner.pop((node, second))

@@ -1,0 +1,121 @@
+"""Jobs that change, in words and in the chart: their steps, and on which share of their cores they run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from report_plans import HOSTILE, a_plan
+from test_gantt import browse, embedded, in_browser, with_script
+
+from cpsched.domain import (
+    Amounts,
+    Chunk,
+    Instance,
+    Job,
+    Malleability,
+    Placement,
+    Plan,
+    PlannedJob,
+    Request,
+    Segment,
+    Step,
+)
+from cpsched.report import course, gantt_html
+
+
+def _on(cores: int, *nodes: str) -> tuple[Placement, ...]:
+    return tuple(Placement(node=node, resources=Amounts({"cores": cores})) for node in nodes)
+
+
+def _step(walltime: int, count: int, cores: int = 4) -> Step:
+    chunk = Chunk(count=count, resources=Amounts({"cores": cores}))
+    return Step(walltime=walltime, request=Request(chunks=(chunk,)))
+
+
+def changing(name: str = "e") -> tuple[Instance, Plan]:
+    """Return a plan of an evolving job on one, two and one nodes, and of a malleable one at 50 % and 100 %."""
+    instance, plan = a_plan(("a", "b"), epoch=False)
+    nodes = instance.cluster.node_names
+    evolving = Job(id=name, submit=0, steps=(_step(600, 1), _step(300, 2), _step(60, 1)), expand_limit=None)
+    malleable = Job(id="m", submit=0, steps=(_step(600, 1, 8),), malleability=Malleability(shares=(0.5,)))
+    steps = (
+        Segment(start=0, end=690, allocation=_on(4, nodes[2])),
+        Segment(start=690, end=990, allocation=_on(4, nodes[2], nodes[3])),
+        Segment(start=990, end=1050, allocation=_on(4, nodes[2])),
+    )
+    shares = (
+        Segment(start=0, end=600, allocation=_on(4, nodes[3])),
+        Segment(start=600, end=900, allocation=_on(8, nodes[3])),
+    )
+    planned = (
+        PlannedJob(id=name, start=0, end=1050, segments=steps),
+        PlannedJob(id="m", start=0, end=900, segments=shares),
+    )
+    return replace(instance, jobs=(*instance.jobs, evolving, malleable)), replace(plan, jobs=(*plan.jobs, *planned))
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        ("a", ""),
+        ("e", "3 steps, held 1 min 30 s longer than asked for"),
+        ("m", "runs at 50 % until now + 10 min, then at 100 %"),
+    ],
+)
+def test_course_in_words(job: str, words: str) -> None:
+    """A rigid job has no course; the others tell their steps, or the shares of their cores and until when."""
+    instance, plan = changing()
+    entry = next(one for one in instance.jobs if one.id == job)
+    planned = next(one for one in plan.jobs if one.id == job)
+    assert course(instance, entry, planned) == words
+
+
+def test_all_cores_all_the_time_are_no_course() -> None:
+    """A malleable job that is not shrunk runs like any other; one that is so until its end says nothing of later."""
+    instance, plan = changing()
+    entry, planned = instance.jobs[-1], plan.jobs[-1]
+    assert course(instance, entry, replace(planned, segments=planned.segments[1:])) == ""
+    assert course(instance, entry, replace(planned, end=600, segments=planned.segments[:1])) == "runs at 50 %"
+
+
+def test_segments_in_the_page() -> None:
+    """Every step is a box of the same job with its number, and a share of the cores says which one."""
+    data = embedded(gantt_html(*changing()))
+    texts = data["texts"]
+    evolving, malleable = data["jobs"][-2:]
+    boxes = [(start, end, runs[:2], texts[part], shrunk) for start, end, runs, part, shrunk in evolving[-1]]  # type: ignore[index]
+    assert boxes == [
+        (0, 690, [2, 1], "step 1 of 3", 0),
+        (690, 990, [2, 2], "step 2 of 3", 0),
+        (990, 1050, [2, 1], "step 3 of 3", 0),
+    ]
+    shrunk, full = malleable[-1]  # type: ignore[index]
+    assert (texts[shrunk[3]], shrunk[4], len(full)) == ("50 %", 1, 3)
+
+
+@in_browser
+def test_changing_jobs_in_a_browser(tmp_path: Path) -> None:
+    """All are drawn without an error, the legend explains the lighter ones, and the pointer tells share and course."""
+    actions = """
+      const plot = document.getElementById("plot"), box = plot.getBoundingClientRect();
+      const there = { clientX: box.left + 300, clientY: box.top + 0.8 * box.height };
+      plot.dispatchEvent(new PointerEvent("pointermove", there));
+    """
+    page = gantt_html(*changing())
+    seen = browse(with_script(re.sub(r"<meta http-equiv[^>]*>", "", page), actions), tmp_path, "#job=e")
+    assert (seen.report["data-errors"], seen.report["data-drawn"]) == ("0", "4")
+    assert "3 steps, held 1 min 30 s longer" in seen.text["details"]
+    assert "on a share of its cores" in seen.text["legend"]
+    assert "Job m" in seen.text["tip"]
+    assert "here50 %" in seen.text["tip"]
+
+
+@in_browser
+def test_hostile_names_of_changing_jobs(tmp_path: Path) -> None:
+    """A name that is markup stays text where its job has several boxes."""
+    seen = browse(gantt_html(*changing(HOSTILE[0])), tmp_path)
+    assert seen.report["data-errors"] == "0"
+    assert "img" not in seen.tags

@@ -1,0 +1,222 @@
+"""The search for jobs that evolve over whole nodes: its counts are right, and its plans never worse than a list."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations, product
+from random import Random
+
+import numpy as np
+import pytest
+
+from cpsched.booking import Machine, application_of
+from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm
+from cpsched.metrics import objective_value
+from cpsched.policies import POLICIES
+from cpsched.policies.evolving import VARIANTS, schedule
+from cpsched.rusv import FOREVER, NOWHERE, Profile
+from cpsched.search import Search, SearchParams
+from cpsched.search import evolving_kernels as kernels
+from cpsched.search.evolving import EvolvingChain
+from cpsched.workloads import evolving_window
+from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
+from tests.oracle.dense_counts import DenseCounts, Pieces
+from tests.search.searched import FEW, searched
+
+NOX = next(variant for variant in VARIANTS if variant.name == "ep_nox")
+EXCLUSIVE = replace(SCATTER, exclusive=True)
+CORES = 2
+
+
+def evolving(job_id: str, steps: list[tuple[int, int]], **options: int) -> Job:
+    """Return a job that has so many whole nodes for so many seconds in each of its steps."""
+    asked = [waiting(job_id, seconds, chunk(count, cores=CORES), place=EXCLUSIVE).steps[0] for seconds, count in steps]
+    return replace(waiting(job_id, 1, **options), steps=tuple(asked))
+
+
+def random_window(seed: int, *, most_jobs: int = 6) -> Instance:
+    """Draw a small window: at least one of the jobs evolves, some nodes are held, some jobs come later."""
+    draw = Random(seed)
+    names = "abcdef"[: draw.randint(2, 6)]
+    jobs = [
+        evolving(
+            f"job{number}",
+            [
+                (draw.randint(1, 9), draw.randint(1, len(names)))
+                for _ in range(draw.randint(1, 4) if number else draw.randint(2, 4))
+            ],
+            not_before=draw.choice([0, 0, draw.randint(1, 20)]),
+            priority=draw.choice([0, 1]),
+        )
+        for number in range(draw.randint(1, most_jobs))
+    ]
+    held = [running(f"held-{name}", draw.randint(1, 12), **{name: {"cores": CORES}}) for name in names]
+    held = draw.sample(held, draw.randint(0, len(names)))
+    weights = {draw.choice(list(ObjectiveTerm)): draw.choice([0.5, 1.0]) for _ in range(2)}
+    objective = Objective(weights=FrozenMap(weights))
+    return window([nodes(" ".join(names), cores=CORES)], *jobs, *held, objective=objective)
+
+
+def waiting_of(instance: Instance) -> list[Job]:
+    """Return the jobs to be planned."""
+    return [job for job in instance.elements() if job.running is None]
+
+
+def listed(instance: Instance, jobs: list[Job]) -> list[int]:
+    """Return the starts of jobs in a list of the published rule without expansion."""
+    machine = Machine.of(instance)
+    busy = Profile()
+    for end in machine.free_from:
+        busy = busy + Profile(((end, 1),))
+    applications = [application_of(instance, job) for job in jobs]
+    tracks = schedule(applications, NOX, busy=busy, capacity=len(machine.names))
+    return [track.steps[0].start for track in tracks]
+
+
+# ---- what the kernels count ----
+
+
+@pytest.mark.kernels
+def test_lists_are_those_of_the_rule() -> None:
+    """In thousands of windows a list in any order starts each job when the published rule does."""
+    for seed in range(3000):
+        instance = random_window(seed)
+        jobs = waiting_of(instance)
+        chain = EvolvingChain(instance, jobs, seed=0)
+        order = Random(seed).sample(range(len(jobs)), len(jobs))
+        assert chain.plan_list(np.argsort(order)) is not None
+        assert [int(chain.starts[row]) for row in order] == listed(instance, [jobs[row] for row in order])
+
+
+def kernel_job(pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
+    """Return a job as the kernels see it when it is the only one."""
+    return np.array([[0, len(pieces)]]), np.array(pieces)
+
+
+@pytest.mark.kernels
+def test_profiles_are_counted_second_by_second() -> None:
+    """Jobs that come and go in any order leave the counts of the naive twin, fit where it says, and leave nothing."""
+    for seed in range(60):
+        draw = Random(seed)
+        capacity, twin = draw.randint(2, 6), DenseCounts(600)
+        times, used, size = np.zeros(40, dtype=np.int64), np.zeros(40, dtype=np.int64), np.ones(1, dtype=np.int64)
+        present: list[tuple[Pieces, np.ndarray]] = []
+        for _ in range(40):
+            if present and (len(present) == 6 or draw.random() < 0.4):
+                pieces, starts = present.pop(draw.randrange(len(present)))
+                twin.add(pieces, int(starts[0]), -1)
+                kernels.take_out(0, *kernel_job(pieces), starts, times, used, size)
+                assert starts[0] == NOWHERE
+            else:
+                borders = sorted(draw.sample(range(1, 15), draw.randint(1, 4)))
+                pieces = [
+                    (since, until, draw.randint(1, capacity))
+                    for since, until in zip([0, *borders], borders, strict=False)
+                ]
+                earliest, starts = draw.randint(0, 10), np.array([NOWHERE])
+                expected = twin.earliest_start(pieces, earliest, capacity)
+                found = [
+                    kernels.earliest_start(0, earliest, latest, *kernel_job(pieces), times, used, size, capacity)
+                    for latest in (FOREVER, expected, expected - 1)
+                ]
+                assert found == [expected, expected, NOWHERE]
+                kernels.put_in(0, expected, *kernel_job(pieces), starts, times, used, size)
+                twin.add(pieces, expected)
+                present.append((pieces, starts))
+            held = np.repeat(used[: size[0]], np.diff([*times[: size[0]], len(twin.held)]))
+            assert held.tolist() == twin.held
+            assert size[0] <= 1 + sum(len(pieces) + 1 for pieces, _ in present)
+        for pieces, starts in present:
+            kernels.take_out(0, *kernel_job(pieces), starts, times, used, size)
+        assert (size[0], times[0], used[0]) == (1, 0, 0)
+
+
+@pytest.mark.kernels
+def test_steps_leave_a_plan() -> None:
+    """After steps at any temperature each job stands where it has room, and what the chain says is what that costs."""
+    for seed in range(100):
+        instance = random_window(seed)
+        jobs = waiting_of(instance)
+        chain = EvolvingChain(instance, jobs, seed=seed)
+        chain.run(30, 1.0)
+        chain.run(30, 0.02)
+        twin = DenseCounts(2000)
+        machine = Machine.of(instance)
+        for end in machine.free_from:
+            twin.add([(0, end, 1)], 0)
+        for job, start in zip(jobs, chain.starts.tolist(), strict=True):
+            assert start >= instance.earliest_start(job)
+            for seconds, count in application_of(instance, job).steps:
+                twin.add([(0, seconds, count)], start)
+                start += seconds
+        assert max(twin.held) <= len(machine.names)
+        assert chain.best_value + chain.offset == pytest.approx(objective_value(instance, chain.best()))
+
+
+# ---- what the search finds ----
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_never_worse_than_the_rule(seed: int) -> None:
+    """For any objective the plan verifies, plans all jobs, and is worth no more than the published rule's."""
+    instance = random_window(seed)
+    board = searched(instance, FEW)
+    rule = POLICIES["policy:ep_nox"].plan(instance, None)
+    assert [job.id for job in board.best.jobs] == [job.id for job in rule.jobs]
+    assert board.best.value <= objective_value(instance, rule.jobs) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_finds_the_best_list(seed: int) -> None:
+    """Of a few jobs the plan is worth no more than that of any order."""
+    instance = random_window(seed, most_jobs=5)
+    jobs = waiting_of(instance)
+    chain = EvolvingChain(instance, jobs, seed=0)
+    values = [chain.plan_list(np.array(keys)) for keys in permutations(range(len(jobs)))]
+    best = min(value for value in values if value is not None) + chain.offset
+    assert searched(instance, SearchParams(max_steps=3000)).best.value <= best + 1e-6
+
+
+def test_a_plan_that_holds_steps_is_adopted_without() -> None:
+    """Where a plan holds the second of three steps for 4 s, the chain begins that much later; the other job stays."""
+    instance = window(
+        [nodes("a b c", cores=CORES)],
+        replace(evolving("grows", [(2, 1), (2, 2), (3, 3)], priority=1), expand_limit=None),
+        evolving("last", [(5, 2)], not_before=20),
+        running("r", 8, a={"cores": CORES}),
+    )
+    held = POLICIES["policy:ep_infx"].plan(instance, None).jobs
+    assert [job.start for job in held] == [0, 20, 0]
+    chain = EvolvingChain(instance, waiting_of(instance), seed=0)
+    assert chain.adopt(held)
+    assert chain.starts.tolist() == [4, 20]
+
+
+def test_windows_of_the_experiment_get_much_better() -> None:
+    """In a case of the published experiment one plan completes and ends earlier than the rule's by far."""
+    instance = evolving_window(1)
+    objective = Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0, ObjectiveTerm.MAKESPAN: 4.0}))
+    found = searched(replace(instance, objective=objective), SearchParams(max_steps=20_000)).best.jobs
+    rule = POLICIES["policy:ep_nox"].plan(instance, None).jobs
+    assert sum(job.end for job in found) < 0.85 * sum(job.end for job in rule)
+    assert max(job.end for job in found) < 0.95 * max(job.end for job in rule)
+    for job, planned in product(instance.jobs, found):
+        if job.id == planned.id:
+            assert planned.end - planned.start == job.walltime
+
+
+def test_same_seed_same_plan() -> None:
+    """With a limit of steps the plan depends on nothing but instance and seed."""
+    instance = evolving_window(2)
+    params = SearchParams(max_steps=2000)
+    first, second, other = (searched(instance, params, seed=seed).best.jobs for seed in (3, 3, 4))
+    assert first == second
+    assert first != other
+
+
+def test_other_nodes_are_refused() -> None:
+    """Jobs that evolve over parts of nodes are not for this search."""
+    steps = [waiting("x", seconds, chunk(1, cores=1)).steps[0] for seconds in (3, 4)]
+    instance = window([nodes("a", cores=CORES)], replace(waiting("x", 1), steps=tuple(steps)))
+    assert Search().unsupported(instance) == ("job x: evolves over several steps",)
+    assert Search().unsupported(random_window(0)) == ()

@@ -1,0 +1,93 @@
+"""Windows with jobs that change: how many there are, that each can be planned, and what they were before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpsched.domain import FrozenMap, Step, modes, moves_about
+from cpsched.formats import instance_to_document, parse_instance
+from cpsched.workloads import (
+    changing_windows,
+    eurora_window,
+    evolving_window,
+    made_rigid,
+    with_evolving,
+    with_malleable,
+)
+from tests.booking.small_windows import chunk, nodes, running, waiting, window
+
+
+def test_a_third_is_malleable() -> None:
+    """A third of all jobs can shrink, running ones among them; those made rigid again are what they were."""
+    before = eurora_window(200, 1, busy=0.5, demand=100)
+    made = with_malleable(before, 1)
+    changed = [job for job in made.jobs if job.malleability is not None]
+    assert len(changed) == round(len(before.jobs) / 3)
+    assert any(job.running is not None for job in changed)
+    assert all(len(modes(job)) >= 2 for job in changed)
+    assert {bool(job.malleability.stretch) for job in changed if job.malleability} == {True, False}
+    assert made_rigid(made) == before
+
+
+def test_a_third_evolves() -> None:
+    """A third of all jobs has four steps with their whole requests at the most; those made rigid are what they were."""
+    before = eurora_window(200, 1, busy=0.5, demand=100)
+    made = with_evolving(before, 1)
+    changed = [job for job in made.jobs if job.is_evolving]
+    assert len(changed) == round(len(before.jobs) / 3)
+    assert all(job.running is None and len(job.steps) == 4 and moves_about(job.steps) is None for job in changed)
+    assert {len({step.request.chunks[0].resources for step in job.steps}) > 1 for job in changed} == {True, False}
+    assert made_rigid(made) == before
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.1, 1.0]))
+@settings(max_examples=10)
+def test_windows_are_instances(seed: int, share: float) -> None:
+    """A window is the same for the same seed, and its document reads back as what it was, whatever the share."""
+    before = eurora_window(40, seed, busy=0.5, demand=100)
+    for change in (with_malleable, with_evolving):
+        made = change(before, seed, share=share)
+        assert made == change(before, seed, share=share)
+        assert parse_instance(instance_to_document(made)) == made
+
+
+def test_shipped_windows() -> None:
+    """Of the windows that are shipped one has malleable jobs, the others have evolving ones."""
+    found = {made.name: made for made in changing_windows()}
+    assert [any(job.is_evolving for job in made.jobs) for made in found.values()] == [False, True, True]
+    assert [any(job.malleability is not None for job in made.jobs) for made in found.values()] == [True, False, False]
+    assert found["evolving-0001"] == evolving_window(1)
+
+
+def test_made_rigid() -> None:
+    """Each waiting job has its widest step's request for all its walltime; running ones stay as they are."""
+    made = made_rigid(evolving_window(3))
+    for before, after in zip(evolving_window(3).jobs, made.jobs, strict=True):
+        (step,) = after.steps
+        assert step.walltime == before.walltime
+        assert step.request.chunks[0].count == max(one.request.chunks[0].count for one in before.steps)
+        assert after.expand_limit == 1
+    small = window([nodes("a", cores=4)], running("r", 5, a={"cores": 1}), waiting("w", 2, chunk(cores=1)))
+    assert made_rigid(small) == small
+
+
+def test_made_rigid_takes_the_most_of_each_resource() -> None:
+    """A job of 2 cores first and 1 GPU then has both all the time."""
+    job = waiting("w", 2, chunk(cores=2))
+    later = Step(walltime=1, request=waiting("v", 1, chunk(2, cores=1, gpus=1)).request)
+    (made,) = made_rigid(window([nodes("a", cores=4, gpus=2)], replace(job, steps=(*job.steps, later)))).jobs
+    assert made.walltime == 3
+    assert [(one.count, dict(one.resources)) for one in made.request.chunks] == [(2, {"cores": 2, "gpus": 1})]
+
+
+def test_steps_on_other_nodes_have_no_widest() -> None:
+    """A job that wants nodes of one rack first, and of another one then, has no request for all its time."""
+    job = waiting("w", 2, chunk(cores=2))
+    elsewhere = replace(job.request.chunks[0], where=FrozenMap({"rack": "2"}))
+    later = Step(walltime=1, request=replace(job.request, chunks=(elsewhere,)))
+    with pytest.raises(ValueError, match="job w"):
+        made_rigid(window([nodes("a", cores=4)], replace(job, steps=(*job.steps, later))))
