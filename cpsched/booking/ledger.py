@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,12 @@ from cpsched.booking.columns import Columns
 from cpsched.booking.forms import Form, forms_of
 from cpsched.booking.links import Links, awaited_ends
 from cpsched.booking.mapping import CheapFirst, Mapping
+from cpsched.booking.running import RunningJobs
 from cpsched.booking.shapes import Shape
 from cpsched.domain import Instance, Job, PlannedJob, Segment
-from cpsched.rusv import FOREVER, NOWHERE, JobTable, Timeline
+from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, Timeline
 
-__all__ = ["Ledger", "Place"]
+__all__ = ["Ledger", "Mark", "Place"]
 
 Progress = Callable[[int, int], None]
 
@@ -43,6 +45,16 @@ class Place:
     #: Which of its forms it has, and what it holds: the entries of its demand, or parts.
     number: int
     held: NDArray[np.int32] | tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Mark:
+    """All that was booked on a ledger at some time."""
+
+    timeline: tuple[NDArray[Any], ...]
+    table: tuple[NDArray[Any], ...]
+    parts: dict[int, list[Part]]
+    running: tuple[dict[str, list[Booking]], dict[str, PlannedJob]]
 
 
 class Ledger:
@@ -67,10 +79,10 @@ class Ledger:
         self.jobs = tuple(waiting)
         self._columns = Columns(instance.cluster, mapping or CheapFirst())
         self.timeline = Timeline(self._columns.demands)
-        self._hold()
+        awaited = awaited_ends(instance)
+        self.running = RunningJobs(instance, self._columns, self.timeline, awaited)
         self._row = {job.id: row for row, job in enumerate(waiting)}
         self._changing = ChangingJobs(self._columns, self.timeline)
-        awaited = awaited_ends(instance)
         #: The forms of each waiting job, in the order of `jobs`; one has its first one until it is given another.
         self.forms = tuple(forms_of(instance, job, self._columns, is_awaited=job.id in awaited) for job in self.jobs)
         self._shapes = self._compile_shapes(awaited)
@@ -96,59 +108,6 @@ class Ledger:
         """
         changing = {row: job for row, job in enumerate(self.jobs) if job.is_evolving}
         return {row: Shape.of(job, self._columns, is_held=job.id not in awaited) for row, job in changing.items()}
-
-    def _hold(self) -> None:
-        """Book what running jobs hold until they end; what was promised them for later is theirs as well.
-
-        Running work is a fact, even where it breaks a rule: at no time all of it together takes more of a column than
-        is there, and an exclusive job leaves nothing of its nodes.
-        """
-        now = self.instance.now
-        held = [
-            (job, segment)
-            for job in self.instance.jobs
-            if job.running is not None
-            for segment in job.running.segments
-            if segment.end > now
-        ]
-        capacity, _ = self.timeline.free_at(0)
-        taken: dict[int, int] = {}  # by those that hold something from now on, and for longer
-        for job, segment in sorted(held, key=lambda pair: (pair[1].start > now, -pair[1].end, pair[0].id)):
-            amounts = self._held_by(job, segment)
-            if segment.start > now:
-                self._hold_later(amounts, self._licenses_of(job), segment.start - now, segment.end - now)
-                continue
-            left = {
-                column: min(amount, int(capacity[column]) - taken.get(column, 0)) for column, amount in amounts.items()
-            }
-            mine = {column: amount for column, amount in left.items() if amount > 0}
-            for column, amount in mine.items():
-                taken[column] = taken.get(column, 0) + amount
-            self.timeline.book(self.timeline.booking(0, segment.end - now, mine, self._licenses_of(job)))
-
-    def _held_by(self, job: Job, segment: Segment) -> dict[int, int]:
-        """Return what a running job holds of each column in one of its segments."""
-        amounts: dict[int, int] = {}
-        whole = job.steps[0].request.place.exclusive
-        for held in segment.allocation:
-            for column, amount, capacity in self._columns.columns_on(held.node, held.resources, whole=whole):
-                amounts[column] = min(capacity, amounts.get(column, 0) + amount)
-        return amounts
-
-    def _hold_later(self, amounts: dict[int, int], licenses: dict[int, int], start: int, end: int) -> None:
-        """Book what a running job will hold; where less is free, piece by piece what is."""
-        breaks = [start, end]
-        free, _ = self.timeline.least_free(start, end)
-        if any(free[column] < amount for column, amount in amounts.items()):
-            breaks = sorted({*breaks, *(time for time in self.timeline.breakpoints().tolist() if start < time < end)})
-        for first, last in pairwise(breaks):
-            free, _ = self.timeline.least_free(first, last)
-            left = {column: min(amount, int(free[column])) for column, amount in amounts.items()}
-            mine = {column: amount for column, amount in left.items() if amount > 0}
-            self.timeline.book(self.timeline.booking(first, last, mine, licenses))
-
-    def _licenses_of(self, job: Job) -> dict[int, int]:
-        return {self._columns.license_number[name]: amount for name, amount in job.licenses.items()}
 
     # --- waiting jobs -------------------------------------------------------------------------------------------
 
@@ -336,6 +295,25 @@ class Ledger:
         demand = int(self.table.jobs[row, 0])
         self.timeline.book(self.timeline.booking_of(demand, place.held, place.start, place.end))
         self.table.keep(row, place.start, place.held)
+
+    def marked(self) -> Mark:
+        """Return all that is booked now, to come back to it."""
+        table = self.table
+        arrays = (table.jobs, table.starts, table.spans, table.pool, table.used)
+        return Mark(
+            timeline=self.timeline.marked(),
+            table=tuple(array.copy() for array in arrays),
+            parts=dict(self._parts),
+            running=self.running.state(),
+        )
+
+    def back_to(self, mark: Mark) -> None:
+        """Let everything be booked as it was when the mark was made."""
+        table = self.table
+        self.timeline.back_to(mark.timeline)
+        table.jobs, table.starts, table.spans, table.pool, table.used = (array.copy() for array in mark.table)
+        self._parts = dict(mark.parts)
+        self.running.set_state(mark.running)
 
     def earliest_start(self, job_id: str) -> int | None:
         """Return the first second that its own times and the places of all that it waits for leave a waiting job.

@@ -192,6 +192,16 @@ class Encoding:
     has_all_plans: bool
 
     @property
+    def has_changes(self) -> bool:
+        """Whether some job changes while it runs, or could."""
+        return any(len(task.ways) > 1 or len(task.ways[0].spans) > 1 for task in self.tasks)
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether some job can be held or shrunk."""
+        return any(len(task.ways) > 1 or task.ways[0].least < task.ways[0].most for task in self.tasks)
+
+    @property
     def num_rooms(self) -> int:
         """How many pairs of a part and a site there are: the size of the model."""
         return sum(len(part.rooms) for task in self.tasks for part in task.parts)

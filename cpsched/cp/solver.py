@@ -18,6 +18,9 @@ __all__ = ["solve", "verdict_of"]
 #: Seconds between two bounds that are told.
 _PAUSE = 0.05
 
+#: Such a part of the time goes to plans with the segments of the hint.
+_KEPT = 0.5
+
 _VERDICTS = {
     cp_model.OPTIMAL: Verdict.OPTIMAL,
     cp_model.FEASIBLE: Verdict.FEASIBLE,
@@ -41,8 +44,15 @@ def verdict_of(status: cp_model.CpSolverStatus) -> Verdict:
 
 
 def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
-    """Build the model and solve it; tell solutions and bounds as they are found."""
-    model, variables = build(request.encoding, request.params, request.hint)
+    """Build the model and solve it; tell solutions and bounds as they are found.
+
+    Where jobs can be held or shrunk, a part of the time goes first to plans in which each is run as in the hint: with
+    starts and nodes alone the solver gets further, and what it finds there it can begin from.
+    """
+    hint = request.hint
+    if hint is not None and request.encoding.has_choices:
+        hint = _with_segments_kept(request, hint, tell)
+    model, variables = build(request.encoding, request.params, hint)
     solver = configured(request)
     narrator = _Narrator(request.encoding, variables, tell)
     solver.best_bound_callback = narrator.tell_bound
@@ -52,20 +62,35 @@ def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
     tell(Done(verdict_of(status)))
 
 
-def configured(request: Solve) -> cp_model.CpSolver:
-    """Return a solver with the parameters of a request.
+def _with_segments_kept(request: Solve, hint: tuple[Placed, ...], tell: Callable[[Reply], None]) -> tuple[Placed, ...]:
+    """Solve the model with each job run in the way of the hint, with segments as long as there; return the best plan."""
+    model, variables = build(request.encoding, request.params, hint)
+    for (number, way), chosen in variables.ways.items():
+        model.add(chosen == int(hint[number].way == way))
+    for (number, way, first, last), size in variables.sizes.items():
+        if hint[number].way == way:
+            model.add(size == sum(hint[number].lengths[first : last + 1]))
+    narrator = _Narrator(request.encoding, variables, tell)
+    configured(request, share=_KEPT).solve(model, narrator)
+    return narrator.last or hint
 
-    Symmetries and probing are off: presolve would lose a complete hint over them.
+
+def configured(request: Solve, *, share: float = 1.0) -> cp_model.CpSolver:
+    """Return a solver with the parameters of a request, and a share of the time that is left.
+
+    Symmetries and probing are off: presolve would lose a complete hint over them. Where jobs can be held or shrunk, one
+    worker searches in turns in several ways, among them neighbourhoods of the best plan.
     """
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = request.workers
     solver.parameters.random_seed = request.seed
     solver.parameters.symmetry_level = 0
     solver.parameters.cp_model_probing_level = 0
+    solver.parameters.interleave_search = request.workers == 1 and request.encoding.has_changes
     if request.deterministic_time is None:
-        solver.parameters.max_time_in_seconds = max(0.01, request.remaining)
+        solver.parameters.max_time_in_seconds = max(0.01, share * request.remaining)
     else:
-        solver.parameters.max_deterministic_time = request.deterministic_time
+        solver.parameters.max_deterministic_time = share * request.deterministic_time
     return solver
 
 
@@ -76,6 +101,8 @@ class _Narrator(cp_model.CpSolverSolutionCallback):
         super().__init__()
         self._encoding, self._variables, self._tell = encoding, variables, tell
         self._told_at = 0.0
+        #: The last solution that was told, which is the best.
+        self.last: tuple[Placed, ...] | None = None
 
     def on_solution_callback(self) -> None:
         """Tell a solution."""
@@ -88,7 +115,8 @@ class _Narrator(cp_model.CpSolverSolutionCallback):
             (way,) = (way for way in range(len(task.ways)) if self.value(self._variables.is_run_so(number, way)))
             times = tuple(self.value(time) for time in self._variables.times[number, way])
             found.append(Placed(times, tuple(of_task), way))
-        self._tell(Found(tuple(found)))
+        self.last = tuple(found)
+        self._tell(Found(self.last))
 
     def tell_bound(self, bound: float) -> None:
         """Tell a bound, now and then."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cpsched.booking import Ledger, refusal
-from cpsched.domain import FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason, repeated
+from cpsched.domain import FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.planner.support import unsupported
@@ -59,7 +59,7 @@ class Roster:
         explain = _Explanations(ledger)
         for job in self.jobs:
             if job.running is not None:
-                planned.append(repeated(job))
+                planned.append(ledger.running.planned(job.id))
             elif job.id in self.refused:
                 reason, detail = self.refused[job.id]
                 waiting.append(WaitingJob(id=job.id, reason=reason, detail=detail))

@@ -24,17 +24,23 @@ __all__ = ["warmup", "warmup_window"]
 
 def warmup() -> None:
     """Compile all kernels, or load them if they are compiled already."""
-    planner = Planner(warmup_window())
+    window = warmup_window()
+    steps = tuple(Step(walltime=5, request=_cores(cores)) for cores in (1, 2))
+    evolving = Job(id="evolving", submit=0, steps=steps, expand_limit=None)
+    planner = Planner(replace(window, jobs=(*window.jobs, evolving)))
     planner.plan()
     planner.cancel("0")
 
 
 def warmup_window() -> Instance:
-    """Return a window that is small, and uses all that is compiled."""
+    """Return a window of rigid jobs that is small, and uses all that is compiled for them."""
     nodes = NodeClass(names=("a",), resources=Amounts({"cores": 2}))
-    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 2})),))
     held = Placement(node="a", resources=Amounts({"cores": 1}))
     running = Running(start=0, segments=(Segment(start=0, end=10, allocation=(held,)),))
-    jobs = [Job(id=str(n), submit=0, steps=(Step(walltime=10, request=request),)) for n in range(3)]
+    jobs = [Job(id=str(n), submit=0, steps=(Step(walltime=10, request=_cores(2)),)) for n in range(3)]
     jobs.append(replace(jobs[0], id="running", running=running))
     return Instance(name="warm-up", cluster=Cluster(classes=(nodes,)), jobs=tuple(jobs))
+
+
+def _cores(count: int) -> Request:
+    return Request(chunks=(Chunk(count=1, resources=Amounts({"cores": count})),))

@@ -22,14 +22,18 @@ __all__ = ["announced", "cache_folder", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SOURCES = ("jit.py", "kernels.py", "vector.py")  # all that the kernels are made of; the last for a constant
+#: All that kernels are made of, in all rooms: the last of our own for a constant.
+_SOURCES = (
+    *(Path(__file__).parent / name for name in ("jit.py", "vector.py")),
+    *sorted(Path(__file__).parents[1].rglob("*kernels.py")),
+)
 
 
 def cache_folder() -> Path:
     """Return the folder of the compiled kernels: below ``XDG_CACHE_HOME``, or temporary if that cannot be written."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for name in _SOURCES:
-        digest.update((Path(__file__).parent / name).read_bytes())
+    for source in _SOURCES:
+        digest.update(source.read_bytes())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     folder = base / "cpsched" / f"kernels-{digest.hexdigest()[:16]}"
     try:

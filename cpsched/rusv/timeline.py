@@ -436,6 +436,15 @@ class Timeline:
         self._forget()
         kernels.release(*_spelled(booking), *self._state)
 
+    def marked(self) -> tuple[NDArray[Any], ...]:
+        """Return all that is booked now, to come back to it."""
+        return tuple(array.copy() for array in self._state)
+
+    def back_to(self, mark: tuple[NDArray[Any], ...]) -> None:
+        """Let everything be booked as it was when the mark was made."""
+        self._forget()
+        self._state = tuple(array.copy() for array in mark)
+
     def is_free(self, booking: Booking) -> bool:
         """Tell whether the amounts of a booking are free in all of its time."""
         rows, blk, srows, sblk = self._state[4:8]

@@ -18,6 +18,8 @@ from cpsched.domain import (
     Job,
     NodeState,
     Queue,
+    Request,
+    Step,
     WaitingReason,
 )
 from tests.booking.small_windows import EXCLUSIVE, PACK, SCATTER, chunk, cores_for_gpus, nodes, waiting, window
@@ -206,6 +208,33 @@ def test_the_clock_stands_elsewhere() -> None:
     assert verdict(job, now=-4) is None
     late = verdict(job, now=-3)
     assert late == (WaitingReason.TOO_LATE, "starts at -3 at the earliest and takes 9 s; its deadline is 5")
+
+
+def test_steps_are_named() -> None:
+    """What one step of an evolving job asks for is told with its number; the walltime is that of all steps."""
+    small, wide, gpus = (Request(chunks=(one,)) for one in (chunk(cores=1), chunk(6, cores=16), chunk(mics=2)))
+
+    def evolving(*requests: Request, walltime: int = 10, **options: Any) -> Job:
+        steps = tuple(Step(walltime=walltime, request=request) for request in requests)
+        return Job(id="e", submit=0, steps=steps, **options)
+
+    assert verdict(evolving(small, small)) is None
+    assert verdict(evolving(small, wide)) == (
+        WaitingReason.UNSATISFIABLE,
+        "step 1: asks for 6 chunks of 16 cores; at most 5 fit at a time",
+    )
+    assert verdict(evolving(small, small, gpus)) == (
+        WaitingReason.UNAVAILABLE,
+        "with the nodes that are up now: step 2: asks for 2 mics in one chunk; the largest node has 0",
+    )
+    assert verdict(evolving(small, small, walltime=60, queue="short")) == (
+        WaitingReason.WALLTIME,
+        "asks for 120 s; the queue short accepts 100 s at the most",
+    )
+    guarded = nodes("s1", cores=64, admits=(AdmitCondition(max_walltime=60),))
+    assert verdict(evolving(small, small, walltime=30), guarded) is None
+    found = verdict(evolving(small, small, walltime=31), guarded)
+    assert found == (WaitingReason.UNSATISFIABLE, "step 0: the guards of all nodes that could hold 1 cores keep it out")
 
 
 def alone(instance: Instance, job: Job, *, all_up: bool = False) -> Instance:

@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from cpsched.booking import Ledger, changing, refusal
@@ -137,7 +137,10 @@ def numbered(count: int) -> list[Any]:
     return [nodes(f"n{number}", cores=2, properties=FrozenMap({"id": str(number)})) for number in range(count)]
 
 
-@settings(SLOW, max_examples=300)
+@SLOW
+@example([(1, 3), (2, 2), (1, 3), (2, 4)], [(4, 1, 6, 2), (2, 1, 5, 3), (4, 0, 6, 2)], None, FREE)
+@example([(2, 2), (2, 1), (3, 2), (3, 4)], [(1, 1, 2, 3), (3, 0, 2, 3), (2, 0, 3, 2), (2, 0, 4, 3)], None, FREE)
+@example([(2, 3), (3, 1), (2, 2)], [(3, 0, 6, 3), (1, 0, 5, 3), (2, 1, 6, 3), (3, 0, 2, 3)], None, ALONE)
 @given(
     steps=st.lists(st.tuples(st.integers(1, 3), st.sampled_from([1, 2, 2, 3, 4])), min_size=2, max_size=4),
     busy=st.lists(

@@ -26,9 +26,11 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.errors import UnsupportedError
-from cpsched.planner import Planner, PlannerEngine, unsupported
+from cpsched.planner import Planner, PlannerEngine, changing, unsupported
+from cpsched.policies import POLICIES
 from cpsched.portfolio import solve
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
+from tests.planner.checked import solved
 
 REQUEST = Request(chunks=(chunk(cores=1),))
 SUPPORTED = window([nodes("a", cores=4)], running("r", 5, a={"cores": 1}), waiting("j", 9, chunk(cores=1)))
@@ -53,14 +55,17 @@ def moved() -> Instance:
     return replace(SUPPORTED, jobs=(job, SUPPORTED.jobs[1]))
 
 
+#: From two chunks of a core to one of four.
+MOVING = tuple(
+    Step(walltime=5, request=Request(chunks=(chunk(count, cores=cores),))) for count, cores in ((2, 1), (1, 4))
+)
+
 ASKS_FOR = {
     "limits: limits of consumers": replace(SUPPORTED, limits=(LIMIT,)),
     "free_pools: free pools": replace(SUPPORTED, free_pools=(POOL,)),
     "reservations: reservations and downtimes": replace(SUPPORTED, reservations=(RESERVATION,)),
-    "job j: evolves over several steps": with_job(steps=(Step(walltime=5, request=REQUEST),) * 2),
-    "job j: malleable": with_job(malleability=Malleability(shares=(0.5,))),
+    "job j: cannot keep its nodes from step to step: step 1 asks for more in fewer chunks": with_job(steps=MOVING),
     "job j: runs inside a reservation": with_job(reservation="r1"),
-    "job r: its running allocation has changed over time": moved(),
 }
 
 
@@ -81,18 +86,38 @@ def test_each_is_refused_by_name(feature: str) -> None:
 def test_all_are_named_at_once() -> None:
     """An instance that asks for several things is told all of them."""
     downtime = replace(RESERVATION, kind=ReservationKind.DOWNTIME)
-    instance = replace(
-        with_job(malleability=Malleability(shares=(0.5,)), reservation="r1"), limits=(LIMIT,), reservations=(downtime,)
-    )
+    instance = replace(with_job(steps=MOVING, reservation="r1"), limits=(LIMIT,), reservations=(downtime,))
     assert unsupported(instance) == (
         "limits: limits of consumers",
         "reservations: reservations and downtimes",
-        "job j: malleable",
+        "job j: cannot keep its nodes from step to step: step 1 asks for more in fewer chunks",
         "job j: runs inside a reservation",
     )
 
 
 def test_the_rest_is_supported() -> None:
-    """A window of rigid jobs is planned; what only a simulator reads is no reason to refuse it."""
-    assert unsupported(SUPPORTED) == ()
-    assert len(solve(with_job(runtime=3), engine="planner").jobs) == 2
+    """Rigid, evolving and malleable jobs are planned, beside running ones that have changed; what only a simulator
+    reads is no reason to refuse a window.
+    """
+    steps = (Step(walltime=5, request=REQUEST),) * 2
+    for instance in (SUPPORTED, EVOLVING, MALLEABLE, moved(), with_job(runtime=3, steps=steps)):
+        assert unsupported(instance) == ()
+        assert len(solved(instance).jobs) == 2
+
+
+EVOLVING = with_job(steps=(Step(walltime=5, request=REQUEST),) * 2)
+MALLEABLE = with_job(malleability=Malleability(shares=(0.5,)))
+
+
+def test_who_takes_all_jobs_as_rigid_refuses_evolving_ones() -> None:
+    """Rules and MiniZinc name the evolving jobs that wait; malleable ones have all their cores there."""
+    (feature,) = changing(EVOLVING)
+    assert feature == "job j: evolves over several steps"
+    assert changing(MALLEABLE) == changing(moved()) == ()
+    for engine in ("policy:fcfs", "policy:easy", "minizinc"):
+        with pytest.raises(UnsupportedError, match=feature):
+            solve(EVOLVING, engine=engine)
+    with pytest.raises(UnsupportedError, match=feature):
+        POLICIES["policy:sjf"].plan(EVOLVING, None)
+    with pytest.raises(UnsupportedError, match="job r: its running allocation changes over time"):
+        solve(moved(), engine="minizinc")

@@ -270,6 +270,12 @@ def test_who_can_be_a_mate(case: str, running: bool) -> None:
     assert (found["g"].start == 0) is is_one
 
 
+def test_mates_have_whole_nodes() -> None:
+    """Who has a part of a node has nothing to lend there, even where nobody has the rest."""
+    jobs = [malleable("m", 100, chunks=(chunk(cores=2),), priority=1), malleable("g", 10)]
+    assert planned(window([nodes("a", cores=4)], *jobs))["g"].start == 100
+
+
 def test_waited_for() -> None:
     """Who is waited for does not lend: its end stays."""
     after = (Dependency(job="m", type=DependencyType.AFTEROK),)
@@ -424,6 +430,15 @@ def test_a_mate_that_ends_early() -> None:
         assert (found["g"].end, found["n"].end) == (end, 90 + end // 2)
 
 
+def test_all_end_early() -> None:
+    """Guest and mate are predicted for 20 s and end after 10; who waits for their node starts then (SD-11)."""
+    free = Malleability(shares=(0.5,), stretch=FrozenMap({0.5: 1}))
+    jobs = [lending("m", "a", walltime=10, malleability=free), malleable("g", 10, malleability=free)]
+    first, rigid = waiting("first", 30, chunk(cores=4), priority=1), waiting("r", 5, chunk(cores=4))
+    found = planned(window([nodes("a", cores=4)], *jobs, first, rigid))
+    assert (found["m"].end, found["g"].end, found["first"].start, found["r"].start) == (10, 10, 10, 40)
+
+
 def test_pace_on_uneven_nodes() -> None:
     """With 24 and 48 cores of 48 the ideal model does 3/4 of the work per second, the worst case a half (SD-3)."""
     guest = guest_of(malleable("g", 10, chunks=(chunk(2, cores=48),)), FREE)
@@ -431,6 +446,10 @@ def test_pace_on_uneven_nodes() -> None:
     allocation = guest.allocation(["a"], ["b"])
     assert [placement.resources["cores"] for placement in allocation] == [24, 48]
     assert guest.pace_on(allocation) == Pace(real=Fraction(3, 4), cautious=Fraction(1, 2))
+    slow = Malleability(shares=(0.5,), stretch=FrozenMap({0.5: 3}))
+    guest = guest_of(replace(guest.job, malleability=slow), FREE)
+    assert guest is not None
+    assert guest.pace_on(allocation) == Pace(real=Fraction(1, 3), cautious=Fraction(1, 3))
 
 
 def test_slower_than_the_worst_case() -> None:
@@ -458,10 +477,10 @@ def test_who_has_lent_before_now() -> None:
     mate = replace(mate, submit=-10, running=Running(start=-10, segments=segments))
     old = malleable("old", 10, submit=-10)
     old = replace(old, running=Running(start=-10, segments=(Segment(start=-10, end=10, allocation=half),)))
-    found = planned(window([nodes("a", cores=4)], mate, old, malleable("g", 10)))
-    assert cores_of(found["g"]) == [(10, 30, 2)]
-    assert cores_of(found["m"]) == [(-10, 30, 2), (30, 110, 4)]
-    assert cores_of(found["old"]) == [(-10, 10, 2)]
+    for others in ([old], []):
+        found = planned(window([nodes("a", cores=4)], mate, *others, malleable("g", 10)))
+        assert cores_of(found["g"]) == [(10, 30, 2)]
+        assert cores_of(found["m"]) == [(-10, 30, 2), (30, 110, 4)]
 
 
 def test_a_running_job_that_nobody_can_change() -> None:

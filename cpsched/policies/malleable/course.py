@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
-from cpsched.domain import Amounts, Instance, Job, PlannedJob, Running, Segment, repeated
+from cpsched.domain import Instance, Job, PlannedJob, Running, Segment, repeated
 from cpsched.engine import Progress
 from cpsched.planner import Roster, bound_jobs, planning_order
 from cpsched.policies.malleable.mates import Mate, select_mates
@@ -213,17 +212,11 @@ class Course:
     def _owned(self, job_id: str) -> Running:
         """Return what a job keeps from others until its predicted end.
 
-        Nodes stay owned as a whole (A-27): by a mate whose cores are lent, until it ends, and not by its guest, who
-        takes nothing there that others might have but memory, GPUs and the like.
+        Nodes stay owned as a whole, by a mate whose cores are lent (A-27); its guest ends before it, and the ledger
+        books nothing twice.
         """
-        run, lent = self._runs[job_id], self._lent(job_id)
-        owned = self._lenders[job_id].full if job_id in self._lenders else run.allocation
-        allocation = tuple(
-            replace(one, resources=Amounts({name: held for name, held in one.resources.items() if name != "cores"}))
-            if one.node in lent
-            else one
-            for one in owned
-        )
+        run = self._runs[job_id]
+        allocation = self._lenders[job_id].full if job_id in self._lenders else run.allocation
         present = Segment(start=run.begin, end=self._ends[job_id], allocation=allocation)
         return Running(start=(*run.past, present)[0].start, segments=(*run.past, present))
 
@@ -234,7 +227,7 @@ class Course:
         ):
             return None
         times = [planned.end for planned in self._fixed.values()]
-        times += [run.end for run in self._runs.values()]
+        times += [time for run in self._runs.values() for time in (run.since, run.end)]
         for coming in (self.view.starts, self.view.arrivals):
             times += [time for job_id, time in coming.items() if job_id in self._waiting]
         return min((time for time in times if time > self.now), default=None)

@@ -1,0 +1,188 @@
+"""Those who run, on a ledger: what they hold, and how malleable ones among them can go on with less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from cpsched.booking.columns import Columns
+from cpsched.domain import Amounts, Instance, Job, PlannedJob, Remaining, Segment, repeated, resumable
+from cpsched.rusv import Booking, Timeline
+
+__all__ = ["RunningJobs", "course"]
+
+
+class RunningJobs:
+    """The bookings of all running jobs on a timeline; mutable where they can go on otherwise.
+
+    Running work is a fact, even where it breaks a rule: at no time all of it together takes more of a column than is
+    there, and an exclusive job leaves nothing of its nodes. What was promised them for later is theirs as well.
+
+    Parameters
+    ----------
+    instance, columns, timeline
+        The window, what its columns mean, and an empty timeline for it.
+    awaited
+        The jobs for whose end others wait: these go on as they are.
+    """
+
+    def __init__(self, instance: Instance, columns: Columns, timeline: Timeline, awaited: frozenset[str]) -> None:
+        self._now, self._columns, self._timeline = instance.now, columns, timeline
+        self._jobs = {job.id: job for job in instance.jobs if job.running is not None}
+        #: How those can go on that a plan may change, by id.
+        self.changeable: dict[str, Remaining] = {
+            job.id: remaining
+            for job in self._jobs.values()
+            if job.id not in awaited and not job.steps[0].request.place.exclusive
+            if (remaining := resumable(job, instance.now)) is not None
+        }
+        self._bookings: dict[str, list[Booking]] = {name: [] for name in self.changeable}
+        #: Those that have been changed, as they are in the plan.
+        self.changed: dict[str, PlannedJob] = {}
+        self._hold()
+
+    def _hold(self) -> None:
+        """Book what running jobs hold until they end."""
+        now = self._now
+        held = [
+            (job, segment)
+            for job in self._jobs.values()
+            if job.running is not None
+            for segment in job.running.segments
+            if segment.end > now
+        ]
+        capacity, _ = self._timeline.free_at(0)
+        taken: dict[int, int] = {}  # by those that hold something from now on, and for longer
+        for job, segment in sorted(held, key=lambda pair: (pair[1].start > now, -pair[1].end, pair[0].id)):
+            amounts = self._held_by(job, segment)
+            if segment.start > now:
+                self._hold_later(job, amounts, segment.start - now, segment.end - now)
+                continue
+            left = {
+                column: min(amount, int(capacity[column]) - taken.get(column, 0)) for column, amount in amounts.items()
+            }
+            mine = {column: amount for column, amount in left.items() if amount > 0}
+            for column, amount in mine.items():
+                taken[column] = taken.get(column, 0) + amount
+            self._book(job, self._timeline.booking(0, segment.end - now, mine, self._licenses_of(job)))
+
+    def _hold_later(self, job: Job, amounts: dict[int, int], start: int, end: int) -> None:
+        """Book what a running job will hold; where less is free, piece by piece what is."""
+        breaks = [start, end]
+        free, _ = self._timeline.least_free(start, end)
+        if any(free[column] < amount for column, amount in amounts.items()):
+            breaks = sorted({*breaks, *(time for time in self._timeline.breakpoints().tolist() if start < time < end)})
+        for first, last in pairwise(breaks):
+            free, _ = self._timeline.least_free(first, last)
+            left = {column: min(amount, int(free[column])) for column, amount in amounts.items()}
+            mine = {column: amount for column, amount in left.items() if amount > 0}
+            self._book(job, self._timeline.booking(first, last, mine, self._licenses_of(job)))
+
+    def _book(self, job: Job, booking: Booking) -> None:
+        """Book what a running job holds; remember what may be given back."""
+        self._timeline.book(booking)
+        if job.id in self._bookings:
+            self._bookings[job.id].append(booking)
+
+    def _held_by(self, job: Job, segment: Segment) -> dict[int, int]:
+        """Return what a running job holds of each column in one of its segments."""
+        amounts: dict[int, int] = {}
+        whole = job.steps[0].request.place.exclusive
+        for held in segment.allocation:
+            for column, amount, capacity in self._columns.columns_on(held.node, held.resources, whole=whole):
+                amounts[column] = min(capacity, amounts.get(column, 0) + amount)
+        return amounts
+
+    def _licenses_of(self, job: Job) -> dict[int, int]:
+        """Return what a job holds of each license."""
+        return {self._columns.license_number[name]: amount for name, amount in job.licenses.items()}
+
+    # --- to go on otherwise -------------------------------------------------------------------------------------
+
+    def change(self, planned: PlannedJob) -> bool:
+        """Let a job that may be changed go on as a plan has it; tell whether that is free."""
+        job = self._jobs[planned.id]
+        if job.deadline is not None and planned.end > job.deadline:
+            return False
+        bookings = [
+            self._timeline.booking(
+                max(0, segment.start - self._now),
+                segment.end - self._now,
+                self._held_by(job, segment),
+                self._licenses_of(job),
+            )
+            for segment in planned.segments
+            if segment.end > self._now
+        ]
+        old = self._bookings[planned.id]
+        for booking in old:
+            self._timeline.release(booking)
+        is_free = all(map(self._timeline.is_free, bookings))
+        self._bookings[planned.id] = bookings if is_free else old
+        for booking in self._bookings[planned.id]:
+            self._timeline.book(booking)
+        if is_free:
+            self._note(planned)
+        return is_free
+
+    def _note(self, planned: PlannedJob) -> None:
+        """Note how a job goes on, unless it is as ever."""
+        if planned == repeated(self._jobs[planned.id]):
+            self.changed.pop(planned.id, None)
+        else:
+            self.changed[planned.id] = planned
+
+    def planned(self, job_id: str) -> PlannedJob:
+        """Return a running job as it is in the plan."""
+        return self.changed.get(job_id) or repeated(self._jobs[job_id])
+
+    def course(self, job_id: str, mode: int, until: int | None) -> PlannedJob:
+        """Return a job that may be changed as it is if it goes on so (`course`)."""
+        return course(self._jobs[job_id], self.changeable[job_id], self._now, mode, until)
+
+    def state(self) -> tuple[dict[str, list[Booking]], dict[str, PlannedJob]]:
+        """Return what is booked for those that may be changed, to come back to it (`set_state`)."""
+        return dict(self._bookings), dict(self.changed)
+
+    def set_state(self, state: tuple[dict[str, list[Booking]], dict[str, PlannedJob]]) -> None:
+        """Say what is booked again; the timeline is the caller's."""
+        self._bookings, self.changed = dict(state[0]), dict(state[1])
+
+
+def course(job: Job, remaining: Remaining, now: int, mode: int, until: int | None) -> PlannedJob:
+    """Return a running job that goes on with less from now on, and with all its cores again later.
+
+    Parameters
+    ----------
+    job, remaining, now
+        The job, and what `resumable` says of it.
+    mode
+        The way in which it goes on, counted as in `Remaining.modes`.
+    until
+        When it gets its cores back (on the instance's clock, after `now`); None: never.
+    """
+    assert job.running is not None  # noqa: S101 - what is resumable runs
+    slow, full = remaining.modes[mode], remaining.modes[0]
+    end = now + slow.time_for(remaining.work)
+    pieces = [(now, end, mode)]
+    if mode and until is not None and until < end:
+        left = remaining.work - slow.rate * (until - now)
+        pieces = [(now, until, mode), (until, until + full.time_for(left), 0)]
+    coming = [Segment(start=a, end=b, allocation=remaining.allocations[way]) for a, b, way in pieces]
+    past = [segment for segment in repeated(job).segments if segment.start < now]
+    return _joined(job.id, past, coming)
+
+
+def _joined(job_id: str, past: Sequence[Segment], coming: Sequence[Segment]) -> PlannedJob:
+    """Return a job with the segments that it had and will have; where nothing changes at `now` they are one."""
+    now, last = coming[0].start, past[-1] if past else None
+    segments = [*past[:-1], *coming]
+    if last is not None and _amounts(last) == _amounts(coming[0]):
+        segments[len(past) - 1] = Segment(start=last.start, end=coming[0].end, allocation=last.allocation)
+    elif last is not None:
+        segments.insert(len(past) - 1, Segment(start=last.start, end=now, allocation=last.allocation))
+    return PlannedJob(id=job_id, start=segments[0].start, end=segments[-1].end, segments=tuple(segments))
+
+
+def _amounts(segment: Segment) -> dict[str, Amounts]:
+    return {placement.node: placement.resources for placement in segment.allocation}
