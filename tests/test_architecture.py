@@ -48,7 +48,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "formats": "errors domain",
         "metrics": "domain",
         "workloads": "errors domain",
-        "planner": "errors domain rusv booking engine",
+        "planner": "errors domain rusv booking engine metrics",
         "policies": "errors domain rusv booking engine planner",
         "cp": "errors domain booking engine metrics planner",
         "mzn": "errors domain booking engine metrics planner",

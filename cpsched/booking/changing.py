@@ -18,7 +18,7 @@ from cpsched.rusv import Timeline
 __all__ = ["ChangingJobs", "Part"]
 
 #: So many schedules with held steps are tried to be mapped before a job is planned without any.
-MOST_HELD = 8
+MOST_HELD = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +88,7 @@ class ChangingJobs:
             if starts is None:
                 return None
             last = latest_starts(self._timeline, shape, starts, latest=latest)
-            parts = self._mapped(shape, last) or self._mapped(shape, starts)
+            parts = self._mapped(shape, last) or (None if last == starts else self._mapped(shape, starts))
             if parts is not None:
                 return parts
             later = self._next_change(starts)

@@ -11,7 +11,7 @@ reservation is booked like a running job and is a cluster of its own for its job
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -295,6 +295,18 @@ class Ledger:
         demand = int(self.table.jobs[row, 0])
         self.timeline.book(self.timeline.booking_of(demand, place.held, place.start, place.end))
         self.table.keep(row, place.start, place.held)
+
+    def standing_on(self, nodes: Collection[str], until: int) -> set[str]:
+        """Return the waiting jobs that stand on some nodes and start before a second of the instance's clock."""
+        numbers = np.array([self._columns.node_number[node] for node in nodes], dtype=np.int32)
+        found = set()
+        starts = self.table.starts
+        for row in np.flatnonzero((starts != NOWHERE) & (starts < until - self.instance.now)).tolist():
+            parts = self._parts.get(row)
+            entries = [self.table.entries(row)] if parts is None else [part.entries for part in parts]
+            if any(np.isin(held[:, 0], numbers).any() for held in entries):
+                found.add(self.jobs[row].id)
+        return found
 
     def marked(self) -> Mark:
         """Return all that is booked now, to come back to it."""

@@ -125,6 +125,27 @@ class RunningJobs:
             self._note(planned)
         return is_free
 
+    def restore(self, plan: Sequence[PlannedJob]) -> bool:
+        """Let all that may be changed go on as they do in a plan, all at once; tell whether that is free."""
+        plans = [planned for planned in plan if planned.id in self.changeable]
+        if all(self.planned(planned.id) == planned for planned in plans):
+            return True
+        old, changed = dict(self._bookings), dict(self.changed)
+        for planned in plans:
+            for booking in self._bookings[planned.id]:
+                self._timeline.release(booking)
+            self._bookings[planned.id] = []
+        if all(map(self.change, plans)):
+            return True
+        for name, bookings in old.items():
+            for booking in self._bookings[name]:
+                self._timeline.release(booking)
+        for name, bookings in old.items():
+            for booking in bookings:
+                self._timeline.book(booking)
+        self._bookings, self.changed = old, changed
+        return False
+
     def _note(self, planned: PlannedJob) -> None:
         """Note how a job goes on, unless it is as ever."""
         if planned == repeated(self._jobs[planned.id]):

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cpsched.cp.encoding import Column, Encoding, Hold, Pool, Room, Task, added_up
+from cpsched.cp.encoding import Encoding, Room, Task
+from cpsched.cp.sites import Column, Hold, Pool, added_up
 from cpsched.cp.variables import Key, Variables, rooms_of
 
 if TYPE_CHECKING:

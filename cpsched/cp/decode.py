@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from cpsched.cp.encoding import Encoding, Machine, Task
+from cpsched.cp.encoding import Encoding, Task
 from cpsched.cp.running import coming, gone_on
+from cpsched.cp.sites import Machine
 from cpsched.cp.solution import Placed
 from cpsched.cp.variables import rooms_of
 from cpsched.domain import Amounts, Placement, PlannedJob, Request, Segment

@@ -8,75 +8,17 @@ stands on its sites from one segment to another.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.cp.costs import Costs, costs_of
 from cpsched.cp.running import ways_to_go_on
+from cpsched.cp.sites import Column, Machine, Pool, Site, columns_of, licenses_of, machine_of, sites_of
 from cpsched.cp.ways import Way, ways_of
-from cpsched.domain import (
-    Arrangement,
-    DependencyType,
-    Instance,
-    Job,
-    Life,
-    NodeClass,
-    NodeState,
-    Request,
-    lives,
-    modes,
-    resumable,
-)
+from cpsched.domain import Arrangement, DependencyType, Instance, Job, Life, NodeClass, Request, lives, modes
 from cpsched.domain import PlannedJob as Planned
 
-__all__ = [
-    "Column",
-    "Encoding",
-    "Hold",
-    "Lag",
-    "Machine",
-    "Part",
-    "Pool",
-    "Room",
-    "Site",
-    "Task",
-    "added_up",
-    "encode",
-    "num_pairs",
-]
-
-#: A resource of a node; with a beneficiary, the part of it that chunks which do not ask for the beneficiary may have
-#: together (``keep_free``).
-Column = tuple[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """An amount that is taken in ``[start, end)``, whatever is planned."""
-
-    start: int
-    end: int
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """An amount that tasks share, and what of it is taken already: holds in time order without overlap."""
-
-    capacity: int
-    holds: tuple[Hold, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A node on which new work may start."""
-
-    name: str
-    #: The number of its class: sites of a class differ in their names and in what is taken.
-    group: int
-    #: By column: what it has, and what of it is taken already.
-    pools: Mapping[Column, Pool]
+__all__ = ["Encoding", "Lag", "Part", "Room", "Task", "encode", "num_pairs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +107,6 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """The nodes of a window in which it does not matter who stands on which of them."""
-
-    names: tuple[str, ...]
-    #: When each is left by those who run, seconds from now.
-    free_from: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Encoding:
     """A window as whole numbers."""
 
@@ -227,12 +160,12 @@ def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
         if name not in awaited and (of_job := ways_to_go_on(instance, entries[name], planned))
     }
     facts = [planned for name, planned in running.items() if name not in going_on]
-    sites, licenses = _sites(instance, facts), _licenses(instance, facts)
+    sites, licenses = sites_of(instance, facts), licenses_of(instance, facts)
     earliest, lags = _times(instance, jobs, running)
     horizon = _horizon(plan, now, jobs, earliest, awaited)
     horizon = max([horizon, *(way.most for of_job in going_on.values() for way in of_job)])
     ways = [ways_of(job, is_awaited=job.id in awaited, longest=horizon) for job in jobs]
-    machine = _machine(instance) if any(job.is_evolving for job in jobs) else None
+    machine = machine_of(instance) if any(job.is_evolving for job in jobs) else None
     tasks = [
         _task(instance, job, first, horizon, of_job, () if machine is not None else sites)
         for job, first, of_job in zip(jobs, earliest, ways, strict=True)
@@ -264,112 +197,10 @@ def num_pairs(instance: Instance, plan: Sequence[Planned]) -> int:
     """
     planned = {job.id for job in plan}
     jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
-    if any(job.is_evolving for job in jobs) and _machine(instance) is not None:
+    if any(job.is_evolving for job in jobs) and machine_of(instance) is not None:
         return sum(len(job.steps) for job in jobs)
     parts = sum(len(lives(job)) * (1 if job.is_evolving else len(modes(job))) for job in jobs)
     return parts * len(instance.cluster.node_names)
-
-
-# --- what there is, and what is taken --------------------------------------------------------------------------------
-
-
-def _sites(instance: Instance, running: Sequence[Planned]) -> tuple[Site, ...]:
-    """Return the nodes that are up."""
-    holds = _holds_by_node(instance, running)
-    return tuple(
-        Site(
-            name,
-            group,
-            {
-                column: _pool(amount, holds.get((name, column), ()))
-                for column, amount in _columns_of(node_class).items()
-            },
-        )
-        for group, node_class in enumerate(instance.cluster.classes)
-        if node_class.state is NodeState.UP
-        for name in node_class.names
-    )
-
-
-def _machine(instance: Instance) -> Machine | None:
-    """Return the nodes as a number of them, where they are alike and each job has its own; None elsewhere."""
-    from cpsched.booking import Machine as Nodes  # loads a compiler, which the worker does not need
-    from cpsched.booking import beyond_whole_nodes
-
-    is_changing = any(resumable(job, instance.now) is not None for job in instance.jobs)
-    if is_changing or beyond_whole_nodes(instance):
-        return None
-    nodes = Nodes.of(instance)
-    return Machine(nodes.names, nodes.free_from)
-
-
-def _columns_of(node_class: NodeClass) -> dict[Column, int]:
-    """Return the capacity of each column of a node."""
-    columns: dict[Column, int] = {(name, None): amount for name, amount in node_class.resources.items()}
-    for rule in node_class.keep_free:
-        key = (rule.resource, rule.beneficiary)
-        left = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
-        columns[key] = min(left, columns.get(key, left))
-    return columns
-
-
-def _holds_by_node(instance: Instance, running: Sequence[Planned]) -> Mapping[tuple[str, Column], list[Hold]]:
-    """Return what running jobs take of each column of each node; an exclusive one takes all of its nodes."""
-    exclusive = {element: job.steps[0].request.place.exclusive for job in instance.jobs for element in job.element_ids}
-    holds: defaultdict[tuple[str, Column], list[Hold]] = defaultdict(list)
-    columns = {name: of_class for c in instance.cluster.classes for of_class in [_columns_of(c)] for name in c.names}
-    for planned in running:
-        for segment in planned.segments:
-            start, end = max(0, segment.start - instance.now), segment.end - instance.now
-            for held in segment.allocation if end > 0 else ():
-                for (name, kept_for), capacity in columns[held.node].items():
-                    amount = 0 if kept_for in held.resources else held.resources.get(name, 0)
-                    if exclusive.get(planned.id, False):
-                        amount = capacity
-                    if amount:
-                        holds[held.node, (name, kept_for)].append(Hold(start, end, amount))
-    return holds
-
-
-def _licenses(instance: Instance, running: Sequence[Planned]) -> dict[str, Pool]:
-    """Return the licences of the cluster, and what of them is taken by running jobs."""
-    asked = {element: job.licenses for job in instance.jobs for element in job.element_ids}
-    return {
-        name: _pool(
-            amount,
-            [
-                Hold(max(0, planned.start - instance.now), planned.end - instance.now, asked[planned.id][name])
-                for planned in running
-                if asked[planned.id].get(name, 0)
-            ],
-        )
-        for name, amount in instance.cluster.licenses.items()
-    }
-
-
-def _pool(capacity: int, holds: Iterable[Hold]) -> Pool:
-    """Return a pool of which something is taken.
-
-    Running work is a fact, even where it breaks a rule: what it takes counts up to the capacity.
-    """
-    return Pool(capacity, tuple(replace(hold, amount=min(hold.amount, capacity)) for hold in added_up(holds)))
-
-
-def added_up(holds: Iterable[Hold]) -> Iterator[Hold]:
-    """Yield holds that do not overlap, in time order, and take together what the given ones take."""
-    changes: defaultdict[int, int] = defaultdict(int)
-    for hold in holds:
-        changes[hold.start] += hold.amount
-        changes[hold.end] -= hold.amount
-    level, since = 0, 0
-    for time, change in sorted(changes.items()):
-        if change:
-            if level:
-                yield Hold(since, time, level)
-            level, since = level + change, time
-
-
-# --- jobs ------------------------------------------------------------------------------------------------------------
 
 
 def _times(
@@ -435,7 +266,7 @@ def _task(
 def _going_on(instance: Instance, job: Job, ways: tuple[Way, ...], horizon: int, sites: Sequence[Site]) -> Task:
     """Return a running job as a task that begins now, on the nodes that it has."""
     site_of = {site.name: number for number, site in enumerate(sites)}
-    columns = {name: _columns_of(node_class) for name, node_class in instance.cluster.class_of.items()}
+    columns = {name: columns_of(node_class) for name, node_class in instance.cluster.class_of.items()}
     parts = []
     for number, way in enumerate(ways):
         for node in dict.fromkeys(held.node for held in way.allocations[0]):
@@ -499,7 +330,7 @@ def _takes(node_class: NodeClass, request: Request, unit: Sequence[tuple[int, in
     """Return what the chunks of a unit take together of each column of a node."""
     chunks = [(request.chunks[kind], count) for kind, count in unit]
     takes = {}
-    for name, kept_for in _columns_of(node_class):
+    for name, kept_for in columns_of(node_class):
         amount = sum(count * c.resources.get(name, 0) for c, count in chunks if kept_for not in c.resources)
         if amount:
             takes[name, kept_for] = amount

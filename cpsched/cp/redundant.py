@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cpsched.cp.constraints import Use, cumulative
-from cpsched.cp.encoding import Column, Encoding, Hold, Pool, Site, added_up
+from cpsched.cp.encoding import Encoding
+from cpsched.cp.sites import Column, Hold, Pool, Site, added_up
 from cpsched.cp.symmetry import equal_sites, equal_tasks, ranking_parts
 from cpsched.cp.variables import Variables, groups_of
 

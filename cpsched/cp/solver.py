@@ -11,6 +11,7 @@ from cpsched.cp.encoding import Encoding
 from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
 from cpsched.cp.model import build
 from cpsched.cp.solution import Placed
+from cpsched.cp.symmetry import canonical
 from cpsched.cp.variables import Variables
 
 __all__ = ["solve", "verdict_of"]
@@ -63,7 +64,9 @@ def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
 
 
 def _with_segments_kept(request: Solve, hint: tuple[Placed, ...], tell: Callable[[Reply], None]) -> tuple[Placed, ...]:
-    """Solve the model with each job run in the way of the hint, with segments as long as there; return the best plan."""
+    """Solve the model with each job run in the way of the hint, its segments as long as there; return the best plan."""
+    breaks_jobs, breaks_nodes = request.params.breaks_jobs, request.params.breaks_nodes
+    hint = canonical(request.encoding, hint, sorts_jobs=breaks_jobs, sorts_nodes=breaks_nodes)
     model, variables = build(request.encoding, request.params, hint)
     for (number, way), chosen in variables.ways.items():
         model.add(chosen == int(hint[number].way == way))

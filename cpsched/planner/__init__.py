@@ -2,28 +2,39 @@
 
 May import: `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `queue.py` has the order in
 which jobs are planned, `roster.py` who is planned at all and what an outcome says of each, `support.py` what is
-refused, `warm.py` begins from an earlier plan, `warmup.py` compiles the kernels ahead of time.
+refused, `costs.py` what starts cost, `shrink.py` lets malleable jobs go on with less, `warm.py` begins from an earlier
+plan, `warmup.py` compiles the kernels ahead of time.
 """
 
+from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.planner.planner import Planner
 from cpsched.planner.planner_engine import PlannerEngine
 from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
 from cpsched.planner.roster import Roster
+from cpsched.planner.shrink import Values, go_on_shrunk
 from cpsched.planner.support import changing, unsupported
 from cpsched.planner.warm import replanned, told_by, warm_order
 from cpsched.planner.warmup import warmup, warmup_window
 from cpsched.rusv import announced as compiling_announced
 
 __all__ = [
+    "FIRST_KINK",
+    "LEVEL",
+    "RATE",
     "Planner",
     "PlannerEngine",
     "Roster",
+    "Values",
     "awaited_first",
     "bound_jobs",
     "changing",
     "compiling_announced",
+    "costs_at",
+    "end_price",
+    "go_on_shrunk",
     "planning_order",
     "replanned",
+    "start_costs",
     "told_by",
     "unsupported",
     "warm_order",

@@ -7,11 +7,15 @@ from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner.queue import planning_order
 from cpsched.planner.roster import Roster
+from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk
 
 __all__ = ["NAME", "Planner"]
 
 #: What users call the planner.
 NAME = "planner"
+
+#: So many of the running jobs are tried with less: more of them are a matter for a search.
+_MOST_SHRUNK = 8
 
 
 class Planner:
@@ -31,8 +35,24 @@ class Planner:
         self.ledger = Ledger(instance, admitted, mapping)
 
     def plan(self, progress: Progress | None = None) -> None:
-        """Plan all waiting jobs in their order."""
+        """Plan all waiting jobs in their order; where some are malleable, let them have less where that is worth it."""
         self.ledger.plan(self._order, progress)
+        if self.ledger.running.changeable or any(len(forms) > 1 for forms in self.ledger.forms):
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Let waiting jobs begin with less, if the same jobs have places then that are worth more; and running ones go
+        on with less, where others gain more.
+        """
+        ledger, values = self.ledger, Values(self.instance, self.ledger)
+        plain, mark = values.of_plan(), ledger.marked()
+        booked = [name for name in self._order if ledger.is_booked(name)]
+        for name in booked:
+            ledger.release(name)
+        begin_shrunk(ledger, booked, values)
+        if values.of_plan() >= plain or not all(map(ledger.is_booked, booked)):
+            ledger.back_to(mark)
+        go_on_shrunk(ledger, self._order, values, most=_MOST_SHRUNK)
 
     def backfill(self) -> int:
         """Move jobs to earlier starts until no job can move (OCCS-34); return how many moves there were."""

@@ -22,9 +22,9 @@ __all__ = ["announced", "cache_folder", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: All that kernels are made of, in all rooms: the last of our own for a constant.
+#: All that kernels are made of, in all rooms; some of it for constants.
 _SOURCES = (
-    *(Path(__file__).parent / name for name in ("jit.py", "vector.py")),
+    *(Path(__file__).parent / name for name in ("jit.py", "vector.py", "../planner/costs.py")),
     *sorted(Path(__file__).parents[1].rglob("*kernels.py")),
 )
 

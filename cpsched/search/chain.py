@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, PlannedJob
+from cpsched.engine import Offer
+from cpsched.planner import Values, costs_at, end_price, go_on_shrunk, start_costs
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
-from cpsched.search.costs import costs_at, end_price, guided, start_costs
+from cpsched.search.costs import guided
 from cpsched.search.links import awaited_first, longest_before, longest_behind
 
 __all__ = ["Chain"]
@@ -34,7 +36,7 @@ class Chain:
     """
 
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
-        self._jobs = jobs
+        self._instance, self._jobs = instance, jobs
         self.ledger = Ledger(instance, jobs)
         table = self.ledger.table
         of_jobs = self.ledger.forms
@@ -48,6 +50,7 @@ class Chain:
             instance, [jobs[row] for row in self._owners.tolist()], self._forms[:, kernels.F_DURATION]
         )
         self._end_price = end_price(instance)
+        self._values = Values(instance, self.ledger)
         #: First starts that the jobs themselves and those that they wait for allow (s after `now`).
         self.earliest = longest_before(table)
         #: Seconds from the start of each job to the end of the last one of those that wait for it.
@@ -71,6 +74,18 @@ class Chain:
         self._entries = np.zeros((int(rooms.max()), 3), dtype=np.int32)
         self.best_value = np.inf
 
+    @property
+    def is_elastic(self) -> bool:
+        """Whether running jobs may be changed, or waiting ones shrunk."""
+        return bool(self.ledger.running.changeable) or len(self._forms) > len(self._jobs)
+
+    def offset(self, best: Offer) -> float:
+        """Return what the chain's own figures lack to be values of the objective, from a plan and its value."""
+        if self.is_elastic and self.adopt(best.jobs):
+            return best.value - self.best_value
+        starts = {planned.id: planned.start - self._instance.now for planned in best.jobs}
+        return best.value - self.value_of([starts[job.id] for job in self._jobs])
+
     # --- whole plans --------------------------------------------------------------------------------------------
 
     def plan_list(self, keys: NDArray[np.float64], limit: float = np.inf) -> float | None:
@@ -90,6 +105,8 @@ class Chain:
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
         """Begin from a plan of the same jobs; tell whether each may stand where it stands there."""
         self._clear()
+        if not self.ledger.running.restore(plan):
+            return False
         planned_of = {planned.id: planned for planned in plan}
         starts = np.array([planned_of[job.id].start for job in self._jobs], dtype=np.int64)
         order = awaited_first(self.ledger.table, np.argsort(starts, kind="stable"))
@@ -139,6 +156,13 @@ class Chain:
             self._note_best(value)
         return value
 
+    def shrink_running(self, is_over: Callable[[], bool]) -> None:
+        """Let running jobs go on with less where the plan is worth more for it."""
+        table = self.ledger.table
+        order = [self._jobs[row].id for row in np.argsort(table.starts, kind="stable").tolist()]
+        if go_on_shrunk(self.ledger, order, self._values, is_over=is_over):
+            self._note_plan()
+
     # --- steps --------------------------------------------------------------------------------------------------
 
     def rank(self, keys: NDArray[np.float64]) -> None:
@@ -170,10 +194,10 @@ class Chain:
 
     def value_of(self, starts: Sequence[int] | NDArray[np.int64]) -> float:
         """Return what starts (s after `now`, one for each job) cost: what a plan can change of its value."""
-        return self._value(self.costs, np.asarray(starts, dtype=np.int64))
+        return self._value(self.costs, np.asarray(starts, dtype=np.int64)) + self._values.of_running()
 
     def _guide_value(self, starts: NDArray[np.int64]) -> float:
-        return self._value(self._guide, starts)
+        return self._value(self._guide, starts) + self._values.of_running()
 
     @property
     def costs(self) -> NDArray[np.float64]:
@@ -208,6 +232,7 @@ class Chain:
         table = self.ledger.table
         self.best_value = value
         self._best = table.starts.copy(), table.spans.copy(), table.pool.copy(), self._taken.copy()
+        self._best_running = list(self.ledger.running.changed.values())
         if self._end_price > 0:
             self._set_guide(float((table.starts + table.jobs[:, 3]).max()))
             self._figures[kernels.VALUE] = self._guide_value(table.starts)
@@ -218,7 +243,7 @@ class Chain:
         return self._best[0]
 
     def best(self) -> list[PlannedJob]:
-        """Return the best plan so far."""
+        """Return the best plan so far, with the running jobs that it changes."""
         table = self.ledger.table
         present = table.starts, table.spans, table.pool
         taken = self._taken.copy()
@@ -227,4 +252,4 @@ class Chain:
         best = [planned for job in self._jobs if (planned := self.ledger.planned(job.id)) is not None]
         table.starts, table.spans, table.pool = present
         self._take_forms(taken)
-        return best
+        return self._best_running + best

@@ -1,64 +1,19 @@
-"""What a start costs, by job: the objective as the kernels see it, and the orders that follow from it."""
+"""What follows from what starts cost: the objective as a search had better see it, and orders for lists."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job, NodeState, ObjectiveTerm, Request
-from cpsched.metrics import delay_rates
-from cpsched.search import kernels
+from cpsched.domain import Instance, Job, NodeState, Request
+from cpsched.planner import FIRST_KINK, RATE, end_price, start_costs
 
-__all__ = ["costs_at", "end_price", "guided", "list_keys", "node_shares", "rates_of", "start_costs"]
+__all__ = ["guided", "list_keys", "node_shares", "rates_of"]
 
 #: What a second counts, relative to one of makespan, by which a job starts too late for an earlier end of all.
 _LATE = 0.3
-
-
-def start_costs(
-    instance: Instance, jobs: Sequence[Job], durations: NDArray[np.int64] | None = None
-) -> NDArray[np.float64]:
-    """Return how the cost of each job grows with its start, in seconds from `now`: convex, never falling, with kinks.
-
-    Parameters
-    ----------
-    durations
-        How long each job takes (s), where that is not its walltime: it may be shrunk.
-
-    Returns
-    -------
-    float64 (jobs, 2 + 2 * kinks)
-        Cost per second, cost at any start (of a longer duration than the walltime), then (more cost per second, second
-        from which on) by ascending second, as many for each job as one of them has; without effect, at second 0, those
-        that a job does not have.
-    """
-    rates: list[float] = []
-    kinks: list[list[tuple[int, float]]] = []
-    longer = np.zeros(len(jobs), dtype=np.int64)
-    for place, job in enumerate(jobs):
-        earliest = instance.earliest_start(job)
-        duration = job.walltime if durations is None else int(durations[place])
-        longer[place] = duration - job.walltime
-        terms = [(since, float(rate)) for since, rate in delay_rates(instance, job, duration)]
-        rates.append(sum(rate for since, rate in terms if since <= earliest))
-        later = sorted({since for since, rate in terms if since > earliest and rate > 0})
-        kinks.append([(kink - instance.now, sum(rate for since, rate in terms if since == kink)) for kink in later])
-    most = max((len(of_job) for of_job in kinks), default=0)
-    costs = np.zeros((len(jobs), kernels.FIRST_KINK + 2 * most))
-    costs[:, kernels.RATE] = rates
-    costs[:, kernels.LEVEL] = instance.objective.weights.get(ObjectiveTerm.COMPLETION, 0.0) * longer
-    for row, of_job in zip(costs, kinks, strict=True):
-        for place, (kink, rate) in enumerate(of_job, start=most - len(of_job)):
-            row[kernels.FIRST_KINK + 2 * place : kernels.FIRST_KINK + 2 * place + 2] = rate, kink
-    return costs
-
-
-def end_price(instance: Instance) -> float:
-    """Return what a second of makespan costs."""
-    return instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0)
 
 
 def guided(
@@ -76,23 +31,15 @@ def guided(
     if end < np.inf:
         late[:, 0], late[:, 1] = _LATE * price, np.maximum(0.0, end - 1 - tails)
     guide = np.concatenate([costs, late], axis=1)
-    kinks = guide[:, kernels.FIRST_KINK :].reshape(len(guide), -1, 2)
+    kinks = guide[:, FIRST_KINK:].reshape(len(guide), -1, 2)
     order = np.argsort(kinks[:, :, 1], axis=1, kind="stable")
-    guide[:, kernels.FIRST_KINK :] = np.take_along_axis(kinks, order[:, :, None], axis=1).reshape(len(guide), -1)
+    guide[:, FIRST_KINK:] = np.take_along_axis(kinks, order[:, :, None], axis=1).reshape(len(guide), -1)
     return guide
-
-
-def costs_at(costs: NDArray[np.float64], starts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return what starts (s after `now`; (jobs or 1, any number)) cost each job: (jobs, that number)."""
-    total = costs[:, [kernels.LEVEL]] + costs[:, [kernels.RATE]] * starts
-    for k in range(kernels.FIRST_KINK, costs.shape[1], 2):
-        total = total + costs[:, [k]] * np.maximum(0.0, starts - costs[:, [k + 1]])
-    return np.asarray(total, dtype=np.float64)
 
 
 def rates_of(costs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what a second costs each job at last; positive, where it costs nothing a little."""
-    rates: NDArray[np.float64] = costs[:, kernels.RATE] + costs[:, kernels.FIRST_KINK :: 2].sum(axis=1)
+    rates: NDArray[np.float64] = costs[:, RATE] + costs[:, FIRST_KINK::2].sum(axis=1)
     return np.where(rates > 0, rates, rates[rates > 0].min(initial=1.0) * 1e-3)
 
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from cpsched.booking import beyond_whole_nodes
 from cpsched.domain import Instance, Job
 from cpsched.engine import Board
-from cpsched.planner import changing, unsupported, warmup
+from cpsched.planner import unsupported, warmup
 from cpsched.search.chain import Chain
 from cpsched.search.costs import list_keys
 from cpsched.search.evolving import EvolvingChain
+from cpsched.search.ledger_chain import LedgerChain
 from cpsched.search.prices import Prices
 from cpsched.search.warmup import warm_up_search
 
@@ -30,6 +31,9 @@ _MOST_PLACEMENTS = 3_000_000
 _MANY = 250
 #: Shares of the time: after which no further fixed order is tried, and what prices and the lists by them may take.
 _FIXED, _PRICED, _LISTED = 0.3, 0.05, 0.1
+#: Where running jobs may go on with less: shares of the time until which that is tried, before the steps; and until
+#: which the steps go on, before it is tried again.
+_SHRUNK, _SHRUNK_AGAIN = 0.25, 0.85
 #: So many rounds of prices at the most; and lists, where steps are counted and not time.
 _MOST_ROUNDS, _LISTS = 200, 20
 #: Temperatures in mean costs of a job: at the beginning of a cooling that is slow enough, of the fastest one, and at
@@ -72,11 +76,8 @@ class Search:
         warm_up_search()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the search cannot honour: what the planner cannot, and jobs that evolve
-        over anything but whole nodes of one kind.
-        """
-        evolving = changing(instance)
-        return (*unsupported(instance), *(evolving if evolving and beyond_whole_nodes(instance) else ()))
+        """Return what the instance asks for and the search cannot honour: what the planner cannot."""
+        return unsupported(instance)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Search until the board's budget or the steps end."""
@@ -85,18 +86,21 @@ class Search:
         if not jobs:
             return
         if any(job.is_evolving for job in jobs):
-            evolving = EvolvingChain(instance, jobs, seed)
-            search = _Search(instance, jobs, board, evolving, evolving.offset, self.params)
-            search.try_lists(evolving.list_keys())
+            self._improve_evolving(instance, jobs, board, seed)
         elif _most_placements(instance, jobs) <= _MOST_PLACEMENTS:
             chain = Chain(instance, jobs, seed)
-            starts = {planned.id: planned.start - instance.now for planned in board.best.jobs}
-            offset = board.best.value - chain.value_of([starts[job.id] for job in jobs])
-            search = _Search(instance, jobs, board, chain, offset, self.params)
+            search = _Search(instance, jobs, board, chain, self.params)
             search.try_lists(list_keys(instance, jobs, chain.tails))
             search.try_prices(chain, np.random.default_rng(seed))
-        else:
-            return
+            search.shrink_running(chain, until=_SHRUNK)
+            search.run_chain(until=_SHRUNK_AGAIN if chain.is_elastic else 1.0)
+            search.shrink_running(chain, until=1.0)
+
+    def _improve_evolving(self, instance: Instance, jobs: Sequence[Job], board: Board, seed: int) -> None:
+        """Search where jobs evolve: with numbers of nodes where these say all, else on the ledger."""
+        chain = (LedgerChain if beyond_whole_nodes(instance) else EvolvingChain)(instance, jobs, seed)
+        search = _Search(instance, jobs, board, chain, self.params)
+        search.try_lists(chain.list_keys())
         search.run_chain()
 
 
@@ -116,14 +120,13 @@ class _Search:
         instance: Instance,
         jobs: Sequence[Job],
         board: Board,
-        chain: Chain | EvolvingChain,
-        offset: float,
+        chain: Chain | EvolvingChain | LedgerChain,
         params: SearchParams,
     ) -> None:
         self._instance, self._jobs, self._board, self._params = instance, jobs, board, params
         self._first, self._chain = board.best, chain
         #: What the chain's own figures lack to be values of the objective.
-        self._offset = offset
+        self._offset = chain.offset(board.best)
         self._keys: NDArray[np.float64] | None = None
         self._began = board.budget.elapsed
         self._steps = 0
@@ -169,8 +172,14 @@ class _Search:
         self._keys = prices.starts
         self._offer("list:prices")
 
-    def run_chain(self) -> None:
-        """Cool the chain, as many times as there is time for."""
+    def shrink_running(self, chain: Chain, *, until: float) -> None:
+        """Let running jobs go on with less in the best plan, in the time up to a share of it."""
+        if chain.is_elastic and not self._board.is_over and chain.adopt(self._board.best.jobs):
+            chain.shrink_running(lambda: self._board.is_over or self._time_share() > until)
+            self._offer("shrink")
+
+    def run_chain(self, until: float = 1.0) -> None:
+        """Cool the chain, as many times as there is time for up to a share of it."""
         if len(self._jobs) < 2 or not self._begin_cooling(is_last=True):
             return
         if self._keys is not None:
@@ -183,8 +192,8 @@ class _Search:
         for cooling in range(coolings):
             if self._board.is_over or not self._begin_cooling(is_last=cooling == coolings - 1):
                 break
-            until = began + (1 - began) * (cooling + 1) / coolings
-            self._cool(hot, until, steps * (cooling + 1) // coolings)
+            end = began + (until - began) * (cooling + 1) / coolings
+            self._cool(hot, end, steps * (cooling + 1) // coolings)
         self._offer(self.name)
 
     def _begin_cooling(self, *, is_last: bool) -> bool:

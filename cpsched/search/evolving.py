@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from cpsched.booking import Hold, Machine, application_of, map_to_nodes, planned_on_nodes
 from cpsched.domain import Instance, Job, PlannedJob, repeated
+from cpsched.engine import Offer
 from cpsched.metrics import objective_value
-from cpsched.planner import planning_order
+from cpsched.planner import costs_at, end_price, planning_order, start_costs
 from cpsched.search import evolving_kernels as kernels
-from cpsched.search.costs import costs_at, end_price, guided, rates_of, start_costs
+from cpsched.search.costs import guided, rates_of
 
 __all__ = ["EvolvingChain"]
 
@@ -64,8 +65,10 @@ class EvolvingChain:
         #: What the best plan so far costs.
         self.best_value = np.inf
         self.plan_list(self._queue())
-        #: What the chain's own figures lack to be values of the objective.
-        self.offset = objective_value(instance, self.best()) - self.best_value
+
+    def offset(self, _: Offer) -> float:
+        """Return what the chain's own figures lack to be values of the objective."""
+        return objective_value(self._instance, self.best()) - self.best_value
 
     # --- whole plans --------------------------------------------------------------------------------------------
 

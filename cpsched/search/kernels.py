@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cpsched.planner import FIRST_KINK, LEVEL, RATE
 from cpsched.rusv import FOREVER, NOWHERE, kernel, kernels
 
 #: The most jobs that one step removes.
@@ -17,9 +18,6 @@ MOST_REMOVED = 30
 #: The most nodes that are cleared for a job, and the most chunks whose nodes are chosen one by one.
 MOST_CLEARED = 8
 
-# columns of `costs`: cost per second of start, and cost at any start; then for each kink, in the order of time, more
-# cost per second beyond it, and where it is
-RATE, LEVEL, FIRST_KINK = 0, 1, 2
 # columns of `forms`: what of a job's row in the job table is another one in each form
 F_DEMAND, F_LATEST, F_DURATION = 0, 1, 2
 # columns of `fitting`: how many chunks fit on a node, how many are taken

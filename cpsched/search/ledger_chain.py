@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from cpsched.booking import Ledger, Place
 from cpsched.domain import Instance, Job, ObjectiveTerm, PlannedJob, Step
-from cpsched.search.costs import end_price, node_shares, rates_of, start_costs
-from cpsched.search.kernels import FIRST_KINK, LEVEL, RATE
+from cpsched.engine import Offer
+from cpsched.planner import FIRST_KINK, LEVEL, RATE, Values, end_price, start_costs
+from cpsched.search.costs import node_shares, rates_of
 from cpsched.search.links import awaited_first
 
 __all__ = ["LedgerChain"]
@@ -48,6 +49,7 @@ class LedgerChain:
         self._late_price = weights.get(ObjectiveTerm.COMPLETION, 0.0)
         self._waste_price = weights.get(ObjectiveTerm.WASTE, 0.0)
         self._end_price = end_price(instance)
+        self._values = Values(instance, self._ledger)
         self._random = Random(seed)  # noqa: S311 - a search, not a secret
         self._ranks = [0.0] * len(jobs)
         #: Where each job stands; where it stood last, and what that cost.
@@ -58,11 +60,15 @@ class LedgerChain:
         self.value = self.best_value = np.inf
         self._best: list[Place] = []
 
+    def offset(self, best: Offer) -> float:
+        """Return what the chain's own figures lack to be values of the objective, from a plan and its value."""
+        return best.value - self.best_value if self.adopt(best.jobs) else np.inf
+
     # --- whole plans --------------------------------------------------------------------------------------------
 
     def list_keys(self) -> dict[str, NDArray[np.float64]]:
-        """Return named keys by which a list of the jobs may be sorted, smallest first: work over cost, for several ideas
-        of work.
+        """Return named keys by which a list of the jobs may be sorted, smallest first: work over cost, for several
+        ideas of work.
         """
         instance = self._instance
         price = rates_of(start_costs(instance, self._jobs))
@@ -96,6 +102,8 @@ class LedgerChain:
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
         """Begin from a plan of the same jobs; tell whether each may stand where it stands there."""
         self._clear()
+        if not self._ledger.running.restore(plan):
+            return False
         planned_of = {planned.id: planned for planned in plan}
         starts = np.array([planned_of[job.id].start for job in self._jobs])
         for job in awaited_first(self._ledger.table, np.argsort(starts, kind="stable")).tolist():
@@ -113,7 +121,7 @@ class LedgerChain:
 
     def _note_plan(self) -> float:
         """Value a plan that was not made step by step; keep it if it is the best one."""
-        self.value = sum(self._paid) + self._end_price * self._last_end()
+        self.value = sum(self._paid) + self._end_price * self._last_end() + self._values.of_running()
         self._note_best()
         return self.value
 
@@ -121,14 +129,15 @@ class LedgerChain:
         """Keep the present plan if it is the best one so far."""
         if self.value < self.best_value:
             self.best_value, self._best = self.value, [place for place in self._places if place is not None]
+            self._best_running = list(self._ledger.running.changed.values())
 
     def best(self) -> list[PlannedJob]:
-        """Return the best plan so far."""
+        """Return the best plan so far, with the running jobs that it changes."""
         present = [place for place in self._places if place is not None]
         self._stand(self._best)
         best = [planned for job in self._jobs if (planned := self._ledger.planned(job.id)) is not None]
         self._stand(present)
-        return best
+        return self._best_running + best
 
     def _stand(self, places: Sequence[Place]) -> None:
         """Let all jobs stand at places of theirs."""

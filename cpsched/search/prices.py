@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, NodeState
+from cpsched.planner import costs_at
 from cpsched.search import kernels
-from cpsched.search.costs import costs_at, node_shares
+from cpsched.search.costs import node_shares
 
 __all__ = ["Prices"]
 

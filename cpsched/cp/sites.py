@@ -1,0 +1,156 @@
+"""What there is, and what of it is taken: nodes on which new work may start, licences, and who runs on them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cpsched.domain import Instance, NodeClass, NodeState, PlannedJob, resumable
+
+__all__ = [
+    "Column",
+    "Hold",
+    "Machine",
+    "Pool",
+    "Site",
+    "added_up",
+    "columns_of",
+    "licenses_of",
+    "machine_of",
+    "sites_of",
+]
+
+#: A resource of a node; with a beneficiary, the part of it that chunks which do not ask for the beneficiary may have
+#: together (``keep_free``).
+Column = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An amount that is taken in ``[start, end)``, whatever is planned."""
+
+    start: int
+    end: int
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """An amount that tasks share, and what of it is taken already: holds in time order without overlap."""
+
+    capacity: int
+    holds: tuple[Hold, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A node on which new work may start."""
+
+    name: str
+    #: The number of its class: sites of a class differ in their names and in what is taken.
+    group: int
+    #: By column: what it has, and what of it is taken already.
+    pools: Mapping[Column, Pool]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The nodes of a window in which it does not matter who stands on which of them."""
+
+    names: tuple[str, ...]
+    #: When each is left by those who run, seconds from now.
+    free_from: tuple[int, ...]
+
+
+def sites_of(instance: Instance, running: Sequence[PlannedJob]) -> tuple[Site, ...]:
+    """Return the nodes that are up."""
+    holds = _holds_by_node(instance, running)
+    return tuple(
+        Site(
+            name,
+            group,
+            {column: _pool(amount, holds.get((name, column), ())) for column, amount in columns_of(node_class).items()},
+        )
+        for group, node_class in enumerate(instance.cluster.classes)
+        if node_class.state is NodeState.UP
+        for name in node_class.names
+    )
+
+
+def machine_of(instance: Instance) -> Machine | None:
+    """Return the nodes as a number of them, where they are alike and each job has its own; None elsewhere."""
+    from cpsched.booking import Machine as Nodes  # loads a compiler, which the worker does not need
+    from cpsched.booking import beyond_whole_nodes
+
+    is_changing = any(resumable(job, instance.now) is not None for job in instance.jobs)
+    if is_changing or beyond_whole_nodes(instance):
+        return None
+    nodes = Nodes.of(instance)
+    return Machine(nodes.names, nodes.free_from)
+
+
+def columns_of(node_class: NodeClass) -> dict[Column, int]:
+    """Return the capacity of each column of a node."""
+    columns: dict[Column, int] = {(name, None): amount for name, amount in node_class.resources.items()}
+    for rule in node_class.keep_free:
+        key = (rule.resource, rule.beneficiary)
+        left = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
+        columns[key] = min(left, columns.get(key, left))
+    return columns
+
+
+def _holds_by_node(instance: Instance, running: Sequence[PlannedJob]) -> Mapping[tuple[str, Column], list[Hold]]:
+    """Return what running jobs take of each column of each node; an exclusive one takes all of its nodes."""
+    exclusive = {element: job.steps[0].request.place.exclusive for job in instance.jobs for element in job.element_ids}
+    holds: defaultdict[tuple[str, Column], list[Hold]] = defaultdict(list)
+    columns = {name: of_class for c in instance.cluster.classes for of_class in [columns_of(c)] for name in c.names}
+    for planned in running:
+        for segment in planned.segments:
+            start, end = max(0, segment.start - instance.now), segment.end - instance.now
+            for held in segment.allocation if end > 0 else ():
+                for (name, kept_for), capacity in columns[held.node].items():
+                    amount = 0 if kept_for in held.resources else held.resources.get(name, 0)
+                    if exclusive.get(planned.id, False):
+                        amount = capacity
+                    if amount:
+                        holds[held.node, (name, kept_for)].append(Hold(start, end, amount))
+    return holds
+
+
+def licenses_of(instance: Instance, running: Sequence[PlannedJob]) -> dict[str, Pool]:
+    """Return the licences of the cluster, and what of them is taken by running jobs."""
+    asked = {element: job.licenses for job in instance.jobs for element in job.element_ids}
+    return {
+        name: _pool(
+            amount,
+            [
+                Hold(max(0, planned.start - instance.now), planned.end - instance.now, asked[planned.id][name])
+                for planned in running
+                if asked[planned.id].get(name, 0)
+            ],
+        )
+        for name, amount in instance.cluster.licenses.items()
+    }
+
+
+def _pool(capacity: int, holds: Iterable[Hold]) -> Pool:
+    """Return a pool of which something is taken.
+
+    Running work is a fact, even where it breaks a rule: what it takes counts up to the capacity.
+    """
+    return Pool(capacity, tuple(replace(hold, amount=min(hold.amount, capacity)) for hold in added_up(holds)))
+
+
+def added_up(holds: Iterable[Hold]) -> Iterator[Hold]:
+    """Yield holds that do not overlap, in time order, and take together what the given ones take."""
+    changes: defaultdict[int, int] = defaultdict(int)
+    for hold in holds:
+        changes[hold.start] += hold.amount
+        changes[hold.end] -= hold.amount
+    level, since = 0, 0
+    for time, change in sorted(changes.items()):
+        if change:
+            if level:
+                yield Hold(since, time, level)
+            level, since = level + change, time

@@ -1,0 +1,69 @@
+"""What a start costs, by job: the objective as those see it who compare plans by the million."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.domain import Instance, Job, ObjectiveTerm
+from cpsched.metrics import delay_rates
+
+__all__ = ["FIRST_KINK", "LEVEL", "RATE", "costs_at", "end_price", "start_costs"]
+
+#: Columns of costs: cost per second of start, and cost at any start; then for each kink, in the order of time, more
+#: cost per second beyond it, and where it is.
+RATE, LEVEL, FIRST_KINK = 0, 1, 2
+
+
+def start_costs(
+    instance: Instance, jobs: Sequence[Job], durations: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Return how the cost of each job grows with its start, in seconds from `now`: convex, never falling, with kinks.
+
+    Parameters
+    ----------
+    durations
+        How long each job takes (s), where that is not its walltime: it may be shrunk.
+
+    Returns
+    -------
+    float64 (jobs, 2 + 2 * kinks)
+        Cost per second, cost at any start (of a longer duration than the walltime), then (more cost per second, second
+        from which on) by ascending second, as many for each job as one of them has; without effect, at second 0, those
+        that a job does not have.
+    """
+    rates: list[float] = []
+    kinks: list[list[tuple[int, float]]] = []
+    longer = np.zeros(len(jobs), dtype=np.int64)
+    for place, job in enumerate(jobs):
+        earliest = instance.earliest_start(job)
+        duration = job.walltime if durations is None else int(durations[place])
+        longer[place] = duration - job.walltime
+        terms = [(since, float(rate)) for since, rate in delay_rates(instance, job, duration)]
+        rates.append(sum(rate for since, rate in terms if since <= earliest))
+        later = sorted({since for since, rate in terms if since > earliest and rate > 0})
+        kinks.append([(kink - instance.now, sum(rate for since, rate in terms if since == kink)) for kink in later])
+    most = max((len(of_job) for of_job in kinks), default=0)
+    costs = np.zeros((len(jobs), FIRST_KINK + 2 * most))
+    costs[:, RATE] = rates
+    costs[:, LEVEL] = instance.objective.weights.get(ObjectiveTerm.COMPLETION, 0.0) * longer
+    for row, of_job in zip(costs, kinks, strict=True):
+        for place, (kink, rate) in enumerate(of_job, start=most - len(of_job)):
+            row[FIRST_KINK + 2 * place : FIRST_KINK + 2 * place + 2] = rate, kink
+    return costs
+
+
+def end_price(instance: Instance) -> float:
+    """Return what a second of makespan costs."""
+    return instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0)
+
+
+def costs_at(costs: NDArray[np.float64], starts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what starts (s after `now`; (jobs or 1, any number)) cost each job: (jobs, that number)."""
+    total = costs[:, [LEVEL]] + costs[:, [RATE]] * starts
+    for k in range(FIRST_KINK, costs.shape[1], 2):
+        total = total + costs[:, [k]] * np.maximum(0.0, starts - costs[:, [k + 1]])
+    return np.asarray(total, dtype=np.float64)

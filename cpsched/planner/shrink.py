@@ -1,0 +1,148 @@
+"""Malleable jobs that go on or begin with less, so that others start earlier (D'Amico et al.; SD-2, by value).
+
+Where SD-Policy asks whether a guest ends earlier and which mates suffer least, here every change is tried on the ledger,
+and kept if the objective says so: what all others gain is more than what is lost by who is shrunk. A shrunk job's cores
+are free for anybody, beside whatever else is free on its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cpsched.booking import Ledger, Place
+from cpsched.domain import Instance
+from cpsched.metrics import end_rate
+from cpsched.planner.costs import costs_at, end_price, start_costs
+from cpsched.rusv import NOWHERE
+
+__all__ = ["Values", "begin_shrunk", "go_on_shrunk"]
+
+
+class Values:
+    """What the plans of some jobs on a ledger cost; all that a plan can change of the objective, but for a constant."""
+
+    def __init__(self, instance: Instance, ledger: Ledger) -> None:
+        self._ledger = ledger
+        forms = [form for of_job in ledger.forms for form in of_job]
+        owners = [job for job, of_job in zip(ledger.jobs, ledger.forms, strict=True) for _ in of_job]
+        self._first = np.cumsum([0, *map(len, ledger.forms)])
+        self._costs = start_costs(instance, owners, np.array([form.duration for form in forms], dtype=np.int64))
+        self._end_price = end_price(instance)
+        self._ends = {job.id: job.running.segments[-1].end for job in instance.jobs if job.running is not None}
+        self._end_rates = {
+            job.id: float(end_rate(instance, job)) for job in instance.jobs if job.id in ledger.running.changeable
+        }
+
+    def cost_of(self, row: int, place: Place) -> float:
+        """Return what a place costs a waiting job (a row of the ledger)."""
+        costs = self._costs[[self._first[row] + place.number]]
+        return float(costs_at(costs, np.array([place.start]))[0, 0]) + self._end_price * 1e-3 * place.end
+
+    def of_running(self) -> float:
+        """Return what the changes of running jobs cost."""
+        changed = self._ledger.running.changed
+        return sum(self._end_rates[name] * (planned.end - self._ends[name]) for name, planned in changed.items())
+
+    def of_plan(self) -> float:
+        """Return what the plan on the ledger costs: all jobs that have a place."""
+        table, ledger = self._ledger.table, self._ledger
+        rows = np.flatnonzero(table.starts != NOWHERE)
+        numbers = np.array([ledger.form(ledger.jobs[row].id) for row in rows.tolist()], dtype=np.int64)
+        costs = costs_at(self._costs[self._first[rows] + numbers], table.starts[rows, None]).sum()
+        last = int((table.starts[rows] + table.jobs[rows, 3]).max(initial=0))
+        return float(costs) + self._end_price * last + self.of_running()
+
+
+def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values) -> None:
+    """Book waiting jobs that have no place, in this order, each in the form and at the place that cost it least."""
+    rows = {job.id: row for row, job in enumerate(ledger.jobs)}
+    for name in order:
+        row = rows[name]
+        found: list[tuple[float, int, int, Place]] = []
+        for number in range(len(ledger.forms[row])):
+            ledger.take_form(name, number)
+            ledger.plan([name])
+            if ledger.is_booked(name):
+                place = ledger.place_of(name)
+                found.append((values.cost_of(row, place), place.end, number, place))
+                ledger.release(name)
+        ledger.take_form(name, 0)
+        if found:
+            ledger.put_back(name, min(found, key=lambda one: one[:3])[-1])
+
+
+def go_on_shrunk(
+    ledger: Ledger,
+    order: Sequence[str],
+    values: Values,
+    *,
+    most: int | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Let running jobs go on with less, one after another, where the plan is worth more for it; tell whether any does.
+
+    Whoever stands where a shrunk job needs longer is planned anew, and then all others move up as they can. The shrunk
+    job has all its cores again as soon as nobody else has them.
+
+    Parameters
+    ----------
+    ledger
+        Has a plan of all its jobs.
+    order
+        In which they move up.
+    values
+        Says what plans on this ledger cost.
+    most
+        How many running jobs are tried: those that would give up most; None: all.
+    is_over
+        Whether there is no time to try more.
+    """
+    value, is_changed = values.of_plan(), False
+    for name in _by_gain(ledger)[:most]:
+        for mode in range(len(ledger.running.changeable[name].modes)):
+            if is_over():
+                return is_changed
+            mark = ledger.marked()
+            if _tried(ledger, order, name, mode) and (found := values.of_plan()) < value - 1e-9 * abs(value):
+                value, is_changed = found, True
+            else:
+                ledger.back_to(mark)
+    return is_changed
+
+
+def _by_gain(ledger: Ledger) -> list[str]:
+    """Return the running jobs that may be changed, first those that would give most cores up, for the longest time."""
+    changeable = ledger.running.changeable
+
+    def given_up(name: str) -> float:
+        remaining = changeable[name]
+        full, least = (remaining.modes[place].request.totals.get("cores", 0) for place in (0, -1))
+        return (full - least) * float(remaining.work)
+
+    return sorted(changeable, key=lambda name: (-given_up(name), name))
+
+
+def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int) -> bool:
+    """Let a running job go on in one of its modes, and all others move up; tell whether everybody has a place."""
+    planned = ledger.running.course(name, mode, None)
+    if planned == ledger.running.planned(name):
+        return False
+    in_the_way = ledger.standing_on({held.node for held in planned.segments[-1].allocation}, planned.end)
+    for other in in_the_way:
+        ledger.release(other)
+    if not ledger.running.change(planned):
+        return False
+    ledger.plan([other for other in order if other in in_the_way])
+    ledger.backfill(order)
+    _expand(ledger, name, mode)
+    return all(ledger.is_booked(other) for other in in_the_way)
+
+
+def _expand(ledger: Ledger, name: str, mode: int) -> None:
+    """Give a shrunk running job its cores back as soon as they are free until it ends."""
+    now, end = ledger.instance.now, ledger.running.planned(name).end
+    for until in (now + int(time) for time in ledger.timeline.breakpoints() if time > 0):
+        if until >= end or (mode and ledger.running.change(ledger.running.course(name, mode, until))):
+            return
