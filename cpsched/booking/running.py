@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from cpsched.booking.columns import Columns
 from cpsched.domain import Amounts, Instance, Job, PlannedJob, Remaining, Segment, repeated, resumable
@@ -137,12 +137,10 @@ class RunningJobs:
             self._bookings[planned.id] = []
         if all(map(self.change, plans)):
             return True
-        for name, bookings in old.items():
-            for booking in self._bookings[name]:
-                self._timeline.release(booking)
-        for name, bookings in old.items():
-            for booking in bookings:
-                self._timeline.book(booking)
+        for booking in chain.from_iterable(self._bookings.values()):
+            self._timeline.release(booking)
+        for booking in chain.from_iterable(old.values()):
+            self._timeline.book(booking)
         self._bookings, self.changed = old, changed
         return False
 
@@ -156,6 +154,10 @@ class RunningJobs:
     def planned(self, job_id: str) -> PlannedJob:
         """Return a running job as it is in the plan."""
         return self.changed.get(job_id) or repeated(self._jobs[job_id])
+
+    def plans(self) -> list[PlannedJob]:
+        """Return all that may be changed as they are in the plan."""
+        return [self.planned(name) for name in self.changeable]
 
     def course(self, job_id: str, mode: int, until: int | None) -> PlannedJob:
         """Return a job that may be changed as it is if it goes on so (`course`)."""

@@ -51,13 +51,6 @@ def one_way(model: CpModel, encoding: Encoding, variables: Variables) -> None:
             model.add(variables.end_of(number, task) <= task.end_by)
 
 
-def chain(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Begin each segment when the one before ends (EVO-17): t_j,i+1 = t_ji + l_ji, and so for several in a row."""
-    for (number, way, first, last), size in variables.sizes.items():
-        times = variables.times[number, way]
-        model.add(times[last + 1] == times[first] + size)
-
-
 def work(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Let a running job do its work, and end when that is done (SD-3): W <= sum_i rate_i l_ji < W + rate of the last.
 
@@ -184,7 +177,6 @@ def _rooms_by_segment(number: int, task: Task) -> Iterator[tuple[int, int, int, 
 #: All that a plan must obey.
 CONSTRAINTS = (
     one_way,
-    chain,
     work,
     alternative,
     presence,

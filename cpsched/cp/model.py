@@ -11,6 +11,7 @@ from cpsched.cp.hints import add_hints
 from cpsched.cp.objective import add_objective
 from cpsched.cp.params import ModelParams
 from cpsched.cp.redundant import (
+    chain,
     class_energy,
     class_totals,
     dual_feasible,
@@ -37,6 +38,7 @@ def build(encoding: Encoding, params: ModelParams, hint: Sequence[Placed] | None
     for constraint in CONSTRAINTS:
         constraint(model, encoding, variables)
     for redundant, is_wanted in (
+        (chain, True),
         (class_totals, True),
         (energy, params.has_energy),
         (class_energy, params.has_class_energy),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
 __all__ = [
+    "chain",
     "class_energy",
     "class_totals",
     "dual_feasible",
@@ -34,6 +35,16 @@ _FITTING = (1, 2)
 
 #: Superadditive: what it makes of several amounts is together no more than what it makes of their sum.
 _Measure = Callable[[int], int]
+
+
+def chain(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Begin each segment when the one before ends (EVO-17): t_j,i+1 = t_ji + l_ji, and so for several in a row.
+
+    An interval that is there says so itself; this says it before it is known where a task stands.
+    """
+    for (number, way, first, last), size in variables.sizes.items():
+        times = variables.times[number, way]
+        model.add(times[last + 1] == times[first] + size)
 
 
 def class_totals(model: CpModel, encoding: Encoding, variables: Variables) -> None:

@@ -34,7 +34,7 @@ def equal_tasks(encoding: Encoding) -> list[list[int]]:
     awaited = {number for lag in encoding.lags for number in (lag.before, lag.after)}
     groups: defaultdict[object, list[int]] = defaultdict(list)
     for number, task in enumerate(encoding.tasks):
-        if number not in awaited and not task.is_running:
+        if number not in awaited:
             costs = encoding.costs.rates[number], encoding.costs.ways[number]
             key = (task.ways, task.job.licenses, task.earliest, task.latest, task.end_by, costs)
             groups[key].append(number)

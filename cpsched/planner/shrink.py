@@ -1,8 +1,8 @@
 """Malleable jobs that go on or begin with less, so that others start earlier (D'Amico et al.; SD-2, by value).
 
-Where SD-Policy asks whether a guest ends earlier and which mates suffer least, here every change is tried on the ledger,
-and kept if the objective says so: what all others gain is more than what is lost by who is shrunk. A shrunk job's cores
-are free for anybody, beside whatever else is free on its nodes.
+Where SD-Policy asks whether a guest ends earlier and which mates suffer least, here every change is tried on the
+ledger, and kept if the objective says so: what all others gain is more than what is lost by who is shrunk. A shrunk
+job's cores are free for anybody, beside whatever else is free on its nodes.
 """
 
 from __future__ import annotations

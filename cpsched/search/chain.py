@@ -232,7 +232,7 @@ class Chain:
         table = self.ledger.table
         self.best_value = value
         self._best = table.starts.copy(), table.spans.copy(), table.pool.copy(), self._taken.copy()
-        self._best_running = list(self.ledger.running.changed.values())
+        self._best_running = self.ledger.running.plans()
         if self._end_price > 0:
             self._set_guide(float((table.starts + table.jobs[:, 3]).max()))
             self._figures[kernels.VALUE] = self._guide_value(table.starts)
@@ -243,7 +243,7 @@ class Chain:
         return self._best[0]
 
     def best(self) -> list[PlannedJob]:
-        """Return the best plan so far, with the running jobs that it changes."""
+        """Return the best plan so far, with the running jobs that it may change."""
         table = self.ledger.table
         present = table.starts, table.spans, table.pool
         taken = self._taken.copy()

@@ -129,10 +129,10 @@ class LedgerChain:
         """Keep the present plan if it is the best one so far."""
         if self.value < self.best_value:
             self.best_value, self._best = self.value, [place for place in self._places if place is not None]
-            self._best_running = list(self._ledger.running.changed.values())
+            self._best_running = self._ledger.running.plans()
 
     def best(self) -> list[PlannedJob]:
-        """Return the best plan so far, with the running jobs that it changes."""
+        """Return the best plan so far, with the running jobs that it may change."""
         present = [place for place in self._places if place is not None]
         self._stand(self._best)
         best = [planned for job in self._jobs if (planned := self._ledger.planned(job.id)) is not None]

@@ -245,6 +245,12 @@ CASES = {
         {"r": (0, [Piece(3, [ONE], 0.5), Piece(9, [ONE])])},
         "running",
     ),
+    "a running job ends when its work is done": Case(
+        window([FOUR], running("r", "ncpus=4", [(-2, 8, {"n1": 4})])),
+        {"r": (0, [Piece(3, [ONE], 0.5), Piece(10, [ONE])])},
+        {"r": (0, [Piece(3, [ONE], 0.5), Piece(11, [ONE])])},
+        "running",
+    ),
     "a running job takes its cores again": Case(
         window([FOUR], running("r", "ncpus=4", [(-2, 18, {"n1": 2})]), job("a", "ncpus=2", walltime=4)),
         {"r": (0, [Piece(9, [ONE])]), "a": (9, [ONE])},
@@ -501,6 +507,23 @@ def test_the_hint_is_the_plan() -> None:
     assert solver.solve(model) == cp_model.OPTIMAL
     assert solver.objective_value == encoding.costs.value_of(hint, encoding.tasks)
     assert decode(encoding, hint) == {one.id: one for one in plan}
+
+
+@pytest.mark.parametrize(
+    "objective", ["slowdown", "completion", {"slowdown": 2.0, "weighted_wait": 1.0, "makespan": 0.5}]
+)
+@pytest.mark.parametrize("submit", [-50, 0])
+def test_whole_numbers_mean_the_objective(objective: Any, submit: int) -> None:
+    """On each share, a job costs in whole numbers what it costs, also one that has waited for long."""
+    entry = job("a", "ncpus=4", malleable={"shares": [0.5, 0.25]}, walltime=8, submit=submit)
+    instance = window([FOUR], entry, objective=objective)
+    for share, seconds in ((1.0, 8), (0.5, 16), (0.25, 32)):
+        plan = planned_jobs(instance, {"a": (3, [Piece(3 + seconds, [ONE], share)])})
+        encoding = encoding_of(instance, plan)
+        placed = placed_as_in(encoding, {one.id: one for one in plan})
+        assert placed is not None
+        value = encoding.costs.base + encoding.costs.value_of(placed, encoding.tasks) / encoding.costs.scale
+        assert float(value) == pytest.approx(objective_value(instance, plan), rel=1e-12)
 
 
 def test_a_plan_of_another_kind_is_no_hint() -> None:
