@@ -70,13 +70,15 @@ class Cp:
             deterministic_time=self.params.deterministic_time,
         )
 
+        size = f"{encoding.num_rooms} alternatives" if encoding.machine is None else "on the number of nodes"
+
         def hear(reply: Reply) -> bool:
             match reply:
                 case Found(placed):
                     found = planned | decode(encoding, placed)
                     board.offer([found[job.id] for job in best.jobs], by=self.name)
                 case Bounded(least) if encoding.has_all_plans:
-                    board.prove(encoding.costs.bound(least), how=f"CP-SAT, {encoding.num_rooms} alternatives")
+                    board.prove(encoding.costs.bound(least), how=f"CP-SAT, {size}")
                 case Done(verdict):
                     if verdict in _WORDS and (request.hint is not None or verdict is Verdict.INVALID):
                         board.report(_WORDS[verdict], by=self.name)

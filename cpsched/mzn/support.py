@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpsched import planner
-from cpsched.domain import Instance
+from cpsched.domain import Instance, Job, modes, resumable
 from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.mzn.times import Times
 
@@ -19,7 +19,7 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     They know what the planner does of rigid jobs; sizes are those of rigid jobs: where there are others, these come
     first.
     """
-    others = (*planner.unsupported(instance), *planner.changing(instance), *_changed(instance))
+    others = (*planner.unsupported(instance), *planner.changing(instance), *_changed(instance), *_malleable(instance))
     return others or tuple(_too_large(instance))
 
 
@@ -30,6 +30,18 @@ def _changed(instance: Instance) -> list[str]:
         for job in instance.jobs
         if job.running is not None and (job.is_evolving or len(job.running.segments) > 1)
     ]
+
+
+def _malleable(instance: Instance) -> list[str]:
+    """Return the jobs of which a plan may choose the share: a plan that shrinks one could be better than any here."""
+    return [f"job {job.id}: can run on less cores" for job in instance.jobs if _can_shrink(instance, job)]
+
+
+def _can_shrink(instance: Instance, job: Job) -> bool:
+    """Tell whether a plan may run a job, or let it go on, with a share of its cores."""
+    if job.running is not None:
+        return resumable(job, instance.now) is not None
+    return not job.is_evolving and len(modes(job)) > 1
 
 
 def _too_large(instance: Instance) -> list[str]:

@@ -130,6 +130,8 @@ class _Search:
         self._keys: NDArray[np.float64] | None = None
         self._began = board.budget.elapsed
         self._steps = 0
+        #: When the best plan is offered again, if there is a better one then.
+        self._next_offer = board.budget.elapsed + _PAUSE
         self._portion = 1 if params.max_steps is None else params.portion
 
     def _offer(self, by: str) -> float:
@@ -207,7 +209,6 @@ class _Search:
     def _cool(self, hot: float, until: float, last_step: int) -> None:
         """Let the temperature fall from `hot` until a share of the time is used, or a number of steps done."""
         budget, began, first_step = self._board.budget, self._time_share(), self._steps
-        next_offer = budget.elapsed + _PAUSE
         while not self._board.is_over:
             if self._params.max_steps is None:
                 share = (self._time_share() - began) / max(until - began, 1e-9)
@@ -216,8 +217,9 @@ class _Search:
             if share >= 1:
                 return
             self._step(hot * (_COLD / hot) ** share)
-            if budget.elapsed >= next_offer:
-                next_offer = budget.elapsed + max(_PAUSE, 20 * self._offer(self.name))
+            if budget.elapsed >= self._next_offer:
+                took = self._offer(self.name)
+                self._next_offer = budget.elapsed + max(_PAUSE, 20 * took)
 
     def _step(self, warmth: float) -> None:
         """Do a portion of steps at one temperature; without a limit of steps as many as `_LOOK` allows."""

@@ -182,6 +182,7 @@ def test_what_the_models_do_not_know_is_named() -> None:
     refused = {
         "reservations: reservations and downtimes": replace(ORDER, reservations=(downtime,)),
         "job a: evolves over several steps": changed(ORDER, steps=(step, step)),
+        "job a: can run on less cores": changed(ORDER, malleability=Malleability(shares=(0.5,))),
         "job a: runs inside a reservation": changed(ORDER, reservation="d"),
         "jobs: 100002 pairs of a kind of chunks and a node; the model takes 100000": changed(
             ORDER, array=tuple(range(100_000))
@@ -197,8 +198,6 @@ def test_what_the_models_do_not_know_is_named() -> None:
         assert MiniZinc().unsupported(instance) == (feature,)
     for case in tiny_cases():
         assert MiniZinc().unsupported(case.instance) == ()
-    malleable = changed(ORDER, malleability=Malleability(shares=(0.5,)))
-    assert MiniZinc().unsupported(malleable) == ()  # it has all its cores there
 
 
 def test_models_are_found() -> None:
