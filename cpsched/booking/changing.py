@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking.columns import Columns
-from cpsched.booking.layers import mapped
 from cpsched.booking.shapes import Shape
-from cpsched.booking.starts import earliest_starts, latest_starts
 from cpsched.domain import PlannedJob, Segment
-from cpsched.rusv import Timeline
+from cpsched.rusv import Courses, Timeline
 
 __all__ = ["ChangingJobs", "Part"]
 
@@ -38,89 +36,38 @@ class ChangingJobs:
     before any of it is booked.
     """
 
-    def __init__(self, columns: Columns, timeline: Timeline) -> None:
-        self._columns, self._timeline = columns, timeline
+    def __init__(self, columns: Columns, timeline: Timeline, shapes: Mapping[int, Shape]) -> None:
+        self._columns, self._timeline, self._shapes = columns, timeline, shapes
+        #: All courses for the kernels, and the place of each row's among them.
+        self.courses = Courses([shape.course for shape in shapes.values()], timeline.demands.layout.num_nodes)
+        self.course_of = {row: place for place, row in enumerate(shapes)}
 
-    def find(self, shape: Shape, *, earliest: int, latest: int, end_by: int) -> list[Part] | None:
+    def find(self, row: int, *, earliest: int, latest: int, end_by: int) -> list[Part] | None:
         """Return the place of a job that completes as early as is found, and then starts as late; None if none is.
 
         Parameters
         ----------
-        shape
+        row
             The job.
         earliest, latest
             When it may start.
         end_by
             When it must have ended.
         """
-        found = self._without_holds(shape, earliest=earliest, latest=latest, end_by=end_by)
-        if shape.longest == shape.durations:
-            return found
-        sooner = end_by if found is None else found[-1].end - 1
-        return self._with_holds(shape, earliest=earliest, latest=latest, end_by=sooner) or found
+        found = self._timeline.find_course(
+            self.courses, self.course_of[row], earliest=earliest, latest=latest, end_by=end_by, tries=MOST_HELD
+        )
+        return None if found is None else self.parts_of(row, found)
 
-    def _without_holds(self, shape: Shape, *, earliest: int, latest: int, end_by: int) -> list[Part] | None:
-        """Return the earliest place in which each step follows the one before at once."""
-        is_known_to_map = False
-        while True:
-            starts = earliest_starts(
-                self._timeline, shape, earliest=earliest, latest=latest, end_by=end_by, is_held=False
-            )
-            if starts is None:
-                return None
-            parts = self._mapped(shape, starts)
-            if parts is not None:
-                return parts
-            if not is_known_to_map and self._mapped(shape, self._when_all_is_over(shape)) is None:
-                return None
-            is_known_to_map = True
-            later = self._next_change(starts)
-            if later is None:
-                return None
-            earliest = starts[0] + later
-
-    def _with_holds(self, shape: Shape, *, earliest: int, latest: int, end_by: int) -> list[Part] | None:
-        """Return a place in which steps are held so that the last one ends as early as it may, if one is found soon."""
-        for _ in range(MOST_HELD):
-            starts = earliest_starts(
-                self._timeline, shape, earliest=earliest, latest=latest, end_by=end_by, is_held=True
-            )
-            if starts is None:
-                return None
-            last = latest_starts(self._timeline, shape, starts, latest=latest)
-            parts = self._mapped(shape, last) or (None if last == starts else self._mapped(shape, starts))
-            if parts is not None:
-                return parts
-            later = self._next_change(starts)
-            if later is None:
-                return None
-            earliest = starts[0] + later
-        return None
-
-    def _mapped(self, shape: Shape, starts: Sequence[int]) -> list[Part] | None:
-        """Return where a job stands whose steps begin then."""
-        ends = [*starts[1:], starts[-1] + shape.durations[-1]]
-        entries = mapped(self._timeline, self._columns, shape, list(zip(starts, ends, strict=True)))
-        if entries is None:
-            return None
-        return [Part(*part) for part in zip(shape.demands, entries, starts, ends, strict=True)]
-
-    def _when_all_is_over(self, shape: Shape) -> list[int]:
-        """Return starts of all steps at which nothing that is booked goes on."""
-        start = int(self._timeline.breakpoints()[-1])
-        return [start + sum(shape.durations[:step]) for step in range(len(shape.durations))]
-
-    def _next_change(self, starts: Sequence[int]) -> int | None:
-        """Return by how much steps must be shifted before one of them is rid of something booked; None if nothing is.
-
-        Windows that only reach further have less.
-        """
-        breaks = self._timeline.breakpoints()
-        places = np.searchsorted(breaks, starts, side="right")
-        coming = [
-            int(breaks[place]) - start for place, start in zip(places, starts, strict=True) if place < len(breaks)
+    def parts_of(self, row: int, steps: Sequence[tuple[int, NDArray[np.int32]]]) -> list[Part]:
+        """Return what a job holds whose steps begin then and stand there."""
+        shape = self._shapes[row]
+        begins = [begin for begin, _ in steps]
+        ends = [*begins[1:], begins[-1] + shape.durations[-1]]
+        return [
+            Part(demand, entries, begin, end)
+            for demand, (begin, entries), end in zip(shape.demands, steps, ends, strict=True)
         ]
-        return min(coming, default=None)
 
     # --- what is booked -----------------------------------------------------------------------------------------
 

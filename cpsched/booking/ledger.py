@@ -82,10 +82,10 @@ class Ledger:
         awaited = awaited_ends(instance)
         self.running = RunningJobs(instance, self._columns, self.timeline, awaited)
         self._row = {job.id: row for row, job in enumerate(waiting)}
-        self._changing = ChangingJobs(self._columns, self.timeline)
         #: The forms of each waiting job, in the order of `jobs`; one has its first one until it is given another.
         self.forms = tuple(forms_of(instance, job, self._columns, is_awaited=job.id in awaited) for job in self.jobs)
         self._shapes = self._compile_shapes(awaited)
+        self._changing = ChangingJobs(self._columns, self.timeline, self._shapes)
         self._parts: dict[int, list[Part]] = {}
         links = Links.of(instance, waiting)
         self.table = JobTable(
@@ -153,7 +153,7 @@ class Ledger:
             return False
         deadline = self.jobs[row].deadline
         end_by = FOREVER if deadline is None else deadline - self.instance.now
-        parts = self._changing.find(self._shapes[row], earliest=earliest, latest=latest, end_by=end_by)
+        parts = self._changing.find(row, earliest=earliest, latest=latest, end_by=end_by)
         if parts is None:
             return False
         self._book_changing(row, parts)
@@ -201,6 +201,7 @@ class Ledger:
             earliest, latest = table.window(row)
             booking = self.timeline.booking_of(form.demand, entries, start, start + duration)
             if not earliest <= start <= latest or not self.timeline.is_free(booking):
+                self.take_form(planned.id, 0)
                 return False
             self.timeline.book(booking)
             table.keep(row, start, entries)
@@ -240,9 +241,7 @@ class Ledger:
         earliest, _ = self.table.window(row)
         found = None
         if earliest <= old[0].start:
-            found = self._changing.find(
-                self._shapes[row], earliest=earliest, latest=old[0].start, end_by=old[-1].end - 1
-            )
+            found = self._changing.find(row, earliest=earliest, latest=old[0].start, end_by=old[-1].end - 1)
         self._book_changing(row, found or old)
         return found is not None
 

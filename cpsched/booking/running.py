@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, pairwise
+from math import floor
 
 from cpsched.booking.columns import Columns
 from cpsched.domain import Amounts, Instance, Job, PlannedJob, Remaining, Segment, repeated, resumable
-from cpsched.rusv import Booking, Timeline
+from cpsched.rusv import FOREVER, Booking, Timeline
 
 __all__ = ["RunningJobs", "course"]
 
@@ -39,10 +40,11 @@ class RunningJobs:
         self._bookings: dict[str, list[Booking]] = {name: [] for name in self.changeable}
         #: Those that have been changed, as they are in the plan.
         self.changed: dict[str, PlannedJob] = {}
-        self._hold()
+        for name in self._short(self._hold()):
+            del self.changeable[name], self._bookings[name]
 
-    def _hold(self) -> None:
-        """Book what running jobs hold until they end."""
+    def _hold(self) -> set[int]:
+        """Book what running jobs hold until they end; return the columns that have not all of it."""
         now = self._now
         held = [
             (job, segment)
@@ -53,30 +55,51 @@ class RunningJobs:
         ]
         capacity, _ = self._timeline.free_at(0)
         taken: dict[int, int] = {}  # by those that hold something from now on, and for longer
+        short: set[int] = set()
         for job, segment in sorted(held, key=lambda pair: (pair[1].start > now, -pair[1].end, pair[0].id)):
             amounts = self._held_by(job, segment)
             if segment.start > now:
-                self._hold_later(job, amounts, segment.start - now, segment.end - now)
+                short |= self._hold_later(job, amounts, segment.start - now, segment.end - now)
                 continue
             left = {
                 column: min(amount, int(capacity[column]) - taken.get(column, 0)) for column, amount in amounts.items()
             }
+            short |= {column for column, amount in amounts.items() if left[column] < amount}
             mine = {column: amount for column, amount in left.items() if amount > 0}
             for column, amount in mine.items():
                 taken[column] = taken.get(column, 0) + amount
             self._book(job, self._timeline.booking(0, segment.end - now, mine, self._licenses_of(job)))
+        return short
 
-    def _hold_later(self, job: Job, amounts: dict[int, int], start: int, end: int) -> None:
-        """Book what a running job will hold; where less is free, piece by piece what is."""
+    def _short(self, columns: set[int]) -> list[str]:
+        """Return those that could be changed, but hold something of columns of which not all that is held is booked:
+        what they give up there is not free.
+        """
+        return [
+            name
+            for name, remaining in self.changeable.items()
+            if any(
+                column in columns
+                for held in remaining.allocations[0]
+                for column, _, _ in self._columns.columns_on(held.node, held.resources, whole=False)
+            )
+        ]
+
+    def _hold_later(self, job: Job, amounts: dict[int, int], start: int, end: int) -> set[int]:
+        """Book what a running job will hold; where less is free, piece by piece what is. Return the columns of which
+        less is free.
+        """
         breaks = [start, end]
         free, _ = self._timeline.least_free(start, end)
-        if any(free[column] < amount for column, amount in amounts.items()):
+        short = {column for column, amount in amounts.items() if free[column] < amount}
+        if short:
             breaks = sorted({*breaks, *(time for time in self._timeline.breakpoints().tolist() if start < time < end)})
         for first, last in pairwise(breaks):
             free, _ = self._timeline.least_free(first, last)
             left = {column: min(amount, int(free[column])) for column, amount in amounts.items()}
             mine = {column: amount for column, amount in left.items() if amount > 0}
             self._book(job, self._timeline.booking(first, last, mine, self._licenses_of(job)))
+        return short
 
     def _book(self, job: Job, booking: Booking) -> None:
         """Book what a running job holds; remember what may be given back."""
@@ -102,7 +125,7 @@ class RunningJobs:
     def change(self, planned: PlannedJob) -> bool:
         """Let a job that may be changed go on as a plan has it; tell whether that is free."""
         job = self._jobs[planned.id]
-        if job.deadline is not None and planned.end > job.deadline:
+        if planned.end > self._latest_end(planned.id):
             return False
         bookings = [
             self._timeline.booking(
@@ -125,9 +148,17 @@ class RunningJobs:
             self._note(planned)
         return is_free
 
+    def _latest_end(self, job_id: str) -> int:
+        """Return when a job has to end: by its deadline, unless it ends later in the instance."""
+        deadline = self._jobs[job_id].deadline
+        return FOREVER if deadline is None else max(deadline, repeated(self._jobs[job_id]).end)
+
     def restore(self, plan: Sequence[PlannedJob]) -> bool:
-        """Let all that may be changed go on as they do in a plan, all at once; tell whether that is free."""
-        plans = [planned for planned in plan if planned.id in self.changeable]
+        """Let all go on as they do in a plan, all at once; tell whether they may, and whether that is free."""
+        running = [planned for planned in plan if planned.id in self._jobs]
+        if any(one.id not in self.changeable and one != repeated(self._jobs[one.id]) for one in running):
+            return False
+        plans = [planned for planned in running if planned.id in self.changeable]
         if all(self.planned(planned.id) == planned for planned in plans):
             return True
         old, changed = dict(self._bookings), dict(self.changed)
@@ -162,6 +193,19 @@ class RunningJobs:
     def course(self, job_id: str, mode: int, until: int | None) -> PlannedJob:
         """Return a job that may be changed as it is if it goes on so (`course`)."""
         return course(self._jobs[job_id], self.changeable[job_id], self._now, mode, until)
+
+    def slowest(self, job_id: str, mode: int) -> PlannedJob | None:
+        """Return a job that may be changed as it is if it goes on in a mode for as long as it can: till its end, or
+        until it needs all its cores to end in time. None if it cannot.
+        """
+        slow = self.course(job_id, mode, None)
+        latest = self._latest_end(job_id)
+        if slow.end <= latest:
+            return slow
+        remaining = self.changeable[job_id]
+        spare = latest - self._now - remaining.work
+        until = self._now + floor(spare / (1 - remaining.modes[mode].rate))
+        return self.course(job_id, mode, until) if until > self._now else None
 
     def state(self) -> tuple[dict[str, list[Booking]], dict[str, PlannedJob]]:
         """Return what is booked for those that may be changed, to come back to it (`set_state`)."""

@@ -9,20 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 
-from cpsched.booking.columns import Columns, MappingOrder
+from cpsched.booking.columns import WHOLE_REQUEST, Columns
 from cpsched.domain import Amounts, Job, Life, Request, lives
-from cpsched.rusv import FOREVER
+from cpsched.rusv import FOREVER, Course, Turns
 
-__all__ = ["Condition", "Shape", "longest_holds"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
-    """A demand that fits from the begin of one step to the end of another wherever the job does."""
-
-    demand: int
-    first: int
-    last: int
+__all__ = ["Shape", "longest_holds"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,12 +26,9 @@ class Shape:
     #: For how many seconds each step is needed, and may be held at the most.
     durations: tuple[int, ...]
     longest: tuple[int, ...]
-    #: Who is there from when to when, the longest first.
-    lives: tuple[Life, ...]
-    #: What has to fit. For a job of one kind of equal chunks it is also enough (see `layers.py`).
-    conditions: tuple[Condition, ...]
-    #: The ways to map the lives, one after the other until one succeeds.
-    orders: tuple[MappingOrder, ...]
+    #: The same for the timeline, with who is there from when to when, the longest first; with what has to fit, which for
+    #: a job of one kind of equal chunks is also enough; and with the ways to map it.
+    course: Course
 
     @classmethod
     def of(cls, job: Job, columns: Columns, *, is_held: bool = True) -> Shape:
@@ -57,22 +45,43 @@ class Shape:
         """
         requests = tuple(step.request for step in job.steps)
         durations = tuple(step.walltime for step in job.steps)
+        longest = longest_holds(job) if is_held else durations
         found = lives(job)
         conditions = dict.fromkeys(_conditions(requests, found, columns, job.licenses, job.walltime))
         demands = tuple(columns.compile(request, job.licenses, job.walltime) for request in requests)
         if not _has_equal_units(requests):
-            singles = (Condition(demand=demand, first=step, last=step) for step, demand in enumerate(demands))
-            conditions |= dict.fromkeys(singles)
-        widest = max(requests, key=lambda request: len(request.chunks))
-        return cls(
-            requests=requests,
-            demands=demands,
-            durations=durations,
-            longest=longest_holds(job) if is_held else durations,
-            lives=found,
+            conditions |= dict.fromkeys((demand, step, step) for step, demand in enumerate(demands))
+        course = Course(
+            steps=tuple(zip(demands, durations, longest, strict=True)),
             conditions=tuple(conditions),
-            orders=columns.mapping_orders(widest, job.walltime),
+            lives=tuple((life.first, life.last, life.count, _kinds(life, demands, columns)) for life in found),
+            orders=_orders(max(requests, key=lambda request: len(request.chunks)), found, columns, job.walltime),
         )
+        return cls(requests=requests, demands=demands, durations=durations, longest=longest, course=course)
+
+
+def _kind(life: Life) -> int:
+    """Return the kind of a life's units as `Columns` has it."""
+    return WHOLE_REQUEST if life.kind is None else life.kind
+
+
+def _kinds(life: Life, demands: Sequence[int], columns: Columns) -> tuple[int, ...]:
+    """Return which kind of each step's demand the units of a life are."""
+    return tuple(
+        next(kind for kind, _ in columns.demands.kinds_of(demand) if columns.kind_of(kind) == _kind(life))
+        for demand in demands[life.first : life.last + 1]
+    )
+
+
+def _orders(request: Request, found: Sequence[Life], columns: Columns, walltime: int) -> tuple[Turns, ...]:
+    """Return the ways to map lives, those of each kind in their order; `request` has all kinds."""
+    return tuple(
+        Turns(
+            lives=tuple(sorted(range(len(found)), key=lambda place: order.kinds.index(_kind(found[place])))),
+            nodes=order.nodes,
+        )
+        for order in columns.mapping_orders(request, walltime)
+    )
 
 
 def longest_holds(job: Job) -> tuple[int, ...]:
@@ -86,8 +95,8 @@ def longest_holds(job: Job) -> tuple[int, ...]:
 
 def _conditions(
     requests: Sequence[Request], found: Sequence[Life], columns: Columns, licenses: Amounts, walltime: int
-) -> Iterator[Condition]:
-    """Yield for each life what all units that are there as long as it are: it stands on those that came before."""
+) -> Iterator[tuple[int, int, int]]:
+    """Yield for each life (demand, first step, last step) of what all units that are there as long as it are: it stands on those that came before."""
     for life in found:
         level = sum(
             other.count
@@ -97,7 +106,7 @@ def _conditions(
         asked = requests[life.first : life.last + 1]
         demand = columns.compile_common(asked, life.kind, level, licenses, walltime)
         if demand is not None:
-            yield Condition(demand=demand, first=life.first, last=life.last)
+            yield demand, life.first, life.last
 
 
 def _has_equal_units(requests: Sequence[Request]) -> bool:

@@ -66,7 +66,7 @@ class Cp:
             hint=placed_as_in(encoding, planned),
             seed=seed,
             workers=self.params.workers,
-            seconds=seconds_for(board, self.params.share),
+            seconds=seconds_for(board, self.params.linked_share if encoding.lags else self.params.share),
             deterministic_time=self.params.deterministic_time,
         )
 

@@ -81,15 +81,16 @@ def _with_segments_kept(request: Solve, hint: tuple[Placed, ...], tell: Callable
 def configured(request: Solve, *, share: float = 1.0) -> cp_model.CpSolver:
     """Return a solver with the parameters of a request, and a share of the time that is left.
 
-    Symmetries and probing are off: presolve would lose a complete hint over them. Where jobs can be held or shrunk, one
-    worker searches in turns in several ways, among them neighbourhoods of the best plan.
+    Symmetries and probing are off: presolve would lose a complete hint over them. Where jobs can be held or shrunk, or
+    wait for each other, one worker searches in turns in several ways, among them neighbourhoods of the best plan.
     """
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = request.workers
     solver.parameters.random_seed = request.seed
     solver.parameters.symmetry_level = 0
     solver.parameters.cp_model_probing_level = 0
-    solver.parameters.interleave_search = request.workers == 1 and request.encoding.has_changes
+    is_varied = request.encoding.has_changes or bool(request.encoding.lags)
+    solver.parameters.interleave_search = request.workers == 1 and is_varied
     if request.deterministic_time is None:
         solver.parameters.max_time_in_seconds = max(0.01, share * request.remaining)
     else:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cpsched.booking import chunks_on_empty_node
 from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeState
 
-__all__ = ["Kind", "kept_data", "kinds_of", "license_data", "machine_data", "request_data", "running_data"]
+__all__ = [
+    "Kind",
+    "columns",
+    "kept_data",
+    "kinds_of",
+    "license_data",
+    "machine_data",
+    "most_on_nodes",
+    "place_data",
+    "request_data",
+    "resource_numbers",
+    "running_data",
+]
 
 
 class Kind(NamedTuple):
@@ -37,7 +50,7 @@ def kinds_of(jobs: Sequence[Job]) -> list[Kind]:
 
 def machine_data(instance: Instance) -> dict[str, Any]:
     """Return the nodes and what they have."""
-    cluster, resources = instance.cluster, _resources(instance)
+    cluster, resources = instance.cluster, resource_numbers(instance)
     return {
         "num_nodes": len(cluster.node_names),
         "num_resources": len(resources),
@@ -49,26 +62,36 @@ def machine_data(instance: Instance) -> dict[str, Any]:
 
 def request_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
     """Return what jobs ask for, and how much of it a node holds."""
-    kinds, resources = kinds_of(jobs), _resources(instance)
-    places = [job.request.place for job in jobs]
+    kinds, resources = kinds_of(jobs), resource_numbers(instance)
     return {
-        "num_jobs": len(jobs),
-        "job_name": [job.id for job in jobs],
         "walltime": [job.walltime for job in jobs],
-        "packed": [place.arrangement is Arrangement.PACK for place in places],
-        "scattered": [place.arrangement is Arrangement.SCATTER for place in places],
-        "exclusive": [place.exclusive for place in places],
+        **place_data(jobs),
         "num_kinds": len(kinds),
         "asked_by": [kind.job + 1 for kind in kinds],
         "chunks": [kind.chunk.count for kind in kinds],
         "size": [[kind.chunk.resources.get(name, 0) for name in resources] for kind in kinds],
-        "most": [_most(instance, jobs[kind.job], kind.chunk) for kind in kinds],
+        "most": [most_on_nodes(instance, jobs[kind.job], kind.chunk) for kind in kinds],
     }
 
 
-def running_data(instance: Instance) -> dict[str, Any]:
-    """Return what running jobs hold, and from when on each node is idle, or had by nobody exclusively."""
-    resources, held = _resources(instance), list(_held(instance))
+def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return the names of jobs, and how they lie on their nodes."""
+    places = [job.steps[0].request.place for job in jobs]
+    return {
+        "num_jobs": len(jobs),
+        "job_name": [job.id for job in jobs],
+        "packed": [place.arrangement is Arrangement.PACK for place in places],
+        "scattered": [place.arrangement is Arrangement.SCATTER for place in places],
+        "exclusive": [place.exclusive for place in places],
+    }
+
+
+def running_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, Any]:
+    """Return what running jobs hold, and from when on each node is idle, or had by nobody exclusively.
+
+    Those that are `changed` are left out: the model says what these hold.
+    """
+    resources, held = resource_numbers(instance), list(_held(instance, changed))
     pieces = [(use.node, resources[name], amount, use.until) for use in held for name, amount in use.amounts.items()]
     idle_from = [0] * len(instance.cluster.node_names)
     shared_from = list(idle_from)
@@ -78,19 +101,19 @@ def running_data(instance: Instance) -> dict[str, Any]:
             shared_from[use.node - 1] = max(shared_from[use.node - 1], use.until)
     return {
         "num_pieces": len(pieces),
-        **_columns(("piece_node", "piece_resource", "piece_amount", "piece_until"), pieces),
+        **columns(("piece_node", "piece_resource", "piece_amount", "piece_until"), pieces),
         "idle_from": idle_from,
         "shared_from": shared_from,
     }
 
 
-def kept_data(instance: Instance) -> dict[str, Any]:
+def kept_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, Any]:
     """Return what nodes keep free for others (OCCS-40), and what running jobs take of what that leaves.
 
     Running work is a fact: where it has more than a rule leaves, there is nothing left, and not less.
     """
-    resources = _resources(instance)
-    longest_first = sorted(_held(instance), key=lambda use: -use.until)
+    resources = resource_numbers(instance)
+    longest_first = sorted(_held(instance, changed), key=lambda use: -use.until)
     rules: list[tuple[int, ...]] = []
     pieces: list[tuple[int, ...]] = []
     for number, name in enumerate(instance.cluster.node_names, 1):
@@ -105,13 +128,13 @@ def kept_data(instance: Instance) -> dict[str, Any]:
                     limit -= amount
     return {
         "num_kept": len(rules),
-        **_columns(("kept_node", "kept_resource", "kept_for", "kept_limit"), rules),
+        **columns(("kept_node", "kept_resource", "kept_for", "kept_limit"), rules),
         "num_kept_pieces": len(pieces),
-        **_columns(("kept_piece_of", "kept_piece_amount", "kept_piece_until"), pieces),
+        **columns(("kept_piece_of", "kept_piece_amount", "kept_piece_until"), pieces),
     }
 
 
-def license_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
+def license_data(instance: Instance, jobs: Sequence[Job], changed: Collection[str] = ()) -> dict[str, Any]:
     """Return the licences, who asks for them, and what running jobs hold of them."""
     numbers = {name: number for number, name in enumerate(instance.cluster.licenses, 1)}
     loans = [
@@ -120,7 +143,7 @@ def license_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
     pieces = [
         (numbers[name], amount, job.running.segments[-1].end - instance.now)
         for job in instance.jobs
-        if job.running is not None
+        if job.running is not None and job.id not in changed
         for name, amount in job.licenses.items()
     ]
     return {
@@ -128,41 +151,50 @@ def license_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
         "license_name": list(numbers),
         "license_total": list(instance.cluster.licenses.values()),
         "num_loans": len(loans),
-        **_columns(("loan_job", "loan_license", "loan_amount"), loans),
+        **columns(("loan_job", "loan_license", "loan_amount"), loans),
         "num_license_pieces": len(pieces),
-        **_columns(("license_piece_of", "license_piece_amount", "license_piece_until"), pieces),
+        **columns(("license_piece_of", "license_piece_amount", "license_piece_until"), pieces),
     }
 
 
-def _resources(instance: Instance) -> dict[str, int]:
+def resource_numbers(instance: Instance) -> dict[str, int]:
     """Return a number for each resource that nodes have, or that rules or requests name."""
     classes = instance.cluster.classes
     names = [name for node_class in classes for name in node_class.resources]
     names += [name for c in classes for rule in c.keep_free for name in (rule.resource, rule.beneficiary)]
-    names += [name for job in instance.jobs for chunk in job.request.chunks for name in chunk.resources]
+    names += [name for job in instance.jobs for step in job.steps for name in step.request.totals]
     return {name: number for number, name in enumerate(dict.fromkeys(names), 1)}
 
 
-def _most(instance: Instance, job: Job, chunk: Chunk) -> list[int]:
-    """Return how many of its chunks each node holds when nothing else is on it (P of BRIDI-6)."""
+def most_on_nodes(instance: Instance, job: Job, chunk: Chunk, asked: Chunk | None = None) -> list[int]:
+    """Return how many of its chunks each node holds when nothing else is on it (P of BRIDI-6).
+
+    Parameters
+    ----------
+    asked
+        What guards look at, where that is not `chunk` but the chunk on its full share.
+    """
     row: list[int] = []
     for node_class in instance.cluster.classes:
-        fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=job.request.place.exclusive)
+        is_admitted = asked is None or node_class.is_admitted(asked.resources, job.walltime)
+        guarded = node_class if asked is None else replace(node_class, admits=())
+        exclusive = job.steps[0].request.place.exclusive
+        fit = chunks_on_empty_node(guarded, chunk, job.walltime, exclusive=exclusive) if is_admitted else 0
         row += [min(fit, chunk.count) if node_class.state is NodeState.UP else 0] * len(node_class.names)
     return row
 
 
-def _held(instance: Instance) -> Iterator[_Held]:
+def _held(instance: Instance, changed: Collection[str]) -> Iterator[_Held]:
     """Yield what running jobs hold, node by node."""
     numbers = {name: number for number, name in enumerate(instance.cluster.node_names, 1)}
     for job in instance.jobs:
-        if job.running is not None:
+        if job.running is not None and job.id not in changed:
             segment = job.running.segments[-1]
             for placement in segment.allocation:
                 until = segment.end - instance.now
-                yield _Held(numbers[placement.node], placement.resources, until, job.request.place.exclusive)
+                yield _Held(numbers[placement.node], placement.resources, until, job.steps[0].request.place.exclusive)
 
 
-def _columns(names: Sequence[str], rows: Sequence[Sequence[int]]) -> dict[str, list[int]]:
+def columns(names: Sequence[str], rows: Sequence[Sequence[int]]) -> dict[str, list[int]]:
     """Return rows as named columns."""
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}

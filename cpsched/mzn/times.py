@@ -30,7 +30,7 @@ class Times:
     horizon: int
 
     @classmethod
-    def of(cls, instance: Instance, jobs: Sequence[Job]) -> Times:
+    def of(cls, instance: Instance, jobs: Sequence[Job], longer: int = 0) -> Times:
         """Return the times of some waiting jobs of an instance; those that they depend on run, or are among them.
 
         Who waits for an array waits for each of its elements.
@@ -38,6 +38,11 @@ class Times:
         In a best plan each job starts as early as it may by itself, or when another ends, or a lag after another's
         start, and so on, back to a first one or to the end of a running job: no two of these steps are the same, which
         gives the horizon.
+
+        Parameters
+        ----------
+        longer
+            By how many seconds all jobs together, those that run too, may take longer than the instance says.
         """
         now = instance.now
         places = {job.id: place for place, job in enumerate(jobs)}
@@ -55,7 +60,8 @@ class Times:
                         start, end = other.running.start, other.running.segments[-1].end
                         earliest[place] = max(earliest[place], start + dependency.lag(end - start) - now)
         ends = [job.running.segments[-1].end - now for job in instance.jobs if job.running is not None]
-        horizon = max([0, *ends, *earliest]) + sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
+        horizon = max([0, *ends, *earliest]) + longer
+        horizon += sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
         last = [instance.latest_start(job) for job in jobs]
         latest = tuple(
             horizon - job.walltime if bound is None else min(bound - now, horizon - job.walltime)

@@ -31,17 +31,17 @@ def start_costs(
     Returns
     -------
     float64 (jobs, 2 + 2 * kinks)
-        Cost per second, cost at any start (of a longer duration than the walltime), then (more cost per second, second
-        from which on) by ascending second, as many for each job as one of them has; without effect, at second 0, those
-        that a job does not have.
+        Cost per second, cost at any start (of another duration than the walltime; less than 0 where that is worth
+        more), then (more cost per second, second from which on) by ascending second, as many for each job as one of
+        them has; without effect, at second 0, those that a job does not have.
     """
     rates: list[float] = []
+    levels: list[float] = []
     kinks: list[list[tuple[int, float]]] = []
-    longer = np.zeros(len(jobs), dtype=np.int64)
     for place, job in enumerate(jobs):
         earliest = instance.earliest_start(job)
         duration = job.walltime if durations is None else int(durations[place])
-        longer[place] = duration - job.walltime
+        levels.append(_level(instance, job, duration))
         terms = [(since, float(rate)) for since, rate in delay_rates(instance, job, duration)]
         rates.append(sum(rate for since, rate in terms if since <= earliest))
         later = sorted({since for since, rate in terms if since > earliest and rate > 0})
@@ -49,11 +49,28 @@ def start_costs(
     most = max((len(of_job) for of_job in kinks), default=0)
     costs = np.zeros((len(jobs), FIRST_KINK + 2 * most))
     costs[:, RATE] = rates
-    costs[:, LEVEL] = instance.objective.weights.get(ObjectiveTerm.COMPLETION, 0.0) * longer
+    costs[:, LEVEL] = levels
     for row, of_job in zip(costs, kinks, strict=True):
         for place, (kink, rate) in enumerate(of_job, start=most - len(of_job)):
             row[FIRST_KINK + 2 * place : FIRST_KINK + 2 * place + 2] = rate, kink
     return costs
+
+
+def _level(instance: Instance, job: Job, duration: int) -> float:
+    """Return what it costs at `now` that a job takes so long, and not its walltime: it ends later, and the slowdown that
+    it has suffered is one of another runtime.
+    """
+    if duration == job.walltime:
+        return 0.0
+    earliest = instance.earliest_start(job)
+    suffered, usually = (
+        sum(
+            rate * (instance.now - since) for since, rate in delay_rates(instance, job, runtime) if since <= earliest
+        )
+        for runtime in (duration, job.walltime)
+    )
+    later = instance.objective.weights.get(ObjectiveTerm.COMPLETION, 0.0) * (duration - job.walltime)
+    return float(suffered - usually) + later
 
 
 def end_price(instance: Instance) -> float:

@@ -41,18 +41,23 @@ class Planner:
             self._shrink()
 
     def _shrink(self) -> None:
-        """Let waiting jobs begin with less, if the same jobs have places then that are worth more; and running ones go
-        on with less, where others gain more.
+        """Let waiting jobs begin with less, if more jobs have places then, or the same jobs places that are worth more;
+        and running ones go on with less, where others gain more.
         """
         ledger, values = self.ledger, Values(self.instance, self.ledger)
-        plain, mark = values.of_plan(), ledger.marked()
-        booked = [name for name in self._order if ledger.is_booked(name)]
+        plain, mark, booked = values.of_plan(), ledger.marked(), self._booked()
         for name in booked:
             ledger.release(name)
-        begin_shrunk(ledger, booked, values)
-        if values.of_plan() >= plain or not all(map(ledger.is_booked, booked)):
+        begin_shrunk(ledger, self._order, values)
+        found = self._booked()
+        if not (found > booked or (found == booked and values.of_plan() < plain)):
             ledger.back_to(mark)
+            begin_shrunk(ledger, [name for name in self._order if name not in booked], values)
         go_on_shrunk(ledger, self._order, values, most=_MOST_SHRUNK)
+
+    def _booked(self) -> set[str]:
+        """Return the waiting jobs that have a place."""
+        return {name for name in self._order if self.ledger.is_booked(name)}
 
     def backfill(self) -> int:
         """Move jobs to earlier starts until no job can move (OCCS-34); return how many moves there were."""

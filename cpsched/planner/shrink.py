@@ -12,33 +12,44 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cpsched.booking import Ledger, Place
-from cpsched.domain import Instance
+from cpsched.domain import Instance, ObjectiveTerm
 from cpsched.metrics import end_rate
-from cpsched.planner.costs import costs_at, end_price, start_costs
+from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.rusv import NOWHERE
 
-__all__ = ["Values", "begin_shrunk", "go_on_shrunk"]
+__all__ = ["Values", "begin_shrunk", "go_on_shrunk", "place_cheaply"]
 
 
 class Values:
     """What the plans of some jobs on a ledger cost; all that a plan can change of the objective, but for a constant."""
 
     def __init__(self, instance: Instance, ledger: Ledger) -> None:
-        self._ledger = ledger
+        self._instance, self._ledger = instance, ledger
         forms = [form for of_job in ledger.forms for form in of_job]
         owners = [job for job, of_job in zip(ledger.jobs, ledger.forms, strict=True) for _ in of_job]
         self._first = np.cumsum([0, *map(len, ledger.forms)])
         self._costs = start_costs(instance, owners, np.array([form.duration for form in forms], dtype=np.int64))
+        self._evolving = [row for row, job in enumerate(ledger.jobs) if job.is_evolving]
+        #: What starts cost a job (a row of the ledger) that takes so many seconds.
+        self._known: dict[tuple[int, int], list[float]] = {}
         self._end_price = end_price(instance)
+        self._waste_price = instance.objective.weights.get(ObjectiveTerm.WASTE, 0.0)
         self._ends = {job.id: job.running.segments[-1].end for job in instance.jobs if job.running is not None}
         self._end_rates = {
             job.id: float(end_rate(instance, job)) for job in instance.jobs if job.id in ledger.running.changeable
         }
 
     def cost_of(self, row: int, place: Place) -> float:
-        """Return what a place costs a waiting job (a row of the ledger)."""
-        costs = self._costs[[self._first[row] + place.number]]
-        return float(costs_at(costs, np.array([place.start]))[0, 0]) + self._end_price * 1e-3 * place.end
+        """Return what a place costs a waiting job (a row of the ledger), whoever ends last."""
+        key = row, place.end - place.start
+        if key not in self._known:
+            costs = start_costs(self._instance, [self._ledger.jobs[row]], np.array([key[1]], dtype=np.int64))
+            self._known[key] = costs[0].tolist()
+        known = self._known[key]
+        cost = known[LEVEL] + known[RATE] * place.start + self._waste_price * place.waste
+        for k in range(FIRST_KINK, len(known), 2):
+            cost += known[k] * max(0.0, place.start - known[k + 1])
+        return cost
 
     def of_running(self) -> float:
         """Return what the changes of running jobs cost."""
@@ -48,29 +59,47 @@ class Values:
     def of_plan(self) -> float:
         """Return what the plan on the ledger costs: all jobs that have a place."""
         table, ledger = self._ledger.table, self._ledger
-        rows = np.flatnonzero(table.starts != NOWHERE)
+        is_plain = table.starts != NOWHERE
+        evolving = [row for row in self._evolving if is_plain[row]]
+        is_plain[evolving] = False
+        rows = np.flatnonzero(is_plain)
         numbers = np.array([ledger.form(ledger.jobs[row].id) for row in rows.tolist()], dtype=np.int64)
-        costs = costs_at(self._costs[self._first[rows] + numbers], table.starts[rows, None]).sum()
+        costs = float(costs_at(self._costs[self._first[rows] + numbers], table.starts[rows, None]).sum())
+        places = [(row, ledger.place_of(ledger.jobs[row].id)) for row in evolving]
         last = int((table.starts[rows] + table.jobs[rows, 3]).max(initial=0))
-        return float(costs) + self._end_price * last + self.of_running()
+        last = max([last, *(place.end for _, place in places)])
+        costs += sum(self.cost_of(row, place) for row, place in places)
+        return costs + self._end_price * last + self.of_running()
 
 
 def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values) -> None:
     """Book waiting jobs that have no place, in this order, each in the form and at the place that cost it least."""
     rows = {job.id: row for row, job in enumerate(ledger.jobs)}
     for name in order:
-        row = rows[name]
-        found: list[tuple[float, int, int, Place]] = []
-        for number in range(len(ledger.forms[row])):
-            ledger.take_form(name, number)
-            ledger.plan([name])
-            if ledger.is_booked(name):
-                place = ledger.place_of(name)
-                found.append((values.cost_of(row, place), place.end, number, place))
-                ledger.release(name)
-        ledger.take_form(name, 0)
-        if found:
-            ledger.put_back(name, min(found, key=lambda one: one[:3])[-1])
+        place_cheaply(ledger, rows[name], values)
+
+
+def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
+    """Book a waiting job (a row of the ledger) that has no place in the form that costs it least where it fits first;
+    return where it stands, or None if it fits nowhere.
+
+    What costs the same is told apart by the end, then by the share: nobody is shrunk in vain.
+    """
+    name = ledger.jobs[row].id
+    found: list[tuple[float, int, int, Place]] = []
+    for number in range(len(ledger.forms[row])):
+        ledger.take_form(name, number)
+        ledger.plan([name])
+        if ledger.is_booked(name):
+            place = ledger.place_of(name)
+            found.append((values.cost_of(row, place), place.end, number, place))
+            ledger.release(name)
+    ledger.take_form(name, 0)
+    if not found:
+        return None
+    best = min(found, key=lambda one: one[:3])[-1]
+    ledger.put_back(name, best)
+    return best
 
 
 def go_on_shrunk(
@@ -84,12 +113,12 @@ def go_on_shrunk(
     """Let running jobs go on with less, one after another, where the plan is worth more for it; tell whether any does.
 
     Whoever stands where a shrunk job needs longer is planned anew, and then all others move up as they can. The shrunk
-    job has all its cores again as soon as nobody else has them.
+    job has all its cores again as soon as nobody else has them. A plan of more jobs is worth more than any of fewer.
 
     Parameters
     ----------
     ledger
-        Has a plan of all its jobs.
+        Has a plan of all its jobs that can be planned.
     order
         In which they move up.
     values
@@ -99,17 +128,25 @@ def go_on_shrunk(
     is_over
         Whether there is no time to try more.
     """
-    value, is_changed = values.of_plan(), False
+    is_changed = False
+    lacking, value = _worth(ledger, values)
     for name in _by_gain(ledger)[:most]:
         for mode in range(len(ledger.running.changeable[name].modes)):
             if is_over():
                 return is_changed
             mark = ledger.marked()
-            if _tried(ledger, order, name, mode) and (found := values.of_plan()) < value - 1e-9 * abs(value):
-                value, is_changed = found, True
-            else:
-                ledger.back_to(mark)
+            if _tried(ledger, order, name, mode):
+                less, found = _worth(ledger, values)
+                if less < lacking or (less == lacking and found < value - 1e-9 * abs(value)):
+                    lacking, value, is_changed = less, found, True
+                    continue
+            ledger.back_to(mark)
     return is_changed
+
+
+def _worth(ledger: Ledger, values: Values) -> tuple[int, float]:
+    """Return how many jobs have no place, and what the plan of the others costs."""
+    return int((ledger.table.starts == NOWHERE).sum()), values.of_plan()
 
 
 def _by_gain(ledger: Ledger) -> list[str]:
@@ -125,24 +162,28 @@ def _by_gain(ledger: Ledger) -> list[str]:
 
 
 def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int) -> bool:
-    """Let a running job go on in one of its modes, and all others move up; tell whether everybody has a place."""
-    planned = ledger.running.course(name, mode, None)
-    if planned == ledger.running.planned(name):
+    """Let a running job go on in one of its modes, and all others move up; tell whether all have a place who had one."""
+    planned = ledger.running.slowest(name, mode)
+    if planned is None:
         return False
-    in_the_way = ledger.standing_on({held.node for held in planned.segments[-1].allocation}, planned.end)
-    for other in in_the_way:
-        ledger.release(other)
-    if not ledger.running.change(planned):
-        return False
-    ledger.plan([other for other in order if other in in_the_way])
-    ledger.backfill(order)
-    _expand(ledger, name, mode)
+    in_the_way: set[str] = set()
+    if planned != ledger.running.planned(name):
+        in_the_way = ledger.standing_on({held.node for held in planned.segments[-1].allocation}, planned.end)
+        for other in in_the_way:
+            ledger.release(other)
+        if not ledger.running.change(planned):
+            return False
+        ledger.plan([other for other in order if other in in_the_way])
+        ledger.backfill(order)
+    if _expand(ledger, name, mode):
+        ledger.backfill(order)
     return all(ledger.is_booked(other) for other in in_the_way)
 
 
-def _expand(ledger: Ledger, name: str, mode: int) -> None:
-    """Give a shrunk running job its cores back as soon as they are free until it ends."""
+def _expand(ledger: Ledger, name: str, mode: int) -> bool:
+    """Give a shrunk running job its cores back as soon as they are free until it ends; tell whether they ever are."""
     now, end = ledger.instance.now, ledger.running.planned(name).end
-    for until in (now + int(time) for time in ledger.timeline.breakpoints() if time > 0):
-        if until >= end or (mode and ledger.running.change(ledger.running.course(name, mode, until))):
-            return
+    if mode == 0:
+        return False
+    times = (now + int(time) for time in ledger.timeline.breakpoints() if 0 < time < end - now)
+    return any(ledger.running.change(ledger.running.course(name, mode, until)) for until in times)

@@ -72,14 +72,15 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     """
     if engine in POLICIES:
         return Team(first=POLICIES[engine])
-    search, proofs = (Search(),), (Cp(), LagrangianBound(), Search())
+    search = (Search(),)
+    # a single core proves what is small; else plans are worth more than proofs
+    last = (Cp(), LagrangianBound(), Search()) if workers > 1 else (Cp(), Search())
     lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
         "planner": (),
         "search": (search,) * workers,
-        "cp": ((Cp(CpParams(workers=workers, share=1.0)),),),
+        "cp": ((Cp(CpParams(workers=workers, share=1.0, linked_share=1.0)),),),
         "minizinc": ((MiniZinc(MiniZincParams(solver=solver)),),),
-        # a single core searches first: plans are worth more than proofs
-        "portfolio": (search,) * (workers - 1) + (proofs,),
+        "portfolio": (search,) * (workers - 1) + (last,),
     }
     if engine not in lanes:
         raise EngineError(f"Expected an engine out of {', '.join(ENGINES)}, got {engine!r}")

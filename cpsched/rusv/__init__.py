@@ -5,7 +5,8 @@ planner books on; its kernels are in `kernels.py`, and `jit.py` compiles and cac
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 
-from cpsched.rusv import kernels
+from cpsched.rusv import course_kernels, kernels
+from cpsched.rusv.courses import Course, Courses, Turns
 from cpsched.rusv.jit import announced, kernel
 from cpsched.rusv.profile import Profile
 from cpsched.rusv.timeline import NOWHERE, Booking, Demands, Fit, JobTable, KindDemand, Layout, Run, Timeline
@@ -16,6 +17,8 @@ __all__ = [
     "NOWHERE",
     "AmountVector",
     "Booking",
+    "Course",
+    "Courses",
     "Demands",
     "Fit",
     "FreeVector",
@@ -27,9 +30,11 @@ __all__ = [
     "Rusv",
     "Slot",
     "Timeline",
+    "Turns",
     "UsedVector",
     "WindowVector",
     "announced",
+    "course_kernels",
     "kernel",
     "kernels",
 ]

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import kernels
+from cpsched.rusv import course_kernels, kernels
+from cpsched.rusv.courses import Courses
 from cpsched.rusv.vector import FOREVER
 
 __all__ = ["NOWHERE", "Booking", "Demands", "Fit", "JobTable", "KindDemand", "Layout", "Run", "Timeline"]
@@ -364,6 +365,9 @@ class Timeline:
         self._scolumns = np.zeros(systems, dtype=np.int64)
         self._samounts = np.zeros(systems, dtype=np.int64)
         self._stamps = np.zeros(nodes, dtype=np.int64)
+        #: The tables of the demands, and the same as the kernels take them.
+        self._table: dict[str, NDArray[Any]] | None = None
+        self._spelled_table: tuple[NDArray[Any], ...] = ()
         self._fit_scratch(1)
 
     def _lay_out(self, layout: Layout) -> None:
@@ -397,7 +401,10 @@ class Timeline:
     # --- the arguments of the kernels, in their order -----------------------------------------------------------
 
     def _tables(self) -> tuple[NDArray[Any], ...]:
+        """Return the tables of all demands that there are now; scratch has room for them."""
         table = self.demands.tables()
+        if table is self._table:
+            return self._spelled_table
         kinds = int(np.diff(table["demands"][:, kernels.D_KIND]).max(initial=1))
         if kinds * len(self._stamps) > len(self._entries):
             self._fit_scratch(kinds)
@@ -406,7 +413,9 @@ class Timeline:
             bounds[: len(self._bounds)] = self._bounds
             self._bounds = bounds
         names = ("demands", "kinds", "segments", "terms", "scale", "sysreq", "ranges", "reach")
-        return (*(table[name] for name in names), self._runs, self._run_columns, self._capacity)
+        self._table = table
+        self._spelled_table = (*(table[name] for name in names), self._runs, self._run_columns, self._capacity)
+        return self._spelled_table
 
     def kernel_arguments(self) -> tuple[NDArray[Any], ...]:
         """Return the arrays that a kernel of another room needs to book, release and search: state, tables, scratch."""
@@ -498,6 +507,34 @@ class Timeline:
             demand, start, end, *self._state[:-1], *tables, self._free, self._buffer
         )
         return int(found)
+
+    def find_course(
+        self, courses: Courses, course: int, *, earliest: int, latest: int, end_by: int, tries: int
+    ) -> list[tuple[int, Entries]] | None:
+        """Return begin and entries of each step of a course that completes as early as is found, and then starts as
+        late; None if no place is found.
+
+        Parameters
+        ----------
+        courses, course
+            Which one.
+        earliest, latest
+            When it may start.
+        end_by
+            When it must have ended.
+        tries
+            So many schedules with held steps are tried to be mapped.
+        """
+        begins = np.zeros(courses.num_steps[course], dtype=np.int64)
+        found = np.zeros((courses.most_entries[course], 3), dtype=np.int32)
+        spans = np.zeros(len(begins) + 1, dtype=np.int64)
+        world = (*self._state[:-1], *self._tables(), self._run_of, self._free, self._buffer, self._entries)
+        if not course_kernels.find_course(
+            course, earliest, latest, end_by, tries, begins, found, spans, courses.tables, world
+        ):
+            return None
+        parts = np.split(found[: spans[-1]], spans[1:-1])
+        return list(zip(begins.tolist(), parts, strict=True))
 
     def booking(self, start: int, end: int, taken: Mapping[int, int], licenses: Mapping[int, int]) -> Booking:
         """Return a booking of amounts by node column, and by system column for what no node has; sums follow by

@@ -1,0 +1,416 @@
+"""Kernels for jobs of several steps, which ask for more or less from step to step and whose units stay on their nodes.
+
+A *course* is such a job, compiled: a row of tables that stand one after the other for all courses (`courses.py`).
+
+========== ==================== ======================================================================================
+heads      int64 (courses + 1, 4) where the rows of each course begin in the other tables, see ``C_*``
+steps      int64 (·, 3)         demand, seconds needed, and seconds for which the step may be held at the most
+conditions int64 (·, 3)         a demand that fits from the begin of one step to the end of another
+lives      int64 (·, 4)         units that are there from one step to another: first, last, how many, and where their
+                                kinds begin
+life_kinds int64 (·,)           which kind a life's units are in each of its steps
+orders     int64 (·, 2)         a way to map: where its sequence of lives begins in `turns`, and which row of `fillings`
+turns      int64 (·,)           lives of a course, counted from its first one
+fillings   int64 (·, nodes)     all nodes, in the order in which they are filled
+========== ==================== ======================================================================================
+
+They travel as one tuple, `courses`; and so does the rest of what `kernels.earliest_fit` takes after `latest`, as
+`world`. Where a course stands is written to `begins` (the begin of each step), `found` (rows of node, kind and chunks,
+step by step) and `spans` (where those of each step begin, closed by the end).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpsched.rusv.jit import kernel
+from cpsched.rusv.kernels import (
+    BLOCK,
+    D_FLAGS,
+    D_KIND,
+    D_RANGE,
+    D_REACH,
+    EXCLUSIVE,
+    H_BLOCKS,
+    K_MOST,
+    K_SEG,
+    S_FIRST,
+    S_LENGTH,
+    S_TERM,
+    SCATTER,
+    clear_busy,
+    copy,
+    earliest_fit,
+    following,
+    free_from,
+    locate,
+    take_slots,
+)
+from cpsched.rusv.vector import FOREVER
+
+# columns of the tables
+C_STEP, C_CONDITION, C_LIFE, C_ORDER = 0, 1, 2, 3
+P_DEMAND, P_NEEDED, P_LONGEST = 0, 1, 2
+N_DEMAND, N_FIRST, N_LAST = 0, 1, 2
+L_FIRST, L_LAST, L_COUNT, L_KINDS = 0, 1, 2, 3
+O_TURNS, O_FILLING = 0, 1
+
+
+# --- when steps begin ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def raise_all(begins, asked, is_held):
+    """Raise the begins of steps to what those of their neighbours leave them."""
+    last = asked.shape[0] - 1
+    for step in range(last):
+        begins[step + 1] = max(begins[step + 1], begins[step] + asked[step, P_NEEDED])
+    for step in range(last - 1, -1, -1):
+        longest = asked[step, P_LONGEST] if is_held else asked[step, P_NEEDED]
+        begins[step] = max(begins[step], begins[step + 1] - longest)
+
+
+@kernel
+def earliest_begins(course, earliest, latest, end_by, is_held, begins, courses, world):
+    """Set `begins` to the schedule in which each step begins as early as in any, the first one excepted; tell whether
+    there is one.
+
+    All conditions of the course hold in it. Its first step begins in ``[earliest, latest]``, its last one ends by
+    `end_by`. To hold the first step is to delay it, so that it begins as late as the second one allows.
+
+    The algorithm of Klein and Pérez (EVO-8) as bounds that only rise. A step begins no earlier than the one before
+    ends, and no earlier than its own longest hold before the next one begins; and if too little is free of what a
+    window needs, from its earliest begin to its earliest end, it begins after the last moment at which that is so. What
+    is ruled out holds in every schedule, and when nothing more is ruled out the bounds are a schedule themselves: no
+    other one completes earlier. With windows that reach over several steps, it knows of nodes what the original knows
+    of numbers.
+    """
+    heads, steps, conditions = courses[0], courses[1], courses[2]
+    asked = steps[heads[course, C_STEP] : heads[course + 1, C_STEP]]
+    windows = conditions[heads[course, C_CONDITION] : heads[course + 1, C_CONDITION]]
+    behind = asked.shape[0] - 1
+    seen = np.full((windows.shape[0], 2), -1, dtype=np.int64)  # from when to when each condition is known to hold
+    begins[0] = earliest
+    for step in range(behind):
+        begins[step + 1] = begins[step] + asked[step, P_NEEDED]
+    has_risen = begins[0] <= latest and begins[behind] + asked[behind, P_NEEDED] <= end_by
+    if not has_risen:
+        return False
+    while has_risen:
+        has_risen = False
+        for k in range(windows.shape[0]):
+            first, last = windows[k, N_FIRST], windows[k, N_LAST]
+            end = begins[last + 1] if last < behind else begins[last] + asked[last, P_NEEDED]
+            if seen[k, 0] == begins[first] and seen[k, 1] == end:
+                continue
+            start = first_begin(windows[k], begins[first], end, end_by, asked, world)
+            if start < 0:
+                return False
+            seen[k, 0], seen[k, 1] = begins[first], end
+            if start > begins[first]:
+                has_risen = True
+                begins[first] = start
+                raise_all(begins, asked, is_held)
+                if begins[0] > latest or begins[behind] + asked[behind, P_NEEDED] > end_by:
+                    return False
+    if behind > 0:
+        begins[0] = max(begins[0], min(latest, begins[1] - asked[0, P_NEEDED]))
+    return True
+
+
+@kernel
+def first_begin(window, begin, end, end_by, asked, world):
+    """Return the first begin of a condition's first step that is not ruled out by what is free from there to the
+    earliest end of its last one, which is `end` at the least; -1 if there is none.
+    """
+    needed = np.int64(0)
+    for step in range(window[N_FIRST], window[N_LAST] + 1):
+        needed += asked[step, P_NEEDED]
+    after = np.int64(0)
+    for step in range(window[N_LAST] + 1, asked.shape[0]):
+        after += asked[step, P_NEEDED]
+    start, _ = earliest_fit(window[N_DEMAND], begin, needed, end_by - needed - after, *world)
+    if start == begin and end > start + needed:
+        start = free_from(window[N_DEMAND], start, end, *(world[:19] + world[20:22]))
+    return start
+
+
+@kernel
+def latest_begins(course, latest, begins, courses, world):
+    """Set `begins` to a schedule that ends when it does, with the first step as late as in any such one (EVO-9).
+
+    What is between the begin of a job and its end, less its walltime, is wasted: so this wastes least time.
+    """
+    heads, steps = courses[0], courses[1]
+    asked = steps[heads[course, C_STEP] : heads[course + 1, C_STEP]]
+    end = begins[-1] + asked[-1, P_NEEDED]
+    low, high = begins[0], min(latest, end - asked[:, P_NEEDED].sum())
+    tried = np.empty_like(begins)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if earliest_begins(course, middle, latest, end, True, tried, courses, world):
+            copy(begins, tried)
+            low = begins[0]
+        else:
+            high = middle - 1
+
+
+@kernel
+def next_change(begins, world):
+    """Return by how much steps must be shifted before one of them is rid of something booked; FOREVER if nothing is.
+
+    Windows that only reach further have less.
+    """
+    head, slots, order, members = world[0], world[1], world[2], world[3]
+    least = np.int64(FOREVER)
+    for step in range(begins.shape[0]):
+        place, index = locate(head, slots, order, members, begins[step])
+        place, index = following(place, index, order, members)
+        if place < head[H_BLOCKS]:
+            least = min(least, slots[members[order[place], index], 0] - begins[step])
+    return least
+
+
+# --- where units stand -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def least_free(demand, start, end, target, world):
+    """Set `target` to what is free throughout ``[start, end)``, of the columns that a demand takes; nodes that an
+    exclusive one cannot have, have nothing.
+    """
+    head, slots, order, members, rows, blk = world[0], world[1], world[2], world[3], world[4], world[5]
+    demands, ranges, reach, runs, runcols, capacity = world[8], world[14], world[15], world[16], world[17], world[18]
+    place, index = locate(head, slots, order, members, start)
+    last_place, last_index = locate(head, slots, order, members, end - 1)
+    first, last = demands[demand, D_RANGE], demands[demand + 1, D_RANGE]
+    source, other, other_at = capacity, np.empty_like(target), 0
+    for at in range(place, last_place + 1):
+        block = order[at]
+        low = index if at == place else 0
+        high = last_index if at == last_place else members[block, BLOCK] - 1
+        into = other if other_at == 0 else target
+        take_slots(block, low, high, source, into, members, rows, blk, ranges, first, last)
+        source, other_at = into, 1 - other_at
+    if other_at == 1:
+        copy(target, other)
+    if demands[demand, D_FLAGS] & EXCLUSIVE:
+        for k in range(demands[demand, D_REACH], demands[demand + 1, D_REACH]):
+            clear_busy(reach[k], target, runs, runcols, capacity)
+
+
+@kernel
+def lower_to_kind(kind, free, fits, units, world):
+    """Lower `fits` to how many chunks of a kind fit on each node where `free` is what each node column has."""
+    kinds, segments, terms, scale = world[9], world[10], world[11], world[12]
+    most = np.int32(kinds[kind, K_MOST])
+    for n in range(units.shape[0]):
+        units[n] = 0
+    for segment in range(kinds[kind, K_SEG], kinds[kind + 1, K_SEG]):
+        node, length = segments[segment, S_FIRST], segments[segment, S_LENGTH]
+        there = units[node : node + length]
+        for n in range(length):
+            there[n] = most
+        for k in range(segments[segment, S_TERM], segments[segment + 1, S_TERM]):
+            lower_to_column(there, free[terms[k, 0] : terms[k, 0] + length], scale[k, 0], scale[k, 1])
+    for n in range(fits.shape[0]):
+        fits[n] = min(fits[n], units[n])
+
+
+@kernel
+def lower_to_column(units, free, a, b):
+    """Lower how many chunks fit to what one column allows (`kernels.count_kind` says how that is divided)."""
+    for n in range(units.shape[0]):
+        units[n] = max(np.int32(0), min(units[n], np.int32(free[n] * a + b)))
+
+
+@kernel
+def take_units(demand, kind, node, units, free, world):
+    """Lower `free` by what so many chunks of a kind take on a node; of a demand that is scattered, they take all."""
+    demands, kinds, segments, terms = world[8], world[9], world[10], world[11]
+    if demands[demand, D_FLAGS] & SCATTER:
+        runs, runcols, run_of = world[16], world[17], world[19]
+        run = run_of[node]
+        for k in range(runs[run, 2], runs[run + 1, 2]):
+            free[runcols[k] + node - runs[run, 0]] = 0
+        return
+    for segment in range(kinds[kind, K_SEG], kinds[kind + 1, K_SEG]):
+        inside = node - segments[segment, S_FIRST]
+        if 0 <= inside < segments[segment, S_LENGTH]:
+            for k in range(segments[segment, S_TERM], segments[segment + 1, S_TERM]):
+                free[terms[k, 0] + inside] -= units * terms[k, 1]
+            return
+
+
+@kernel
+def place_life(life, asked, filling, free, held, courses, world):
+    """Give the units of a life nodes, the first ones in an order that have room throughout it; tell whether there are
+    enough.
+    """
+    lives, life_kinds, demands = courses[3], courses[4], world[8]
+    first, last, left = lives[life, L_FIRST], lives[life, L_LAST], lives[life, L_COUNT]
+    kinds = life_kinds[lives[life, L_KINDS] :]
+    nodes = filling.shape[0]
+    fits, units = np.full(nodes, left, dtype=np.int32), np.empty(nodes, dtype=np.int32)
+    for step in range(first, last + 1):
+        lower_to_kind(kinds[step - first], free[step], fits, units, world)
+    for place in range(nodes):
+        node = filling[place]
+        if fits[node] == 0:
+            continue
+        take = min(left, np.int64(fits[node]))
+        for step in range(first, last + 1):
+            demand, kind = asked[step, P_DEMAND], kinds[step - first]
+            take_units(demand, kind, node, take, free[step], world)
+            held[step, kind - demands[demand, D_KIND], node] += take
+        left -= take
+        if left == 0:
+            return True
+    return False
+
+
+@kernel
+def map_course(course, begins, found, spans, courses, world):
+    """Find nodes for all units of a course whose steps begin then; tell whether a way was found (EVO-4b).
+
+    A unit gets one node for its whole life, so that nothing migrates. Longer lives are mapped first. Among equal units
+    of one kind that finds nodes wherever there are some: a node that can hold a unit throughout a life can also hold it
+    for a part of it, so that whoever comes earlier takes from the others no more than any mapping has to.
+    """
+    heads, steps, orders, turns, fillings = courses[0], courses[1], courses[5], courses[6], courses[7]
+    demands, capacity = world[8], world[18]
+    asked = steps[heads[course, C_STEP] : heads[course + 1, C_STEP]]
+    first_life, behind = heads[course, C_LIFE], heads[course + 1, C_LIFE]
+    count, most_kinds = asked.shape[0], np.int64(0)
+    least = np.empty((count, capacity.shape[0]), dtype=np.int32)
+    for step in range(count):
+        demand = asked[step, P_DEMAND]
+        most_kinds = max(most_kinds, demands[demand + 1, D_KIND] - demands[demand, D_KIND])
+        end = begins[step + 1] if step + 1 < count else begins[step] + asked[step, P_NEEDED]
+        least_free(demand, begins[step], end, least[step], world)
+    free = np.empty_like(least)
+    for order in range(heads[course, C_ORDER], heads[course + 1, C_ORDER]):
+        for step in range(count):
+            copy(free[step], least[step])
+        held = np.zeros((count, most_kinds, fillings.shape[1]), dtype=np.int32)
+        turn, placed = orders[order, O_TURNS], 0
+        while placed < behind - first_life and place_life(
+            first_life + turns[turn + placed], asked, fillings[orders[order, O_FILLING]], free, held, courses, world
+        ):
+            placed += 1
+        if placed == behind - first_life:
+            write_entries(asked, held, found, spans, demands)
+            return True
+    return False
+
+
+@kernel
+def write_entries(asked, held, found, spans, demands):
+    """Write how many chunks of each kind are held on each node, step by step, kind by kind and ascending in the
+    nodes.
+    """
+    spans[0] = 0
+    for step in range(asked.shape[0]):
+        first_kind = demands[asked[step, P_DEMAND], D_KIND]
+        rows = spans[step]
+        for kind in range(demands[asked[step, P_DEMAND] + 1, D_KIND] - first_kind):
+            for node in range(held.shape[2]):
+                if held[step, kind, node] > 0:
+                    found[rows, 0], found[rows, 1], found[rows, 2] = node, first_kind + kind, held[step, kind, node]
+                    rows += 1
+        spans[step + 1] = rows
+
+
+# --- whole courses ---------------------------------------------------------------------------------------------------
+
+
+@kernel
+def find_unheld(course, earliest, latest, end_by, begins, found, spans, courses, world):
+    """Find the earliest place of a course in which each step follows the one before at once; tell whether there is one."""
+    asked = courses[1][courses[0][course, C_STEP] : courses[0][course + 1, C_STEP]]
+    is_known_to_map = False
+    while earliest_begins(course, earliest, latest, end_by, False, begins, courses, world):
+        if map_course(course, begins, found, spans, courses, world):
+            return True
+        earliest = next_change(begins, world)
+        if earliest == FOREVER:
+            return False
+        earliest += begins[0]
+        if not is_known_to_map:
+            begin_when_all_is_over(asked, begins, world)
+            if not map_course(course, begins, found, spans, courses, world):
+                return False
+            is_known_to_map = True
+    return False
+
+
+@kernel
+def begin_when_all_is_over(asked, begins, world):
+    """Let steps begin when nothing that is booked goes on."""
+    head, slots, order, members = world[0], world[1], world[2], world[3]
+    block = order[head[H_BLOCKS] - 1]
+    begin = slots[members[block, members[block, BLOCK] - 1], 0]
+    for step in range(asked.shape[0]):
+        begins[step] = begin
+        begin += asked[step, P_NEEDED]
+
+
+@kernel
+def find_held(course, earliest, latest, end_by, tries, begins, found, spans, courses, world):
+    """Find a place of a course in which steps are held so that the last one ends as early as it may; tell whether one
+    was found in so many `tries`.
+    """
+    soonest = np.empty_like(begins)
+    for _ in range(tries):
+        if not earliest_begins(course, earliest, latest, end_by, True, soonest, courses, world):
+            return False
+        copy(begins, soonest)
+        latest_begins(course, latest, begins, courses, world)
+        if map_course(course, begins, found, spans, courses, world):
+            return True
+        is_same = True
+        for step in range(begins.shape[0]):
+            is_same &= begins[step] == soonest[step]
+            begins[step] = soonest[step]
+        if not is_same and map_course(course, begins, found, spans, courses, world):
+            return True
+        earliest = next_change(soonest, world)
+        if earliest == FOREVER:
+            return False
+        earliest += soonest[0]
+    return False
+
+
+@kernel
+def may_hold(course, courses):
+    """Tell whether a course has a step that may be held for longer than it is needed."""
+    heads, steps = courses[0], courses[1]
+    for step in range(heads[course, C_STEP], heads[course + 1, C_STEP]):
+        if steps[step, P_LONGEST] > steps[step, P_NEEDED]:
+            return True
+    return False
+
+
+@kernel
+def find_course(course, earliest, latest, end_by, tries, begins, found, spans, courses, world):
+    """Find the place of a course that completes as early as is found, and then starts as late; tell whether there is
+    one.
+
+    It starts in ``[earliest, latest]`` and ends by `end_by`; that many `tries` are made to map one whose steps are held
+    so that it completes earlier.
+    """
+    is_found = find_unheld(course, earliest, latest, end_by, begins, found, spans, courses, world)
+    if tries == 0 or not may_hold(course, courses):
+        return is_found
+    if is_found:
+        end_by = begins[-1] + courses[1][courses[0][course + 1, C_STEP] - 1, P_NEEDED] - 1
+    held_begins, held_found, held_spans = np.empty_like(begins), np.empty_like(found), np.empty_like(spans)
+    if not find_held(
+        course, earliest, latest, end_by, tries, held_begins, held_found, held_spans, courses, world
+    ):  # fmt: skip
+        return is_found
+    copy(begins, held_begins)
+    copy(spans, held_spans)
+    for row in range(spans[-1]):
+        copy(found[row], held_found[row])
+    return True
