@@ -116,3 +116,11 @@ def test_engines_are_compared(repository: Path) -> None:
     rule, best_list, planner, portfolio = (float(cell.replace(",", "")) for cell in row[1:5])
     assert portfolio <= min(rule, best_list, planner)
     assert all(row[1] == row[2] for row in tables["Tiny windows, 5 s"])
+
+
+def test_bench_changing(repository: Path) -> None:
+    """bench_changing prints its table: with jobs that may change no solver's plan is worse than the planner's."""
+    (row,) = tables_of(run(repository, "bench_changing"))["Jobs that change"]
+    planner, portfolio = (int(cell.replace(",", "")) for cell in row[7:9])
+    assert portfolio <= planner
+    assert row[5].startswith("sd_")

@@ -9,6 +9,7 @@ which nodes are filled, `links.py` who waits for whom. Where all jobs have whole
 from cpsched.booking.admission import chunks_on_empty_node, packs, refusal
 from cpsched.booking.ledger import Ledger, Place
 from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
+from cpsched.booking.running import course
 from cpsched.booking.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
 from cpsched.booking.whole_nodes import Application, Machine, application_of, beyond_whole_nodes
 
@@ -23,6 +24,7 @@ __all__ = [
     "application_of",
     "beyond_whole_nodes",
     "chunks_on_empty_node",
+    "course",
     "map_to_nodes",
     "node_weight",
     "packs",

@@ -112,8 +112,8 @@ class RunningJobs:
         amounts: dict[int, int] = {}
         whole = job.steps[0].request.place.exclusive
         for held in segment.allocation:
-            for column, amount, capacity in self._columns.columns_on(held.node, held.resources, whole=whole):
-                amounts[column] = min(capacity, amounts.get(column, 0) + amount)
+            for column, amount, _ in self._columns.columns_on(held.node, held.resources, whole=whole):
+                amounts[column] = amounts.get(column, 0) + amount
         return amounts
 
     def _licenses_of(self, job: Job) -> dict[int, int]:

@@ -12,7 +12,7 @@ from cpsched.domain.job import Job, Malleability, Placement, RuntimeModel, Segme
 from cpsched.domain.modes import Mode, modes
 from cpsched.domain.request import Request
 
-__all__ = ["Remaining", "rate_on", "resumable", "share_of", "time_on"]
+__all__ = ["Remaining", "counted", "rate_on", "resumable", "share_of", "time_on"]
 
 _CORES = "cores"
 
@@ -39,10 +39,10 @@ def resumable(job: Job, now: int) -> Remaining | None:
     """
     if job.running is None or job.malleability is None:
         return None
-    counted = [_counted(job.request, segment.allocation) for segment in job.running.segments]
-    known = [allocation for allocation in counted if allocation is not None]
+    stated = [counted(job.request, segment.allocation) for segment in job.running.segments]
+    known = [allocation for allocation in stated if allocation is not None]
     ways = modes(job)
-    if len(known) < len(counted) or len(ways) < 2 or any(_fixed(one) != _fixed(known[0]) for one in known):
+    if len(known) < len(stated) or len(ways) < 2 or any(_fixed(one) != _fixed(known[0]) for one in known):
         return None
     rates = [rate_on(job.request, job.malleability, allocation) for allocation in known]
     speeds = [rate for rate in rates if rate is not None]
@@ -120,7 +120,7 @@ def share_of(malleability: Malleability, cores: int, asked: int, count: int) -> 
     return None
 
 
-def _counted(request: Request, allocation: Sequence[Placement]) -> tuple[Placement, ...] | None:
+def counted(request: Request, allocation: Sequence[Placement]) -> tuple[Placement, ...] | None:
     """Return an allocation that says which chunks stand where: as the document does or, where all cores are there and
     one kind of chunks has them, by dividing; None if that cannot be told.
     """
@@ -130,13 +130,13 @@ def _counted(request: Request, allocation: Sequence[Placement]) -> tuple[Placeme
     if len(kinds) != 1 or sum(one.resources.get(_CORES, 0) for one in allocation) != request.totals[_CORES]:
         return None
     asked = request.chunks[kinds[0]].resources[_CORES]
-    counted: list[Placement] = []
+    found: list[Placement] = []
     for placement in allocation:
         count, rest = divmod(placement.resources.get(_CORES, 0), asked)
         if rest:
             return None
-        counted.append(replace(placement, chunk=kinds[0], count=count) if count else placement)
-    return tuple(counted)
+        found.append(replace(placement, chunk=kinds[0], count=count) if count else placement)
+    return tuple(found)
 
 
 def _fixed(allocation: Sequence[Placement]) -> dict[str, tuple[int | None, int | None, dict[str, int]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +12,7 @@ from functools import cached_property
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.metrics import delay_rates
 
-__all__ = ["MOST_INTEGER", "Price", "Prices", "prices_of"]
+__all__ = ["MOST_INTEGER", "Price", "Prices", "prices_of", "scale_of", "start_prices"]
 
 #: No number of a model is larger: solvers have integers of 32 bits (Gecode), and sums need some room.
 MOST_INTEGER = 1 << 30
@@ -74,14 +74,26 @@ def prices_of(instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], 
     horizon
         Seconds from now at which the last job ends at the latest.
     """
-    rates: defaultdict[tuple[int, int], Fraction] = defaultdict(Fraction)
-    for place, (job, first) in enumerate(zip(jobs, earliest, strict=True)):
-        for kink, rate in delay_rates(instance, job):
-            rates[place, max(first, kink - instance.now)] += rate
-    prices = tuple(Price(place, from_, rate) for (place, from_), rate in rates.items() if rate)
+    prices = start_prices(instance, jobs, earliest, [job.walltime for job in jobs])
     end_rate = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0))
-    paid = [rate for rate in (end_rate, *(price.rate for price in prices)) if rate]
+    return Prices(prices, end_rate, scale_of([end_rate, *(price.rate for price in prices)], horizon))
+
+
+def start_prices(
+    instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], runtimes: Sequence[int | None]
+) -> tuple[Price, ...]:
+    """Return what jobs pay for the seconds after their earliest starts; without slowdown where no runtime is known."""
+    rates: defaultdict[tuple[int, int], Fraction] = defaultdict(Fraction)
+    for place, (job, first, runtime) in enumerate(zip(jobs, earliest, runtimes, strict=True)):
+        for kink, rate in delay_rates(instance, job, runtime):
+            rates[place, max(first, kink - instance.now)] += rate
+    return tuple(Price(place, from_, rate) for (place, from_), rate in rates.items() if rate)
+
+
+def scale_of(rates: Iterable[Fraction], seconds: int) -> Fraction:
+    """Return the integer price of a rate of 1, if each rate may be paid for so many seconds."""
+    paid = [rate for rate in rates if rate]
     if not paid:
-        return Prices(prices, end_rate, Fraction(1))
+        return Fraction(1)
     exact = Fraction(math.lcm(*(rate.denominator for rate in paid)), math.gcd(*(rate.numerator for rate in paid)))
-    return Prices(prices, end_rate, min(exact, MOST_INTEGER / (max(1, horizon) * sum(paid, Fraction(0)))))
+    return min(exact, MOST_INTEGER / (max(1, seconds) * sum(paid, Fraction(0))))

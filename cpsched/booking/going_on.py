@@ -1,0 +1,300 @@
+"""How a running job goes on with other steps than it was promised (EVO-4b): what it has stays where it is.
+
+A job that waits may start later; one that runs holds its nodes until there is what its next step needs, however long
+that takes. So each step begins as early as in any schedule, and is held until the next one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.booking.columns import WHOLE_REQUEST, Columns, MappingOrder
+from cpsched.booking.mapping import CheapFirst
+from cpsched.booking.running import RunningJobs
+from cpsched.domain import (
+    Amounts,
+    Arrangement,
+    Chunk,
+    Cluster,
+    Instance,
+    Job,
+    Life,
+    NodeState,
+    Placement,
+    Request,
+    Segment,
+    lives,
+)
+from cpsched.rusv import FOREVER, Timeline
+
+__all__ = ["Units", "going_on", "units_on"]
+
+Ints = NDArray[np.int64]
+#: How many chunks of a job stand on a node, by kind (index in its request; `WHOLE_REQUEST`: all chunks together).
+Units = Mapping[int, Mapping[str, int]]
+
+
+# --- what it has ------------------------------------------------------------------------------------------------
+
+
+def units_on(request: Request, allocation: Sequence[Placement]) -> Units | None:
+    """Return which chunks of a request stand where on an allocation, which does not say it; None if they cannot be all
+    that it holds.
+    """
+    held = {placement.node: placement.resources for placement in allocation}
+    if request.place.arrangement is Arrangement.PACK:
+        is_packed = list(held.values()) == [request.totals]
+        return {WHOLE_REQUEST: dict.fromkeys(held, 1)} if is_packed else None
+    # (chunks of each kind that have no node yet) -> the chunks on the nodes before
+    found: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = {tuple(chunk.count for chunk in request.chunks): ()}
+    for amounts in held.values():
+        on_node = list(_ways_to_make(amounts, request.chunks))
+        found = {
+            tuple(left - count for left, count in zip(lefts, counts, strict=True)): (*before, counts)
+            for lefts, before in found.items()
+            for counts in on_node
+            if all(left >= count for left, count in zip(lefts, counts, strict=True))
+        }
+    of_nodes = found.get((0,) * len(request.chunks))
+    if of_nodes is None:
+        return None
+    if request.place.arrangement is Arrangement.SCATTER and any(sum(counts) > 1 for counts in of_nodes):
+        return None
+    return {
+        kind: {node: counts[kind] for node, counts in zip(held, of_nodes, strict=True) if counts[kind]}
+        for kind in range(len(request.chunks))
+    }
+
+
+def _ways_to_make(amounts: Amounts, chunks: Sequence[Chunk]) -> Iterator[tuple[int, ...]]:
+    """Yield how many chunks of each kind have these amounts together."""
+    if not chunks:
+        if not any(amounts.values()):
+            yield ()
+        return
+    chunk = chunks[0]
+    most = min(amounts.get(name, 0) // amount for name, amount in chunk.resources.items())
+    for count in range(min(most, chunk.count), -1, -1):
+        taken = chunk.taken(count) if count else Amounts()
+        left = Amounts({name: amount - taken.get(name, 0) for name, amount in amounts.items()})
+        for others in _ways_to_make(left, chunks[1:]):
+            yield (count, *others)
+
+
+# --- how it goes on ---------------------------------------------------------------------------------------------
+
+
+def going_on(instance: Instance, job: Job, units: Units) -> tuple[Segment, ...] | None:
+    """Return what a running job holds from `now` on if it has other steps, one segment for each; None if nothing is
+    found.
+
+    What other running jobs hold, and were promised, is theirs. Where all chunks of the job are equal, each step begins
+    as early as in any schedule that keeps the nodes; if nothing is found, there is no such schedule.
+
+    Parameters
+    ----------
+    instance
+        The window; waiting jobs do not count.
+    job
+        One of its running jobs, with the steps that remain, which do not move about; the first one is what it holds.
+    units
+        Where its chunks stand (`units_on`).
+    """
+    others = tuple(other for other in instance.jobs if other.running is not None and other.id != job.id)
+    beside = replace(instance, jobs=others)
+    search = _Search(beside, job, units, frozenset())
+    if strange := search.strange_nodes():
+        beside = replace(beside, cluster=_opened(instance.cluster, strange))
+        search = _Search(beside, job, units, strange)
+    return search.segments()
+
+
+def _opened(cluster: Cluster, nodes: frozenset[str]) -> Cluster:
+    """Return the cluster with some nodes as those see them who are there already: up, without guards, nothing kept."""
+    classes = []
+    for node_class in cluster.classes:
+        here = tuple(name for name in node_class.names if name in nodes)
+        rest = tuple(name for name in node_class.names if name not in nodes)
+        if rest:
+            classes.append(replace(node_class, names=rest))
+        if here:
+            classes.append(replace(node_class, names=here, state=NodeState.UP, admits=(), keep_free=()))
+    return replace(cluster, classes=tuple(classes))
+
+
+class _Search:
+    """Where the steps of one running job find place; on its clock `now` is second 0.
+
+    Parameters
+    ----------
+    strange
+        Nodes on which the job may keep what it has, and gets no more chunks: it could not come there now.
+    """
+
+    def __init__(self, instance: Instance, job: Job, units: Units, strange: frozenset[str]) -> None:
+        self._columns = Columns(instance.cluster, CheapFirst())
+        self.timeline = Timeline(self._columns.demands)
+        RunningJobs(instance, self._columns, self.timeline, frozenset())
+        self._now, self.job = instance.now, job
+        requests = [step.request for step in job.steps]
+        self._durations = [step.walltime for step in job.steps]
+        walltime = sum(self._durations)
+        self._demands = [self._columns.compile(request, job.licenses, walltime) for request in requests]
+        demands = self._columns.demands
+        #: For each step, the kind of its demand that stands for each kind of its chunks.
+        self.number = [
+            {self._columns.kind_of(kind): kind for kind, _ in demands.kinds_of(demand)} for demand in self._demands
+        ]
+        widest = max(requests, key=lambda request: len(request.chunks))
+        self._orders = self._columns.mapping_orders(widest, walltime)
+        self.held = {kind: self._by_number(on_nodes) for kind, on_nodes in units.items()}
+        self.is_strange = self._by_number(dict.fromkeys(strange, 1)) > 0
+
+    def _by_number(self, on_nodes: Mapping[str, int]) -> Ints:
+        counts: Ints = np.zeros(len(self._columns.node_names), dtype=np.int64)
+        for node, count in on_nodes.items():
+            counts[self._columns.node_number[node]] = count
+        return counts
+
+    def strange_nodes(self) -> frozenset[str]:
+        """Return the nodes on which it could not have now what it has: running work is a fact, and need not obey."""
+        free, _ = self.timeline.least_free(0, 1)
+        is_strange = np.zeros(len(self._columns.node_names), dtype=bool)
+        for kind, units in self.held.items():
+            number = self.number[0][kind]
+            is_strange |= self._columns.demands.units_in(number, free) < units
+            self._columns.demands.take(number, np.where(is_strange, 0, units), free)
+        return frozenset(self._columns.node_names[node] for node in np.flatnonzero(is_strange))
+
+    def segments(self) -> tuple[Segment, ...] | None:
+        """Return what it holds from now on.
+
+        The begins of the steps are bounds that only rise: what is ruled out is so in every schedule that begins no step
+        earlier. When nothing is ruled out any more, they are a schedule.
+        """
+        begins = [sum(self._durations[:step]) for step in range(len(self._durations))]
+        breaks = self.timeline.breakpoints()
+        while self._raise(begins):
+            times = list(zip(begins, [*begins[1:], begins[-1] + self._durations[-1]], strict=True))
+            attempts = [_Attempt(self, order, times) for order in self._orders]
+            late = [attempt.late_step() for attempt in attempts]
+            if None in late:
+                return self._said(attempts[late.index(None)].units, times)
+            step = max(found for found in late if found is not None)
+            later = breaks[breaks > begins[step]]
+            if step == 0 or not len(later):
+                return None
+            begins[step] = int(later[0])
+        return None
+
+    def _raise(self, begins: list[int]) -> bool:
+        """Raise begins to where each step finds room by itself, after the one before it; tell whether all do."""
+        for step in range(1, len(begins)):
+            begins[step] = max(begins[step], begins[step - 1] + self._durations[step - 1])
+            fit = self.timeline.earliest_fit(
+                self._demands[step], earliest=begins[step], latest=FOREVER // 2, duration=self._durations[step]
+            )
+            if fit is None:
+                return False
+            begins[step] = fit.start
+        return True
+
+    def _said(self, units: Sequence[Mapping[int, Ints]], times: Sequence[tuple[int, int]]) -> tuple[Segment, ...]:
+        """Return chunks on nodes as segments, as running jobs have them."""
+        return tuple(
+            Segment(
+                start=self._now + start, end=self._now + end, allocation=self._allocation(step.request, units_of_step)
+            )
+            for step, units_of_step, (start, end) in zip(self.job.steps, units, times, strict=True)
+        )
+
+    def _allocation(self, request: Request, units: Mapping[int, Ints]) -> tuple[Placement, ...]:
+        """Return what chunks take on each node, in the order of the document."""
+        taken: dict[str, dict[str, int]] = {}
+        for kind, counts in units.items():
+            for node in np.flatnonzero(counts).tolist():
+                here = taken.setdefault(self._columns.node_names[node], {})
+                amounts = request.totals if kind == WHOLE_REQUEST else request.chunks[kind].taken(int(counts[node]))
+                for name, amount in amounts.items():
+                    here[name] = here.get(name, 0) + amount
+        order = [name for name in self._columns.cluster.node_names if name in taken]
+        return tuple(Placement(node=name, resources=Amounts(taken[name])) for name in order)
+
+
+class _Attempt:
+    """One way to place all chunks of a running job whose steps have their times; mutable.
+
+    Those that are there already are placed before all others, and who stays longer before who stays shorter: each kind
+    comes and goes in layers, so that nobody takes a place that another one of its kind needs.
+    """
+
+    def __init__(self, search: _Search, order: MappingOrder, times: Sequence[tuple[int, int]]) -> None:
+        self._order, self._number = order, search.number
+        self._demands = search.timeline.demands
+        self._free = [search.timeline.least_free(start, end)[0] for start, end in times]
+        place = search.job.steps[0].request.place
+        self._is_scattered = place.arrangement is Arrangement.SCATTER
+        everywhere = np.ones(len(search.is_strange), dtype=bool)
+        self._usable = [
+            search.timeline.idle_nodes(free) if place.exclusive and step else everywhere.copy()  # it is where it is
+            for step, free in enumerate(self._free)
+        ]
+        self._lives = sorted(lives(search.job), key=lambda life: (life.first > 0, order.kinds.index(_kind(life))))
+        self._here = {kind: counts.copy() for kind, counts in search.held.items()}
+        self._may_come = ~search.is_strange
+        #: The chunks on each node, by step and kind.
+        self.units: list[dict[int, Ints]] = [
+            {kind: np.zeros(len(everywhere), dtype=np.int64) for kind in kinds} for kinds in search.number
+        ]
+
+    def late_step(self) -> int | None:
+        """Place all chunks; return a step that has to begin later, or None if all have a place."""
+        for life in self._lives:
+            late = self._place(life)
+            if late is not None:
+                return late
+        return None
+
+    def _place(self, life: Life) -> int | None:
+        """Give the chunks of a life their nodes; return the step that has to begin later if there are too few."""
+        kind, steps = _kind(life), range(life.first, life.last + 1)
+        at_most = self._here[kind] if life.first == 0 else self._may_come * life.count
+        rooms = [np.minimum(self._room(step, kind), at_most) for step in steps]
+        room = np.min(rooms, axis=0)
+        if room.sum() < life.count:
+            return life.first + _too_early(rooms, life.count)
+        in_order = room[self._order.nodes]
+        units = np.zeros_like(room)
+        units[self._order.nodes] = np.clip(life.count - np.cumsum(in_order) + in_order, 0, in_order)
+        for step in steps:
+            self._demands.take(self._number[step][kind], units, self._free[step])
+            self.units[step][kind] += units
+            if self._is_scattered:
+                self._usable[step] &= units == 0
+        if life.first == 0:
+            self._here[kind] -= units
+        return None
+
+    def _room(self, step: int, kind: int) -> Ints:
+        """Return how many more chunks of a kind have room on each node throughout a step."""
+        room = self._demands.units_in(self._number[step][kind], self._free[step]) * self._usable[step]
+        return np.minimum(room, 1) if self._is_scattered else room
+
+
+def _kind(life: Life) -> int:
+    """Return the kind of a life's chunks as `Columns` has it."""
+    return WHOLE_REQUEST if life.kind is None else life.kind
+
+
+def _too_early(rooms: Sequence[Ints], count: int) -> int:
+    """Return which of the steps of a life begins too early, if there are too few nodes with room in all of them.
+
+    It is the last one with which what follows, up to the first moment at which too few are left, is too much: if all
+    steps take the same of a node, no schedule begins that one so early.
+    """
+    last = next(step for step in range(len(rooms)) if np.min(rooms[: step + 1], axis=0).sum() < count)
+    return next(step for step in range(last, -1, -1) if np.min(rooms[step : last + 1], axis=0).sum() < count)

@@ -1,0 +1,154 @@
+"""What ``models/changing.mzn`` is given: stages, the kinds that are there in them, and prices."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from cpsched.domain import Chunk, Instance, Job, ObjectiveTerm, Placement
+from cpsched.mzn.data import (
+    kept_data,
+    license_data,
+    machine_data,
+    place_data,
+    resource_numbers,
+    running_data,
+)
+from cpsched.mzn.prices import Price, scale_of
+from cpsched.mzn.times import Times
+
+__all__ = ["Costs", "Staged", "allocations_of", "changing_data", "times_data", "weight_of"]
+
+
+class Staged(NamedTuple):
+    """Chunks that are there in one stage (all stages of all jobs are counted from 0)."""
+
+    job: int
+    stage: int
+    #: Their kind in what the job asks for then.
+    number: int
+    chunk: Chunk
+    #: How many of them each node holds.
+    most: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What a plan pays for, each as a rate for a second, and how these become integers (rounded down)."""
+
+    #: By job: what is paid for its start, and for each second that it runs longer than it can.
+    starts: Sequence[Price]
+    runs: Sequence[Fraction]
+    #: By stage: for each second that it is held.
+    holds: Sequence[Fraction]
+    #: By share (in place of the job): what is paid for the start on it.
+    lates: Sequence[Price]
+    end: Fraction
+    horizon: int
+
+    def integer(self, rate: Fraction) -> int:
+        """Return a rate as an integer price."""
+        return math.floor(rate * self._scale)
+
+    @property
+    def _scale(self) -> Fraction:
+        prices = (*self.starts, *self.lates)
+        first = min((0, *(price.from_ for price in self.lates)))
+        rates = [self.end, *self.runs, *self.holds, *(price.rate for price in prices)]
+        return scale_of(rates, self.horizon - first)
+
+    def price_of(self, starts: Sequence[int], runs: Sequence[int], last_end: int) -> int:
+        """Return what starts (s from now), seconds of longer runs, and the makespan cost together."""
+        late = sum(self.integer(one.rate) * max(0, starts[one.job] - one.from_) for one in self.starts)
+        longer = sum(self.integer(rate) * seconds for rate, seconds in zip(self.runs, runs, strict=True))
+        return late + longer + self.integer(self.end) * last_end
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the model is told of what both variants pay for."""
+        return {
+            "num_prices": len(self.starts),
+            "price_job": [price.job + 1 for price in self.starts],
+            "price_from": [price.from_ for price in self.starts],
+            "price": [self.integer(price.rate) for price in self.starts],
+            "run_price": [self.integer(rate) for rate in self.runs],
+            "end_price": self.integer(self.end),
+        }
+
+
+def changing_data(
+    instance: Instance,
+    jobs: Sequence[Job],
+    stages: Sequence[int],
+    kinds: Sequence[Staged],
+    changed: Collection[str] = (),
+) -> dict[str, Any]:
+    """Return all but times and prices.
+
+    Parameters
+    ----------
+    stages
+        The job of each stage.
+    changed
+        The running jobs among `jobs`.
+    """
+    resources = resource_numbers(instance)
+    return {
+        **machine_data(instance),
+        **place_data(jobs),
+        **running_data(instance, changed),
+        **kept_data(instance, changed),
+        **license_data(instance, jobs, changed),
+        "num_stages": len(stages),
+        "stage_job": [job + 1 for job in stages],
+        "num_kinds": len(kinds),
+        "asked_by": [kind.job + 1 for kind in kinds],
+        "stage_of": [kind.stage + 1 for kind in kinds],
+        "chunks": [kind.chunk.count for kind in kinds],
+        "size": [[kind.chunk.resources.get(name, 0) for name in resources] for kind in kinds],
+        "most": [list(kind.most) for kind in kinds],
+    }
+
+
+def times_data(instance: Instance, jobs: Sequence[Job], times: Times) -> dict[str, Any]:
+    """Return when waiting jobs start and end; those of `jobs` that `times` does not know run, and begin now."""
+    others = [0] * (len(jobs) - len(times.earliest))
+    ends = []
+    for job in jobs:
+        stated = instance.now if job.running is None else job.running.segments[-1].end
+        ends.append(times.horizon if job.deadline is None else max(job.deadline, stated) - instance.now)
+    return {
+        **times.data,
+        "earliest": [*times.earliest, *others],
+        "latest": [*times.latest, *others],
+        "end_by": [min(end, times.horizon) for end in ends],
+    }
+
+
+def allocations_of(
+    instance: Instance, kinds: Sequence[Staged], counts: Sequence[Sequence[int]]
+) -> Mapping[int, tuple[Placement, ...]]:
+    """Return what is held in each stage, by how many chunks of each kind stand on each node."""
+    held: dict[int, Counter[tuple[str, int]]] = {}
+    chunks: dict[tuple[int, int], Chunk] = {}
+    for kind, row in zip(kinds, counts, strict=True):
+        for node, count in zip(instance.cluster.node_names, row, strict=True):
+            if count:
+                held.setdefault(kind.stage, Counter())[node, kind.number] += count
+                chunks[kind.stage, kind.number] = kind.chunk
+    return {
+        stage: tuple(
+            Placement(node=node, chunk=number, count=count, resources=chunks[stage, number].taken(count))
+            for (node, number), count in of_stage.items()
+        )
+        for stage, of_stage in held.items()
+    }
+
+
+def weight_of(instance: Instance, term: ObjectiveTerm) -> Fraction:
+    """Return the weight of a term of the objective; 0 if it is none."""
+    return Fraction(instance.objective.weights.get(term, 0))

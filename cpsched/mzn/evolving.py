@@ -1,0 +1,142 @@
+"""A window with evolving jobs in the words of ``models/evolving.mzn``, and a solution in ours (EVO-17)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from math import floor
+from typing import Any
+
+from cpsched.domain import Arrangement, Instance, Job, ObjectiveTerm, PlannedJob, Segment, lives
+from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data, weight_of
+from cpsched.mzn.data import most_on_nodes
+from cpsched.mzn.prices import start_prices
+from cpsched.mzn.times import Times
+
+__all__ = ["EvolvingWindow", "can_be_held", "longest_of"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvolvingWindow:
+    """An instance as the model is given it; `data` gives a value to each name that the model declares."""
+
+    instance: Instance
+    #: The jobs that are planned, by their starts in the known plan.
+    jobs: tuple[Job, ...]
+    kinds: tuple[Staged, ...]
+    data: Mapping[str, Any]
+
+    model = "evolving"
+
+    @classmethod
+    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> EvolvingWindow:
+        """Return the window of the waiting jobs that a known plan has starts for; the model finds none that is worse."""
+        plans = {planned.id: planned for planned in known}
+        waiting = [job for job in instance.elements() if job.running is None and job.id in plans]
+        jobs = tuple(sorted(waiting, key=lambda job: plans[job.id].start))
+        awaited = instance.awaited_ends()
+        longest = [longest_of(job, is_awaited=job.id in awaited) for job in jobs]
+        held = [
+            sum(most - step.walltime for most, step in zip(of_job, job.steps, strict=True) if most is not None)
+            for of_job, job in zip(longest, jobs, strict=True)
+        ]
+        last_end = max((plans[job.id].end - instance.now for job in jobs), default=0)
+        times = Times.of(instance, jobs, longer=max(sum(held), last_end))
+        stages = [place for place, job in enumerate(jobs) for _ in job.steps]
+        kinds, were = _kinds(instance, jobs)
+        costs = _costs(instance, jobs, times, awaited)
+        lengths = [one.end - one.start for job in jobs for one in plans[job.id].segments]
+        walltimes = [step.walltime for job in jobs for step in job.steps]
+        wasted = zip(costs.holds, lengths, walltimes, strict=True)
+        most_cost = costs.price_of(
+            [plans[job.id].start - instance.now for job in jobs],
+            [plans[job.id].end - plans[job.id].start - job.walltime for job in jobs],
+            last_end,
+        ) + sum(costs.integer(rate) * (length - walltime) for rate, length, walltime in wasted)
+        data = {
+            **changing_data(instance, jobs, stages, kinds),
+            **times_data(instance, jobs, times),
+            **costs.data,
+            "walltime": [job.walltime for job in jobs],
+            "step_walltime": walltimes,
+            "longest": [times.horizon if most is None else most for of_job in longest for most in of_job],
+            "hold_price": [costs.integer(rate) for rate in costs.holds],
+            "were": [0 if before is None else before + 1 for before in were],
+            "most_cost": most_cost,
+        }
+        return cls(instance=instance, jobs=jobs, kinds=tuple(kinds), data=data)
+
+    def planned(self, solution: Any) -> Iterator[PlannedJob]:
+        """Yield the jobs of a solution."""
+        allocations = allocations_of(self.instance, self.kinds, solution.count)
+        stage = 0
+        for job in self.jobs:
+            number = len(job.steps)
+            begins = [self.instance.now + begin for begin in solution.begin[stage : stage + number]]
+            times = [*begins, begins[-1] + solution.length[stage + number - 1]]
+            segments = tuple(
+                Segment(start=start, end=end, allocation=allocations[step])
+                for step, (start, end) in enumerate(pairwise(times), start=stage)
+            )
+            yield PlannedJob(id=job.id, start=times[0], end=times[-1], segments=segments)
+            stage += number
+
+
+def can_be_held(job: Job, *, is_awaited: bool) -> bool:
+    """Tell whether a plan may hold a step of a job for longer than it asks for."""
+    longest = longest_of(job, is_awaited=is_awaited)
+    return longest != [step.walltime for step in job.steps]
+
+
+def longest_of(job: Job, *, is_awaited: bool) -> list[int | None]:
+    """Return for how many seconds each step may be held (EVO-6); None: as long as one likes."""
+    limit = Fraction(1) if is_awaited else None if job.expand_limit is None else Fraction(str(job.expand_limit))
+    held = [None if limit is None else floor(limit * step.walltime) for step in job.steps[:-1]]
+    return [*held, job.steps[-1].walltime]
+
+
+def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[Staged], list[int | None]]:
+    """Return the kinds of all jobs, and for each which one its chunks were in the step before (None: they come)."""
+    kinds: list[Staged] = []
+    were: list[int | None] = []
+    stage = 0
+    for place, job in enumerate(jobs):
+        if job.steps[0].request.place.arrangement is Arrangement.PACK:  # all on one node: nothing else has to stay
+            units = [
+                (step, number, chunk.count, True)
+                for step, one in enumerate(job.steps)
+                for number, chunk in enumerate(one.request.chunks)
+            ]
+        else:
+            units = [
+                (step, life.kind, life.count, step == life.first)
+                for life in lives(job)
+                if life.kind is not None
+                for step in range(life.first, life.last + 1)
+            ]
+        for step, number, count, comes in units:
+            chunk = replace(job.steps[step].request.chunks[number], count=count)
+            were.append(None if comes else len(kinds) - 1)
+            kinds.append(Staged(place, stage + step, number, chunk, most_on_nodes(instance, job, chunk)))
+        stage += len(job.steps)
+    return kinds, were
+
+
+def _costs(instance: Instance, jobs: Sequence[Job], times: Times, awaited: frozenset[str]) -> Costs:
+    """Return what the jobs pay; a runtime that is not known beforehand has no slowdown (`unsupported` refuses it)."""
+    held = [can_be_held(job, is_awaited=job.id in awaited) for job in jobs]
+    runtimes = [None if is_held else job.walltime for is_held, job in zip(held, jobs, strict=True)]
+    waste = weight_of(instance, ObjectiveTerm.WASTE)
+    return Costs(
+        starts=start_prices(instance, jobs, times.earliest, runtimes),
+        runs=[weight_of(instance, ObjectiveTerm.COMPLETION)] * len(jobs),
+        holds=[
+            waste * step.request.totals.get("cores", 0) if job.is_evolving else Fraction(0)
+            for job in jobs
+            for step in job.steps
+        ],
+        lates=(),
+        end=weight_of(instance, ObjectiveTerm.MAKESPAN),
+        horizon=times.horizon,
+    )
