@@ -7,7 +7,9 @@ which nodes are filled, `links.py` who waits for whom. Where all jobs have whole
 """
 
 from cpsched.booking.admission import chunks_on_empty_node, packs, refusal
+from cpsched.booking.going_on import Units, going_on, units_on
 from cpsched.booking.ledger import Ledger, Place
+from cpsched.booking.links import awaited_ends
 from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
 from cpsched.booking.running import course
 from cpsched.booking.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
@@ -21,13 +23,17 @@ __all__ = [
     "Machine",
     "Mapping",
     "Place",
+    "Units",
     "application_of",
+    "awaited_ends",
     "beyond_whole_nodes",
     "chunks_on_empty_node",
     "course",
+    "going_on",
     "map_to_nodes",
     "node_weight",
     "packs",
     "planned_on_nodes",
     "refusal",
+    "units_on",
 ]

@@ -6,13 +6,17 @@ node keeps free for others (OCCS-40) leaves room for it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cpsched.domain import Arrangement, Chunk, Cluster, Instance, Job, NodeClass, NodeState, Request, WaitingReason
 
 __all__ = ["capacity_for", "chunks_on_empty_node", "packs", "refusal"]
 
 
-def capacity_for(node_class: NodeClass, chunk: Chunk) -> dict[str, int]:
+def capacity_for(node_class: NodeClass, chunk: Chunk) -> Mapping[str, int]:
     """Return what an empty node offers to such a chunk: all it has, less what it keeps free for others."""
+    if not node_class.keep_free:
+        return node_class.resources
     offered = dict(node_class.resources)
     for rule in node_class.keep_free:
         if rule.beneficiary not in chunk.resources and rule.resource in offered:
@@ -51,7 +55,10 @@ def refusal(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
         total = instance.cluster.licenses.get(name, 0)
         if amount > total:
             return WaitingReason.UNSATISFIABLE, f"asks for {amount} {name} licenses; there are {total}"
-    for only_up, reason in ((False, WaitingReason.UNSATISFIABLE), (True, WaitingReason.UNAVAILABLE)):
+    reasons = [(False, WaitingReason.UNSATISFIABLE), (True, WaitingReason.UNAVAILABLE)]
+    if all(node_class.state is NodeState.UP for node_class in instance.cluster.classes):
+        reasons.pop()  # it would be asked again
+    for only_up, reason in reasons:
         for number, step in enumerate(job.steps):
             lacking = _lacking(instance.cluster, step.request, job.walltime, only_up=only_up)
             if lacking is not None:

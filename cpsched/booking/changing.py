@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cpsched.booking.columns import Columns
 from cpsched.booking.shapes import Shape
 from cpsched.domain import PlannedJob, Segment
-from cpsched.rusv import Courses, Timeline
+from cpsched.rusv import Booking, Courses, Timeline
 
 __all__ = ["ChangingJobs", "Part"]
 
@@ -21,12 +21,13 @@ MOST_HELD = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What a job holds from one change to the next: the entries of a demand, in ``[start, end)``."""
+    """What a job holds from one change to the next: entries of a demand, in ``[start, end)``."""
 
-    demand: int
     entries: NDArray[np.int32]
     start: int
     end: int
+    #: What of the timeline's columns that takes.
+    booking: Booking
 
 
 class ChangingJobs:
@@ -39,10 +40,10 @@ class ChangingJobs:
     def __init__(self, columns: Columns, timeline: Timeline, shapes: Mapping[int, Shape]) -> None:
         self._columns, self._timeline, self._shapes = columns, timeline, shapes
         #: All courses for the kernels, and the place of each row's among them.
-        self.courses = Courses([shape.course for shape in shapes.values()], timeline.demands.layout.num_nodes)
-        self.course_of = {row: place for place, row in enumerate(shapes)}
+        self._courses = Courses([shape.course for shape in shapes.values()], timeline.demands.layout.num_nodes)
+        self._course_of = {row: place for place, row in enumerate(shapes)}
 
-    def find(self, row: int, *, earliest: int, latest: int, end_by: int) -> list[Part] | None:
+    def find(self, row: int, *, earliest: int, latest: int, end_by: int, is_held: bool = True) -> list[Part] | None:
         """Return the place of a job that completes as early as is found, and then starts as late; None if none is.
 
         Parameters
@@ -53,33 +54,43 @@ class ChangingJobs:
             When it may start.
         end_by
             When it must have ended.
+        is_held
+            Whether its steps may be held; if not, each follows the one before at once.
         """
         found = self._timeline.find_course(
-            self.courses, self.course_of[row], earliest=earliest, latest=latest, end_by=end_by, tries=MOST_HELD
+            self._courses,
+            self._course_of[row],
+            earliest=earliest,
+            latest=latest,
+            end_by=end_by,
+            tries=MOST_HELD if is_held else 0,
         )
-        return None if found is None else self.parts_of(row, found)
+        return None if found is None else self._parts_of(row, found)
 
-    def parts_of(self, row: int, steps: Sequence[tuple[int, NDArray[np.int32]]]) -> list[Part]:
+    def _parts_of(self, row: int, steps: Sequence[tuple[int, NDArray[np.int32]]]) -> list[Part]:
         """Return what a job holds whose steps begin then and stand there."""
         shape = self._shapes[row]
         begins = [begin for begin, _ in steps]
         ends = [*begins[1:], begins[-1] + shape.durations[-1]]
         return [
-            Part(demand, entries, begin, end)
+            self._part(demand, entries, begin, end)
             for demand, (begin, entries), end in zip(shape.demands, steps, ends, strict=True)
         ]
+
+    def _part(self, demand: int, entries: NDArray[np.int32], start: int, end: int) -> Part:
+        return Part(entries, start, end, self._timeline.booking_of(demand, entries, start, end))
 
     # --- what is booked -----------------------------------------------------------------------------------------
 
     def book(self, parts: Sequence[Part]) -> None:
         """Book what a job holds."""
         for part in parts:
-            self._timeline.book(self._timeline.booking_of(part.demand, part.entries, part.start, part.end))
+            self._timeline.book(part.booking)
 
     def release(self, parts: Sequence[Part]) -> None:
         """Give back what a job holds: the exact inverse of `book`."""
         for part in parts:
-            self._timeline.release(self._timeline.booking_of(part.demand, part.entries, part.start, part.end))
+            self._timeline.release(part.booking)
 
     def segments(self, shape: Shape, parts: Sequence[Part], now: int) -> tuple[Segment, ...]:
         """Return what a job holds as a plan has it, whose clock says `now` where the timeline's says 0."""
@@ -103,11 +114,10 @@ class ChangingJobs:
             entries = self._columns.entries_of(shape.demands[step], shape.requests[step], segment.allocation)
             if entries is None:
                 return None
-            parts.append(Part(shape.demands[step], entries, segment.start - now, segment.end - now))
+            parts.append(self._part(shape.demands[step], entries, segment.start - now, segment.end - now))
         if any(_migrates(before, after) for before, after in zip(planned.segments, planned.segments[1:], strict=False)):
             return None
-        bookings = [self._timeline.booking_of(part.demand, part.entries, part.start, part.end) for part in parts]
-        return parts if all(map(self._timeline.is_free, bookings)) else None
+        return parts if all(self._timeline.is_free(part.booking) for part in parts) else None
 
 
 def _migrates(before: Segment, after: Segment) -> bool:

@@ -36,25 +36,17 @@ def forms_of(instance: Instance, job: Job, columns: Columns, *, is_awaited: bool
     is_awaited
         Whether others wait for the job's end. Then it is not shrunk: its end is known from its start.
     """
-    if job.is_evolving:
-        demand = columns.compile(job.steps[0].request, job.licenses, job.walltime)
-        return (_form(instance, job, job.steps[0].request, demand, job.walltime),)
-    return tuple(
-        _form(
-            instance,
-            job,
-            mode.request,
-            columns.compile(mode.request, job.licenses, job.walltime),
-            mode.time_for(job.walltime),
-        )
-        for mode in modes(job)[: 1 if is_awaited else None]
-    )
+    walltime, request = job.walltime, job.steps[0].request
+    if job.is_evolving or job.malleability is None or is_awaited:
+        return (_form(instance, job, request, columns, walltime),)
+    return tuple(_form(instance, job, mode.request, columns, mode.time_for(walltime)) for mode in modes(job))
 
 
-def _form(instance: Instance, job: Job, request: Request, demand: int, duration: int) -> Form:
+def _form(instance: Instance, job: Job, request: Request, columns: Columns, duration: int) -> Form:
     """Return a form of a job that takes so many seconds."""
     last = instance.latest_start(job)
     latest = FOREVER if last is None else last - instance.now
     if job.deadline is not None:
         latest = min(latest, job.deadline - duration - instance.now)
+    demand = columns.compile(request, job.licenses, job.walltime)
     return Form(request=request, demand=demand, latest=latest, duration=duration)

@@ -146,14 +146,37 @@ class Ledger:
         """Tell whether a part of a queue is a job that changes."""
         return len(rows) == 1 and int(rows[0]) in self._shapes
 
-    def _plan_changing(self, row: int) -> bool:
+    def plan_soon(self, job_id: str, *, latest: int, end_by: int, is_held: bool = True) -> bool:
+        """Book a waiting job that has no place as `plan` does, if it can start by `latest` and end by `end_by` (s after
+        now); tell whether it can.
+
+        Parameters
+        ----------
+        job_id, latest, end_by
+            The job, and what is still worth while.
+        is_held
+            Whether steps of one that changes may be held.
+        """
+        row = self._row[job_id]
+        if row in self._shapes:
+            return self._plan_changing(row, latest=latest, end_by=end_by, is_held=is_held)
+        jobs = self.table.jobs
+        own = int(jobs[row, 2])
+        jobs[row, 2] = min(own, latest, end_by - int(jobs[row, 3]))
+        self.timeline.plan(self.table, np.array([row]))
+        jobs[row, 2] = own
+        return bool(self.table.starts[row] != NOWHERE)
+
+    def _plan_changing(self, row: int, *, latest: int = FOREVER, end_by: int = FOREVER, is_held: bool = True) -> bool:
         """Book a job that changes where it ends earliest; tell whether it found a place."""
-        earliest, latest = self.table.window(row)
+        earliest, last = self.table.window(row)
+        latest = min(latest, last)
         if row in self._parts or earliest > latest:
             return False
         deadline = self.jobs[row].deadline
-        end_by = FOREVER if deadline is None else deadline - self.instance.now
-        parts = self._changing.find(row, earliest=earliest, latest=latest, end_by=end_by)
+        if deadline is not None:
+            end_by = min(end_by, deadline - self.instance.now)
+        parts = self._changing.find(row, earliest=earliest, latest=latest, end_by=end_by, is_held=is_held)
         if parts is None:
             return False
         self._book_changing(row, parts)
@@ -385,5 +408,5 @@ class Ledger:
 
 def _wasted(shape: Shape, parts: Sequence[Part]) -> int:
     """Return the core seconds for which steps are held beyond what they need."""
-    held = (part.end - part.start - duration for part, duration in zip(parts, shape.durations, strict=True))
-    return sum(request.totals.get("cores", 0) * longer for request, longer in zip(shape.requests, held, strict=True))
+    steps = zip(parts, shape.durations, shape.cores, strict=True)
+    return sum((part.end - part.start - duration) * cores for part, duration, cores in steps)

@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 from math import floor
 
 from cpsched.booking.columns import Columns
-from cpsched.domain import Amounts, Instance, Job, PlannedJob, Remaining, Segment, repeated, resumable
+from cpsched.domain import Amounts, Instance, Job, Placement, PlannedJob, Remaining, Segment, repeated, resumable
 from cpsched.rusv import FOREVER, Booking, Timeline
 
 __all__ = ["RunningJobs", "course"]
@@ -73,17 +73,21 @@ class RunningJobs:
 
     def _short(self, columns: set[int]) -> list[str]:
         """Return those that could be changed, but hold something of columns of which not all that is held is booked:
-        what they give up there is not free.
+        what they give up there is not free. So it is with columns of nothing, which no node has.
         """
-        return [
-            name
-            for name, remaining in self.changeable.items()
-            if any(
-                column in columns
-                for held in remaining.allocations[0]
-                for column, _, _ in self._columns.columns_on(held.node, held.resources, whole=False)
+
+        def is_short(held: Placement) -> bool:
+            node_class = self._columns.cluster.class_of[held.node]
+            return any(
+                column in columns for column, _, _ in self._columns.columns_on(held.node, held.resources, whole=False)
+            ) or any(
+                rule.beneficiary not in held.resources
+                and 0 < node_class.resources.get(rule.resource, 0) <= rule.items
+                and rule.resource in held.resources
+                for rule in node_class.keep_free
             )
-        ]
+
+        return [name for name, remaining in self.changeable.items() if any(map(is_short, remaining.allocations[0]))]
 
     def _hold_later(self, job: Job, amounts: dict[int, int], start: int, end: int) -> set[int]:
         """Book what a running job will hold; where less is free, piece by piece what is. Return the columns of which

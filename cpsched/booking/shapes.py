@@ -26,6 +26,8 @@ class Shape:
     #: For how many seconds each step is needed, and may be held at the most.
     durations: tuple[int, ...]
     longest: tuple[int, ...]
+    #: How many cores each step asks for.
+    cores: tuple[int, ...]
     #: The same for the timeline, with who is there from when to when, the longest first; with what has to fit, which for
     #: a job of one kind of equal chunks is also enough; and with the ways to map it.
     course: Course
@@ -57,7 +59,14 @@ class Shape:
             lives=tuple((life.first, life.last, life.count, _kinds(life, demands, columns)) for life in found),
             orders=_orders(max(requests, key=lambda request: len(request.chunks)), found, columns, job.walltime),
         )
-        return cls(requests=requests, demands=demands, durations=durations, longest=longest, course=course)
+        return cls(
+            requests=requests,
+            demands=demands,
+            durations=durations,
+            longest=longest,
+            cores=tuple(request.totals.get("cores", 0) for request in requests),
+            course=course,
+        )
 
 
 def _kind(life: Life) -> int:

@@ -16,7 +16,7 @@ from cpsched.errors import CpschedError, DocumentError, EngineError, SyntaxFault
 __all__ = ["COMMANDS", "main", "run"]
 
 #: In the order of the help; each is the attribute `command` of the module of its name.
-COMMANDS = ("solve", "verify", "show", "convert", "schema", "warmup")
+COMMANDS = ("solve", "replan", "verify", "show", "convert", "schema", "warmup")
 
 
 class CommandGroup(click.Group):

@@ -33,7 +33,7 @@ from cpsched.domain.plan import (
     WaitingReason,
     repeated,
 )
-from cpsched.domain.remaining import Remaining, rate_on, resumable, share_of, time_on
+from cpsched.domain.remaining import Remaining, counted, rate_on, resumable, share_of, time_on
 from cpsched.domain.request import Arrangement, Chunk, Place, Request
 from cpsched.domain.rules import (
     Access,
@@ -102,6 +102,7 @@ __all__ = [
     "Validity",
     "WaitingJob",
     "WaitingReason",
+    "counted",
     "lives",
     "modes",
     "moves_about",

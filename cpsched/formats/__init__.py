@@ -18,6 +18,7 @@ from cpsched.formats.instance_reader import instance_schema, parse_instance
 from cpsched.formats.instance_writer import instance_to_document
 from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
+from cpsched.formats.steps import parse_steps
 
 __all__ = [
     "ParsedRequest",
@@ -30,6 +31,7 @@ __all__ = [
     "parse_instance",
     "parse_plan",
     "parse_request",
+    "parse_steps",
     "plan_schema",
     "plan_to_document",
     "read_instance",

@@ -8,11 +8,22 @@ from typing import Any
 from cpsched.domain import Instance
 from cpsched.engine import Board
 from cpsched.errors import EngineError
-from cpsched.mzn.solver import Verdict, find_solver, solutions
-from cpsched.mzn.support import unsupported
+from cpsched.mzn.evolving import EvolvingWindow
+from cpsched.mzn.malleable import MalleableWindow
+from cpsched.mzn.solver import Answer, Verdict, find_solver, solutions
+from cpsched.mzn.support import model_for, unsupported
 from cpsched.mzn.window import Window
 
 __all__ = ["MiniZinc", "MiniZincParams"]
+
+_WINDOWS: dict[str, type[Window | EvolvingWindow | MalleableWindow]] = {
+    window.model: window for window in (Window, EvolvingWindow, MalleableWindow)
+}
+#: What is said when a solver has finished with a model that has not all plans of a window: nothing is proven then.
+_ENDS = {
+    Verdict.OPTIMAL: "its best plan is the best one that {model}.mzn has; there may be better ones of other kinds",
+    Verdict.IMPOSSIBLE: "no plan that {model}.mzn has is as good as the one that is known",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +34,7 @@ class MiniZincParams:
 
 
 class MiniZinc:
-    """The model ``models/window.mzn``, given to a solver that MiniZinc knows."""
+    """The models ``window``, ``evolving`` and ``malleable``, given to a solver that MiniZinc knows."""
 
     name = "minizinc"
 
@@ -53,25 +64,34 @@ class MiniZinc:
             If MiniZinc or the solver is missing or fails, or denies that there is a plan.
         """
         known = board.best.jobs
-        window = Window.of(instance, known)
+        window = _WINDOWS[model_for(instance)].of(instance, known)
         if not window.jobs or board.is_over:
             return
         by = f"{self.name}:{self.params.solver}"
 
         def offer(solution: Any) -> None:
-            found = {planned.id: planned for planned in window.planned(solution.start, solution.count)}
+            found = {planned.id: planned for planned in window.planned(solution)}
             board.offer([found.get(planned.id, planned) for planned in known], by=by)
 
         answer = solutions(
             self.params.solver,
+            window.model,
             window.data,
             seconds=board.budget.remaining,
             seed=seed,
             is_over=lambda: board.is_over,
             on_solution=offer,
         )
-        if answer.verdict is Verdict.IMPOSSIBLE:
-            raise EngineError(f"{by}: expected a plan as good as the one that is known, got the answer that none is")
-        if answer.verdict is Verdict.OPTIMAL and answer.cost is not None:
-            rounding = "" if window.prices.is_exact else ", of prices rounded down"
-            board.prove(window.bound_of(answer.cost), how=f"MiniZinc, {self.params.solver}: optimal{rounding}")
+        if isinstance(window, Window):
+            _conclude(window, answer, board, self.params.solver, by)
+        elif answer.verdict in _ENDS:
+            board.report(_ENDS[answer.verdict].format(model=window.model), by=by)
+
+
+def _conclude(window: Window, answer: Answer, board: Board, solver: str, by: str) -> None:
+    """Say what is proven when the solver has finished with a model that has all plans of a window."""
+    if answer.verdict is Verdict.IMPOSSIBLE:
+        raise EngineError(f"{by}: expected a plan as good as the one that is known, got the answer that none is")
+    if answer.verdict is Verdict.OPTIMAL and answer.cost is not None:
+        rounding = "" if window.prices.is_exact else ", of prices rounded down"
+        board.prove(window.bound_of(answer.cost), how=f"MiniZinc, {solver}: optimal{rounding}")

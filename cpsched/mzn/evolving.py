@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import floor
 from typing import Any
 
+from cpsched.booking import awaited_ends
 from cpsched.domain import Arrangement, Instance, Job, ObjectiveTerm, PlannedJob, Segment, lives
 from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data, weight_of
 from cpsched.mzn.data import most_on_nodes
@@ -16,6 +17,7 @@ from cpsched.mzn.prices import start_prices
 from cpsched.mzn.times import Times
 
 __all__ = ["EvolvingWindow", "can_be_held", "longest_of"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolvingWindow:
@@ -31,11 +33,11 @@ class EvolvingWindow:
 
     @classmethod
     def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> EvolvingWindow:
-        """Return the window of the waiting jobs that a known plan has starts for; the model finds none that is worse."""
+        """Return the window of the waiting jobs that a known plan has starts for."""
         plans = {planned.id: planned for planned in known}
         waiting = [job for job in instance.elements() if job.running is None and job.id in plans]
         jobs = tuple(sorted(waiting, key=lambda job: plans[job.id].start))
-        awaited = instance.awaited_ends()
+        awaited = awaited_ends(instance)
         longest = [longest_of(job, is_awaited=job.id in awaited) for job in jobs]
         held = [
             sum(most - step.walltime for most, step in zip(of_job, job.steps, strict=True) if most is not None)

@@ -70,7 +70,7 @@ def verdict_of(status: str) -> Verdict:
     return _VERDICTS[status]
 
 
-def model_path(name: str = "window") -> Path:
+def model_path(name: str) -> Path:
     """Return where a model lies: beside this module in an installed package, at the root of a checkout.
 
     Raises
@@ -115,6 +115,7 @@ def find_solver(name: str) -> tuple[Any, Any]:
 
 def solutions(
     solver: str,
+    model: str,
     data: Mapping[str, Any],
     *,
     seconds: float,
@@ -122,12 +123,14 @@ def solutions(
     is_over: Callable[[], bool],
     on_solution: Callable[[Any], None],
 ) -> Answer:
-    """Give ``models/window.mzn`` to a solver, and each solution that it finds to `on_solution`.
+    """Give a model to a solver, and each solution that it finds to `on_solution`.
 
     Parameters
     ----------
+    model
+        Its name (`model_path`).
     data
-        The parameters of the model, by name.
+        Its parameters, by name.
     seconds
         How long it is expected to take at the most.
     is_over
@@ -142,7 +145,7 @@ def solutions(
     minizinc = _package()
     # It warns of library files that Gecode's package replaces in an outdated way, which is nothing to a user.
     warnings.filterwarnings("ignore", category=minizinc.error.MiniZincWarning)
-    problem = minizinc.Instance(found, minizinc.Model(model_path()), driver)
+    problem = minizinc.Instance(found, minizinc.Model(model_path(model)), driver)
     for name, value in data.items():
         problem[name] = value
     options: dict[str, Any] = {"time_limit": timedelta(seconds=min(seconds, 1e6) + _ORPHANED)}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cpsched import planner
-from cpsched.domain import Instance, Job, modes, resumable
+from cpsched.booking import awaited_ends
+from cpsched.domain import Instance, Job, ObjectiveTerm, modes, resumable
+from cpsched.mzn.evolving import can_be_held, longest_of
+from cpsched.mzn.malleable import lending, longer_by, parts_of
 from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.mzn.times import Times
 
-__all__ = ["unsupported"]
+__all__ = ["model_for", "unsupported"]
 
 #: A model has a number for each kind of chunks and each node, and with more of them MiniZinc takes minutes to read it.
 _MOST_PLACEMENTS = 100_000
@@ -16,25 +21,17 @@ _MOST_PLACEMENTS = 100_000
 def unsupported(instance: Instance) -> tuple[str, ...]:
     """Return what an instance asks for and the models do not know, each with the place that asks for it.
 
-    They know what the planner does of rigid jobs; sizes are those of rigid jobs: where there are others, these come
-    first.
+    They know what the planner does; sizes come last, since other things may have none.
     """
-    others = (*planner.unsupported(instance), *planner.changing(instance), *_changed(instance), *_malleable(instance))
+    others = (*planner.unsupported(instance), *_changed(instance), *_mixed(instance), *_slowed(instance))
     return others or tuple(_too_large(instance))
 
 
-def _changed(instance: Instance) -> list[str]:
-    """Return the running jobs that do not hold the same from now to their end."""
-    return [
-        f"job {job.id}: its running allocation changes over time"
-        for job in instance.jobs
-        if job.running is not None and (job.is_evolving or len(job.running.segments) > 1)
-    ]
-
-
-def _malleable(instance: Instance) -> list[str]:
-    """Return the jobs of which a plan may choose the share: a plan that shrinks one could be better than any here."""
-    return [f"job {job.id}: can run on less cores" for job in instance.jobs if _can_shrink(instance, job)]
+def model_for(instance: Instance) -> str:
+    """Return the model that knows an instance."""
+    if any(job.is_evolving for job in instance.jobs if job.running is None):
+        return "evolving"
+    return "malleable" if any(_can_shrink(instance, job) for job in instance.jobs) else "window"
 
 
 def _can_shrink(instance: Instance, job: Job) -> bool:
@@ -44,17 +41,69 @@ def _can_shrink(instance: Instance, job: Job) -> bool:
     return not job.is_evolving and len(modes(job)) > 1
 
 
+def _changed(instance: Instance) -> list[str]:
+    """Return the running jobs that do not hold the same from now to their end, and that no model changes."""
+    changeable = lending(instance)
+    return [
+        f"job {job.id}: its running allocation changes over time"
+        for job in instance.jobs
+        if job.running is not None and sum(segment.end > instance.now for segment in job.running.segments) > 1
+        if job.id not in changeable or model_for(instance) != "malleable"
+    ]
+
+
+def _mixed(instance: Instance) -> list[str]:
+    """Return the jobs that can run on less cores beside others that evolve: there is a model for either of them."""
+    if model_for(instance) != "evolving":
+        return []
+    return [
+        f"job {job.id}: can run on less cores, beside jobs that evolve"
+        for job in instance.jobs
+        if _can_shrink(instance, job)
+    ]
+
+
+def _slowed(instance: Instance) -> list[str]:
+    """Return the jobs whose steps can be held where that changes their slowdown: no whole numbers say what it is."""
+    if ObjectiveTerm.SLOWDOWN not in instance.objective.weights:
+        return []
+    awaited = awaited_ends(instance)
+    return [
+        f"job {job.id}: slowdown of a job whose steps can be held"
+        for job in instance.elements()
+        if job.running is None and can_be_held(job, is_awaited=job.id in awaited)
+    ]
+
+
 def _too_large(instance: Instance) -> list[str]:
     """Return what is beyond the size or the integers of a model."""
     jobs = [job for job in instance.elements() if job.running is None]
-    placements = sum(len(job.request.chunks) for job in jobs) * len(instance.cluster.node_names)
+    requests = [step.request for job in jobs for step in job.steps for _ in range(_num_modes(job))]
+    placements = sum(len(request.chunks) for request in requests) * len(instance.cluster.node_names)
     amounts = [*instance.cluster.totals.values(), *instance.cluster.licenses.values()]
     if placements > _MOST_PLACEMENTS:
         return [f"jobs: {placements} pairs of a kind of chunks and a node; the model takes {_MOST_PLACEMENTS}"]
     features = []
     if max(amounts, default=0) > MOST_INTEGER:
         features.append(f"cluster: {max(amounts)} of one resource; the model takes {MOST_INTEGER}")
-    horizon = Times.of(instance, jobs).horizon
+    horizon = _horizon(instance, jobs)
     if horizon > MOST_INTEGER:
         features.append(f"jobs: together they may take {horizon} s; the model takes {MOST_INTEGER} s")
     return features
+
+
+def _num_modes(job: Job) -> int:
+    return 1 if job.is_evolving else len(modes(job))
+
+
+def _horizon(instance: Instance, jobs: Sequence[Job]) -> int:
+    """Return the seconds of the longest plan that a model has, in whole numbers of work where it counts that."""
+    match model_for(instance):
+        case "evolving":
+            longest = [longest_of(job, is_awaited=False) for job in jobs]
+            held = sum(seconds or 0 for of_job in longest for seconds in of_job)
+            return Times.of(instance, jobs, longer=held).horizon
+        case "malleable":
+            parts = max((parts_of(left) for left in lending(instance).values()), default=1)
+            return Times.of(instance, jobs, longer=longer_by(instance, jobs)).horizon * parts
+    return Times.of(instance, jobs).horizon

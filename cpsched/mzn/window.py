@@ -29,6 +29,8 @@ class Window:
     #: The part of the objective's value that is not in the model's cost.
     base: Fraction
 
+    model = "window"
+
     @classmethod
     def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> Window:
         """Return the window of the waiting jobs that a known plan has starts for.
@@ -69,25 +71,17 @@ class Window:
         """Return the bound on the objective's value that a lower bound on the model's cost gives."""
         return max(0.0, math.nextafter(float(self.base + cost / self.prices.scale), -math.inf))
 
-    def planned(self, starts: Sequence[int], counts: Sequence[Sequence[int]]) -> Iterator[PlannedJob]:
-        """Yield the jobs of a solution.
-
-        Parameters
-        ----------
-        starts
-            Seconds from now, in the order of `jobs`.
-        counts
-            How many chunks of each kind stand on each node: shape (kinds, nodes).
-        """
+    def planned(self, solution: Any) -> Iterator[PlannedJob]:
+        """Yield the jobs of a solution: of their starts, and of how many chunks of each kind stand on each node."""
         names = self.instance.cluster.node_names
         allocations: list[list[Placement]] = [[] for _ in self.jobs]
-        for kind, row in zip(kinds_of(self.jobs), counts, strict=True):
+        for kind, row in zip(kinds_of(self.jobs), solution.count, strict=True):
             allocations[kind.job] += [
                 Placement(node=name, resources=kind.chunk.taken(count), chunk=kind.number, count=count)
                 for name, count in zip(names, row, strict=True)
                 if count
             ]
-        for job, start, allocation in zip(self.jobs, starts, allocations, strict=True):
+        for job, start, allocation in zip(self.jobs, solution.start, allocations, strict=True):
             begin = self.instance.now + start
             segment = Segment(start=begin, end=begin + job.walltime, allocation=tuple(allocation))
             yield PlannedJob(id=job.id, start=begin, end=segment.end, segments=(segment,))

@@ -3,15 +3,18 @@
 May import: `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `queue.py` has the order in
 which jobs are planned, `roster.py` who is planned at all and what an outcome says of each, `support.py` what is
 refused, `costs.py` what starts cost, `shrink.py` lets malleable jobs go on with less, `warm.py` begins from an earlier
-plan, `warmup.py` compiles the kernels ahead of time.
+plan, `advance.py` moves a window on in time, `profile.py` lets a running job change what it wants from now on,
+`warmup.py` compiles the kernels ahead of time.
 """
 
+from cpsched.planner.advance import advanced
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.planner.planner import Planner
 from cpsched.planner.planner_engine import PlannerEngine
+from cpsched.planner.profile import ProfileChange, with_profile
 from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
 from cpsched.planner.roster import Roster
-from cpsched.planner.shrink import Values, go_on_shrunk
+from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
 from cpsched.planner.support import changing, unsupported
 from cpsched.planner.warm import replanned, told_by, warm_order
 from cpsched.planner.warmup import warmup, warmup_window
@@ -23,8 +26,10 @@ __all__ = [
     "RATE",
     "Planner",
     "PlannerEngine",
+    "ProfileChange",
     "Roster",
     "Values",
+    "advanced",
     "awaited_first",
     "bound_jobs",
     "changing",
@@ -32,6 +37,7 @@ __all__ = [
     "costs_at",
     "end_price",
     "go_on_shrunk",
+    "place_cheaply",
     "planning_order",
     "replanned",
     "start_costs",
@@ -40,4 +46,5 @@ __all__ = [
     "warm_order",
     "warmup",
     "warmup_window",
+    "with_profile",
 ]

@@ -64,9 +64,7 @@ def _level(instance: Instance, job: Job, duration: int) -> float:
         return 0.0
     earliest = instance.earliest_start(job)
     suffered, usually = (
-        sum(
-            rate * (instance.now - since) for since, rate in delay_rates(instance, job, runtime) if since <= earliest
-        )
+        sum(rate * (instance.now - since) for since, rate in delay_rates(instance, job, runtime) if since <= earliest)
         for runtime in (duration, job.walltime)
     )
     later = instance.objective.weights.get(ObjectiveTerm.COMPLETION, 0.0) * (duration - job.walltime)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cpsched.booking import Ledger, Place
-from cpsched.domain import Instance, ObjectiveTerm
-from cpsched.metrics import end_rate
+from cpsched.domain import Instance, ObjectiveTerm, PlannedJob
+from cpsched.metrics import end_rate, objective_value
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.rusv import NOWHERE
 
@@ -41,15 +41,33 @@ class Values:
 
     def cost_of(self, row: int, place: Place) -> float:
         """Return what a place costs a waiting job (a row of the ledger), whoever ends last."""
-        key = row, place.end - place.start
-        if key not in self._known:
-            costs = start_costs(self._instance, [self._ledger.jobs[row]], np.array([key[1]], dtype=np.int64))
-            self._known[key] = costs[0].tolist()
-        known = self._known[key]
-        cost = known[LEVEL] + known[RATE] * place.start + self._waste_price * place.waste
+        return self._cost(row, place.start, place.end - place.start) + self._waste_price * place.waste
+
+    def _cost(self, row: int, start: int, duration: int) -> float:
+        """Return what a start (s after `now`) costs a job that takes so long."""
+        known = self._known.get((row, duration))
+        if known is None:
+            costs = start_costs(self._instance, [self._ledger.jobs[row]], np.array([duration], dtype=np.int64))
+            known = self._known[row, duration] = costs[0].tolist()
+        cost = known[LEVEL] + known[RATE] * start
         for k in range(FIRST_KINK, len(known), 2):
-            cost += known[k] * max(0.0, place.start - known[k + 1])
+            cost += known[k] * max(0.0, start - known[k + 1])
         return cost
+
+    def offset(self) -> float:
+        """Return what these values lack to be values of the objective, where all jobs of the ledger are planned."""
+        instance, jobs = self._instance, self._ledger.jobs
+        plans = [
+            PlannedJob(id=job.id, start=start, end=start + job.walltime, segments=())
+            for job in jobs
+            for start in [instance.earliest_start(job)]
+        ]
+        ends = [planned.end - instance.now for planned in plans]
+        costs = sum(
+            self._cost(row, planned.start - instance.now, job.walltime)
+            for row, (planned, job) in enumerate(zip(plans, jobs, strict=True))
+        )
+        return objective_value(instance, plans) - costs - self._end_price * max(ends, default=0)
 
     def of_running(self) -> float:
         """Return what the changes of running jobs cost."""

@@ -79,12 +79,9 @@ class Chain:
         """Whether running jobs may be changed, or waiting ones shrunk."""
         return bool(self.ledger.running.changeable) or len(self._forms) > len(self._jobs)
 
-    def offset(self, best: Offer) -> float:
-        """Return what the chain's own figures lack to be values of the objective, from a plan and its value."""
-        if self.is_elastic and self.adopt(best.jobs):
-            return best.value - self.best_value
-        starts = {planned.id: planned.start - self._instance.now for planned in best.jobs}
-        return best.value - self.value_of([starts[job.id] for job in self._jobs])
+    def offset(self, _: Offer) -> float:
+        """Return what the chain's own figures lack to be values of the objective."""
+        return self._values.offset()
 
     # --- whole plans --------------------------------------------------------------------------------------------
 
@@ -100,7 +97,7 @@ class Chain:
         self._clear()
         bounds = np.zeros((int(self.ledger.table.jobs[:, 0].max()) + 1, _MEMORY + 1, 3), dtype=np.int64)
         order = awaited_first(self.ledger.table, np.argsort(keys, kind="stable"))
-        return self._note_plan() if self._settle(order, limit, bounds) else None
+        return self._note_plan() if self._settle(order, limit - self._values.of_running(), bounds) else None
 
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
         """Begin from a plan of the same jobs; tell whether each may stand where it stands there."""
@@ -111,6 +108,7 @@ class Chain:
         starts = np.array([planned_of[job.id].start for job in self._jobs], dtype=np.int64)
         order = awaited_first(self.ledger.table, np.argsort(starts, kind="stable"))
         if not all(self.ledger.restore(planned_of[self._jobs[row].id]) for row in order.tolist()):
+            self._clear()
             return False
         forms: NDArray[np.int64] = np.array([self.ledger.form(job.id) for job in self._jobs], dtype=np.int64)
         self._take_forms(self._forms_of[:-1] + forms)

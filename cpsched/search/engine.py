@@ -98,10 +98,20 @@ class Search:
 
     def _improve_evolving(self, instance: Instance, jobs: Sequence[Job], board: Board, seed: int) -> None:
         """Search where jobs evolve: with numbers of nodes where these say all, else on the ledger."""
-        chain = (LedgerChain if beyond_whole_nodes(instance) else EvolvingChain)(instance, jobs, seed)
+        if not beyond_whole_nodes(instance) and all(
+            job.running is None or job.malleability is None for job in instance.jobs
+        ):
+            counts = EvolvingChain(instance, jobs, seed)
+            search = _Search(instance, jobs, board, counts, self.params)
+            search.try_lists(counts.list_keys())
+            search.run_chain()
+            return
+        chain = LedgerChain(instance, jobs, seed)
         search = _Search(instance, jobs, board, chain, self.params)
         search.try_lists(chain.list_keys())
-        search.run_chain()
+        search.shrink_running(chain, until=_SHRUNK)
+        search.run_chain(until=_SHRUNK_AGAIN if chain.is_elastic else 1.0)
+        search.shrink_running(chain, until=1.0)
 
 
 def _most_placements(instance: Instance, jobs: Sequence[Job]) -> int:
@@ -174,7 +184,7 @@ class _Search:
         self._keys = prices.starts
         self._offer("list:prices")
 
-    def shrink_running(self, chain: Chain, *, until: float) -> None:
+    def shrink_running(self, chain: Chain | LedgerChain, *, until: float) -> None:
         """Let running jobs go on with less in the best plan, in the time up to a share of it."""
         if chain.is_elastic and not self._board.is_over and chain.adopt(self._board.best.jobs):
             chain.shrink_running(lambda: self._board.is_over or self._time_share() > until)
@@ -204,7 +214,9 @@ class _Search:
         """
         if not is_last and self._keys is not None and self._chain.plan_list(self._keys) is not None:
             return True
-        return self._chain.adopt(self._board.best.jobs)
+        return self._chain.adopt(self._board.best.jobs) or (
+            self._chain.best_value < np.inf and self._chain.adopt(self._chain.best())
+        )
 
     def _cool(self, hot: float, until: float, last_step: int) -> None:
         """Let the temperature fall from `hot` until a share of the time is used, or a number of steps done."""

@@ -505,8 +505,9 @@ def ruin_and_recreate(
 ):  # fmt: skip
     """Do so many steps of simulated annealing at a temperature of `warmth` mean costs of a job.
 
-    Of the jobs that have several forms, half come back in the one that costs least where they come to stand. `figures`
-    is carried from call to call. Returns `kernels.DONE`, or `kernels.GROW_STATE` before a step that could find no room.
+    Of the jobs that have several forms, half come back as they were; the others in the one that costs least where they
+    come to stand, or in any: what a job loses by a small one may be less than what others gain. `figures` is carried
+    from call to call. Returns `kernels.DONE`, or `kernels.GROW_STATE` before a step that could find no room.
     """
     count, is_linked = starts.shape[0], waits.shape[0] > 0
     room = 2 * MOST_REMOVED + 2
@@ -557,8 +558,13 @@ def ruin_and_recreate(
             least -= least_cost(job, least_starts[job], forms_of, form_costs)
             earliest = kernels.earliest_after(job, jobs[job, 1], starts, waits_of, waits)
             first, last = taken[job], taken[job] + 1
-            if forms_of[job + 1] - forms_of[job] > 1 and uniform(random) < 0.5:
-                first, last = forms_of[job], forms_of[job + 1]
+            if forms_of[job + 1] - forms_of[job] > 1:
+                flip = uniform(random)
+                if flip < 0.3:
+                    first, last = forms_of[job], forms_of[job + 1]
+                elif flip < 0.5:
+                    first = forms_of[job] + below(random, forms_of[job + 1] - forms_of[job])
+                    last = first + 1
             start, held, form, cheapest = np.int64(-1), 0, first, limit - after - least
             for other in range(first, last):
                 latest = min(forms[other, F_LATEST], latest_for(other, cheapest, form_costs))
@@ -571,12 +577,15 @@ def ruin_and_recreate(
                     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
                     free, buffer, entries,
                 )  # fmt: skip
-                if found_start >= 0:
-                    start, held, form = found_start, count_there, other
-                    cheapest = cost_of(other, start, form_costs)
-                    for e in range(held):
-                        for part in range(3):
-                            best_entries[e, part] = entries[e, part]
+                if found_start < 0:
+                    continue
+                cost = cost_of(other, found_start, form_costs)
+                if start >= 0 and cost >= cheapest:
+                    continue  # nobody is shrunk in vain
+                start, held, form, cheapest = found_start, count_there, other, cost
+                for e in range(held):
+                    for part in range(3):
+                        best_entries[e, part] = entries[e, part]
             if start < 0:
                 break
             if form != taken[job]:

@@ -6,7 +6,7 @@ that can be planned can be searched for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log
 from random import Random
 
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import Ledger, Place
-from cpsched.domain import Instance, Job, ObjectiveTerm, PlannedJob, Step
+from cpsched.domain import Instance, Job, PlannedJob, Step
 from cpsched.engine import Offer
-from cpsched.planner import FIRST_KINK, LEVEL, RATE, Values, end_price, start_costs
+from cpsched.planner import Values, end_price, go_on_shrunk, place_cheaply, start_costs
 from cpsched.search.costs import node_shares, rates_of
 from cpsched.search.links import awaited_first
 
@@ -42,12 +42,7 @@ class LedgerChain:
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
         self._instance, self._jobs = instance, jobs
         self._ledger = Ledger(instance, jobs)
-        self._costs = start_costs(instance, jobs).tolist()
         self._durations = [job.walltime for job in jobs]
-        weights = instance.objective.weights
-        #: What a second costs by which a job ends later than its start says, or by which a step is held.
-        self._late_price = weights.get(ObjectiveTerm.COMPLETION, 0.0)
-        self._waste_price = weights.get(ObjectiveTerm.WASTE, 0.0)
         self._end_price = end_price(instance)
         self._values = Values(instance, self._ledger)
         self._random = Random(seed)  # noqa: S311 - a search, not a secret
@@ -60,9 +55,14 @@ class LedgerChain:
         self.value = self.best_value = np.inf
         self._best: list[Place] = []
 
-    def offset(self, best: Offer) -> float:
-        """Return what the chain's own figures lack to be values of the objective, from a plan and its value."""
-        return best.value - self.best_value if self.adopt(best.jobs) else np.inf
+    @property
+    def is_elastic(self) -> bool:
+        """Whether running jobs may be changed."""
+        return bool(self._ledger.running.changeable)
+
+    def offset(self, _: Offer) -> float:
+        """Return what the chain's own figures lack to be values of the objective."""
+        return self._values.offset()
 
     # --- whole plans --------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class LedgerChain:
             plan then.
         """
         self._clear()
-        cost = 0.0
+        cost = self._values.of_running()
         for job in awaited_first(self._ledger.table, np.argsort(keys, kind="stable")).tolist():
             if not self._insert(job):
                 return None
@@ -113,6 +113,14 @@ class LedgerChain:
         self._note_plan()
         return True
 
+    def shrink_running(self, is_over: Callable[[], bool]) -> None:
+        """Let running jobs go on with less where the plan is worth more for it."""
+        order = [self._jobs[job].id for job in sorted(range(len(self._jobs)), key=self._begins.__getitem__)]
+        if go_on_shrunk(self._ledger, order, self._values, is_over=is_over):
+            for job in range(len(self._jobs)):
+                self._note(job)
+            self._note_plan()
+
     def _clear(self) -> None:
         """Take all jobs out."""
         for job, place in enumerate(self._places):
@@ -133,6 +141,7 @@ class LedgerChain:
 
     def best(self) -> list[PlannedJob]:
         """Return the best plan so far, with the running jobs that it may change."""
+        # what stands there is read, and not asked whether it is free beside the running jobs of the present plan
         present = [place for place in self._places if place is not None]
         self._stand(self._best)
         best = [planned for job in self._jobs if (planned := self._ledger.planned(job.id)) is not None]
@@ -218,10 +227,10 @@ class LedgerChain:
     # --- single jobs --------------------------------------------------------------------------------------------
 
     def _insert(self, job: int) -> bool:
-        """Let a job stand where it ends earliest beside all that stand; tell whether it found a place."""
-        name = self._jobs[job].id
-        self._ledger.plan([name])
-        if not self._ledger.is_booked(name):
+        """Let a job stand where it ends earliest beside all that stand, one that can be shrunk where it costs least;
+        tell whether it found a place.
+        """
+        if place_cheaply(self._ledger, job, self._values) is None:
             return False
         self._note(job)
         return True
@@ -230,12 +239,7 @@ class LedgerChain:
         """Note where a job stands, and what that costs."""
         place = self._ledger.place_of(self._jobs[job].id)
         self._places[job], self._begins[job] = place, place.start
-        row = self._costs[job]
-        cost = row[LEVEL] + row[RATE] * place.start
-        for k in range(FIRST_KINK, len(row), 2):
-            cost += row[k] * max(0.0, place.start - row[k + 1])
-        held = place.end - place.start - self._durations[job]
-        self._paid[job] = cost + self._late_price * held + self._waste_price * place.waste
+        self._paid[job] = self._values.cost_of(job, place)
 
     def _put_back(self, job: int, place: Place) -> None:
         """Let a job stand where it stood."""

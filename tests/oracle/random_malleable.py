@@ -59,9 +59,7 @@ def malleable_windows(draw: st.DrawFn, max_nodes: int = 4, max_jobs: int = 5, ma
         if running and draw(rarely()):
             awaited = draw(st.sampled_from(running)).id
             after = (*after, Dependency(job=awaited, type=draw(st.sampled_from(DependencyType))))
-        waiting.append(
-            replace(job, after=after, malleability=draw(malleabilities()) if draw(st.booleans()) else None)
-        )
+        waiting.append(replace(job, after=after, malleability=draw(malleabilities()) if draw(st.booleans()) else None))
     return replace(base, jobs=tuple(draw(st.permutations([*running, *waiting]))))
 
 
@@ -115,9 +113,7 @@ def _running_jobs(
     pieces = [(start, start + first.time_for(walltime), first)]
     if then is not first and rest > 0 and change + then.time_for(rest) > now:
         pieces = [(start, change, first), (change, change + then.time_for(rest), then)]
-    segments = tuple(
-        Segment(start=begin, end=end, allocation=_allocation(stands, mode)) for begin, end, mode in pieces
-    )
+    segments = tuple(Segment(start=begin, end=end, allocation=_allocation(stands, mode)) for begin, end, mode in pieces)
     return replace(job, running=Running(start=start, segments=segments))
 
 

@@ -1,0 +1,60 @@
+"""What commands say of a plan that they have made."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cpsched.cli.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.domain import Instance, Plan
+
+__all__ = ["print_plan_as_json", "print_plan_summary"]
+
+#: So many jobs of the waiting room are shown; the rest is counted.
+_MOST_WAITING = 10
+
+
+def print_plan_as_json(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:
+    """Print the figures, the waiting room and the files written as one JSON object."""
+    from cpsched.cli.screen import echo_json
+    from cpsched.formats import plan_to_document
+    from cpsched.metrics import honest_gap, summarise
+
+    document = plan_to_document(plan)
+    summary = summarise(instance, plan)
+    figures: dict[str, Any] = {**asdict(summary), "utilisation": dict(summary.utilisation)}
+    echo_json(
+        {
+            "instance": plan.instance,
+            "engine": document["engine"],
+            "objective": {**document["objective"], "honest_gap": honest_gap(plan.objective)},
+            "summary": figures,
+            "incumbents": document.get("incumbents", []),
+            "events": document.get("events", []),
+            "waiting_room": document.get("waiting_room", []),
+            **{name: None if path is None else str(path) for name, path in written.items()},
+        }
+    )
+
+
+def print_plan_summary(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:
+    """Print the figures as tables, then the waiting room, the verdict and the files written."""
+    from cpsched.cli.screen import print_whole
+    from cpsched.report import summary_table
+
+    print_whole(summary_table(instance, plan))
+    for event in plan.events:
+        click.echo(f"{printable(event.by)} after {event.at:.1f} s: {printable(event.what)}")
+    for waiting in plan.waiting_room[:_MOST_WAITING]:
+        click.echo(f"waiting room: {printable(waiting.id)}: {waiting.reason}: {printable(waiting.detail)}")
+    if len(plan.waiting_room) > _MOST_WAITING:
+        click.echo(f"waiting room: ... and {len(plan.waiting_room) - _MOST_WAITING} more")
+    click.echo("verified: no violations")
+    for name, path in written.items():
+        if path is not None:
+            click.echo(f"{name}: {printable(str(path))}")

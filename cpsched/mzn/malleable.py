@@ -1,0 +1,270 @@
+"""A window with malleable jobs in the words of ``models/malleable.mzn``, and a solution in ours (SD-1, SD-3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import lcm
+from typing import Any, NamedTuple
+
+from cpsched.booking import awaited_ends, course
+from cpsched.domain import (
+    Chunk,
+    Instance,
+    Job,
+    Mode,
+    NodeState,
+    ObjectiveTerm,
+    PlannedJob,
+    Remaining,
+    Segment,
+    modes,
+    repeated,
+    resumable,
+)
+from cpsched.metrics import delay_rates, end_rate
+from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data, weight_of
+from cpsched.mzn.data import columns, most_on_nodes
+from cpsched.mzn.prices import MOST_INTEGER, Price, start_prices
+from cpsched.mzn.times import Times
+
+__all__ = ["MalleableWindow", "lending", "longer_by", "parts_of"]
+
+
+class _Share(NamedTuple):
+    """A share on which a job can run (by its place in the list), for so long; what it does in a second."""
+
+    job: int
+    mode: Mode
+    seconds: int
+    speed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MalleableWindow:
+    """An instance as the model is given it; `data` gives a value to each name that the model declares."""
+
+    instance: Instance
+    #: The jobs that are planned, by their starts in the known plan; then those that run and can lend cores.
+    jobs: tuple[Job, ...]
+    #: What is left of the latter.
+    left: Mapping[str, Remaining]
+    shares: tuple[_Share, ...]
+    kinds: tuple[Staged, ...]
+    data: Mapping[str, Any]
+
+    model = "malleable"
+
+    @classmethod
+    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> MalleableWindow:
+        """Return the window of the waiting jobs that a known plan has starts for, and of those that run."""
+        plans = {planned.id: planned for planned in known}
+        waiting = [job for job in instance.elements() if job.running is None and job.id in plans]
+        waiting.sort(key=lambda job: plans[job.id].start)
+        left = lending(instance)
+        jobs = (*waiting, *(job for job in instance.jobs if job.id in left))
+        shares = tuple(_shares(instance, jobs, left))
+        times = Times.of(instance, waiting, longer=longer_by(instance, waiting))
+        kinds, only_on = _kinds(instance, jobs, left, shares)
+        costs = _costs(instance, waiting, jobs, left, shares, times)
+        data = {
+            **changing_data(instance, jobs, _stages(jobs), kinds, left),
+            **times_data(instance, jobs, times),
+            **costs.data,
+            "walltime": [_least(job, left) for job in jobs],
+            "runs": [job.id in left for job in jobs],
+            "num_shares": len(shares),
+            **columns(("share_job", "seconds", "speed"), [(one.job + 1, one.seconds, one.speed) for one in shares]),
+            "only_on": only_on,
+            "work": [int(left[job.id].work * parts_of(left[job.id])) if job.id in left else 0 for job in jobs],
+            "num_lates": len(costs.lates),
+            "late_share": [price.job + 1 for price in costs.lates],
+            "late_from": [price.from_ for price in costs.lates],
+            "late_price": [costs.integer(price.rate) for price in costs.lates],
+            "most_cost": _most_cost(instance, jobs, left, plans, shares, costs),
+        }
+        return cls(instance=instance, jobs=jobs, left=left, shares=shares, kinds=tuple(kinds), data=data)
+
+    def planned(self, solution: Any) -> Iterator[PlannedJob]:
+        """Yield the jobs of a solution; those that run and cannot lend are as the instance has them."""
+        yield from (repeated(job) for job in self.instance.jobs if job.running is not None)
+        now = self.instance.now
+        allocations = allocations_of(self.instance, self.kinds, solution.count)
+        for job, share, stage in zip(self.jobs, solution.share, _first_stages(self.jobs), strict=True):
+            begin = now + solution.begin[stage]
+            end = begin + solution.length[stage]
+            if job.id in self.left:
+                left = self.left[job.id]
+                mode = left.modes.index(self.shares[share - 1].mode)
+                yield course(job, left, now, mode, end if solution.length[stage + 1] else None)
+            else:
+                segment = Segment(start=begin, end=end, allocation=allocations[stage])
+                yield PlannedJob(id=job.id, start=begin, end=end, segments=(segment,))
+
+
+def lending(instance: Instance) -> dict[str, Remaining]:
+    """Return the running jobs that the model lets go on with less, by id, and what is left of them.
+
+    The others go on as the instance says: those that have their nodes for themselves, or beside one that has, that have
+    nodes which keep something free or take nothing new, or for whose end others wait; and those whose chunks have
+    shares that differ.
+    """
+    awaited = awaited_ends(instance)
+    taken = Counter(
+        held.node
+        for job in instance.jobs
+        if job.running is not None and job.steps[0].request.place.exclusive
+        for held in job.running.segments[-1].allocation
+    )
+    found = {}
+    for job in instance.jobs:
+        left = None if job.id in awaited or job.is_evolving else resumable(job, instance.now)
+        if left is None or not _goes_on_so(instance, job, left):
+            continue
+        nodes = [held.node for held in left.allocations[0]]
+        classes = [instance.cluster.class_of[node] for node in nodes]
+        is_plain = all(one.state is NodeState.UP and not one.keep_free for one in classes)
+        if is_plain and not any(taken[node] for node in nodes):
+            found[job.id] = left
+    return found
+
+
+def _goes_on_so(instance: Instance, job: Job, left: Remaining) -> bool:
+    """Tell whether the instance lets a job go on in a way that the model has: on a share, and then on all cores."""
+    coming = [segment for segment in repeated(job).segments if segment.end > instance.now]
+    if left.current is None or len(coming) > 2:
+        return False
+    until = coming[0].end if len(coming) == 2 else None
+    return course(job, left, instance.now, left.modes.index(left.current), until) == repeated(job)
+
+
+def longer_by(instance: Instance, waiting: Sequence[Job]) -> int:
+    """Return by how many seconds all jobs together may take longer than the instance says."""
+    slow = sum(modes(job)[-1].time_for(job.walltime) - job.walltime for job in waiting)
+    ends = {job.id: repeated(job).end - instance.now for job in instance.jobs if job.running is not None}
+    lent = (max(0, left.modes[-1].time_for(left.work) - ends[name]) for name, left in lending(instance).items())
+    return slow + sum(lent)
+
+
+def parts_of(left: Remaining) -> int:
+    """Return into how many parts a second at full share is divided, so that all work and speeds are whole numbers."""
+    return lcm(left.work.denominator, *(mode.rate.denominator for mode in left.modes))
+
+
+def _least(job: Job, left: Mapping[str, Remaining]) -> int:
+    """Return the seconds that a job takes, or still takes, on all of its cores."""
+    return left[job.id].modes[0].time_for(left[job.id].work) if job.id in left else job.walltime
+
+
+def _stages(jobs: Sequence[Job]) -> list[int]:
+    """Return the job of each stage: a waiting one has one, one that runs two."""
+    return list(
+        chain.from_iterable([place] if job.running is None else [place, place] for place, job in enumerate(jobs))
+    )
+
+
+def _first_stages(jobs: Sequence[Job]) -> list[int]:
+    """Return the first stage of each job."""
+    stages = _stages(jobs)
+    return [stages.index(place) for place in range(len(jobs))]
+
+
+def _shares(instance: Instance, jobs: Sequence[Job], left: Mapping[str, Remaining]) -> Iterator[_Share]:
+    """Yield the shares of all jobs; one for whose end others wait keeps all of its cores."""
+    awaited = awaited_ends(instance)
+    for place, job in enumerate(jobs):
+        if job.id in left:
+            remaining = left[job.id]
+            for mode in remaining.modes:
+                yield _Share(place, mode, mode.time_for(remaining.work), int(mode.rate * parts_of(remaining)))
+        else:
+            for mode in modes(job)[: 1 if job.id in awaited else None]:
+                yield _Share(place, mode, mode.time_for(job.walltime), 0)
+
+
+def _kinds(
+    instance: Instance, jobs: Sequence[Job], left: Mapping[str, Remaining], shares: Sequence[_Share]
+) -> tuple[list[Staged], list[int]]:
+    """Return the kinds of all jobs, and the number of the share to which each belongs (0: it is there on any).
+
+    What a running job holds on a node is a kind of one chunk, which stands there.
+    """
+    kinds: list[Staged] = []
+    only_on: list[int] = []
+    stages = _first_stages(jobs)
+    names = instance.cluster.node_names
+    for number, (place, mode, _, _) in enumerate(shares, 1):
+        job, stage = jobs[place], stages[place]
+        if job.id not in left:
+            for kind, (chunk, asked) in enumerate(zip(mode.request.chunks, job.request.chunks, strict=True)):
+                kinds.append(Staged(place, stage, kind, chunk, most_on_nodes(instance, job, chunk, asked)))
+                only_on.append(number)
+            continue
+        remaining = left[job.id]
+        held = [(stage, number, one) for one in remaining.allocations[remaining.modes.index(mode)]]
+        if mode is remaining.modes[0]:
+            held += [(stage + 1, 0, one) for one in remaining.allocations[0]]
+        for when, on, placement in held:
+            here = [int(name == placement.node) for name in names]
+            kinds.append(Staged(place, when, 0, Chunk(count=1, resources=placement.resources), here))
+            only_on.append(on)
+    return kinds, only_on
+
+
+def _costs(
+    instance: Instance,
+    waiting: Sequence[Job],
+    jobs: Sequence[Job],
+    left: Mapping[str, Remaining],
+    shares: Sequence[_Share],
+    times: Times,
+) -> Costs:
+    """Return what jobs pay: waiting ones for their starts, for a longer runtime if its end matters, and for slowdown by
+    share; running ones for their ends.
+    """
+    completion = weight_of(instance, ObjectiveTerm.COMPLETION)
+    choosing = [None if job.malleability is not None else job.walltime for job in waiting]
+    return Costs(
+        starts=start_prices(instance, waiting, times.earliest, choosing),
+        runs=[end_rate(instance, job) if job.id in left else completion for job in jobs],
+        holds=(),
+        lates=[price for number, share in enumerate(shares) for price in _lates(instance, jobs, number, share)],
+        end=weight_of(instance, ObjectiveTerm.MAKESPAN),
+        horizon=times.horizon,
+    )
+
+
+def _lates(instance: Instance, jobs: Sequence[Job], number: int, share: _Share) -> Iterator[Price]:
+    """Yield what a second of a later start costs on a share in slowdown, where that depends on the share."""
+    job = jobs[share.job]
+    if job.running is None and job.malleability is not None:
+        slowdown = Counter(delay_rates(instance, job, share.seconds)) - Counter(delay_rates(instance, job))
+        for kink, rate in slowdown.elements():
+            yield Price(number, kink - instance.now, rate)
+
+
+def _most_cost(
+    instance: Instance,
+    jobs: Sequence[Job],
+    left: Mapping[str, Remaining],
+    plans: Mapping[str, PlannedJob],
+    shares: Sequence[_Share],
+    costs: Costs,
+) -> int:
+    """Return what the known plan costs, or what no plan does if it runs a job as on none of its shares."""
+    starts, runs, slowdown = [], [], 0
+    for place, job in enumerate(jobs):
+        start = instance.now if job.id in left else plans[job.id].start
+        seconds = plans[job.id].end - start
+        starts.append(start - instance.now)
+        runs.append(seconds - _least(job, left))
+        if job.id not in left:
+            numbers = [number for number, one in enumerate(shares) if one.job == place and one.seconds == seconds]
+            if not numbers:
+                return MOST_INTEGER
+            of_share = [price for price in costs.lates if price.job == numbers[0]]
+            slowdown += sum(costs.integer(one.rate) * max(0, starts[-1] - one.from_) for one in of_share)
+    last_end = max((plans[job.id].end - instance.now for job in jobs if job.id not in left), default=0)
+    return costs.price_of(starts, runs, last_end) + slowdown

@@ -1,0 +1,161 @@
+"""From a window and a plan of it to the window some time later, when all has gone as planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from cpsched.domain import (
+    Amounts,
+    Dependency,
+    DependencyType,
+    Instance,
+    Job,
+    Placement,
+    Plan,
+    PlannedJob,
+    Running,
+    Segment,
+    counted,
+    repeated,
+)
+
+__all__ = ["advanced"]
+
+
+def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
+    """Return a window at a later second, if everybody has started and ended as a plan of it has it.
+
+    Who has ended is gone; those that waited for them wait no more, or for the rest of a delay (``not_before``). Who has
+    started runs, in the segments of the plan, those to come included: they are promises now. Who starts at `at` or
+    later, or has no start, waits on. Elements of arrays that have started are jobs of their own.
+
+    Parameters
+    ----------
+    plan
+        Of this window; a job that it does not have waits on, or runs on as the window says.
+    at
+        The new `now`.
+
+    Raises
+    ------
+    ValueError
+        If `at` is before `now`.
+    """
+    if at < instance.now:
+        raise ValueError(f"expected a second from {instance.now} on, got {at}")
+    courses = _courses(instance, plan, at)
+    links = _Links(instance, courses, at)
+    jobs: list[Job] = []
+    for entry in instance.jobs:
+        waiting = []
+        for element in entry.element_ids:
+            course = courses.get(element)
+            if course is None:
+                waiting.append(element)
+            elif course.end > at:
+                jobs.append(_started(entry, course, links.kept(entry)))
+        if waiting:
+            jobs.append(_waiting(entry, waiting, links))
+    return replace(instance, now=at, jobs=tuple(jobs))
+
+
+def _courses(instance: Instance, plan: Plan, at: int) -> dict[str, PlannedJob]:
+    """Return all who have started before `at`, by id: running jobs as the window has them, malleable ones as the plan
+    lets them go on.
+    """
+    planned = {job.id: job for job in plan.jobs}
+    courses: dict[str, PlannedJob] = {}
+    for job in instance.elements():
+        course = planned.get(job.id)
+        if job.running is not None:
+            courses[job.id] = course if course is not None and job.malleability is not None else repeated(job)
+        elif course is not None and course.start < at:
+            courses[job.id] = course
+    return courses
+
+
+class _Links:
+    """What becomes of dependencies on jobs some of which have started, and some of which have ended."""
+
+    def __init__(self, instance: Instance, courses: dict[str, PlannedJob], at: int) -> None:
+        self._members, self._courses, self.at = instance.members(), courses, at
+
+    def kept(self, job: Job) -> tuple[Dependency, ...]:
+        """Return what a job waits for that is there still: of an array all that waits, and each that runs."""
+        return tuple(dict.fromkeys(link for dependency in job.after for link in self._kept(dependency)))
+
+    def _kept(self, dependency: Dependency) -> Iterator[Dependency]:
+        members = self._members[dependency.job]
+        if any(name not in self._courses for name in members):
+            yield dependency
+        for name in members:
+            if name in self._courses and self._courses[name].end > self.at:
+                yield replace(dependency, job=name)
+
+    def passed(self, job: Job) -> int:
+        """Return the first second that those who have ended leave a job that waited for them."""
+        moments = [self.at]
+        for dependency in job.after:
+            for name in self._members[dependency.job]:
+                course = self._courses.get(name)
+                if course is not None and course.end <= self.at:
+                    event = course.start if dependency.type is DependencyType.AFTER else course.end
+                    moments.append(event + dependency.delay)
+        return max(moments)
+
+
+def _waiting(entry: Job, elements: Sequence[str], links: _Links) -> Job:
+    """Return a job, or what is left of an array, that waits on."""
+    array = None
+    if entry.array is not None:
+        left = set(elements)
+        array = tuple(index for index, name in zip(entry.array, entry.element_ids, strict=True) if name in left)
+    passed = links.passed(entry)
+    not_before = entry.not_before
+    if passed > links.at:
+        not_before = passed if not_before is None else max(passed, not_before)
+    return replace(entry, array=array, after=links.kept(entry), not_before=not_before)
+
+
+def _started(entry: Job, course: PlannedJob, after: tuple[Dependency, ...]) -> Job:
+    """Return a job, or an element of an array, that runs."""
+    if entry.running is not None and course == repeated(entry):
+        return replace(entry, after=after)
+    running = Running(start=course.start, segments=_segments(entry, course))
+    return replace(entry, id=course.id, array=None, after=after, told=None, running=running)
+
+
+def _segments(entry: Job, course: PlannedJob) -> tuple[Segment, ...]:
+    """Return the segments of a plan as running jobs have them: each node once, and only malleable jobs say which of
+    their chunks stand there, as far as that is known.
+    """
+    known = [_with_chunks(entry, segment.allocation) for segment in course.segments]
+    chunks = [allocation for allocation in known if allocation is not None]
+    if len(chunks) < len(known):
+        chunks = [_summed(segment.allocation) for segment in course.segments]
+    return tuple(
+        replace(segment, allocation=allocation) for segment, allocation in zip(course.segments, chunks, strict=True)
+    )
+
+
+def _with_chunks(entry: Job, allocation: Sequence[Placement]) -> tuple[Placement, ...] | None:
+    """Return an allocation of a malleable job that says which chunks stand on each node, or None if it cannot."""
+    if entry.malleability is None:
+        return None
+    stated: Iterable[Placement] = allocation
+    if entry.running is not None:  # a plan repeats its nodes, but not its chunks
+        before = {held.node: held for held in counted(entry.request, entry.running.segments[0].allocation) or ()}
+        stated = [replace(before.get(held.node, held), resources=held.resources) for held in allocation]
+    placed = {held.node: held for held in stated if held.chunk is not None}
+    return tuple(placed.values()) if len(placed) == len(allocation) else None
+
+
+def _summed(allocation: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Return what is held on each node, all kinds of chunks together."""
+    held: dict[str, dict[str, int]] = {}
+    for placement in allocation:
+        here = held.setdefault(placement.node, {})
+        for name, amount in placement.resources.items():
+            here[name] = here.get(name, 0) + amount
+    return tuple(Placement(node=node, resources=Amounts(amounts)) for node, amounts in held.items())

@@ -1,0 +1,188 @@
+"""On-line changes of evolving jobs: a running job says anew what it wants from now on (EVO-4, EVO-18; section 9.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NoReturn
+
+from cpsched.booking import Units, going_on, refusal, units_on
+from cpsched.domain import Arrangement, Cluster, Instance, Job, Placement, Request, Running, Segment, Step, moves_about
+from cpsched.errors import DocumentError, EngineError, Fault
+
+__all__ = ["ProfileChange", "with_profile"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileChange:
+    """What a running evolving job wants from now on, in place of what it was promised."""
+
+    job: str
+    #: At least one. The first is the one it is in: what it holds, and for how many more seconds.
+    steps: tuple[Step, ...]
+
+
+def with_profile(instance: Instance, change: ProfileChange) -> Instance:
+    """Return a window in which a running evolving job is promised other steps from now on.
+
+    The job comes before all that wait, and after what other running jobs hold and were promised. Nothing migrates: it
+    keeps its nodes where it grows, and some of them where it shrinks. Before a step for which there is too little it
+    holds the one before, for as long as that takes: it runs, and cannot be put off; its ``expand_limit`` does not
+    count. Each step begins as early as that allows.
+
+    What is promised is a whole profile, to its end, or nothing: nobody ever holds nodes and waits for some that others
+    hold who wait too. So there is no deadlock (EVO-18): all promises end, and what cannot be promised beside them is
+    refused while the old promise stands. Steps that were promised before begin no later than they were to.
+
+    Returns
+    -------
+    Instance
+        The job's ``steps`` and ``segments`` say what it had, and what it is promised.
+
+    Raises
+    ------
+    DocumentError
+        If there is no such job, or if it could not go on so even if it ran alone.
+    EngineError
+        If it cannot go on so beside what others, or it itself, were promised.
+    """
+    job, running = _running_job(instance, change)
+    now = instance.now
+    present = next(segment for segment in running.segments if segment.end > now)
+    held = units_on(change.steps[0].request, present.allocation)
+    if held is None:
+        _refuse(change, "steps[0].request", f"Expected what the job holds at {now}: {_words(present)}")
+    if (moving := moves_about(change.steps)) is not None:
+        _refuse(change, "steps", f"Expected steps in which the job keeps its nodes; {moving}")
+    new = _with_history(job, running, change.steps, now)
+    _check_queue(instance, change, job, new)
+    remaining = replace(job, steps=change.steps)
+    coming = going_on(instance, remaining, held)
+    if coming is None:
+        _explain(instance, change, remaining, held)
+    _check_promises(instance, change, job, running, coming)
+    past = [segment for segment in running.segments if segment.end <= now]
+    going = replace(present, end=coming[0].end)
+    new = replace(new, running=replace(running, segments=(*past, going, *coming[1:])))
+    return replace(instance, jobs=tuple(new if one.id == job.id else one for one in instance.jobs))
+
+
+def _refuse(change: ProfileChange, path: str, message: str) -> NoReturn:
+    raise DocumentError(f"profile of job {change.job}", [Fault(path, message)])
+
+
+def _running_job(instance: Instance, change: ProfileChange) -> tuple[Job, Running]:
+    """Return the job that changes, which must run and evolve."""
+    job = next((job for job in instance.elements() if job.id == change.job), None)
+    if job is None:
+        _refuse(change, "job", f"Expected a job that runs at {instance.now}, got one that is not there")
+    if job.running is None:
+        _refuse(change, "job", f"Expected a job that runs at {instance.now}, got one that waits")
+    if not job.is_evolving:
+        _refuse(change, "job", "Expected a job of several steps, got one that does not evolve")
+    return job, job.running
+
+
+def _words(segment: Segment) -> str:
+    """Return what a segment holds, in short."""
+    totals: dict[str, int] = {}
+    for placement in segment.allocation:
+        for name, amount in placement.resources.items():
+            totals[name] = totals.get(name, 0) + amount
+    nodes = len(segment.allocation)
+    return f"{', '.join(f'{amount} {name}' for name, amount in totals.items())} on {nodes} node{'s' * (nodes > 1)}"
+
+
+def _with_history(job: Job, running: Running, steps: Sequence[Step], now: int) -> Job:
+    """Return a job with the steps that it has had before those that remain.
+
+    The one that it is in counts from its begin. Where a job has not one segment for each step, nobody knows which of
+    its steps have been: then what has been is part of the first one.
+    """
+    number, present = next((n, segment) for n, segment in enumerate(running.segments) if segment.end > now)
+    before, since = job.steps[:number], present.start
+    if len(job.steps) != len(running.segments):
+        before, since = (), running.start
+    first = replace(steps[0], walltime=now - since + steps[0].walltime)
+    return replace(job, steps=(*before, first, *steps[1:]))
+
+
+def _check_queue(instance: Instance, change: ProfileChange, old: Job, new: Job) -> None:
+    """Refuse a job that would get longer than its queue accepts."""
+    most = None if new.queue is None else instance.queues[new.queue].max_walltime
+    if most is not None and new.walltime > max(most, old.walltime):
+        _refuse(change, "steps", f"Expected at most {most} s in all (queue {new.queue}), got {new.walltime} s")
+
+
+def _explain(instance: Instance, change: ProfileChange, remaining: Job, held: Units) -> NoReturn:
+    """Say why a job cannot go on with the steps that remain."""
+    if going_on(replace(instance, jobs=(remaining,)), remaining, held) is not None:
+        raise EngineError(
+            f"job {change.job} cannot have this profile: it would hold nodes that others were promised for later; "
+            "what it was promised itself stands"
+        )
+    unbound = replace(remaining, running=None, queue=None, start_at=None, deadline=None)
+    verdict = refusal(instance, unbound)
+    _refuse(
+        change, "steps", verdict[1] if verdict else "the nodes that the job keeps have no room for all of its steps"
+    )
+
+
+def _check_promises(
+    instance: Instance, change: ProfileChange, job: Job, running: Running, coming: Sequence[Segment]
+) -> None:
+    """Refuse what would end after the job's deadline, or begin later than was promised."""
+    if job.deadline is not None and coming[-1].end > max(job.deadline, running.segments[-1].end):
+        raise EngineError(f"job {change.job} would end at {coming[-1].end}, after its deadline {job.deadline}")
+    promised = _promised_starts(instance, running, change.steps)
+    for number, (segment, start) in enumerate(zip(coming, promised, strict=False)):
+        if segment.start > start:
+            raise EngineError(
+                f"job {change.job} was promised step {number} for {start}; with this profile it would begin at "
+                f"{segment.start}"
+            )
+
+
+def _promised_starts(instance: Instance, running: Running, steps: Sequence[Step]) -> list[int]:
+    """Return when steps begin if a job has no more than it was promised, as far as that is enough for them."""
+    starts = [instance.now]
+
+    def is_promised(request: Request, start: int, end: int) -> bool:
+        within = [segment for segment in running.segments if segment.start < end and segment.end > start]
+        return end <= running.segments[-1].end and all(
+            _has(instance.cluster, segment.allocation, request) for segment in within
+        )
+
+    for before, step in pairwise(steps):
+        earliest = starts[-1] + before.walltime
+        changes = [earliest, *(segment.start for segment in running.segments if segment.start > earliest)]
+        fitting = (
+            start
+            for start in changes
+            if is_promised(before.request, starts[-1], start)
+            and is_promised(step.request, start, start + step.walltime)
+        )
+        start = next(fitting, None)
+        if start is None:
+            break
+        starts.append(start)
+    return starts
+
+
+def _has(cluster: Cluster, allocation: Sequence[Placement], request: Request) -> bool:
+    """Tell whether an allocation has room for a request, each kind of its chunks by itself."""
+    if request.place.arrangement is Arrangement.PACK:
+        return any(
+            all(held.resources.get(name, 0) >= amount for name, amount in request.totals.items()) for held in allocation
+        )
+    most = 1 if request.place.arrangement is Arrangement.SCATTER else max(chunk.count for chunk in request.chunks)
+    return all(
+        sum(
+            min(most, *(held.resources.get(name, 0) // amount for name, amount in chunk.resources.items()))
+            for held in allocation
+            if chunk.where.items() <= cluster.class_of[held.node].properties.items()
+        )
+        >= chunk.count
+        for chunk in request.chunks
+    )

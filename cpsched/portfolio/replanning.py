@@ -1,0 +1,73 @@
+"""`replan`: the next plan of a window that has moved on, or in which something has changed."""
+
+from __future__ import annotations
+
+from cpsched.domain import Instance, Plan
+from cpsched.engine import Budget
+from cpsched.errors import DocumentError, Fault, UnverifiedError
+from cpsched.formats import instance_to_document, parse_instance
+from cpsched.planner import ProfileChange, advanced, replanned, with_profile
+from cpsched.portfolio.scoring import judge_of, plan_of
+
+__all__ = ["replan"]
+
+#: What the plans of `replan` say of their engine.
+NAME = "replan"
+
+
+def replan(
+    instance: Instance, plan: Plan, *, at: int | None = None, change: ProfileChange | None = None
+) -> tuple[Instance, Plan]:
+    """Move a window on to a later second, let something change there, and bring its plan up to date.
+
+    Everybody keeps start and nodes as far as they are still free and allowed, and moves up where something has become
+    free (`cpsched.planner.replanned`); to make more of it, let `solve` begin from the new plan.
+
+    Parameters
+    ----------
+    instance
+        The window.
+    plan
+        A plan of it, by which everything has gone until then.
+    at
+        The new `now`; None: the window's.
+    change
+        What a running job wants from then on; None: nothing changes.
+
+    Returns
+    -------
+    instance, plan
+        The window at `at`, with the change, and its plan, which the verifier has passed.
+
+    Raises
+    ------
+    DocumentError
+        If plan and window do not belong to each other, or a change is none that the job could have.
+    EngineError
+        If a change is in the way of what was promised, or the window asks for something that cannot be honoured.
+    UnverifiedError
+        If the new plan breaks a rule: a bug of cpsched.
+    """
+    clock = Budget(0)
+    moved = _moved(instance, plan, instance.now if at is None else at)
+    if change is not None:
+        moved = with_profile(moved, change)
+    outcome = replanned(moved, plan)
+    new = plan_of(moved, NAME, outcome, budget=0, elapsed=clock.elapsed)
+    if faults := judge_of(moved, None, new)(outcome.jobs):
+        raise UnverifiedError(NAME, faults)
+    return moved, new
+
+
+def _moved(instance: Instance, plan: Plan, at: int) -> Instance:
+    """Return the window at `at`, checked: a plan that is not of this window can lead to one that cannot be."""
+    faults = []
+    if plan.instance != instance.name:
+        faults.append(Fault("instance", f"Expected a plan of {instance.name!r}, got one of {plan.instance!r}"))
+    if at < max(instance.now, plan.now):
+        first = max(instance.now, plan.now)
+        faults.append(Fault("now", f"Expected a second from {first} on (now of instance and plan), got {at}"))
+    if faults:
+        raise DocumentError("plan", faults)
+    moved = advanced(instance, plan, at)
+    return parse_instance(instance_to_document(moved), source=f"the window at {at}")
