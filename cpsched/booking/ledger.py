@@ -111,14 +111,15 @@ class Ledger:
 
     # --- waiting jobs -------------------------------------------------------------------------------------------
 
-    def plan(self, ids: Sequence[str], progress: Progress | None = None) -> None:
+    def plan(self, ids: Sequence[str], progress: Progress | None = None, *, is_held: bool = True) -> None:
         """Book waiting jobs that have no place, in this order, each as early as it fits beside all that is booked.
 
-        Nobody who is booked is moved (OCCS-21 to 33). A job that fits nowhere stays without a place.
+        Nobody who is booked is moved (OCCS-21 to 33). A job that fits nowhere stays without a place. Unless it
+        `is_held`, no step of a job that changes is held.
         """
         for rows, told in self._stretches(self._rows(ids), progress):
             if self._is_changing(rows):
-                self._plan_changing(int(rows[0]))
+                self._plan_changing(int(rows[0]), is_held=is_held)
             else:
                 self.timeline.plan(self.table, rows, told)
 

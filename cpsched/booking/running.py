@@ -198,6 +198,23 @@ class RunningJobs:
         """Return a job that may be changed as it is if it goes on so (`course`)."""
         return course(self._jobs[job_id], self.changeable[job_id], self._now, mode, until)
 
+    def resumed(self, plan: Sequence[PlannedJob]) -> list[PlannedJob]:
+        """Return how those that may be changed go on if they do so as in an earlier plan, as far as can be told.
+
+        Whatever they have done since, their work is what the instance leaves.
+        """
+        found = []
+        for planned in plan:
+            coming = [segment for segment in planned.segments if segment.end > self._now]
+            if planned.id not in self.changeable or not coming:
+                continue
+            ways = [_amounts(allocation) for allocation in self.changeable[planned.id].allocations]
+            held = _amounts(coming[0].allocation)
+            if held in ways:
+                until = coming[0].end if len(coming) > 1 else None
+                found.append(self.course(planned.id, ways.index(held), until))
+        return found
+
     def slowest(self, job_id: str, mode: int) -> PlannedJob | None:
         """Return a job that may be changed as it is if it goes on in a mode for as long as it can: till its end, or
         until it needs all its cores to end in time. None if it cannot.
@@ -248,12 +265,12 @@ def _joined(job_id: str, past: Sequence[Segment], coming: Sequence[Segment]) -> 
     """Return a job with the segments that it had and will have; where nothing changes at `now` they are one."""
     now, last = coming[0].start, past[-1] if past else None
     segments = [*past[:-1], *coming]
-    if last is not None and _amounts(last) == _amounts(coming[0]):
+    if last is not None and _amounts(last.allocation) == _amounts(coming[0].allocation):
         segments[len(past) - 1] = Segment(start=last.start, end=coming[0].end, allocation=last.allocation)
     elif last is not None:
         segments.insert(len(past) - 1, Segment(start=last.start, end=now, allocation=last.allocation))
     return PlannedJob(id=job_id, start=segments[0].start, end=segments[-1].end, segments=tuple(segments))
 
 
-def _amounts(segment: Segment) -> dict[str, Amounts]:
-    return {placement.node: placement.resources for placement in segment.allocation}
+def _amounts(allocation: Sequence[Placement]) -> dict[str, Amounts]:
+    return {placement.node: placement.resources for placement in allocation}

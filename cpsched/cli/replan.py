@@ -34,7 +34,7 @@ __all__ = ["command"]
 @click.option(
     "--steps",
     metavar="FILE_OR_JSON",
-    help="What it wants from now on: a JSON list of steps, the first being the one that it is in, with the seconds left.",
+    help="What it wants from now on: a JSON list of steps; first the one that it is in, with the seconds left.",
 )
 @click.option(
     "-o",

@@ -97,7 +97,9 @@ def _num_modes(job: Job) -> int:
 
 
 def _horizon(instance: Instance, jobs: Sequence[Job]) -> int:
-    """Return the seconds of the longest plan that a model has, in whole numbers of work where it counts that."""
+    """Return the seconds of the longest plan that a model has; where it counts work, in whole numbers of that, and from
+    the submission of who has waited longest, on which slowdowns depend.
+    """
     match model_for(instance):
         case "evolving":
             longest = [longest_of(job, is_awaited=False) for job in jobs]
@@ -105,5 +107,6 @@ def _horizon(instance: Instance, jobs: Sequence[Job]) -> int:
             return Times.of(instance, jobs, longer=held).horizon
         case "malleable":
             parts = max((parts_of(left) for left in lending(instance).values()), default=1)
-            return Times.of(instance, jobs, longer=longer_by(instance, jobs)).horizon * parts
+            waited = max((instance.now - job.submit for job in jobs if job.malleability is not None), default=0)
+            return Times.of(instance, jobs, longer=longer_by(instance, jobs)).horizon * parts + max(0, waited)
     return Times.of(instance, jobs).horizon

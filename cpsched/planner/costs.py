@@ -57,8 +57,8 @@ def start_costs(
 
 
 def _level(instance: Instance, job: Job, duration: int) -> float:
-    """Return what it costs at `now` that a job takes so long, and not its walltime: it ends later, and the slowdown that
-    it has suffered is one of another runtime.
+    """Return what it costs at `now` that a job takes so long, and not its walltime: it ends later, and has suffered the
+    slowdown of another runtime.
     """
     if duration == job.walltime:
         return 0.0

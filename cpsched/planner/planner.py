@@ -7,7 +7,7 @@ from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner.queue import planning_order
 from cpsched.planner.roster import Roster
-from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk
+from cpsched.planner.shrink import Values, begin_shrunk, by_gain, go_on_shrunk
 
 __all__ = ["NAME", "Planner"]
 
@@ -35,10 +35,25 @@ class Planner:
         self.ledger = Ledger(instance, admitted, mapping)
 
     def plan(self, progress: Progress | None = None) -> None:
-        """Plan all waiting jobs in their order; where some are malleable, let them have less where that is worth it."""
+        """Plan all waiting jobs in their order; where some may be held, or are malleable, hold them, and let them have
+        less, where that is worth it.
+        """
         self.ledger.plan(self._order, progress)
+        if any(job.is_evolving and job.expand_limit != 1 for job in self.ledger.jobs):
+            self._plan_unheld()
         if self.ledger.running.changeable or any(len(forms) > 1 for forms in self.ledger.forms):
             self._shrink()
+
+    def _plan_unheld(self) -> None:
+        """Let no job hold a step, if more jobs have places then, or the same jobs places that are worth more."""
+        ledger, values = self.ledger, Values(self.instance, self.ledger)
+        held, mark, booked = values.of_plan(), ledger.marked(), self._booked()
+        for name in booked:
+            ledger.release(name)
+        ledger.plan(self._order, is_held=False)
+        found = self._booked()
+        if not (found > booked or (found == booked and values.of_plan() < held)):
+            ledger.back_to(mark)
 
     def _shrink(self) -> None:
         """Let waiting jobs begin with less, if more jobs have places then, or the same jobs places that are worth more;
@@ -53,7 +68,7 @@ class Planner:
         if not (found > booked or (found == booked and values.of_plan() < plain)):
             ledger.back_to(mark)
             begin_shrunk(ledger, [name for name in self._order if name not in booked], values)
-        go_on_shrunk(ledger, self._order, values, most=_MOST_SHRUNK)
+        go_on_shrunk(ledger, self._order, values, names=by_gain(ledger)[:_MOST_SHRUNK])
 
     def _booked(self) -> set[str]:
         """Return the waiting jobs that have a place."""
@@ -81,7 +96,11 @@ class Planner:
                 leaving.extend(self.ledger.followers(follower))
         self._order.remove(job_id)
         self._roster = self._roster.without(job_id)
-        return self.backfill()
+        moves, running = self.backfill(), self.ledger.running
+        if running.changed:
+            values = Values(self.instance, self.ledger)
+            go_on_shrunk(self.ledger, self._order, values, names=tuple(running.changed))
+        return moves
 
     def outcome(self) -> Outcome:
         """Return where everybody stands now, in document order."""

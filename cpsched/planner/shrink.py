@@ -15,9 +15,9 @@ from cpsched.booking import Ledger, Place
 from cpsched.domain import Instance, ObjectiveTerm, PlannedJob
 from cpsched.metrics import end_rate, objective_value
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
-from cpsched.rusv import NOWHERE
+from cpsched.rusv import FOREVER, NOWHERE
 
-__all__ = ["Values", "begin_shrunk", "go_on_shrunk", "place_cheaply"]
+__all__ = ["Values", "begin_shrunk", "by_gain", "go_on_shrunk", "place_cheaply"]
 
 
 class Values:
@@ -125,7 +125,7 @@ def go_on_shrunk(
     order: Sequence[str],
     values: Values,
     *,
-    most: int | None = None,
+    names: Sequence[str] | None = None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Let running jobs go on with less, one after another, where the plan is worth more for it; tell whether any does.
@@ -141,24 +141,25 @@ def go_on_shrunk(
         In which they move up.
     values
         Says what plans on this ledger cost.
-    most
-        How many running jobs are tried: those that would give up most; None: all.
+    names
+        Which running jobs are tried; None: all that may be changed.
     is_over
         Whether there is no time to try more.
     """
-    is_changed = False
+    is_changed, has_forms = False, any(len(forms) > 1 for forms in ledger.forms)
     lacking, value = _worth(ledger, values)
-    for name in _by_gain(ledger)[:most]:
+    for name in by_gain(ledger) if names is None else names:
         for mode in range(len(ledger.running.changeable[name].modes)):
             if is_over():
                 return is_changed
-            mark = ledger.marked()
-            if _tried(ledger, order, name, mode):
-                less, found = _worth(ledger, values)
-                if less < lacking or (less == lacking and found < value - 1e-9 * abs(value)):
-                    lacking, value, is_changed = less, found, True
-                    continue
-            ledger.back_to(mark)
+            for is_thorough in (False, True) if has_forms else (False,):
+                mark = ledger.marked()
+                if _tried(ledger, order, name, mode, values if is_thorough else None):
+                    less, found = _worth(ledger, values)
+                    if less < lacking or (less == lacking and found < value - 1e-9 * abs(value)):
+                        lacking, value, is_changed = less, found, True
+                        continue
+                ledger.back_to(mark)
     return is_changed
 
 
@@ -167,7 +168,7 @@ def _worth(ledger: Ledger, values: Values) -> tuple[int, float]:
     return int((ledger.table.starts == NOWHERE).sum()), values.of_plan()
 
 
-def _by_gain(ledger: Ledger) -> list[str]:
+def by_gain(ledger: Ledger) -> list[str]:
     """Return the running jobs that may be changed, first those that would give most cores up, for the longest time."""
     changeable = ledger.running.changeable
 
@@ -179,19 +180,27 @@ def _by_gain(ledger: Ledger) -> list[str]:
     return sorted(changeable, key=lambda name: (-given_up(name), name))
 
 
-def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int) -> bool:
-    """Let a running job go on in one of its modes, and all others move up; tell whether all have a place who had one."""
+def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: Values | None) -> bool:
+    """Let a running job go on in one of its modes, and all others move up; tell whether who had a place has one.
+
+    With `values` all who stand on its nodes, now or later, are planned anew, and may begin with less themselves.
+    """
     planned = ledger.running.slowest(name, mode)
     if planned is None:
         return False
     in_the_way: set[str] = set()
     if planned != ledger.running.planned(name):
-        in_the_way = ledger.standing_on({held.node for held in planned.segments[-1].allocation}, planned.end)
+        until = planned.end if values is None else FOREVER
+        in_the_way = ledger.standing_on({held.node for held in planned.segments[-1].allocation}, until)
         for other in in_the_way:
             ledger.release(other)
         if not ledger.running.change(planned):
             return False
-        ledger.plan([other for other in order if other in in_the_way])
+        again = [other for other in order if other in in_the_way]
+        if values is None:
+            ledger.plan(again)
+        else:
+            begin_shrunk(ledger, again, values)
         ledger.backfill(order)
     if _expand(ledger, name, mode):
         ledger.backfill(order)

@@ -10,6 +10,7 @@ from cpsched.engine import Outcome
 from cpsched.planner.planner import NAME
 from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
 from cpsched.planner.roster import Roster
+from cpsched.planner.shrink import Values, go_on_shrunk
 
 __all__ = ["replanned", "told_by", "warm_order"]
 
@@ -19,7 +20,8 @@ def replanned(instance: Instance, plan: Plan) -> Outcome:
 
     Each job keeps its start and its nodes where they are still free and allowed; the others are planned beside them, in
     `warm_order`; and one pass of backfilling lets jobs move up into what has become free. Those who may start at some
-    times only come first, so that a new one of them finds its place before those who can wait take it.
+    times only come first, so that a new one of them finds its place before those who can wait take it. Running jobs go
+    on as in the plan, and no longer with less than others are worth for whom they were shrunk.
 
     Parameters
     ----------
@@ -36,10 +38,13 @@ def replanned(instance: Instance, plan: Plan) -> Outcome:
     before = _planned_by(plan)
     bound = {job.id for job in bound_jobs(instance, roster.admitted)}
     order = [job.id for job in _ordered(instance, roster.admitted, before)]
+    ledger.running.restore(ledger.running.resumed(plan.jobs))
     for turn in (True, False):
         jobs = [job_id for job_id in order if (job_id in bound) is turn]
         ledger.plan([job_id for job_id in jobs if job_id not in before or not ledger.restore(before[job_id])])
     ledger.backfill(order)
+    if ledger.running.changed:
+        go_on_shrunk(ledger, order, Values(instance, ledger), names=tuple(ledger.running.changed))
     return roster.outcome(ledger)
 
 

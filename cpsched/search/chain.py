@@ -110,10 +110,14 @@ class Chain:
         if not all(self.ledger.restore(planned_of[self._jobs[row].id]) for row in order.tolist()):
             self._clear()
             return False
-        forms: NDArray[np.int64] = np.array([self.ledger.form(job.id) for job in self._jobs], dtype=np.int64)
-        self._take_forms(self._forms_of[:-1] + forms)
+        self._note_forms()
         self._note_plan()
         return True
+
+    def _note_forms(self) -> None:
+        """Note the forms that jobs have been given on the ledger."""
+        forms: NDArray[np.int64] = np.array([self.ledger.form(job.id) for job in self._jobs], dtype=np.int64)
+        self._take_forms(self._forms_of[:-1] + forms)
 
     def _settle(self, order: NDArray[np.int64], limit: float, bounds: NDArray[np.int64]) -> bool:
         """Insert jobs in this order; see `kernels.settle`."""
@@ -159,6 +163,7 @@ class Chain:
         table = self.ledger.table
         order = [self._jobs[row].id for row in np.argsort(table.starts, kind="stable").tolist()]
         if go_on_shrunk(self.ledger, order, self._values, is_over=is_over):
+            self._note_forms()
             self._note_plan()
 
     # --- steps --------------------------------------------------------------------------------------------------

@@ -13,9 +13,12 @@ import pytest
 
 from cpsched.domain import (
     Amounts,
+    FrozenMap,
     Instance,
     Malleability,
     NodeClass,
+    Objective,
+    ObjectiveTerm,
     Reservation,
     ReservationKind,
     Step,
@@ -177,18 +180,27 @@ def test_what_the_models_do_not_know_is_named() -> None:
     """What is asked for and not in the models is refused with its place; the tiny windows are not."""
     first = ORDER.jobs[0]
     (step,) = first.steps
+    half = Malleability(shares=(0.5,))
+    slowdown = Objective(weights=FrozenMap({ObjectiveTerm.SLOWDOWN: 1.0}))
     downtime = Reservation(id="d", start=0, end=5, request=step.request, kind=ReservationKind.DOWNTIME)
     large = NodeClass(names=("big",), resources=Amounts({"mem": 1 << 31}))
     refused = {
         "reservations: reservations and downtimes": replace(ORDER, reservations=(downtime,)),
-        "job a: evolves over several steps": changed(ORDER, steps=(step, step)),
-        "job a: can run on less cores": changed(ORDER, malleability=Malleability(shares=(0.5,))),
+        "job b: can run on less cores, beside jobs that evolve": replace(
+            ORDER, jobs=(replace(ORDER.jobs[0], steps=(step, step)), replace(ORDER.jobs[1], malleability=half))
+        ),
+        "job a: slowdown of a job whose steps can be held": replace(
+            changed(ORDER, steps=(step, step), expand_limit=None), objective=slowdown
+        ),
         "job a: runs inside a reservation": changed(ORDER, reservation="d"),
         "jobs: 100002 pairs of a kind of chunks and a node; the model takes 100000": changed(
             ORDER, array=tuple(range(100_000))
         ),
         "cluster: 2147483648 of one resource; the model takes 1073741824": replace(
             ORDER, cluster=replace(ORDER.cluster, classes=(*ORDER.cluster.classes, large))
+        ),
+        "jobs: together they may take 2000000028 s; the model takes 1073741824 s": changed(
+            ORDER, steps=(Step(walltime=10**9, request=step.request),), malleability=half
         ),
         "jobs: together they may take 10000000025 s; the model takes 1073741824 s": changed(
             ORDER, steps=(Step(walltime=10**10, request=step.request),)
@@ -202,7 +214,7 @@ def test_what_the_models_do_not_know_is_named() -> None:
 
 def test_models_are_found() -> None:
     """The models lie where they are looked for; another name is an error."""
-    for name in ("window", "window_data", "one_node_per_unit"):
+    for name in ("window", "window_data", "one_node_per_unit", "changing", "evolving", "malleable"):
         assert model_path(name).suffix == ".mzn"
     with pytest.raises(EngineError, match=r"Expected a model nothing\.mzn"):
         model_path("nothing")

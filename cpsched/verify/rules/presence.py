@@ -21,7 +21,7 @@ def check_presence(case: Case) -> Iterator[Violation]:
     for name in mentions:
         if name not in case.instance.jobs:
             hint = "; an array stands by its elements" if name in case.instance.members else ""
-            yield Violation("presence", name, f"the instance has no such job{hint}")
+            yield Violation("presence", name or "''", f"the instance has no such job{hint}")
 
 
 def check_running(case: Case) -> Iterator[Violation]:
