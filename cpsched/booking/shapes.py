@@ -28,8 +28,8 @@ class Shape:
     longest: tuple[int, ...]
     #: How many cores each step asks for.
     cores: tuple[int, ...]
-    #: The same for the timeline, with who is there from when to when, the longest first; with what has to fit, which for
-    #: a job of one kind of equal chunks is also enough; and with the ways to map it.
+    #: The same for the timeline, with who is there from when to when, the longest first; with what has to fit, which
+    #: for a job of one kind of equal chunks is also enough; and with the ways to map it.
     course: Course
 
     @classmethod
@@ -105,7 +105,9 @@ def longest_holds(job: Job) -> tuple[int, ...]:
 def _conditions(
     requests: Sequence[Request], found: Sequence[Life], columns: Columns, licenses: Amounts, walltime: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield for each life (demand, first step, last step) of what all units that are there as long as it are: it stands on those that came before."""
+    """Yield for each life (demand, first step, last step) of what all units that are there as long as it are: it stands
+    on those that came before.
+    """
     for life in found:
         level = sum(
             other.count

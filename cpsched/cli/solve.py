@@ -32,6 +32,11 @@ ENGINE_NAMES = (
     "policy:ep_2xc",
     "policy:ep_infx",
     "policy:ep_infxc",
+    "policy:sd_5",
+    "policy:sd_10",
+    "policy:sd_50",
+    "policy:sd_inf",
+    "policy:sd_dyn",
 )
 
 

@@ -1,13 +1,14 @@
 """The window as a MiniZinc model (``models/*.mzn``), solved by any solver that MiniZinc knows.
 
 May import: `planner`, `booking`, `metrics`, `engine`, `domain`, `errors`; it is the home of the `minizinc` package,
-which is loaded when it is needed. Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver;
-`window.py` writes a window in the models' words and reads solutions, with `data.py`, `times.py` and `prices.py` for its
-parts; `solver.py` is the border to MiniZinc.
+which is loaded when it is needed. Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver.
+`window.py` writes a window of rigid jobs in the models' words and reads solutions, with `data.py`, `times.py` and
+`prices.py` for its parts; `evolving.py` and `malleable.py` do so for jobs that change, with `changing.py` for what
+these have in common. `support.py` says which model knows a window, `solver.py` is the border to MiniZinc.
 """
 
-from cpsched.mzn.engine import MiniZinc, MiniZincParams
+from cpsched.mzn.engine import MiniZinc, MiniZincParams, window_of
 from cpsched.mzn.solver import model_path
 from cpsched.mzn.window import Window
 
-__all__ = ["MiniZinc", "MiniZincParams", "Window", "model_path"]
+__all__ = ["MiniZinc", "MiniZincParams", "Window", "model_path", "window_of"]

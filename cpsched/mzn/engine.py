@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cpsched.domain import Instance
+from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board
 from cpsched.errors import EngineError
 from cpsched.mzn.evolving import EvolvingWindow
@@ -14,11 +15,8 @@ from cpsched.mzn.solver import Answer, Verdict, find_solver, solutions
 from cpsched.mzn.support import model_for, unsupported
 from cpsched.mzn.window import Window
 
-__all__ = ["MiniZinc", "MiniZincParams"]
+__all__ = ["MiniZinc", "MiniZincParams", "window_of"]
 
-_WINDOWS: dict[str, type[Window | EvolvingWindow | MalleableWindow]] = {
-    window.model: window for window in (Window, EvolvingWindow, MalleableWindow)
-}
 #: What is said when a solver has finished with a model that has not all plans of a window: nothing is proven then.
 _ENDS = {
     Verdict.OPTIMAL: "its best plan is the best one that {model}.mzn has; there may be better ones of other kinds",
@@ -64,7 +62,7 @@ class MiniZinc:
             If MiniZinc or the solver is missing or fails, or denies that there is a plan.
         """
         known = board.best.jobs
-        window = _WINDOWS[model_for(instance)].of(instance, known)
+        window = window_of(instance, known)
         if not window.jobs or board.is_over:
             return
         by = f"{self.name}:{self.params.solver}"
@@ -86,6 +84,24 @@ class MiniZinc:
             _conclude(window, answer, board, self.params.solver, by)
         elif answer.verdict in _ENDS:
             board.report(_ENDS[answer.verdict].format(model=window.model), by=by)
+
+
+def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow | MalleableWindow:
+    """Return a window as the model is given it that knows what its jobs do.
+
+    Parameters
+    ----------
+    instance
+        One that `unsupported` finds nothing in.
+    known
+        The jobs of any plan. The model is asked for a plan that is no worse.
+    """
+    match model_for(instance):
+        case EvolvingWindow.model:
+            return EvolvingWindow.of(instance, known)
+        case MalleableWindow.model:
+            return MalleableWindow.of(instance, known)
+    return Window.of(instance, known)
 
 
 def _conclude(window: Window, answer: Answer, board: Board, solver: str, by: str) -> None:

@@ -326,7 +326,9 @@ def write_entries(asked, held, found, spans, demands):
 
 @kernel
 def find_unheld(course, earliest, latest, end_by, begins, found, spans, courses, world):
-    """Find the earliest place of a course in which each step follows the one before at once; tell whether there is one."""
+    """Find the earliest place of a course in which each step follows the one before at once; tell whether there is
+    one.
+    """
     asked = courses[1][courses[0][course, C_STEP] : courses[0][course + 1, C_STEP]]
     is_known_to_map = False
     while earliest_begins(course, earliest, latest, end_by, False, begins, courses, world):

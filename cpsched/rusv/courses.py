@@ -1,4 +1,4 @@
-"""Jobs of several steps as a timeline understands them: the tables of `course_kernels.py`, and what is put into them."""
+"""Jobs of several steps as a timeline understands them: what they are, and the tables of `course_kernels.py`."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ class Courses:
     """
 
     def __init__(self, courses: Sequence[Course], num_nodes: int) -> None:
+        self.courses = tuple(courses)
         heads: list[tuple[int, ...]] = [(0, 0, 0, 0)]
         steps: list[tuple[int, ...]] = []
         conditions: list[tuple[int, ...]] = []

@@ -32,7 +32,7 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.planner import Planner
-from cpsched.rusv import FOREVER
+from cpsched.rusv import FOREVER, Courses, Timeline
 from tests.booking.small_windows import (
     EXCLUSIVE,
     FREE,
@@ -47,6 +47,7 @@ from tests.booking.small_windows import (
 )
 from tests.oracle.dense_evolving import best_schedule
 from tests.oracle.dense_placing import first_start
+from tests.oracle.literal_courses import find_literally
 from tests.oracle.random_evolving import evolving_instances, evolving_jobs
 from tests.oracle.random_instances import instances
 from tests.planner.checked import check_outcome
@@ -182,6 +183,24 @@ def test_every_plan_is_valid(instance: Instance) -> None:
     for job in before.jobs:
         assert now_at[job.id].start <= job.start
         assert now_at[job.id].end <= job.end
+
+
+@SLOW
+@given(evolving_instances())
+def test_kernels_find_what_their_twin_finds(instance: Instance) -> None:
+    """Whatever evolves on whatever nodes beside whatever stands: begins and entries are those of plain Python."""
+    find_course = Timeline.find_course
+
+    def compared(timeline: Timeline, courses: Courses, number: int, **limits: int) -> Any:
+        found = find_course(timeline, courses, number, **limits)
+        rows = found and [(begin, sorted(map(tuple, entries.tolist()))) for begin, entries in found]
+        assert rows == find_literally(timeline, courses.courses[number], **limits)
+        return found
+
+    planner = Planner(instance)
+    with patch.object(Timeline, "find_course", compared):
+        planner.plan()
+        planner.backfill()
 
 
 # ---- worked examples ----

@@ -63,9 +63,7 @@ def later(instance: Instance, at: int) -> dict[str, Job]:
 
 def courses_of(jobs: tuple[PlannedJob, ...]) -> dict[str, list[tuple[int, int, dict[str, dict[str, int]]]]]:
     """Return what jobs hold on each node and when, all chunks together, by id."""
-    return {
-        job.id: [(one.start, one.end, _by_node(job, place)) for place, one in enumerate(job.segments)] for job in jobs
-    }
+    return {job.id: [(one.start, one.end, _by_node(one)) for one in job.segments] for job in jobs}
 
 
 def _by_node(segment: Segment) -> dict[str, dict[str, int]]:
