@@ -105,11 +105,16 @@ def going_on(instance: Instance, job: Job, units: Units) -> tuple[Segment, ...] 
         Where its chunks stand (`units_on`).
     """
     others = tuple(other for other in instance.jobs if other.running is not None and other.id != job.id)
-    beside = replace(instance, jobs=others)
-    search = _Search(beside, job, units, frozenset())
-    if strange := search.strange_nodes():
-        beside = replace(beside, cluster=_opened(instance.cluster, strange))
-        search = _Search(beside, job, units, strange)
+    on = {node for of_kind in units.values() for node in of_kind}
+    strange = frozenset(node for node in on if instance.cluster.class_of[node].state is not NodeState.UP)
+    cluster = _opened(instance.cluster, strange)
+    there = {name for kind in cluster.classes if kind.state is NodeState.UP for name in kind.resources}
+    if not all(name in there for step in job.steps for name in step.request.totals):
+        return None
+    search = _Search(replace(instance, jobs=others, cluster=cluster), job, units, strange)
+    if more := search.strange_nodes():
+        cluster = _opened(instance.cluster, strange | more)
+        search = _Search(replace(instance, jobs=others, cluster=cluster), job, units, strange | more)
     return search.segments()
 
 
@@ -161,13 +166,17 @@ class _Search:
         return counts
 
     def strange_nodes(self) -> frozenset[str]:
-        """Return the nodes on which it could not have now what it has: running work is a fact, and need not obey."""
-        free, _ = self.timeline.least_free(0, 1)
+        """Return the nodes on which it could not have now what it has, or never what it asks for later: running work is
+        a fact, and need not obey.
+        """
+        demands, last = self._columns.demands, int(self.timeline.breakpoints()[-1])
+        free, empty = (self.timeline.least_free(time, time + 1)[0] for time in (0, last))
         is_strange = np.zeros(len(self._columns.node_names), dtype=bool)
         for kind, units in self.held.items():
-            number = self.number[0][kind]
-            is_strange |= self._columns.demands.units_in(number, free) < units
-            self._columns.demands.take(number, np.where(is_strange, 0, units), free)
+            is_strange |= demands.units_in(self.number[0][kind], free) < units
+            demands.take(self.number[0][kind], np.where(is_strange, 0, units), free)
+            for number in (kinds[kind] for kinds in self.number if kind in kinds):
+                is_strange |= (units > 0) & (demands.units_in(number, empty) == 0)
         return frozenset(self._columns.node_names[node] for node in np.flatnonzero(is_strange))
 
     def segments(self) -> tuple[Segment, ...] | None:

@@ -50,6 +50,8 @@ def with_profile(instance: Instance, change: ProfileChange) -> Instance:
     job, running = _running_job(instance, change)
     now = instance.now
     present = next(segment for segment in running.segments if segment.end > now)
+    if any(step.request.place != job.steps[0].request.place for step in change.steps):
+        _refuse(change, "steps", "Expected the place of the job in all steps")
     held = units_on(change.steps[0].request, present.allocation)
     if held is None:
         _refuse(change, "steps[0].request", f"Expected what the job holds at {now}: {_words(present)}")

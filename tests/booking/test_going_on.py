@@ -11,8 +11,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cpsched.booking import going_on, units_on
-from cpsched.domain import Amounts, Arrangement, Instance, Job, Place, Placement, Request, Running, Segment, Step
-from tests.booking.small_windows import FREE, PACK, SCATTER, chunk, nodes, window
+from cpsched.domain import (
+    AdmitCondition,
+    Amounts,
+    Arrangement,
+    Instance,
+    Job,
+    NodeState,
+    Place,
+    Placement,
+    Request,
+    Running,
+    Segment,
+    Step,
+)
+from tests.booking.small_windows import FREE, PACK, SCATTER, chunk, cores_for_gpus, nodes, window
 
 pytestmark = pytest.mark.kernels
 
@@ -168,6 +181,30 @@ def test_chunks_of_two_kinds() -> None:
     machine = window([nodes("a b", cores=3), nodes("c", cores=3, gpus=1)], running("J", (0, 5, {"a": 3})))
     steps = (5, (chunk(1, cores=2), chunk(1, cores=1))), (5, (chunk(2, cores=2), chunk(3, cores=1)))
     assert goes_on(machine, *steps) == [{"a": 3}, {"a": 3, "b": 3, "c": 1}]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"admits": (AdmitCondition(max_walltime=6),)},
+        {"keep_free": cores_for_gpus(2)},
+        {"state": NodeState.DRAIN},
+    ],
+)
+def test_what_is_on_a_node_against_its_rules_stays_there(rule: dict[str, Any]) -> None:
+    """Running work is a fact: it keeps the node, where chunks that come do not come; without the rule they do."""
+    job = running("J", (0, 5, {"a": 3}))
+    steps = [(5, (chunk(count, cores=1),)) for count in (3, 4, 2)]
+    for special, on in ((rule, {"a": 3, "b": 1}), ({}, {"a": 4})):
+        machine = window([nodes("a", cores=4, **special), nodes("b", cores=4, priority=1)], job)
+        assert goes_on(machine, *steps) == [{"a": 3}, on, {"a": 2}]
+
+
+def test_a_guard_does_not_keep_out_who_is_in() -> None:
+    """A chunk that asks for less than its node's guard wants goes on there."""
+    guarded = nodes("a", cores=4, admits=(AdmitCondition(min=Amounts({"cores": 3})),))
+    machine = window([guarded, nodes("b", cores=4)], running("J", (0, 5, {"a": 3})))
+    assert goes_on(machine, (5, (chunk(cores=3),)), (5, (chunk(cores=2),))) == [{"a": 3}, {"a": 2}]
 
 
 # ---- which chunks stand where ----

@@ -13,15 +13,29 @@ from tests.mzn.modelled import needs_minizinc
 
 
 @needs_minizinc
-def test_the_example_of_the_page(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lines of Python write a window, and the command prints the plan that the page shows."""
+def test_the_examples_of_the_page(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines of Python write windows, and the commands print the plans that the page shows."""
     page = (repository / "docs" / "minizinc.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (command,) = re.findall(r"^    (minizinc --solver .*)$", page, re.MULTILINE)
-    (shown,) = re.findall(r"^    cost .*?==========\n", page, re.MULTILINE | re.DOTALL)
+    codes = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    commands = re.findall(r"^    (minizinc --solver .*)$", page, re.MULTILINE)
+    shown = re.findall(r"^    cost .*?==========\n", page, re.MULTILINE | re.DOTALL)
     for name in ("instances", "models"):
         (tmp_path / name).symlink_to(repository / name)
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "docs/minizinc.md", "exec"), {})  # noqa: S102
-    done = subprocess.run(command.split(), capture_output=True, text=True, check=True)  # noqa: S603
-    assert done.stdout == textwrap.dedent(shown)
+    names: dict[str, object] = {}
+    for code, command, plan in zip(codes, commands, shown, strict=True):
+        exec(compile(code, "docs/minizinc.md", "exec"), names)  # noqa: S102
+        done = subprocess.run(command.split(), capture_output=True, text=True, check=True)  # noqa: S603
+        assert done.stdout == textwrap.dedent(plan)
+    assert len(shown) == 2
+
+
+def test_the_page_names_every_model_and_what_it_says(repository: Path) -> None:
+    """Each model stands in the first table, and each constraint in code of the others is one of some model."""
+    page = (repository / "docs" / "minizinc.md").read_text(encoding="utf-8")
+    models = {path.name: path.read_text(encoding="utf-8") for path in (repository / "models").glob("*.mzn")}
+    assert set(re.findall(r"^\| `models/(\w+\.mzn)` ", page, re.MULTILINE)) == set(models)
+    constraints = re.findall(r"^\| (?:`\w+` )?\| `(.*?)` ", page, re.MULTILINE)
+    assert len(constraints) > 5
+    for name in {word for constraint in constraints for word in re.findall(r"[a-z_]{2,}", constraint)}:
+        assert any(re.search(rf"\b{name}\b", text) for text in models.values()), name

@@ -29,6 +29,7 @@ from cpsched.portfolio import plan_of
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_evolving import evolving_instances
 from tests.oracle.random_instances import instances, pressed
+from tests.oracle.random_malleable import malleable_windows
 from tests.planner.checked import check_outcome, solved
 
 SLOW = settings(
@@ -96,9 +97,9 @@ def test_the_plan_goes_on(instance: Instance, seconds: int) -> None:
 
 @pytest.mark.kernels
 @SLOW
-@given(evolving_instances(), st.integers(0, 20))
+@given(evolving_instances() | malleable_windows(), st.integers(0, 20))
 def test_promises_are_kept(instance: Instance, seconds: int) -> None:
-    """Where jobs evolve, all that have started go on as planned, and nobody else starts or ends later."""
+    """Where jobs evolve or shrink, all that have started go on as planned, and nobody else starts or ends later."""
     plan = backfilled(instance)
     at = instance.now + seconds
     found = advanced(instance, plan, at)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cpsched.booking import units_on
 from cpsched.domain import (
     Amounts,
+    Chunk,
     Instance,
     Job,
     NodeState,
@@ -28,7 +29,7 @@ from cpsched.domain import (
 from cpsched.errors import DocumentError, EngineError
 from cpsched.planner import ProfileChange, with_profile
 from cpsched.portfolio import replan
-from tests.booking.small_windows import FREE, PACK, chunk, nodes, waiting, window
+from tests.booking.small_windows import FREE, PACK, SCATTER, chunk, nodes, waiting, window
 from tests.oracle.random_evolving import evolving_instances
 from tests.planner.checked import solved
 
@@ -256,6 +257,26 @@ def test_a_node_that_is_too_small_is_said() -> None:
     machine = window([nodes("n1", cores=2), nodes("n2", cores=8)], job)
     with pytest.raises(DocumentError, match="no room for all of its steps"):
         changed(machine, "A", (5, 1), (5, 4), place=PACK)
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (chunk(3, cores=1, gpus=1), "asks for 1 gpus in one chunk; the largest node has 0"),
+        (chunk(3, where={"rack": "8"}, cores=1), "asks for rack=8; no node has it"),
+    ],
+)
+def test_what_no_node_has(step: Chunk, said: str) -> None:
+    """A step may ask for what is nowhere, and is refused in words."""
+    asked = (*steps((5, 2)), Step(walltime=5, request=Request(chunks=(step,))))
+    with pytest.raises(DocumentError, match=said):
+        with_profile(four(TWO_STEPS), ProfileChange(job="A", steps=asked))
+
+
+def test_the_place_stays() -> None:
+    """No step has another place than the job."""
+    with pytest.raises(DocumentError, match="Expected the place of the job in all steps"):
+        changed(four(TWO_STEPS), "A", (5, 2), (5, 3), place=SCATTER)
 
 
 def test_a_deadline_holds() -> None:

@@ -85,3 +85,15 @@ def test_table_states_how_the_windows_were_made(table: dict[str, list[str]]) -> 
         running = sum(job.running is not None for job in window.jobs)
         _, seed, sizes, _, _, now, *_ = table[name]
         assert (seed, sizes, now) == ("1", f"{len(window.jobs) - running} / {running}", str(window.now))
+
+
+def test_table_states_how_large_the_changing_ones_are(table: dict[str, list[str]]) -> None:
+    """The numbers of waiting and running jobs stand in the table, and what was found is better than made rigid."""
+    for name, window in CHANGING.items():
+        running = sum(job.running is not None for job in window.jobs)
+        _, _, sizes, planner, best, rigid, suffered = table[name]
+        assert sizes == f"{len(window.jobs) - running} / {running}"
+        assert int(best.replace(",", "")) < min(int(one.replace(",", "")) for one in (planner, rigid))
+        assert int(suffered.replace(",", "")) == sum(
+            window.now - job.submit + job.walltime for job in window.jobs if job.running is None
+        )
