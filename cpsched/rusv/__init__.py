@@ -2,6 +2,7 @@
 
 May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
 planner books on; its kernels are in `kernels.py`, and `jit.py` compiles and caches them.
+`courses.py` has jobs of several steps, whose kernels are in `course_kernels.py`;
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 

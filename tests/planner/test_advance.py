@@ -33,7 +33,7 @@ from tests.oracle.random_malleable import malleable_windows
 from tests.planner.checked import check_outcome, solved
 
 SLOW = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 FULL, HALF = chunk(cores=4), chunk(cores=2)
 

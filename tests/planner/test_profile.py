@@ -34,7 +34,7 @@ from tests.oracle.random_evolving import evolving_instances
 from tests.planner.checked import solved
 
 SLOW = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 

@@ -175,13 +175,13 @@ def test_a_mate_gives_up_nothing_but_cores(held: dict[str, int]) -> None:
 
 
 def test_a_mate_for_whose_end_others_wait_is_not_shrunk() -> None:
-    """Its end is a promise; one for whose start they wait may be."""
+    """Its end is a promise. One for whose start they wait may be: for 11 s here, of which it loses 5.5."""
     guest, small = waiting("g", 10, chunk(cores=2)), waiting("s", 1, chunk(cores=1))
     ends = {}
     for kind in (DependencyType.AFTEROK, DependencyType.AFTER):
         follower = replace(small, after=(Dependency(job="m", type=kind),))
         ends[kind] = plan(window([nodes("a", cores=4)], mate("m", 100, on("a", 4)), guest, follower))["m"].end
-    assert ends == {DependencyType.AFTEROK: 100, DependencyType.AFTER: 105}
+    assert ends == {DependencyType.AFTEROK: 100, DependencyType.AFTER: 106}
 
 
 def test_a_mate_that_costs_more_than_its_guest_gains_is_not_shrunk() -> None:

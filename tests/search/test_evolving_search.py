@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from cpsched.booking import Machine, application_of
+from cpsched.booking import Machine, application_of, beyond_whole_nodes
 from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm
 from cpsched.metrics import objective_value
 from cpsched.policies import POLICIES
@@ -21,7 +21,7 @@ from cpsched.search.evolving import EvolvingChain
 from cpsched.workloads import evolving_window
 from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_counts import DenseCounts, Pieces
-from tests.search.searched import FEW, searched
+from tests.search.searched import FEW, board_of, planned, searched
 
 NOX = next(variant for variant in VARIANTS if variant.name == "ep_nox")
 EXCLUSIVE = replace(SCATTER, exclusive=True)
@@ -71,6 +71,11 @@ def listed(instance: Instance, jobs: list[Job]) -> list[int]:
     applications = [application_of(instance, job) for job in jobs]
     tracks = schedule(applications, NOX, busy=busy, capacity=len(machine.names))
     return [track.steps[0].start for track in tracks]
+
+
+def offset_of(instance: Instance, chain: EvolvingChain) -> float:
+    """Return what a chain's figures lack to be values of the objective."""
+    return chain.offset(board_of(instance, planned(instance)).best)
 
 
 # ---- what the kernels count ----
@@ -150,7 +155,7 @@ def test_steps_leave_a_plan() -> None:
                 twin.add([(0, seconds, count)], start)
                 start += seconds
         assert max(twin.held) <= len(machine.names)
-        assert chain.best_value + chain.offset == pytest.approx(objective_value(instance, chain.best()))
+        assert chain.best_value + offset_of(instance, chain) == pytest.approx(objective_value(instance, chain.best()))
 
 
 # ---- what the search finds ----
@@ -173,7 +178,7 @@ def test_finds_the_best_list(seed: int) -> None:
     jobs = waiting_of(instance)
     chain = EvolvingChain(instance, jobs, seed=0)
     values = [chain.plan_list(np.array(keys)) for keys in permutations(range(len(jobs)))]
-    best = min(value for value in values if value is not None) + chain.offset
+    best = min(value for value in values if value is not None) + offset_of(instance, chain)
     assert searched(instance, SearchParams(max_steps=3000)).best.value <= best + 1e-6
 
 
@@ -200,9 +205,9 @@ def test_windows_of_the_experiment_get_much_better() -> None:
     rule = POLICIES["policy:ep_nox"].plan(instance, None).jobs
     assert sum(job.end for job in found) < 0.85 * sum(job.end for job in rule)
     assert max(job.end for job in found) < 0.95 * max(job.end for job in rule)
-    for job, planned in product(instance.jobs, found):
-        if job.id == planned.id:
-            assert planned.end - planned.start == job.walltime
+    for job, placed in product(instance.jobs, found):
+        if job.id == placed.id:
+            assert placed.end - placed.start == job.walltime
 
 
 def test_same_seed_same_plan() -> None:
@@ -214,9 +219,10 @@ def test_same_seed_same_plan() -> None:
     assert first != other
 
 
-def test_other_nodes_are_refused() -> None:
-    """Jobs that evolve over parts of nodes are not for this search."""
+def test_other_nodes_are_searched_on_the_ledger() -> None:
+    """Jobs that evolve over parts of nodes are not for numbers of nodes, but for the search."""
     steps = [waiting("x", seconds, chunk(1, cores=1)).steps[0] for seconds in (3, 4)]
     instance = window([nodes("a", cores=CORES)], replace(waiting("x", 1), steps=tuple(steps)))
-    assert Search().unsupported(instance) == ("job x: evolves over several steps",)
-    assert Search().unsupported(random_window(0)) == ()
+    assert beyond_whole_nodes(instance)
+    assert Search().unsupported(instance) == ()
+    assert searched(instance).best.jobs == planned(instance).jobs
