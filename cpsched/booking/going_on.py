@@ -92,8 +92,9 @@ def going_on(instance: Instance, job: Job, units: Units) -> tuple[Segment, ...] 
     """Return what a running job holds from `now` on if it has other steps, one segment for each; None if nothing is
     found.
 
-    What other running jobs hold, and were promised, is theirs. Where all chunks of the job are equal, each step begins
-    as early as in any schedule that keeps the nodes; if nothing is found, there is no such schedule.
+    What other running jobs hold, and were promised, is theirs. Chunks come and go in layers (`lives`): who came last
+    goes first. Where all chunks of the job are equal, each step begins as early as in any such schedule that keeps the
+    nodes; if nothing is found, there is none.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -78,10 +79,10 @@ def _by_node(segment: Segment) -> dict[str, dict[str, int]]:
 
 @pytest.mark.kernels
 @SLOW
-@given(instances() | instances().flatmap(pressed), st.integers(0, 20))
+@given(instances() | instances().flatmap(partial(pressed, can_be_hard=False)), st.integers(0, 20))
 def test_the_plan_goes_on(instance: Instance, seconds: int) -> None:
     """Of rigid jobs the plan that was made is the plan some time later, job by job and node by node, without those
-    that have ended; nobody starts later, and none is lost.
+    that have ended. Hard limits of waiting are left out: whom one keeps out, it does not bind once it has passed.
     """
     classes = tuple(replace(node_class, keep_free=()) for node_class in instance.cluster.classes)
     instance = replace(instance, cluster=replace(instance.cluster, classes=classes))
