@@ -1,7 +1,7 @@
 """Plans the jobs of heterogeneous supercomputers instead of picking them one by one.
 
 What lives here: the public names, fetched when first used, so that ``import cpsched`` loads no heavy library. Begin
-reading with `portfolio.py`, the recipe of `solve`; ``docs/formats.md`` describes the two documents.
+reading with `portfolio/recipe.py`, the recipe of `solve`; ``docs/formats.md`` describes the two documents.
 
 Examples
 --------
@@ -22,6 +22,7 @@ __all__ = [
     "gantt_html",
     "read_instance",
     "read_plan",
+    "replan",
     "solve",
     "summarise",
     "verify_files",
@@ -35,6 +36,7 @@ _ROOMS = {
     "gantt_html": "report",
     "read_instance": "formats",
     "read_plan": "formats",
+    "replan": "portfolio",
     "solve": "portfolio",
     "summarise": "metrics",
     "verify_files": "verify",
