@@ -321,13 +321,13 @@ class Ledger:
 
     def standing_on(self, nodes: Collection[str], until: int) -> set[str]:
         """Return the waiting jobs that stand on some nodes and start before a second of the instance's clock."""
-        numbers = np.array([self._columns.node_number[node] for node in nodes], dtype=np.int32)
+        numbers = {self._columns.node_number[node] for node in nodes}
         found = set()
         starts = self.table.starts
         for row in np.flatnonzero((starts != NOWHERE) & (starts < until - self.instance.now)).tolist():
             parts = self._parts.get(row)
             entries = [self.table.entries(row)] if parts is None else [part.entries for part in parts]
-            if any(np.isin(held[:, 0], numbers).any() for held in entries):
+            if not all(numbers.isdisjoint(held[:, 0].tolist()) for held in entries):
                 found.add(self.jobs[row].id)
         return found
 

@@ -14,8 +14,12 @@ __all__ = ["NAME", "Planner"]
 #: What users call the planner.
 NAME = "planner"
 
-#: So many of the running jobs are tried with less: more of them are a matter for a search.
-_MOST_SHRUNK = 8
+#: So many of the running jobs are tried with less, and fewer where many others would have to move up each time: more is
+#: a matter for a search.
+_MOST_SHRUNK, _MOST_MOVES = 8, 2000
+
+#: With more jobs than this that may be held, they are not planned a second time without it.
+_MOST_HELD = 300
 
 
 class Planner:
@@ -39,7 +43,8 @@ class Planner:
         less, where that is worth it.
         """
         self.ledger.plan(self._order, progress)
-        if any(job.is_evolving and job.expand_limit != 1 for job in self.ledger.jobs):
+        held = sum(job.is_evolving and job.expand_limit != 1 for job in self.ledger.jobs)
+        if 0 < held <= _MOST_HELD:
             self._plan_unheld()
         if self.ledger.running.changeable or any(len(forms) > 1 for forms in self.ledger.forms):
             self._shrink()
@@ -68,7 +73,8 @@ class Planner:
         if not (found > booked or (found == booked and values.of_plan() < plain)):
             ledger.back_to(mark)
             begin_shrunk(ledger, [name for name in self._order if name not in booked], values)
-        go_on_shrunk(ledger, self._order, values, names=by_gain(ledger)[:_MOST_SHRUNK])
+        most = min(_MOST_SHRUNK, _MOST_MOVES // max(1, len(self._order)))
+        go_on_shrunk(ledger, self._order, values, names=by_gain(ledger)[:most])
 
     def _booked(self) -> set[str]:
         """Return the waiting jobs that have a place."""
