@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain, pairwise
 from math import floor
 
@@ -193,6 +193,15 @@ class RunningJobs:
     def plans(self) -> list[PlannedJob]:
         """Return all that may be changed as they are in the plan."""
         return [self.planned(name) for name in self.changeable]
+
+    def changes_on(self, nodes: Collection[str]) -> set[int]:
+        """Return when running jobs that hold some of these nodes end, or hold something else."""
+        return {
+            segment.end
+            for name in self._jobs
+            for segment in self.planned(name).segments
+            if any(held.node in nodes for held in segment.allocation)
+        }
 
     def course(self, job_id: str, mode: int, until: int | None) -> PlannedJob:
         """Return a job that may be changed as it is if it goes on so (`course`)."""

@@ -210,14 +210,14 @@ def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: V
 def _expand(ledger: Ledger, name: str, mode: int) -> bool:
     """Give a shrunk running job its cores back as soon as they are free until it ends; tell whether they ever are.
 
-    That is when somebody ends who has some of them: a waiting job, or another running one that is shrunk.
+    That is when somebody ends, or gives something up, who is on its nodes.
     """
     if mode == 0:
         return False
     now, planned = ledger.instance.now, ledger.running.planned(name)
-    guests = ledger.standing_on({held.node for held in planned.segments[-1].allocation}, planned.end)
-    times = {now + ledger.place_of(guest).end for guest in guests}
-    times.update(segment.end for other in ledger.running.changed.values() for segment in other.segments)
+    nodes = {held.node for held in planned.segments[-1].allocation}
+    times = {now + ledger.place_of(guest).end for guest in ledger.standing_on(nodes, planned.end)}
+    times |= ledger.running.changes_on(nodes)
     return any(
         ledger.running.change(ledger.running.course(name, mode, until))
         for until in sorted(times)

@@ -453,6 +453,7 @@ class Timeline:
         """Let everything be booked as it was when the mark was made."""
         self._forget()
         self._state = tuple(array.copy() for array in mark)
+        self._stamps[:] = 0  # their counter, which is in the state, is as it was too
 
     def is_free(self, booking: Booking) -> bool:
         """Tell whether the amounts of a booking are free in all of its time."""

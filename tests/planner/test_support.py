@@ -110,11 +110,11 @@ MALLEABLE = with_job(malleability=Malleability(shares=(0.5,)))
 
 
 def test_who_takes_all_jobs_as_rigid_refuses_evolving_ones() -> None:
-    """Rules and MiniZinc name the evolving jobs that wait; malleable ones have all their cores there."""
+    """Rules name the evolving jobs that wait; malleable ones have all their cores there."""
     (feature,) = changing(EVOLVING)
     assert feature == "job j: evolves over several steps"
     assert changing(MALLEABLE) == changing(moved()) == ()
-    for engine in ("policy:fcfs", "policy:easy", "minizinc"):
+    for engine in ("policy:fcfs", "policy:easy"):
         with pytest.raises(UnsupportedError, match=feature):
             solve(EVOLVING, engine=engine)
     with pytest.raises(UnsupportedError, match=feature):
