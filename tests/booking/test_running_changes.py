@@ -217,3 +217,14 @@ def test_equal_forms_are_told_apart() -> None:
         ledger.plan(["w"])
         assert ledger.form("w") == number
         ledger.release("w")
+
+
+def test_exclusive_jobs_book_their_nodes_after_the_way_back() -> None:
+    """Bookings of whole nodes count them with a counter that a mark brings back: none of them is taken for counted."""
+    job = waiting("w", 5, chunk(cores=1), place=EXCLUSIVE)
+    ledger = ledger_of(window([nodes("a", cores=4)], job))
+    mark = ledger.marked()
+    for _ in range(2):
+        ledger.plan(["w"])
+        assert ledger.timeline.free_at(0)[0].tolist() == [0]
+        ledger.back_to(mark)

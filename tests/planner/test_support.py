@@ -119,5 +119,3 @@ def test_who_takes_all_jobs_as_rigid_refuses_evolving_ones() -> None:
             solve(EVOLVING, engine=engine)
     with pytest.raises(UnsupportedError, match=feature):
         POLICIES["policy:sjf"].plan(EVOLVING, None)
-    with pytest.raises(UnsupportedError, match="job r: its running allocation changes over time"):
-        solve(moved(), engine="minizinc")
