@@ -45,8 +45,10 @@ def change_at_random(ledger: Ledger, order: random.Random) -> None:
 
 
 def all_of(ledger: Ledger) -> tuple[object, ...]:
-    """Return what is free, and where everybody stands."""
-    return state(ledger), [ledger.planned(job.id) for job in ledger.jobs], ledger.running.plans()
+    """Return what is free, and where everybody stands, in whatever order its kinds of chunks were mapped."""
+    placed = [ledger.planned(job.id) for job in ledger.jobs]
+    stand = [one and (one.id, [(s.start, s.end, frozenset(s.allocation)) for s in one.segments]) for one in placed]
+    return state(ledger), stand, ledger.running.plans()
 
 
 @settings(max_examples=60)
