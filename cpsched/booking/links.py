@@ -48,7 +48,7 @@ def awaited_ends(instance: Instance) -> frozenset[str]:
         for job in instance.jobs
         for dependency in job.after
         if dependency.type is not DependencyType.AFTER
-        for name in members[dependency.job]
+        for name in members.get(dependency.job, ())
     )
 
 
