@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import resource
-import runpy
 import sys
 import time
 from collections.abc import Sequence
@@ -55,9 +54,10 @@ def planner_memory(nodes: str, jobs: str) -> dict[str, float]:
 
 def solve_memory(*arguments: str) -> dict[str, float]:
     """Run ``cpsched`` with these arguments, and return the peak of this process in MB."""
-    sys.argv = ["cpsched", *arguments]
+    from cpsched.cli import main as command
+
     try:
-        runpy.run_module("cpsched", run_name="__main__")
+        command(arguments, prog_name="cpsched")
     except SystemExit as end:
         if end.code:
             raise
