@@ -31,8 +31,6 @@ from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_evolving import evolving_instances
 from tests.search.searched import board_of, planned, searched
 
-pytestmark = pytest.mark.kernels
-
 FEW = SearchParams(max_steps=60)
 SLOW = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -84,6 +82,7 @@ def test_whatever_it_offers_is_a_plan(instance: Instance, term: ObjectiveTerm, s
     assert board.best.value <= objective_value(instance, outcome.jobs) + 1e-9
 
 
+@pytest.mark.kernels
 @SLOW
 @given(evolving_instances(), st.sampled_from(list(ObjectiveTerm)))
 def test_it_knows_what_its_plans_cost(instance: Instance, term: ObjectiveTerm) -> None:
