@@ -126,7 +126,8 @@ def command(
     warn(warnings, "warning")
     earlier = None if warm is None else read_plan(warm)
     with compiling_announced(lambda: _say_first_start(quiet)):
-        prepare(engine, workers=workers, solver=solver)
+        evolving = any(job.is_evolving for job in parsed.jobs)
+        prepare(engine, workers=workers, solver=solver, evolving=evolving)
     with progress_bar("planning", wanted=not quiet) as progress, improvement_bar(wanted=not quiet) as watch:
         plan = solve(
             parsed,

@@ -17,7 +17,7 @@ from cpsched.planner.roster import Roster
 from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
 from cpsched.planner.support import changing, unsupported
 from cpsched.planner.warm import replanned, told_by, warm_order
-from cpsched.planner.warmup import warmup, warmup_window
+from cpsched.planner.warmup import warmup, warmup_evolving, warmup_window
 from cpsched.rusv import announced as compiling_announced
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "unsupported",
     "warm_order",
     "warmup",
+    "warmup_evolving",
     "warmup_window",
     "with_profile",
 ]

@@ -19,17 +19,21 @@ from cpsched.domain import (
 )
 from cpsched.planner.planner import Planner
 
-__all__ = ["warmup", "warmup_window"]
+__all__ = ["warmup", "warmup_evolving", "warmup_window"]
 
 
 def warmup() -> None:
-    """Compile all kernels, or load them if they are compiled already."""
-    window = warmup_window()
-    steps = tuple(Step(walltime=5, request=_cores(cores)) for cores in (1, 2))
-    evolving = Job(id="evolving", submit=0, steps=steps, expand_limit=None)
-    planner = Planner(replace(window, jobs=(*window.jobs, evolving)))
+    """Compile the kernels for rigid jobs, or load them if they are compiled already."""
+    planner = Planner(warmup_window())
     planner.plan()
     planner.cancel("0")
+
+
+def warmup_evolving() -> None:
+    """Compile what evolving jobs need beside those, or load it: few windows have such jobs, and it takes as long."""
+    steps = tuple(Step(walltime=5, request=_cores(cores)) for cores in (1, 2))
+    evolving = Job(id="evolving", submit=0, steps=steps, expand_limit=None)
+    Planner(replace(warmup_window(), jobs=(evolving,))).plan()
 
 
 def warmup_window() -> Instance:

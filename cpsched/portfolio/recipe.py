@@ -9,16 +9,25 @@ from cpsched.domain import Instance, Plan
 from cpsched.engine import Board, Budget, Progress
 from cpsched.errors import UnverifiedError
 from cpsched.metrics import least_running_cost, objective_value
+from cpsched.planner import warmup_evolving
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.scoring import judge_of, plan_of, scored
 from cpsched.portfolio.teams import team_of
 from cpsched.portfolio.warm_start import WarmStart
+from cpsched.search import warm_up_evolving_search
 
 __all__ = ["prepare", "solve"]
 
 
-def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecode") -> None:
+def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecode", evolving: bool = True) -> None:
     """Compile or load what an engine needs now; else its first plan does, at the expense of the budget.
+
+    Parameters
+    ----------
+    engine, workers, solver
+        As `solve` has them.
+    evolving
+        Whether there will be evolving jobs, which take as much again.
 
     Raises
     ------
@@ -26,6 +35,9 @@ def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecod
         If there is no such engine, or if something that it needs is not installed.
     """
     team_of(engine, workers=workers, solver=solver).prepare()
+    if evolving:
+        warmup_evolving()
+        warm_up_evolving_search()
 
 
 def solve(

@@ -6,19 +6,30 @@ from dataclasses import replace
 
 import numpy as np
 
+from cpsched.domain import Instance, Job
 from cpsched.planner import warmup_window
 from cpsched.search.chain import Chain
 from cpsched.search.evolving import EvolvingChain
 
-__all__ = ["warm_up_search"]
+__all__ = ["warm_up_evolving_search", "warm_up_search"]
 
 
 def warm_up_search() -> None:
-    """Compile the kernels of the search, or load them if they are compiled already."""
-    instance = warmup_window()
-    waiting = [job for job in instance.elements() if job.running is None]
+    """Compile the kernels of the search for rigid jobs, or load them if they are compiled already."""
+    instance, waiting = _window()
     chain = Chain(instance, waiting, seed=0)
     chain.plan_list(np.arange(len(waiting), dtype=np.float64))
     chain.run(1, 1.0)
+
+
+def warm_up_evolving_search() -> None:
+    """Compile what the search needs beside those for evolving jobs, or load it."""
+    instance, waiting = _window()
     evolving = EvolvingChain(instance, [replace(job, steps=job.steps * 2) for job in waiting], seed=0)
     evolving.run(1, 1.0)
+
+
+def _window() -> tuple[Instance, list[Job]]:
+    """Return a small window, and the jobs that wait in it."""
+    instance = warmup_window()
+    return instance, [job for job in instance.elements() if job.running is None]
