@@ -28,7 +28,8 @@ class Values:
         forms = [form for of_job in ledger.forms for form in of_job]
         owners = [job for job, of_job in zip(ledger.jobs, ledger.forms, strict=True) for _ in of_job]
         self._first = np.cumsum([0, *map(len, ledger.forms)])
-        self._costs = start_costs(instance, owners, np.array([form.duration for form in forms], dtype=np.int64))
+        #: What starts cost (see `start_costs`) in each form, one job's forms after the other's.
+        self.costs = start_costs(instance, owners, np.array([form.duration for form in forms], dtype=np.int64))
         self._evolving = [row for row, job in enumerate(ledger.jobs) if job.is_evolving]
         #: What starts cost a job (a row of the ledger) that takes so many seconds.
         self._known: dict[tuple[int, int], list[float]] = {}
@@ -57,17 +58,14 @@ class Values:
     def offset(self) -> float:
         """Return what these values lack to be values of the objective, where all jobs of the ledger are planned."""
         instance, jobs = self._instance, self._ledger.jobs
+        starts = np.array([instance.earliest_start(job) for job in jobs], dtype=np.int64)
+        ends = starts + np.array([job.walltime for job in jobs], dtype=np.int64)
         plans = [
-            PlannedJob(id=job.id, start=start, end=start + job.walltime, segments=())
-            for job in jobs
-            for start in [instance.earliest_start(job)]
+            PlannedJob(id=job.id, start=start, end=end, segments=())
+            for job, start, end in zip(jobs, starts.tolist(), ends.tolist(), strict=True)
         ]
-        ends = [planned.end - instance.now for planned in plans]
-        costs = sum(
-            self._cost(row, planned.start - instance.now, job.walltime)
-            for row, (planned, job) in enumerate(zip(plans, jobs, strict=True))
-        )
-        return objective_value(instance, plans) - costs - self._end_price * max(ends, default=0)
+        costs = float(costs_at(self.costs[self._first[:-1]], starts[:, None] - instance.now).sum())
+        return objective_value(instance, plans) - costs - self._end_price * int((ends - instance.now).max(initial=0))
 
     def of_running(self) -> float:
         """Return what the changes of running jobs cost."""
@@ -82,7 +80,7 @@ class Values:
         is_plain[evolving] = False
         rows = np.flatnonzero(is_plain)
         numbers = np.array([ledger.form(ledger.jobs[row].id) for row in rows.tolist()], dtype=np.int64)
-        costs = float(costs_at(self._costs[self._first[rows] + numbers], table.starts[rows, None]).sum())
+        costs = float(costs_at(self.costs[self._first[rows] + numbers], table.starts[rows, None]).sum())
         places = [(row, ledger.place_of(ledger.jobs[row].id)) for row in evolving]
         last = int((table.starts[rows] + table.jobs[rows, 3]).max(initial=0))
         last = max([last, *(place.end for _, place in places)])

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, PlannedJob
-from cpsched.engine import Offer
-from cpsched.planner import Values, costs_at, end_price, go_on_shrunk, start_costs
+from cpsched.planner import Values, costs_at, end_price, go_on_shrunk
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
 from cpsched.search.costs import guided
@@ -36,7 +35,7 @@ class Chain:
     """
 
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
-        self._instance, self._jobs = instance, jobs
+        self._jobs = jobs
         self.ledger = Ledger(instance, jobs)
         table = self.ledger.table
         of_jobs = self.ledger.forms
@@ -45,12 +44,10 @@ class Chain:
         self._forms = np.array([(one.demand, one.latest, one.duration) for forms in of_jobs for one in forms])
         self._taken = self._forms_of[:-1].copy()
         self._owners = np.repeat(np.arange(len(jobs)), np.diff(self._forms_of))
-        #: What starts cost in truth, in each form (see `start_costs`).
-        self._form_costs = start_costs(
-            instance, [jobs[row] for row in self._owners.tolist()], self._forms[:, kernels.F_DURATION]
-        )
         self._end_price = end_price(instance)
         self._values = Values(instance, self.ledger)
+        #: What starts cost in truth, in each form.
+        self._form_costs = self._values.costs
         #: First starts that the jobs themselves and those that they wait for allow (s after `now`).
         self.earliest = longest_before(table)
         #: Seconds from the start of each job to the end of the last one of those that wait for it.
@@ -79,7 +76,7 @@ class Chain:
         """Whether running jobs may be changed, or waiting ones shrunk."""
         return bool(self.ledger.running.changeable) or len(self._forms) > len(self._jobs)
 
-    def offset(self, _: Offer) -> float:
+    def offset(self) -> float:
         """Return what the chain's own figures lack to be values of the objective."""
         return self._values.offset()
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, NodeState, Request
-from cpsched.planner import FIRST_KINK, RATE, end_price, start_costs
+from cpsched.planner import FIRST_KINK, RATE, end_price
 
 __all__ = ["guided", "list_keys", "node_shares", "rates_of"]
 
@@ -59,14 +59,17 @@ def node_shares(instance: Instance, request: Request) -> list[tuple[int, float]]
     return shares
 
 
-def list_keys(instance: Instance, jobs: Sequence[Job], tails: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+def list_keys(
+    instance: Instance, jobs: Sequence[Job], costs: NDArray[np.float64], tails: NDArray[np.int64]
+) -> dict[str, NDArray[np.float64]]:
     """Return named keys by which a list of the jobs may be sorted, smallest first: work over cost, for several ideas
     of work.
 
     Smith's rule on one machine; on many resources it depends on what is scarce, so that several keys are tried. Where
     the end of the last job counts, the jobs with the longest `tails` (s) behind their starts come first in one more.
+    `costs` says what starts cost.
     """
-    price = rates_of(start_costs(instance, jobs))
+    price = rates_of(costs)
     totals = instance.cluster.totals
     time = np.array([job.walltime for job in jobs], dtype=np.float64)
     share = np.array([max((n / totals[name] for name, n in job.request.totals.items()), default=0.0) for job in jobs])

@@ -90,7 +90,7 @@ class Search:
         elif _most_placements(instance, jobs) <= _MOST_PLACEMENTS:
             chain = Chain(instance, jobs, seed)
             search = _Search(instance, jobs, board, chain, self.params)
-            search.try_lists(list_keys(instance, jobs, chain.tails))
+            search.try_lists(list_keys(instance, jobs, chain.costs, chain.tails))
             search.try_prices(chain, np.random.default_rng(seed))
             search.shrink_running(chain, until=_SHRUNK)
             search.run_chain(until=_SHRUNK_AGAIN if chain.is_elastic else 1.0)
@@ -136,7 +136,7 @@ class _Search:
         self._instance, self._jobs, self._board, self._params = instance, jobs, board, params
         self._first, self._chain = board.best, chain
         #: What the chain's own figures lack to be values of the objective.
-        self._offset = chain.offset(board.best)
+        self._offset = chain.offset()
         self._keys: NDArray[np.float64] | None = None
         self._began = board.budget.elapsed
         self._steps = 0

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from cpsched.booking import Hold, Machine, application_of, map_to_nodes, planned_on_nodes
 from cpsched.domain import Instance, Job, PlannedJob, repeated
-from cpsched.engine import Offer
 from cpsched.metrics import objective_value
 from cpsched.planner import costs_at, end_price, planning_order, start_costs
 from cpsched.search import evolving_kernels as kernels
@@ -66,7 +65,7 @@ class EvolvingChain:
         self.best_value = np.inf
         self.plan_list(self._queue())
 
-    def offset(self, _: Offer) -> float:
+    def offset(self) -> float:
         """Return what the chain's own figures lack to be values of the objective."""
         return objective_value(self._instance, self.best()) - self.best_value
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from cpsched.booking import Ledger, Place
 from cpsched.domain import Instance, Job, ObjectiveTerm, PlannedJob, Step
-from cpsched.engine import Offer
 from cpsched.planner import Values, costs_at, end_price, go_on_shrunk, place_cheaply, start_costs
 from cpsched.rusv import FOREVER
 from cpsched.search.costs import node_shares, rates_of
@@ -79,7 +78,7 @@ class LedgerChain:
         """Whether running jobs may be changed."""
         return bool(self._ledger.running.changeable)
 
-    def offset(self, _: Offer) -> float:
+    def offset(self) -> float:
         """Return what the chain's own figures lack to be values of the objective."""
         return self._values.offset()
 
@@ -90,7 +89,7 @@ class LedgerChain:
         ideas of work.
         """
         instance = self._instance
-        price = rates_of(start_costs(instance, self._jobs))
+        price = rates_of(self._costs)
         time = np.array(self._durations, dtype=np.float64)
         keys = {
             "nodes": np.array([sum(s.walltime * _nodes(instance, s) for s in job.steps) for job in self._jobs]) / price,

@@ -21,7 +21,7 @@ from cpsched.search.evolving import EvolvingChain
 from cpsched.workloads import evolving_window
 from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_counts import DenseCounts, Pieces
-from tests.search.searched import FEW, board_of, planned, searched
+from tests.search.searched import FEW, planned, searched
 
 NOX = next(variant for variant in VARIANTS if variant.name == "ep_nox")
 EXCLUSIVE = replace(SCATTER, exclusive=True)
@@ -71,11 +71,6 @@ def listed(instance: Instance, jobs: list[Job]) -> list[int]:
     applications = [application_of(instance, job) for job in jobs]
     tracks = schedule(applications, NOX, busy=busy, capacity=len(machine.names))
     return [track.steps[0].start for track in tracks]
-
-
-def offset_of(instance: Instance, chain: EvolvingChain) -> float:
-    """Return what a chain's figures lack to be values of the objective."""
-    return chain.offset(board_of(instance, planned(instance)).best)
 
 
 # ---- what the kernels count ----
@@ -155,7 +150,7 @@ def test_steps_leave_a_plan() -> None:
                 twin.add([(0, seconds, count)], start)
                 start += seconds
         assert max(twin.held) <= len(machine.names)
-        assert chain.best_value + offset_of(instance, chain) == pytest.approx(objective_value(instance, chain.best()))
+        assert chain.best_value + chain.offset() == pytest.approx(objective_value(instance, chain.best()))
 
 
 # ---- what the search finds ----
@@ -178,7 +173,7 @@ def test_finds_the_best_list(seed: int) -> None:
     jobs = waiting_of(instance)
     chain = EvolvingChain(instance, jobs, seed=0)
     values = [chain.plan_list(np.array(keys)) for keys in permutations(range(len(jobs)))]
-    best = min(value for value in values if value is not None) + offset_of(instance, chain)
+    best = min(value for value in values if value is not None) + chain.offset()
     assert searched(instance, SearchParams(max_steps=3000)).best.value <= best + 1e-6
 
 

@@ -29,7 +29,7 @@ from cpsched.search.ledger_chain import LedgerChain
 from cpsched.workloads import eurora_window, made_rigid, with_evolving, with_malleable
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_evolving import evolving_instances
-from tests.search.searched import board_of, planned, searched
+from tests.search.searched import planned, searched
 
 FEW = SearchParams(max_steps=60)
 SLOW = settings(
@@ -95,8 +95,7 @@ def test_it_knows_what_its_plans_cost(instance: Instance, term: ObjectiveTerm) -
         return
     assert all(refusal(instance, job) is None for job in jobs)
     chain = LedgerChain(instance, jobs, 0)
-    board = board_of(instance, outcome)
-    offset = chain.offset(board.best)
+    offset = chain.offset()
     chain.plan_list(np.arange(len(jobs), dtype=np.float64))
     assert chain.adopt(outcome.jobs)
     for _ in range(3):

@@ -36,7 +36,7 @@ from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.cp.trying_everything import best_plan
 from tests.oracle.random_malleable import malleable_windows
 from tests.planner.checked import check_outcome
-from tests.search.searched import board_of, planned, searched
+from tests.search.searched import planned, searched
 
 weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.001, 1.0, 2.5]), min_size=1, max_size=3)
 COMPLETION = Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0}))
@@ -68,7 +68,7 @@ def test_a_chain_has_a_plan_after_every_move(
     jobs = waiting_in(instance, outcome)
     assume(jobs)
     first, second = kind(instance, jobs, 3), kind(instance, jobs, 4)
-    offset = first.offset(board_of(instance, outcome).best)
+    offset = first.offset()
     assert first.adopt(outcome.jobs)
     check_best(instance, outcome, first, offset)
     plans: Sequence[PlannedJob] = outcome.jobs
@@ -113,7 +113,7 @@ def test_a_plan_that_cannot_be_adopted_leaves_the_chain_as_it_is() -> None:
     assert chain.adopt(outcome.jobs)
     other = PlannedJob(id="r", start=0, end=16, segments=(Segment(start=0, end=16, allocation=held),))
     assert not chain.adopt([other, outcome.jobs[1]])
-    check_best(instance, outcome, chain, chain.offset(board_of(instance, outcome).best))
+    check_best(instance, outcome, chain, chain.offset())
 
 
 @settings(max_examples=25)
@@ -130,7 +130,7 @@ def test_beside_jobs_that_evolve(instance: Instance, of_terms: dict[ObjectiveTer
     chain = LedgerChain(instance, waiting_in(instance, outcome), 1) if waiting_in(instance, outcome) else None
     assume(chain)
     assert chain is not None
-    offset = chain.offset(board_of(instance, outcome).best)
+    offset = chain.offset()
     assert chain.adopt(outcome.jobs)
     check_best(instance, outcome, chain, offset)
     chain.run(40, 0.5)
