@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from cpsched.booking.admission import chunks_on_empty_node, packs
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, NodeClass, NodeState, Placement, Request
+from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Life, NodeClass, NodeState, Placement, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
-__all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder"]
+__all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder", "kind_of_units"]
 
 #: The kind of a packed request, all chunks of which stand on one node together.
 WHOLE_REQUEST = -1
@@ -367,6 +367,11 @@ class Columns:
                     taken[place, count] = chunks[place].taken(count)
                 allocation.append(Placement(node=node, chunk=place, count=count, resources=taken[place, count]))
         return tuple(allocation)
+
+
+def kind_of_units(life: Life) -> int:
+    """Return the kind of a life's units, as a request is asked for it: `WHOLE_REQUEST` for those of a packed one."""
+    return WHOLE_REQUEST if life.kind is None else life.kind
 
 
 def _least(amounts: Sequence[MappingType[K, int]]) -> dict[K, int]:

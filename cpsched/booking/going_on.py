@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking.columns import WHOLE_REQUEST, Columns, MappingOrder
+from cpsched.booking.columns import WHOLE_REQUEST, Columns, MappingOrder, kind_of_units
 from cpsched.booking.mapping import CheapFirst
 from cpsched.booking.running import RunningJobs
 from cpsched.domain import (
@@ -253,7 +253,9 @@ class _Attempt:
             search.timeline.idle_nodes(free) if place.exclusive and step else everywhere.copy()  # it is where it is
             for step, free in enumerate(self._free)
         ]
-        self._lives = sorted(lives(search.job), key=lambda life: (life.first > 0, order.kinds.index(_kind(life))))
+        self._lives = sorted(
+            lives(search.job), key=lambda life: (life.first > 0, order.kinds.index(kind_of_units(life)))
+        )
         self._here = {kind: counts.copy() for kind, counts in search.held.items()}
         self._may_come = ~search.is_strange
         #: The chunks on each node, by step and kind.
@@ -271,7 +273,7 @@ class _Attempt:
 
     def _place(self, life: Life) -> int | None:
         """Give the chunks of a life their nodes; return the step that has to begin later if there are too few."""
-        kind, steps = _kind(life), range(life.first, life.last + 1)
+        kind, steps = kind_of_units(life), range(life.first, life.last + 1)
         at_most = self._here[kind] if life.first == 0 else self._may_come * life.count
         rooms = [np.minimum(self._room(step, kind), at_most) for step in steps]
         room = np.min(rooms, axis=0)
@@ -293,11 +295,6 @@ class _Attempt:
         """Return how many more chunks of a kind have room on each node throughout a step."""
         room = self._demands.units_in(self._number[step][kind], self._free[step]) * self._usable[step]
         return np.minimum(room, 1) if self._is_scattered else room
-
-
-def _kind(life: Life) -> int:
-    """Return the kind of a life's chunks as `Columns` has it."""
-    return WHOLE_REQUEST if life.kind is None else life.kind
 
 
 def _too_early(rooms: Sequence[Ints], count: int) -> int:

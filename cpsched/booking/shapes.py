@@ -6,14 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import floor
 
-from cpsched.booking.columns import WHOLE_REQUEST, Columns
+from cpsched.booking.columns import Columns, kind_of_units
 from cpsched.domain import Amounts, Job, Life, Request, lives
 from cpsched.rusv import FOREVER, Course, Turns
 
-__all__ = ["Shape", "longest_holds"]
+__all__ = ["Shape"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,7 +45,7 @@ class Shape:
         """
         requests = tuple(step.request for step in job.steps)
         durations = tuple(step.walltime for step in job.steps)
-        longest = longest_holds(job) if is_held else durations
+        longest = tuple(FOREVER if most is None else most for most in job.longest_steps) if is_held else durations
         found = lives(job)
         conditions = dict.fromkeys(_conditions(requests, found, columns, job.licenses, job.walltime))
         demands = tuple(columns.compile(request, job.licenses, job.walltime) for request in requests)
@@ -69,15 +67,10 @@ class Shape:
         )
 
 
-def _kind(life: Life) -> int:
-    """Return the kind of a life's units as `Columns` has it."""
-    return WHOLE_REQUEST if life.kind is None else life.kind
-
-
 def _kinds(life: Life, demands: Sequence[int], columns: Columns) -> tuple[int, ...]:
     """Return which kind of each step's demand the units of a life are."""
     return tuple(
-        next(kind for kind, _ in columns.demands.kinds_of(demand) if columns.kind_of(kind) == _kind(life))
+        next(kind for kind, _ in columns.demands.kinds_of(demand) if columns.kind_of(kind) == kind_of_units(life))
         for demand in demands[life.first : life.last + 1]
     )
 
@@ -86,20 +79,11 @@ def _orders(request: Request, found: Sequence[Life], columns: Columns, walltime:
     """Return the ways to map lives, those of each kind in their order; `request` has all kinds."""
     return tuple(
         Turns(
-            lives=tuple(sorted(range(len(found)), key=lambda place: order.kinds.index(_kind(found[place])))),
+            lives=tuple(sorted(range(len(found)), key=lambda place: order.kinds.index(kind_of_units(found[place])))),
             nodes=order.nodes,
         )
         for order in columns.mapping_orders(request, walltime)
     )
-
-
-def longest_holds(job: Job) -> tuple[int, ...]:
-    """Return for how many seconds each step of a job may be held at the most (EVO-6); the last one is never held."""
-    walltimes = [step.walltime for step in job.steps]
-    if job.expand_limit is None:
-        return (*([FOREVER] * (len(walltimes) - 1)), walltimes[-1])
-    limit = Fraction(job.expand_limit)
-    return (*(floor(limit * walltime) for walltime in walltimes[:-1]), walltimes[-1])
 
 
 def _conditions(

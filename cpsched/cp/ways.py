@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil, floor, lcm
+from math import ceil, lcm
 
 from cpsched.domain import Job, Placement, Remaining, Request, modes
 
@@ -80,10 +79,9 @@ def ways_of(job: Job, *, is_awaited: bool, longest: int) -> tuple[Way, ...]:
         Seconds that a step may be held which nothing limits.
     """
     if job.is_evolving:
-        last = len(job.steps) - 1
         spans = tuple(
-            Span(step.walltime, step.walltime if is_awaited or place == last else _longest(job, place, longest))
-            for place, step in enumerate(job.steps)
+            Span(step.walltime, step.walltime if is_awaited else max(step.walltime, longest if most is None else most))
+            for step, most in zip(job.steps, job.longest_steps, strict=True)
         )
         return (Way(spans, tuple(step.request for step in job.steps)),)
     found = []
@@ -91,14 +89,6 @@ def ways_of(job: Job, *, is_awaited: bool, longest: int) -> tuple[Way, ...]:
         seconds = mode.time_for(job.walltime)
         found.append(Way((Span(seconds, seconds),), (mode.request,)))
     return tuple(found[:1]) if is_awaited else tuple(found)
-
-
-def _longest(job: Job, place: int, longest: int) -> int:
-    """Return how long a step may be held while the next one waits (EVO-6)."""
-    walltime = job.steps[place].walltime
-    if job.expand_limit is None:
-        return max(walltime, longest)
-    return floor(Fraction(str(job.expand_limit)) * walltime)
 
 
 def ways_on(left: Remaining) -> tuple[Way, ...]:

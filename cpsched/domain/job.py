@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
+from math import floor
 
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.request import Request
@@ -164,6 +166,16 @@ class Job:
     def is_evolving(self) -> bool:
         """Whether the job has several steps."""
         return len(self.steps) > 1
+
+    @property
+    def longest_steps(self) -> tuple[int | None, ...]:
+        """For how many seconds each step may be held while the next one waits (EVO-6); None: without limit.
+
+        The last one takes its walltime. The limit is exactly what its decimals say.
+        """
+        limit = None if self.expand_limit is None else Fraction(str(self.expand_limit))
+        held = (None if limit is None else floor(limit * step.walltime) for step in self.steps[:-1])
+        return (*held, self.steps[-1].walltime)
 
     @property
     def element_ids(self) -> tuple[str, ...]:

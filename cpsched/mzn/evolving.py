@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from math import floor
 from typing import Any
 
 from cpsched.booking import awaited_ends
@@ -16,7 +15,7 @@ from cpsched.mzn.data import most_on_nodes
 from cpsched.mzn.prices import start_prices
 from cpsched.mzn.times import Times
 
-__all__ = ["EvolvingWindow", "can_be_held", "longest_of"]
+__all__ = ["EvolvingWindow", "can_be_held"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ class EvolvingWindow:
         waiting = [job for job in instance.elements() if job.running is None and job.id in plans]
         jobs = tuple(sorted(waiting, key=lambda job: plans[job.id].start))
         awaited = awaited_ends(instance)
-        longest = [longest_of(job, is_awaited=job.id in awaited) for job in jobs]
+        longest = [_longest_of(job, is_awaited=job.id in awaited) for job in jobs]
         held = [
             sum(most - step.walltime for most, step in zip(of_job, job.steps, strict=True) if most is not None)
             for of_job, job in zip(longest, jobs, strict=True)
@@ -87,15 +86,12 @@ class EvolvingWindow:
 
 def can_be_held(job: Job, *, is_awaited: bool) -> bool:
     """Tell whether a plan may hold a step of a job for longer than it asks for."""
-    longest = longest_of(job, is_awaited=is_awaited)
-    return longest != [step.walltime for step in job.steps]
+    return _longest_of(job, is_awaited=is_awaited) != tuple(step.walltime for step in job.steps)
 
 
-def longest_of(job: Job, *, is_awaited: bool) -> list[int | None]:
-    """Return for how many seconds each step may be held (EVO-6); None: as long as one likes."""
-    limit = Fraction(1) if is_awaited else None if job.expand_limit is None else Fraction(str(job.expand_limit))
-    held = [None if limit is None else floor(limit * step.walltime) for step in job.steps[:-1]]
-    return [*held, job.steps[-1].walltime]
+def _longest_of(job: Job, *, is_awaited: bool) -> tuple[int | None, ...]:
+    """Return for how many seconds each step may be held; None: as long as one likes. Who is awaited holds nothing."""
+    return tuple(step.walltime for step in job.steps) if is_awaited else job.longest_steps
 
 
 def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[Staged], list[int | None]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cpsched import planner
 from cpsched.booking import awaited_ends
 from cpsched.domain import Instance, Job, ObjectiveTerm, modes, resumable
-from cpsched.mzn.evolving import can_be_held, longest_of
+from cpsched.mzn.evolving import can_be_held
 from cpsched.mzn.malleable import lending, longer_by, parts_of
 from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.mzn.times import Times
@@ -102,8 +102,7 @@ def _horizon(instance: Instance, jobs: Sequence[Job]) -> int:
     """
     match model_for(instance):
         case "evolving":
-            longest = [longest_of(job, is_awaited=False) for job in jobs]
-            held = sum(seconds or 0 for of_job in longest for seconds in of_job)
+            held = sum(seconds or 0 for job in jobs for seconds in job.longest_steps)
             return Times.of(instance, jobs, longer=held).horizon
         case "malleable":
             parts = max((parts_of(left) for left in lending(instance).values()), default=1)
