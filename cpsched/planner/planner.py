@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cpsched.booking import Ledger, Mapping
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
@@ -42,39 +44,36 @@ class Planner:
         """Plan all waiting jobs in their order; where some may be held, or are malleable, hold them, and let them have
         less, where that is worth it.
         """
-        self.ledger.plan(self._order, progress)
-        held = sum(job.is_evolving and job.expand_limit != 1 for job in self.ledger.jobs)
+        ledger, order = self.ledger, self._order
+        ledger.plan(order, progress)
+        held = sum(job.is_evolving and job.expand_limit != 1 for job in ledger.jobs)
         if 0 < held <= _MOST_HELD:
-            self._plan_unheld()
-        if self.ledger.running.changeable or any(len(forms) > 1 for forms in self.ledger.forms):
+            self._improved_by(Values(self.instance, ledger), lambda: ledger.plan(order, is_held=False))
+        if ledger.running.changeable or any(len(forms) > 1 for forms in ledger.forms):
             self._shrink()
 
-    def _plan_unheld(self) -> None:
-        """Let no job hold a step, if more jobs have places then, or the same jobs places that are worth more."""
-        ledger, values = self.ledger, Values(self.instance, self.ledger)
-        held, mark, booked = values.of_plan(), ledger.marked(), self._booked()
-        for name in booked:
-            ledger.release(name)
-        ledger.plan(self._order, is_held=False)
-        found = self._booked()
-        if not (found > booked or (found == booked and values.of_plan() < held)):
-            ledger.back_to(mark)
-
     def _shrink(self) -> None:
-        """Let waiting jobs begin with less, if more jobs have places then, or the same jobs places that are worth more;
-        and running ones go on with less, where others gain more.
+        """Let waiting jobs begin with less, and running ones go on with less, where that is worth it."""
+        ledger, order = self.ledger, self._order
+        values = Values(self.instance, ledger)
+        if not self._improved_by(values, lambda: begin_shrunk(ledger, order, values)):
+            begin_shrunk(ledger, [name for name in order if not ledger.is_booked(name)], values)
+        most = min(_MOST_SHRUNK, _MOST_MOVES // max(1, len(order)))
+        go_on_shrunk(ledger, order, values, names=by_gain(ledger)[:most])
+
+    def _improved_by(self, values: Values, replan: Callable[[], None]) -> bool:
+        """Plan all jobs anew in another way; tell whether more have places then, or the same ones places that are worth
+        more. If not, all is as it was.
         """
-        ledger, values = self.ledger, Values(self.instance, self.ledger)
-        plain, mark, booked = values.of_plan(), ledger.marked(), self._booked()
+        worth, mark, booked = values.of_plan(), self.ledger.marked(), self._booked()
         for name in booked:
-            ledger.release(name)
-        begin_shrunk(ledger, self._order, values)
+            self.ledger.release(name)
+        replan()
         found = self._booked()
-        if not (found > booked or (found == booked and values.of_plan() < plain)):
-            ledger.back_to(mark)
-            begin_shrunk(ledger, [name for name in self._order if name not in booked], values)
-        most = min(_MOST_SHRUNK, _MOST_MOVES // max(1, len(self._order)))
-        go_on_shrunk(ledger, self._order, values, names=by_gain(ledger)[:most])
+        if found > booked or (found == booked and values.of_plan() < worth):
+            return True
+        self.ledger.back_to(mark)
+        return False
 
     def _booked(self) -> set[str]:
         """Return the waiting jobs that have a place."""
