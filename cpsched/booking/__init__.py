@@ -11,7 +11,6 @@ from cpsched.booking.going_on import Units, going_on, units_on
 from cpsched.booking.ledger import Ledger, Place
 from cpsched.booking.links import awaited_ends
 from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
-from cpsched.booking.running import course
 from cpsched.booking.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
 from cpsched.booking.whole_nodes import Application, Machine, application_of, beyond_whole_nodes
 
@@ -28,7 +27,6 @@ __all__ = [
     "awaited_ends",
     "beyond_whole_nodes",
     "chunks_on_empty_node",
-    "course",
     "going_on",
     "map_to_nodes",
     "node_weight",

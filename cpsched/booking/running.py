@@ -7,10 +7,21 @@ from itertools import chain, pairwise
 from math import floor
 
 from cpsched.booking.columns import Columns
-from cpsched.domain import Amounts, Instance, Job, Placement, PlannedJob, Remaining, Segment, repeated, resumable
+from cpsched.domain import (
+    Instance,
+    Job,
+    Placement,
+    PlannedJob,
+    Remaining,
+    Segment,
+    course,
+    held_by_node,
+    repeated,
+    resumable,
+)
 from cpsched.rusv import FOREVER, Booking, Timeline
 
-__all__ = ["RunningJobs", "course"]
+__all__ = ["RunningJobs"]
 
 
 class RunningJobs:
@@ -217,8 +228,8 @@ class RunningJobs:
             coming = [segment for segment in planned.segments if segment.end > self._now]
             if planned.id not in self.changeable or not coming:
                 continue
-            ways = [_amounts(allocation) for allocation in self.changeable[planned.id].allocations]
-            held = _amounts(coming[0].allocation)
+            ways = [held_by_node(allocation) for allocation in self.changeable[planned.id].allocations]
+            held = held_by_node(coming[0].allocation)
             if held in ways:
                 until = coming[0].end if len(coming) > 1 else None
                 found.append(self.course(planned.id, ways.index(held), until))
@@ -244,42 +255,3 @@ class RunningJobs:
     def set_state(self, state: tuple[dict[str, list[Booking]], dict[str, PlannedJob]]) -> None:
         """Say what is booked again; the timeline is the caller's."""
         self._bookings, self.changed = dict(state[0]), dict(state[1])
-
-
-def course(job: Job, remaining: Remaining, now: int, mode: int, until: int | None) -> PlannedJob:
-    """Return a running job that goes on with less from now on, and with all its cores again later.
-
-    Parameters
-    ----------
-    job, remaining, now
-        The job, and what `resumable` says of it.
-    mode
-        The way in which it goes on, counted as in `Remaining.modes`.
-    until
-        When it gets its cores back (on the instance's clock, after `now`); None: never.
-    """
-    assert job.running is not None  # noqa: S101 - what is resumable runs
-    slow, full = remaining.modes[mode], remaining.modes[0]
-    end = now + slow.time_for(remaining.work)
-    pieces = [(now, end, mode)]
-    if mode and until is not None and until < end:
-        left = remaining.work - slow.rate * (until - now)
-        pieces = [(now, until, mode), (until, until + full.time_for(left), 0)]
-    coming = [Segment(start=a, end=b, allocation=remaining.allocations[way]) for a, b, way in pieces]
-    past = [segment for segment in repeated(job).segments if segment.start < now]
-    return _joined(job.id, past, coming)
-
-
-def _joined(job_id: str, past: Sequence[Segment], coming: Sequence[Segment]) -> PlannedJob:
-    """Return a job with the segments that it had and will have; where nothing changes at `now` they are one."""
-    now, last = coming[0].start, past[-1] if past else None
-    segments = [*past[:-1], *coming]
-    if last is not None and _amounts(last.allocation) == _amounts(coming[0].allocation):
-        segments[len(past) - 1] = Segment(start=last.start, end=coming[0].end, allocation=last.allocation)
-    elif last is not None:
-        segments.insert(len(past) - 1, Segment(start=last.start, end=now, allocation=last.allocation))
-    return PlannedJob(id=job_id, start=segments[0].start, end=segments[-1].end, segments=tuple(segments))
-
-
-def _amounts(allocation: Sequence[Placement]) -> dict[str, Amounts]:
-    return {placement.node: placement.resources for placement in allocation}

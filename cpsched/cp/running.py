@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from cpsched.cp.ways import Way, ways_on
-from cpsched.domain import Amounts, Instance, Job, NodeState, Placement, PlannedJob, Segment, resumable
+from cpsched.domain import Instance, Job, NodeState, PlannedJob, Segment, changed_from, held_by_node, resumable
 
 __all__ = ["coming", "gone_on", "ways_to_go_on"]
 
@@ -35,18 +35,14 @@ def coming(planned: PlannedJob, now: int) -> tuple[Segment, ...]:
 
 def way_of(ways: Sequence[Way], segments: Sequence[Segment]) -> int | None:
     """Return the way in which a job goes on so."""
-    held = [_by_node(segment.allocation) for segment in segments]
+    held = [held_by_node(segment.allocation) for segment in segments]
     lengths = [segment.end - segment.start for segment in segments]
     for number, way in enumerate(ways):
-        if held == [_by_node(allocation) for allocation in way.allocations] and all(
+        if held == [held_by_node(allocation) for allocation in way.allocations] and all(
             span.least <= length <= span.most for span, length in zip(way.spans, lengths, strict=True)
         ):
             return number
     return None
-
-
-def _by_node(allocation: Sequence[Placement]) -> dict[str, Amounts]:
-    return {held.node: held.resources for held in allocation}
 
 
 def gone_on(job: Job, way: Way, times: Sequence[int], now: int) -> PlannedJob:
@@ -57,18 +53,5 @@ def gone_on(job: Job, way: Way, times: Sequence[int], now: int) -> PlannedJob:
     times
         When its first segment to come begins, and each of them ends, on the instance's clock.
     """
-    segments = list(_gone(job, now))
-    for (start, end), allocation in zip(pairwise(times), way.allocations, strict=True):
-        if segments and _by_node(segments[-1].allocation) == _by_node(allocation):
-            segments[-1] = replace(segments[-1], end=end)
-        else:
-            segments.append(Segment(start=start, end=end, allocation=allocation))
-    return PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=tuple(segments))
-
-
-def _gone(job: Job, now: int) -> Iterator[Segment]:
-    """Yield what has been of a running job, without its chunks."""
-    for segment in job.running.segments if job.running is not None else ():
-        if segment.start < now:
-            allocation = tuple(replace(held, chunk=None, count=None) for held in segment.allocation)
-            yield replace(segment, end=min(segment.end, now), allocation=allocation)
+    coming_on = zip(pairwise(times), way.allocations, strict=True)
+    return changed_from(job, now, [Segment(start=start, end=end, allocation=held) for (start, end), held in coming_on])

@@ -33,7 +33,17 @@ from cpsched.domain.plan import (
     WaitingReason,
     repeated,
 )
-from cpsched.domain.remaining import Remaining, counted, rate_on, resumable, share_of, time_on
+from cpsched.domain.remaining import (
+    Remaining,
+    changed_from,
+    counted,
+    course,
+    held_by_node,
+    rate_on,
+    resumable,
+    share_of,
+    time_on,
+)
 from cpsched.domain.request import Arrangement, Chunk, Place, Request
 from cpsched.domain.rules import (
     Access,
@@ -102,7 +112,10 @@ __all__ = [
     "Validity",
     "WaitingJob",
     "WaitingReason",
+    "changed_from",
     "counted",
+    "course",
+    "held_by_node",
     "lives",
     "modes",
     "moves_about",

@@ -10,9 +10,20 @@ from math import ceil, floor
 from cpsched.domain.frozen import Amounts
 from cpsched.domain.job import Job, Malleability, Placement, RuntimeModel, Segment
 from cpsched.domain.modes import Mode, modes
+from cpsched.domain.plan import PlannedJob, repeated
 from cpsched.domain.request import Request
 
-__all__ = ["Remaining", "counted", "rate_on", "resumable", "share_of", "time_on"]
+__all__ = [
+    "Remaining",
+    "changed_from",
+    "counted",
+    "course",
+    "held_by_node",
+    "rate_on",
+    "resumable",
+    "share_of",
+    "time_on",
+]
 
 _CORES = "cores"
 
@@ -51,13 +62,48 @@ def resumable(job: Job, now: int) -> Remaining | None:
         return None
     allocations = tuple(tuple(_placed(placement, mode) for placement in known[0]) for mode in ways)
     present = next(segment for segment in segments if segment.end > now)
-    held = {placement.node: placement.resources for placement in present.allocation}
+    held = held_by_node(present.allocation)
     return Remaining(
         work=job.walltime - _work(segments, speeds, until=now),
         modes=ways,
         allocations=allocations,
-        current=next((mode for mode, on in zip(ways, allocations, strict=True) if _held(on) == held), None),
+        current=next((mode for mode, on in zip(ways, allocations, strict=True) if held_by_node(on) == held), None),
     )
+
+
+def course(job: Job, remaining: Remaining, now: int, mode: int, until: int | None) -> PlannedJob:
+    """Return a running job that goes on with less from now on, and with all its cores again later.
+
+    Parameters
+    ----------
+    job, remaining, now
+        The job, and what `resumable` says of it.
+    mode
+        The way in which it goes on, counted as in `Remaining.modes`.
+    until
+        When it gets its cores back (on the instance's clock, after `now`); None: never.
+    """
+    slow, full = remaining.modes[mode], remaining.modes[0]
+    end = now + slow.time_for(remaining.work)
+    pieces = [(now, end, mode)]
+    if mode and until is not None and until < end:
+        left = remaining.work - slow.rate * (until - now)
+        pieces = [(now, until, mode), (until, until + full.time_for(left), 0)]
+    coming = [Segment(start=a, end=b, allocation=remaining.allocations[way]) for a, b, way in pieces]
+    return changed_from(job, now, coming)
+
+
+def changed_from(job: Job, now: int, coming: Sequence[Segment]) -> PlannedJob:
+    """Return a running job as a plan has it that changes it: as it ran until `now`, and then with other segments.
+
+    Where nothing changes at `now`, the segments before and after it are one.
+    """
+    past = [replace(segment, end=min(segment.end, now)) for segment in repeated(job).segments if segment.start < now]
+    first, *others = coming
+    if past and held_by_node(past[-1].allocation) == held_by_node(first.allocation):
+        first = replace(past.pop(), end=first.end)
+    segments = (*past, first, *others)
+    return PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=segments)
 
 
 def rate_on(request: Request, malleability: Malleability, allocation: Sequence[Placement]) -> Fraction | None:
@@ -151,7 +197,8 @@ def _fixed(allocation: Sequence[Placement]) -> dict[str, tuple[int | None, int |
     }
 
 
-def _held(allocation: Sequence[Placement]) -> dict[str, Amounts]:
+def held_by_node(allocation: Sequence[Placement]) -> dict[str, Amounts]:
+    """Return what is held on each node, whichever chunks have it."""
     return {placement.node: placement.resources for placement in allocation}
 
 

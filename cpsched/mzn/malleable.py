@@ -9,7 +9,7 @@ from itertools import chain
 from math import lcm
 from typing import Any, NamedTuple
 
-from cpsched.booking import awaited_ends, course
+from cpsched.booking import awaited_ends
 from cpsched.domain import (
     Chunk,
     Instance,
@@ -20,6 +20,7 @@ from cpsched.domain import (
     PlannedJob,
     Remaining,
     Segment,
+    course,
     modes,
     repeated,
     resumable,
