@@ -2,7 +2,9 @@
 
 May import: `domain`, `rusv`, `errors`. Begin with `ledger.py`; `columns.py` translates a cluster and its requests
 into the columns of the timeline, `admission.py` has the checks that do not depend on time, `mapping.py` the order in
-which nodes are filled, `links.py` who waits for whom. Where all jobs have whole nodes of one kind, only numbers count:
+which nodes are filled, `links.py` who waits for whom. `running.py` has those who run, `forms.py` the shares on which a
+malleable job can begin, `shapes.py` and `changing.py` the jobs of several steps, and `going_on.py` how one of them goes
+on that runs. Where all jobs have whole nodes of one kind, only numbers count:
 `whole_nodes.py` says of an instance whether that is so, `whole_node_mapping.py` which nodes the numbers become.
 """
 

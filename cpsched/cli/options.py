@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-__all__ = ["EXISTING_FILE", "OUTPUT_FILE", "ends_in"]
+__all__ = ["AS_JSON", "EXISTING_FILE", "GANTT_FILE", "OUTPUT_FILE", "PLAN_FILE", "ends_in"]
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -26,3 +26,21 @@ def ends_in(*suffixes: str) -> Callable[[click.Context, click.Parameter, Path | 
         return path
 
     return check
+
+
+#: What commands do with a plan that they have made.
+PLAN_FILE = click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FILE,
+    callback=ends_in(".json", ".json.gz"),
+    metavar="PLAN",
+    help="Where the plan goes.",
+)
+GANTT_FILE = click.option(
+    "--gantt",
+    type=OUTPUT_FILE,
+    callback=ends_in(".html"),
+    help="Where a Gantt chart goes: one HTML file, opens offline.",
+)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of the summary.")

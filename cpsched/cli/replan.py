@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.answer import print_plan_as_json, print_plan_summary
-from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, GANTT_FILE, OUTPUT_FILE, PLAN_FILE, ends_in
 from cpsched.cli.text import printable
 
 if TYPE_CHECKING:
@@ -36,14 +36,7 @@ __all__ = ["command"]
     metavar="FILE_OR_JSON",
     help="What it wants from now on: a JSON list of steps; first the one that it is in, with the seconds left.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT_FILE,
-    callback=ends_in(".json", ".json.gz"),
-    metavar="PLAN",
-    help="Where the new plan goes.",
-)
+@PLAN_FILE
 @click.option(
     "--instance-output",
     type=OUTPUT_FILE,
@@ -51,8 +44,8 @@ __all__ = ["command"]
     metavar="INSTANCE",
     help="Where the instance goes as it is then.",
 )
-@click.option("--gantt", type=OUTPUT_FILE, callback=ends_in(".html"), help="Where a Gantt chart goes: one HTML file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of the summary.")
+@GANTT_FILE
+@AS_JSON
 @click.option("--quiet", is_flag=True, help="Print no summary.")
 def command(
     instance: Path,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cpsched.cli.answer import print_plan_as_json, print_plan_summary
-from cpsched.cli.options import OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, GANTT_FILE, PLAN_FILE
 
 __all__ = ["command"]
 
@@ -77,21 +77,9 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     help="Time to prove in, after the plan, how far it can be from the optimum.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Same seed, same plan.")
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT_FILE,
-    callback=ends_in(".json", ".json.gz"),
-    metavar="PLAN",
-    help="Where the plan goes.",
-)
-@click.option(
-    "--gantt",
-    type=OUTPUT_FILE,
-    callback=ends_in(".html"),
-    help="Where a Gantt chart goes: one HTML file, opens offline.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of the summary.")
+@PLAN_FILE
+@GANTT_FILE
+@AS_JSON
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
 def command(
     instance: str,

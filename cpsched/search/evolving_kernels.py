@@ -13,7 +13,16 @@ from __future__ import annotations
 import numpy as np
 
 from cpsched.rusv import NOWHERE, kernel
-from cpsched.search.kernels import below, choose_any, choose_near, cost_of, latest_for, uniform
+from cpsched.search.kernels import (
+    below,
+    choose_any,
+    choose_near,
+    cost_of,
+    insertion_key,
+    latest_for,
+    sort_in,
+    uniform,
+)
 
 #: The most jobs that one step removes; up to `FEW` of them, mostly.
 MOST_REMOVED, FEW = 30, 8
@@ -161,21 +170,10 @@ def choose_order(found, jobs, pieces, starts, ranks, chosen, keys, random):
     start.
     """
     style = uniform(random)
-    noise = 0.3 if style < 0.4 else 1.5
     for place in range(found):
         job = chosen[place]
-        if style < 0.15:
-            key = uniform(random)
-        elif style < 0.6:
-            key = ranks[job] * (1.0 + noise * (2.0 * uniform(random) - 1.0))
-        else:
-            duration = pieces[jobs[job, BEHIND] - 1, UNTIL]
-            key = starts[job] * (1.0 + 0.3 * uniform(random)) + 0.3 * uniform(random) * duration
-        at = place
-        while at > 0 and keys[at - 1] > key:
-            keys[at], chosen[at] = keys[at - 1], chosen[at - 1]
-            at -= 1
-        keys[at], chosen[at] = key, job
+        duration = pieces[jobs[job, BEHIND] - 1, UNTIL]
+        sort_in(insertion_key(style, ranks[job], starts[job], duration, random), job, place, keys, chosen)
 
 
 @kernel

@@ -182,27 +182,39 @@ def choose_in_the_way(jobs, starts, costs, least_starts, spans, nodes_of, num_no
 
 
 @kernel
+def insertion_key(style, rank, start, duration, random):
+    """Return by what a removed job is sorted into the order of insertion: at random, by rank with noise, or by old
+    start, as `style` of ``[0, 1)`` says for all that are removed together.
+    """
+    if style < 0.15:
+        return uniform(random)
+    if style < 0.6:
+        noise = 0.3 if style < 0.4 else 1.5
+        return rank * (1.0 + noise * (2.0 * uniform(random) - 1.0))
+    return start * (1.0 + 0.3 * uniform(random)) + 0.3 * uniform(random) * duration
+
+
+@kernel
+def sort_in(key, item, place, keys, items):
+    """Sort an item in among the first `place` of some that ascend by key."""
+    while place > 0 and keys[place - 1] > key:
+        keys[place], items[place] = keys[place - 1], items[place - 1]
+        place -= 1
+    keys[place], items[place] = key, item
+
+
+@kernel
 def choose_order(found, is_way_made, jobs, starts, ranks, chosen, keys, sequence, random):
     """Set `sequence` to the order in which the removed jobs are inserted: by rank with noise, by old start, or at
     random.
     """
     style = uniform(random)
-    noise = 0.3 if style < 0.4 else 1.5
     for place in range(found):
         job = chosen[place]
-        if style < 0.15:
-            key = uniform(random)
-        elif style < 0.6:
-            key = ranks[job] * (1.0 + noise * (2.0 * uniform(random) - 1.0))
-        else:
-            key = starts[job] * (1.0 + 0.3 * uniform(random)) + 0.3 * uniform(random) * jobs[job, 3]
+        key = insertion_key(style, ranks[job], starts[job], jobs[job, 3], random)
         if place == 0 and is_way_made and uniform(random) < 0.9:
             key = -np.inf
-        at = place
-        while at > 0 and keys[at - 1] > key:
-            keys[at], sequence[at] = keys[at - 1], sequence[at - 1]
-            at -= 1
-        keys[at], sequence[at] = key, place
+        sort_in(key, place, place, keys, sequence)
 
 
 @kernel
