@@ -8,6 +8,7 @@
     ├── EngineError        an engine could not do its work
     │   ├── UnsupportedError   the instance asks for what this engine cannot honour yet
     │   └── UnverifiedError    the engine's own plan breaks rules: a bug of cpsched
+    ├── CampaignError      a campaign cannot be run: a package or a cluster is missing
     ├── BridgeError        a command of the resource manager failed
     └── StoreError         the daemon's store could not be read or written
 
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "BridgeError",
+    "CampaignError",
     "CpschedError",
     "DocumentError",
     "EngineError",
@@ -150,6 +152,10 @@ class UnverifiedError(EngineError):
         if len(self.violations) > 20:
             listed += f"\n  ... and {len(self.violations) - 20} more"
         return f"the plan of {self.engine!r} breaks rules; this is a bug, and nothing was written:\n{listed}"
+
+
+class CampaignError(CpschedError):
+    """A campaign cannot be run: a package that it needs, or the cluster to run it on, is missing."""
 
 
 class BridgeError(CpschedError):

@@ -220,26 +220,35 @@ PLAN = plan(
     events=[{"at": 0.5, "by": "x", "what": "words"}],
 )
 PLAN["objective"] |= {"bound": 0.0, "gap": 1.0, "proof": "words"}
+HAPPENED = instance(job("a", runtime=70), job("b"), outages=[{"nodes": "n1", "start": 40, "end": 60}])
+RECORD = plan(
+    [at("a", 40, on("n2", cores=2), walltime=70)],
+    [waiting("b", "not_started")],
+    record=True,
+    attempts=[at("a", 0, walltime=40)],
+)
 
 
-def test_the_plan_is_valid() -> None:
-    """The plan that the next test changes is a good one."""
-    assert verify(PLANNED, PLAN) == ()
-    assert len(parse_plan(PLAN).jobs) == 2
+@pytest.mark.parametrize(("window", "good"), [(PLANNED, PLAN), (HAPPENED, RECORD)], ids=["plan", "record"])
+def test_the_plan_is_valid(window: Document, good: Document) -> None:
+    """The plans that the next test changes are good ones."""
+    assert verify(window, good) == ()
+    assert len(parse_plan(good).jobs) == len(good["jobs"])
 
 
+@pytest.mark.parametrize(("window", "good"), [(PLANNED, PLAN), (HAPPENED, RECORD)], ids=["plan", "record"])
 @settings(max_examples=300)
 @given(st.randoms(use_true_random=False))
-def test_mutated_plans(rng: random.Random) -> None:
+def test_mutated_plans(window: Document, good: Document, rng: random.Random) -> None:
     """What is no plan for one reader breaks a rule of the other; what is none in shape is refused by both."""
-    document = _mutated(PLAN, rng)
+    document = _mutated(good, rng)
     try:
         parse_plan(copy.deepcopy(document))
         refused = False
     except DocumentError:
         refused = True
     try:
-        violations = verify(PLANNED, copy.deepcopy(document))
+        violations = verify(window, copy.deepcopy(document))
     except DocumentError:
         assert refused
     else:

@@ -9,6 +9,7 @@ on that runs. Where all jobs have whole nodes of one kind, only numbers count:
 """
 
 from cpsched.booking.admission import chunks_on_empty_node, packs, refusal
+from cpsched.booking.columns import Columns
 from cpsched.booking.going_on import Units, going_on, units_on
 from cpsched.booking.ledger import Ledger, Place
 from cpsched.booking.links import awaited_ends
@@ -19,6 +20,7 @@ from cpsched.booking.whole_nodes import Application, Machine, application_of, be
 __all__ = [
     "Application",
     "CheapFirst",
+    "Columns",
     "Hold",
     "Ledger",
     "Machine",

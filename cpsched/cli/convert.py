@@ -64,7 +64,7 @@ def command(
     """
     from cpsched.cli.screen import warn
     from cpsched.formats import write_instance
-    from cpsched.formats.swf import MemoryField, read_machine, read_swf, swf_to_instance
+    from cpsched.formats.swf import MemoryField, Selection, read_machine, read_swf, swf_to_instance
 
     if submitted is not None and submitted[0] >= submitted[1]:
         raise click.BadParameter(f"Expected FROM < UNTIL, got {submitted[0]} {submitted[1]}.", param_hint="--submitted")
@@ -73,9 +73,7 @@ def command(
     window = swf_to_instance(
         read,
         machine,
-        first=first,
-        jobs=jobs,
-        submitted=submitted,
+        selection=Selection(first=first, jobs=jobs, submitted=submitted),
         now=now,
         cores_per_chunk=cores_per_chunk,
         memory_field=MemoryField(memory_field),
@@ -83,6 +81,7 @@ def command(
     warn(read.faults, "faulty line")
     warn(window.left_out, "left out")
     warn(window.adjusted, "adjusted")
+    warn(window.oversized, "too large")
     if not window.instance.jobs:
         raise click.UsageError("No job of the log is in this window.")
     write_instance(window.instance, output)

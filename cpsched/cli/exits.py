@@ -15,6 +15,7 @@ class ExitCode(IntEnum):
     BAD_INPUT = 2
     UNVERIFIED = 3
     REFUSED = 4
+    FAILED_CELLS = 5
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
@@ -25,6 +26,7 @@ MEANINGS = {
     ExitCode.BAD_INPUT: "bad input or usage: all faults are listed",
     ExitCode.UNVERIFIED: "the planner's own plan did not verify: a bug of cpsched, nothing was written",
     ExitCode.REFUSED: "the engine cannot honour what the instance asks for",
+    ExitCode.FAILED_CELLS: "cells of a campaign failed: each is listed with its error, the others are finished",
     ExitCode.INTERRUPTED: "interrupted before there was a plan, nothing was written",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",
 }

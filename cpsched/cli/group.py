@@ -11,12 +11,12 @@ import click
 
 from cpsched.cli.exits import MEANINGS, ExitCode
 from cpsched.cli.text import printable
-from cpsched.errors import CpschedError, DocumentError, EngineError, SyntaxFault, UnverifiedError
+from cpsched.errors import CampaignError, CpschedError, DocumentError, EngineError, SyntaxFault, UnverifiedError
 
 __all__ = ["COMMANDS", "main", "run"]
 
 #: In the order of the help; each is the attribute `command` of the module of its name.
-COMMANDS = ("solve", "replan", "verify", "show", "convert", "schema", "warmup")
+COMMANDS = ("solve", "replan", "verify", "show", "convert", "generate", "bench", "schema", "warmup")
 
 
 class CommandGroup(click.Group):
@@ -39,7 +39,7 @@ class CommandGroup(click.Group):
         try:
             super().invoke(ctx)
             sys.stdout.flush()
-        except (DocumentError, SyntaxFault) as error:
+        except (CampaignError, DocumentError, SyntaxFault) as error:
             _fail(ctx, error, ExitCode.BAD_INPUT)
         except UnverifiedError as error:
             _fail(ctx, error, ExitCode.UNVERIFIED)

@@ -4,7 +4,7 @@ May import: `errors` only. Nothing here reads or writes; documents become these 
 they are checked once. Begin with `instance.py` and `plan.py`: they are the two documents of ``docs/formats.md``.
 """
 
-from cpsched.domain.cluster import AdmitCondition, Cluster, KeepFree, NodeClass, NodeState
+from cpsched.domain.cluster import AdmitCondition, Cluster, KeepFree, NodeClass, NodeState, Outage
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, Instance, Objective, ObjectiveTerm
 from cpsched.domain.job import (
@@ -92,6 +92,7 @@ __all__ = [
     "NodeState",
     "Objective",
     "ObjectiveTerm",
+    "Outage",
     "Place",
     "Placement",
     "Plan",

@@ -1,4 +1,4 @@
-"""The machine: node classes, their guards, and the licences of the whole cluster."""
+"""The machine: node classes, their guards, the licences of the whole cluster, and when nodes fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 
 from cpsched.domain.frozen import Amounts, FrozenMap
 
-__all__ = ["AdmitCondition", "Cluster", "KeepFree", "NodeClass", "NodeState"]
+__all__ = ["AdmitCondition", "Cluster", "KeepFree", "NodeClass", "NodeState", "Outage"]
 
 
 class NodeState(StrEnum):
@@ -91,3 +91,13 @@ class Cluster:
             for name, amount in node_class.resources.items():
                 totals[name] = totals.get(name, 0) + amount * len(node_class.names)
         return Amounts(totals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """Nodes that are down during ``[start, end)``, and what runs on them when that begins is cut short."""
+
+    #: In the order of the document, each once.
+    nodes: tuple[str, ...]
+    start: int
+    end: int

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from cpsched.domain.cluster import Cluster
+from cpsched.domain.cluster import Cluster, Outage
 from cpsched.domain.frozen import FrozenMap
 from cpsched.domain.job import Job
 from cpsched.domain.rules import FreePool, Limit, Queue, Reservation, Usage
@@ -63,6 +63,8 @@ class Instance:
     reservations: tuple[Reservation, ...] = ()
     usage: tuple[Usage, ...] = ()
     objective: Objective = field(default_factory=Objective)
+    #: What will happen to nodes: for simulators only.
+    outages: tuple[Outage, ...] = ()
 
     def expected_wait(self, job: Job) -> int:
         """Return the seconds that a job may be expected to wait (``ewt`` of BRIDI-8)."""

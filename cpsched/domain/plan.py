@@ -30,6 +30,8 @@ class WaitingReason(StrEnum):
     TOO_LATE = "too_late"
     NOT_MAPPED = "not_mapped"
     DEPENDENCY = "dependency"
+    #: Of a record: nobody had started it when the record ends.
+    NOT_STARTED = "not_started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,3 +142,7 @@ class Plan:
     reservations: tuple[ReservedSlice, ...] = ()
     incumbents: tuple[Incumbent, ...] = ()
     events: tuple[Event, ...] = ()
+    #: Whether it tells what happened: a job took the lesser of its runtime and its walltime, not its walltime.
+    record: bool = False
+    #: Of a record: the runs that ended because a node of theirs failed, in order of time.
+    attempts: tuple[PlannedJob, ...] = ()

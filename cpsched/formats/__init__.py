@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cpsched.domain import Instance, Plan
 from cpsched.errors import Fault
+from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.files import load_document, write_document
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, parse_instance
@@ -21,6 +22,8 @@ from cpsched.formats.request_text import ParsedRequest, format_request, parse_re
 from cpsched.formats.steps import parse_steps
 
 __all__ = [
+    "Faults",
+    "Location",
     "ParsedRequest",
     "expand_hostlist",
     "fold_hostlist",
@@ -36,6 +39,8 @@ __all__ = [
     "plan_to_document",
     "read_instance",
     "read_plan",
+    "shown",
+    "write_document",
     "write_instance",
     "write_plan",
 ]

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NoReturn
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, shown
 
-__all__ = ["MAX_BYTES", "load_document", "write_document"]
+__all__ = ["MAX_BYTES", "load_document", "write_document", "write_whole"]
 
 #: The largest document, unpacked (formats.md, limits of the documents).
 MAX_BYTES = 256 * 2**20
@@ -67,9 +67,20 @@ def load_document(source: str | Path) -> dict[str, Any]:
 
 
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write a document, gzipped if `path` ends in ``.gz``: to a temporary file beside it, which then takes its name.
+    """Write a document, gzipped if `path` ends in ``.gz``, whole or not at all.
 
     Lists stand with one entry per line; the same document gives the same bytes.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be written.
+    """
+    write_whole(path, _layout(document).encode("utf-8"))
+
+
+def write_whole(path: str | Path, content: bytes) -> None:
+    """Write a file, gzipped if `path` ends in ``.gz``: to a temporary file beside it, which then takes its name.
 
     Raises
     ------
@@ -77,7 +88,6 @@ def write_document(document: Mapping[str, Any], path: str | Path) -> None:
         If the file cannot be written; an older file of that name is then left as it was.
     """
     target = Path(path)
-    content = _layout(document).encode("utf-8")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with temporary.open("xb") as stream:

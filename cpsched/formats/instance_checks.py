@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from cpsched.domain import Cluster, Job, Queue, Reservation, ReservationKind
+from cpsched.domain import Cluster, Job, Outage, Queue, Reservation, ReservationKind
 from cpsched.formats.faults import Location, path_of, shown
 from cpsched.formats.reading import Reading
 
-__all__ = ["check_instance"]
+__all__ = ["check_instance", "check_outages"]
 
 _ELEMENT = re.compile(r"(.*)\[(0|[1-9][0-9]{0,9})\]", re.DOTALL)
 #: How many cycles are reported, and how many jobs of a cycle or of an overload are named.
@@ -40,6 +40,22 @@ def check_instance(
     _check_references(reading, queues, jobs, {reservation.id: reservation for _, reservation in reservations})
     _check_dependencies(reading, jobs, entries, indices)
     _check_running(reading, cluster, jobs)
+
+
+def check_outages(reading: Reading, jobs: _PlacedJobs, outages: Sequence[tuple[Location, Outage]]) -> None:
+    """Note every outage that has begun and goes on, on a node on which a job runs all the same."""
+    held: dict[str, str] = {}
+    for _, job in jobs:
+        for segment in job.running.segments if job.running is not None else ():
+            if segment.start <= reading.now < segment.end:
+                held.update((placement.node, job.id) for placement in segment.allocation)
+    for location, outage in outages:
+        if outage.start <= reading.now < outage.end:
+            for node in outage.nodes:
+                if node in held:
+                    message = f"Expected no running job on a node that is down, got {shown(held[node])} on {node}"
+                    reading.faults.add((*location, "nodes"), message)
+                    break
 
 
 def _check_unique(reading: Reading, ids: Iterable[tuple[Location, str]]) -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "LimitModel",
     "MalleableModel",
     "NodesModel",
+    "OutageModel",
     "PlacementModel",
     "QueueModel",
     "RequestField",
@@ -399,6 +400,20 @@ class UsageModel(DocumentModel):
         return self
 
 
+class OutageModel(DocumentModel):
+    """Nodes that will fail, and return."""
+
+    nodes: Text = Field(description="A host list", examples=["cn[1-4]"])
+    start: Time = Field(description="What runs on one of them then is cut short")
+    end: Time = Field(description="When they are up again")
+
+    @model_validator(mode="after")
+    def _has_duration(self) -> Self:
+        if self.start >= self.end:
+            raise refusal(f"Expected start < end, got {self.start} and {self.end}")
+        return self
+
+
 TermName = Literal["weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness", "waste"]
 ObjectiveField = Annotated[
     Annotated[TermName, Tag("<name>")]
@@ -424,3 +439,4 @@ class InstanceModel(DocumentModel):
     reservations: list[ReservationModel] = Field([], description="Slices of the cluster that are set aside")
     usage: list[UsageModel] = Field([], description="What consumers have used up, for area limits")
     objective: ObjectiveField = Field("weighted_wait", description="What is to be small: a term, or weights of terms")
+    outages: list[OutageModel] = Field([], description="What will happen to nodes: for simulators only")

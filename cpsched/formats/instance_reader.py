@@ -13,7 +13,7 @@ from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import instance_model
 from cpsched.formats.faults import Faults, Location
 from cpsched.formats.fields import keys_of_models, schema_of
-from cpsched.formats.instance_checks import check_instance
+from cpsched.formats.instance_checks import check_instance, check_outages
 from cpsched.formats.instance_model import InstanceModel, TermName
 from cpsched.formats.job_reader import read_job
 from cpsched.formats.notations import parse_epoch
@@ -22,6 +22,7 @@ from cpsched.formats.rules_reader import (
     read_cluster,
     read_free_pool,
     read_limit,
+    read_outage,
     read_queue,
     read_reservation,
     read_usage,
@@ -32,7 +33,7 @@ __all__ = ["COUNTABLE", "instance_schema", "parse_instance"]
 #: Countable in every cluster; the names in the nodes' resources come on top.
 COUNTABLE = ("cores", "mem", "gpus", "mics")
 
-_LISTS = ("jobs", "limits", "free_pools", "reservations", "usage")
+_LISTS = ("jobs", "limits", "free_pools", "reservations", "usage", "outages")
 _KEYS = keys_of_models(vars(instance_model))
 
 
@@ -114,6 +115,10 @@ def _read_parts(reading: Reading, model: InstanceModel, epoch: datetime | None) 
         for i, pool in enumerate(model.free_pools)
     ]
     usage = [read_usage(reading, reading.location("usage", i), used) for i, used in enumerate(model.usage)]
+    outages = []
+    for index, outage in enumerate(model.outages):
+        location = reading.location("outages", index)
+        outages.append((location, read_outage(reading, location, outage, cluster)))
     sound_jobs = [(location, job) for location, job in jobs if job is not None]
     sound_reservations = [(location, reservation) for location, reservation in reservations if reservation is not None]
     lost = {"jobs"} if len(sound_jobs) < len(jobs) else set()
@@ -121,6 +126,7 @@ def _read_parts(reading: Reading, model: InstanceModel, epoch: datetime | None) 
     lost |= {"nodes"} if reading.faults and not all(node_class.names for node_class in cluster.classes) else set()
     reading.incomplete = frozenset(reading.incomplete) | lost
     check_instance(reading, cluster, queues, sound_jobs, sound_reservations)
+    check_outages(reading, sound_jobs, outages)
     return Instance(
         name=model.name,
         epoch=epoch,
@@ -133,6 +139,7 @@ def _read_parts(reading: Reading, model: InstanceModel, epoch: datetime | None) 
         reservations=tuple(reservation for _, reservation in sound_reservations),
         usage=tuple(usage),
         objective=_read_objective(model.objective),
+        outages=tuple(outage for _, outage in outages),
     )
 
 

@@ -19,6 +19,7 @@ from cpsched.domain import (
     NodeClass,
     NodeState,
     Objective,
+    Outage,
     Place,
     Placement,
     Queue,
@@ -62,6 +63,7 @@ def instance_to_document(instance: Instance) -> dict[str, Any]:
         "reservations": [_write_reservation(reservation, requests) for reservation in instance.reservations],
         "usage": [_write_usage(usage) for usage in instance.usage],
         "objective": _write_objective(instance.objective),
+        "outages": [_write_outage(outage) for outage in instance.outages],
     }
     return _present(**document)
 
@@ -263,3 +265,7 @@ def _write_objective(objective: Objective) -> str | Mapping[str, float] | None:
         return None
     weights = {str(term): weight for term, weight in objective.weights.items()}
     return next(iter(weights)) if list(weights.values()) == [1] else weights
+
+
+def _write_outage(outage: Outage) -> _Object:
+    return {"nodes": fold_hostlist(outage.nodes), "start": outage.start, "end": outage.end}

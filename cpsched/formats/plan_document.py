@@ -25,7 +25,7 @@ from cpsched.domain import (
 from cpsched.formats import plan_model
 from cpsched.formats.faults import Faults, Location, path_of, shown
 from cpsched.formats.fields import keys_of_models, schema_of
-from cpsched.formats.plan_model import PlacementModel, PlanModel
+from cpsched.formats.plan_model import PlacementModel, PlanModel, PlannedJobModel
 
 __all__ = ["parse_plan", "plan_schema", "plan_to_document"]
 
@@ -76,18 +76,7 @@ def _read_plan(model: PlanModel) -> Plan:
         now=model.now,
         objective=Score(**model.objective.model_dump()),
         engine=EngineReport(**model.engine.model_dump()),
-        jobs=tuple(
-            PlannedJob(
-                id=job.id,
-                start=job.start,
-                end=job.end,
-                segments=tuple(
-                    Segment(start=segment.start, end=segment.end, allocation=_read_allocation(segment.allocation))
-                    for segment in job.segments
-                ),
-            )
-            for job in model.jobs
-        ),
+        jobs=tuple(map(_read_job, model.jobs)),
         waiting_room=tuple(
             WaitingJob(id=job.id, reason=WaitingReason(job.reason), detail=job.detail) for job in model.waiting_room
         ),
@@ -97,6 +86,20 @@ def _read_plan(model: PlanModel) -> Plan:
         ),
         incumbents=tuple(Incumbent(**incumbent.model_dump()) for incumbent in model.incumbents),
         events=tuple(Event(**event.model_dump()) for event in model.events),
+        record=model.record,
+        attempts=tuple(map(_read_job, model.attempts)),
+    )
+
+
+def _read_job(model: PlannedJobModel) -> PlannedJob:
+    return PlannedJob(
+        id=model.id,
+        start=model.start,
+        end=model.end,
+        segments=tuple(
+            Segment(start=segment.start, end=segment.end, allocation=_read_allocation(segment.allocation))
+            for segment in model.segments
+        ),
     )
 
 
@@ -115,18 +118,7 @@ def plan_to_document(plan: Plan) -> dict[str, Any]:
         "now": plan.now,
         "objective": _write_score(plan.objective),
         "engine": asdict(plan.engine),
-        "jobs": [
-            {
-                "id": job.id,
-                "start": job.start,
-                "end": job.end,
-                "segments": [
-                    {"start": segment.start, "end": segment.end, "allocation": _write_allocation(segment.allocation)}
-                    for segment in job.segments
-                ],
-            }
-            for job in plan.jobs
-        ],
+        "jobs": [_write_job(job) for job in plan.jobs],
         "waiting_room": [{"id": job.id, "reason": str(job.reason), "detail": job.detail} for job in plan.waiting_room],
     }
     if plan.reservations:
@@ -138,7 +130,23 @@ def plan_to_document(plan: Plan) -> dict[str, Any]:
         document["incumbents"] = [asdict(incumbent) for incumbent in plan.incumbents]
     if plan.events:
         document["events"] = [asdict(event) for event in plan.events]
+    if plan.record:
+        document["record"] = True
+    if plan.attempts:
+        document["attempts"] = [_write_job(attempt) for attempt in plan.attempts]
     return document
+
+
+def _write_job(job: PlannedJob) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "start": job.start,
+        "end": job.end,
+        "segments": [
+            {"start": segment.start, "end": segment.end, "allocation": _write_allocation(segment.allocation)}
+            for segment in job.segments
+        ],
+    }
 
 
 def _write_score(score: Score) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from cpsched.formats.fields import (
     refusal,
 )
 
-__all__ = ["PlacementModel", "PlanModel", "SegmentModel"]
+__all__ = ["PlacementModel", "PlanModel", "PlannedJobModel", "SegmentModel"]
 
 Words = Annotated[Text, StringConstraints(min_length=1)]
 
@@ -74,7 +74,7 @@ class WaitingJobModel(DocumentModel):
     """A job without a start, and why."""
 
     id: Name
-    reason: Literal["unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped", "dependency"]
+    reason: Literal["unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped", "dependency", "not_started"]
     detail: Words = Field(description="The reason in words")
 
 
@@ -135,3 +135,13 @@ class PlanModel(DocumentModel):
     reservations: list[ReservedModel] = Field([], description="What each reservation got")
     incumbents: list[IncumbentModel] = Field([], description="How the plan was found")
     events: list[EventModel] = Field([], description="What else happened meanwhile")
+    record: bool = Field(False, description="Whether it tells what happened: jobs took as long as they really run")
+    attempts: list[PlannedJobModel] = Field([], description="Of a record: runs that an outage cut short")
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> Self:
+        if self.attempts and not self.record:
+            raise refusal("Expected attempts only in a record")
+        if not self.record and any(job.reason == "not_started" for job in self.waiting_room):
+            raise refusal("Expected a job that is not_started only in a record")
+        return self

@@ -1,4 +1,4 @@
-"""Cluster, limits, free pools, reservations and usage of an instance document: from models to domain values."""
+"""Cluster, limits, free pools, reservations, usage and outages of an instance: from models to domain values."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from cpsched.domain import (
     MaxWait,
     NodeClass,
     NodeState,
+    Outage,
     Queue,
     Reservation,
     ReservationKind,
@@ -34,6 +35,7 @@ from cpsched.formats.instance_model import (
     FreePoolModel,
     LimitModel,
     NodesModel,
+    OutageModel,
     QueueModel,
     ReservationModel,
     TimesModel,
@@ -42,7 +44,15 @@ from cpsched.formats.instance_model import (
 from cpsched.formats.notations import check_cron, parse_items
 from cpsched.formats.reading import Reading
 
-__all__ = ["read_cluster", "read_free_pool", "read_limit", "read_queue", "read_reservation", "read_usage"]
+__all__ = [
+    "read_cluster",
+    "read_free_pool",
+    "read_limit",
+    "read_outage",
+    "read_queue",
+    "read_reservation",
+    "read_usage",
+]
 
 #: What a limit may count besides resources and licences.
 _COUNTED_JOBS = ("jobs", "arrayjobs", "*")
@@ -138,7 +148,7 @@ def read_free_pool(reading: Reading, where: Location, model: FreePoolModel, clus
     reading.check_resource((*where, "resource"), model.resource, also=reading.licenses)
     nodes = None
     if model.nodes is not None:
-        nodes = _read_pool_nodes(reading, (*where, "nodes"), model.nodes, cluster)
+        nodes = _read_node_list(reading, (*where, "nodes"), model.nodes, cluster)
     return FreePool(
         resource=model.resource,
         items=_read_items(reading, (*where, "items"), model.items),
@@ -170,6 +180,12 @@ def read_usage(reading: Reading, where: Location, model: UsageModel) -> Usage:
     """Return what somebody has used up."""
     reading.check_resource((*where, "resource"), model.resource, also=reading.licenses)
     return Usage(consumer=_read_consumer(model.consumer), resource=model.resource, area=model.area)
+
+
+def read_outage(reading: Reading, where: Location, model: OutageModel, cluster: Cluster) -> Outage:
+    """Return an outage."""
+    nodes = _read_node_list(reading, (*where, "nodes"), model.nodes, cluster)
+    return Outage(nodes=nodes, start=model.start, end=model.end)
 
 
 def _read_consumer(model: ConsumerModel) -> Consumer:
@@ -216,7 +232,7 @@ def _read_access(reading: Reading, where: Location, model: AccessModel) -> Acces
     )
 
 
-def _read_pool_nodes(reading: Reading, where: Location, text: str, cluster: Cluster) -> tuple[str, ...]:
+def _read_node_list(reading: Reading, where: Location, text: str, cluster: Cluster) -> tuple[str, ...]:
     try:
         names = expand_hostlist(text, limit=MAX_NODES if "nodes" in reading.incomplete else len(cluster.node_names))
     except SyntaxFault as error:

@@ -707,7 +707,10 @@ def map_chunks(demand, free, entries, demands, kinds, segments, terms, runs, run
         segment = kinds[kind, K_SEG]
         while need > 0 and segment < kinds[kind + 1, K_SEG]:
             first, last = segments[segment, S_TERM], segments[segment + 1, S_TERM]
+            column, least = terms[first, 0], terms[first, 1]
             for n in range(segments[segment, S_LENGTH]):
+                if free[column + n] < least:
+                    continue
                 take = min(need, kinds[kind, K_MOST])
                 for k in range(first, last):
                     value, amount = free[terms[k, 0] + n], terms[k, 1]

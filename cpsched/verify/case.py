@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from cpsched.verify.model import Booking, Instance, Plan, Request, Segment, Slice
+from cpsched.verify.model import Booking, Instance, Job, Plan, Request, Segment, Slice, Step
 from cpsched.verify.shares import faults_of_change, held_by
 from cpsched.verify.sweep import Use
 
-__all__ = ["Case", "Holder", "requests_of"]
+__all__ = ["Case", "Holder"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,21 +45,56 @@ class Case:
 
     @cached_property
     def facts(self) -> Mapping[str, Booking]:
-        """The running jobs by their ids, as the instance states them."""
-        return {
-            name: Booking(name, job, job.running[0].start, job.running[-1].end, job.running)
-            for name, job in self.instance.jobs.items()
-            if job.running
+        """The running jobs by their ids, as the instance states them; those that an outage cut short are left out."""
+        cut = {attempt.id for attempt in self.plan.attempts if attempt.is_running}
+        stated = {
+            name: (job, self.stated(job)) for name, job in self.instance.jobs.items() if job.running and name not in cut
         }
+        return {
+            name: Booking(name, job, segments[0].start, segments[-1].end, segments)
+            for name, (job, segments) in stated.items()
+        }
+
+    def stated(self, job: Job) -> tuple[Segment, ...]:
+        """Return the segments of a running job; in a record those of a rigid one end when it really does."""
+        if not self.plan.is_record or job.runtime is None or job.is_evolving or job.malleable is not None:
+            return job.running
+        end = max(self.instance.now + 1, min(job.running[-1].end, job.running[0].start + job.seconds))
+        return tuple(one._replace(end=min(one.end, end)) for one in job.running if one.start < end)
+
+    def seconds_of(self, job: Job) -> int:
+        """Return how long a job is to run at full share: for its walltime, in a record as long as it really does."""
+        return job.seconds if self.plan.is_record else job.walltime
+
+    def steps_of(self, booking: Booking) -> tuple[Step, ...]:
+        """Return the steps that a job goes through: all of them, and in a record those that it reaches.
+
+        The last one that it reaches has the seconds that are left for it.
+        """
+        left = self.seconds_of(booking.job)
+        steps: list[Step] = []
+        for step in booking.job.steps:
+            if left > 0 and not (booking.is_cut and len(steps) == len(booking.segments)):
+                steps.append(Step(min(left, step.walltime), step.request))
+            left -= step.walltime
+        return tuple(steps)
 
     @cached_property
     def changes(self) -> Mapping[str, tuple[Booking, tuple[str, ...]]]:
         """The running jobs that the plan changes, by their ids: what it says, and what is wrong with that."""
         return {
-            entry.id: (entry, tuple(faults_of_change(entry.job, fact, entry, self.instance.now)))
+            entry.id: (entry, tuple(self._faults_of(entry)))
             for entry in self.plan.entries
-            if entry.is_running and not _says_the_same(entry, fact := self.facts[entry.id])
+            if entry.is_running and (self._ends_early(entry.job) or not _says_the_same(entry, self.facts[entry.id]))
         }
+
+    def _faults_of(self, entry: Booking) -> Iterator[str]:
+        """Yield what is wrong with a running job that the plan changes."""
+        return faults_of_change(self.seconds_of(entry.job), self.facts[entry.id], entry, self.instance.now)
+
+    def _ends_early(self, job: Job) -> bool:
+        """Tell whether a running malleable job is done before its walltime, so that its work tells when."""
+        return job.malleable is not None and self.seconds_of(job) < job.walltime
 
     @cached_property
     def changed(self) -> tuple[Booking, ...]:
@@ -79,13 +114,20 @@ class Case:
         return tuple(entry for entry in self.plan.entries if first.get(entry.id) is entry)
 
     @cached_property
+    def runs(self) -> tuple[Booking, ...]:
+        """Everything that was given a start: the planned jobs, and what was cut short before them."""
+        return (*(attempt for attempt in self.plan.attempts if not attempt.is_running), *self.planned)
+
+    @cached_property
     def bookings(self) -> tuple[Booking, ...]:
-        """Everything that takes resources: running and planned jobs, those that are changed in pieces of time."""
+        """Everything that takes resources: running and planned jobs, those that are changed in pieces of time, and what
+        was cut short.
+        """
         pieces: list[Booking] = []
         for booking in self.running:
             fact = self.facts[booking.id]
             pieces += [fact] if booking is fact else _pieces(booking, fact)
-        return (*pieces, *self.planned)
+        return (*pieces, *self.plan.attempts, *self.planned)
 
     @cached_property
     def by_id(self) -> Mapping[str, Booking]:
@@ -93,11 +135,33 @@ class Case:
         return {booking.id: booking for booking in (*self.running, *self.planned)}
 
     @cached_property
+    def started(self) -> Mapping[str, int]:
+        """When each job that has a start was started first."""
+        first: dict[str, int] = {}
+        for booking in (*self.plan.attempts, *self.running, *self.planned):
+            first[booking.id] = min(booking.start, first.get(booking.id, booking.start))
+        return first
+
+    @cached_property
     def horizon(self) -> int:
         """The moment after which nothing is booked or reserved."""
         ends = [booking.end for booking in self.bookings]
         ends += [reservation.end for reservation in self.instance.reservations.values()]
+        ends += [outage.end for outage in self.instance.outages if self.plan.is_record]
         return max([self.instance.now, *ends])
+
+    def requests_of(self, booking: Booking) -> Iterator[tuple[Segment, Request]]:
+        """Yield each segment of a planned job with the request that it answers.
+
+        An evolving job whose segments are not one per step yields nothing: the rule ``evolving`` speaks of that.
+        """
+        steps = self.steps_of(booking)
+        if not booking.job.is_evolving:
+            for segment in booking.segments:
+                yield segment, steps[0].request
+        elif len(steps) == len(booking.segments):
+            for segment, step in zip(booking.segments, steps, strict=True):
+                yield segment, step.request
 
     def slice_of(self, booking: Booking) -> Slice | None:
         """Return what the job's reservation got, or None where it names none or that got nothing."""
@@ -147,17 +211,3 @@ def _pieces(changed: Booking, fact: Booking) -> Iterator[Booking]:
                 piece = segment._replace(start=time, end=end)
                 yield Booking(changed.id, changed.job, time, end, (piece,), is_more)
                 time = end
-
-
-def requests_of(booking: Booking) -> Iterator[tuple[Segment, Request]]:
-    """Yield each segment of a planned job with the request that it answers.
-
-    An evolving job whose segments are not one per step yields nothing: the rule ``evolving`` speaks of that.
-    """
-    steps = booking.job.steps
-    if not booking.job.is_evolving:
-        for segment in booking.segments:
-            yield segment, steps[0].request
-    elif len(steps) == len(booking.segments):
-        for segment, step in zip(booking.segments, steps, strict=True):
-            yield segment, step.request

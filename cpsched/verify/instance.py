@@ -6,7 +6,7 @@ A plan can only be judged against an instance that is in order, so the first fau
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 
@@ -18,10 +18,12 @@ from cpsched.verify.model import (
     Consumer,
     Instance,
     ItemBound,
+    Job,
     KeepFree,
     Limit,
     MaxWait,
     NodeClass,
+    Outage,
     Pool,
     Queue,
     Reservation,
@@ -55,7 +57,7 @@ def read_instance(document: object, source: str) -> Instance:
         Cursor(top.mapping().get("format"), "format", source).refuse(f"expected {FORMAT!r}")
     members = top.members(
         ["format", "name", "cluster"],
-        ["epoch", "now", "queues", "jobs", "limits", "free_pools", "reservations", "usage", "objective"],
+        ["epoch", "now", "queues", "jobs", "limits", "free_pools", "reservations", "usage", "objective", "outages"],
     )
     epoch = _read_epoch(members["epoch"]) if "epoch" in members else None
     now = members["now"].time() if "now" in members else 0
@@ -87,6 +89,7 @@ def read_instance(document: object, source: str) -> Instance:
         reservations=reservations,
         usage=tuple(_read_usage(item, known) for item in _items(members, "usage")),
         weights=_read_objective(members.get("objective")),
+        outages=_read_outages(_items(members, "outages"), nodes, jobs.jobs, now),
     )
 
 
@@ -280,15 +283,7 @@ def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str
     """Read one free pool."""
     members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
     _check_known(members["resource"], members["resource"].name(), resources)
-    among: frozenset[str] | None = None
-    if "nodes" in members:
-        listed = parsed(members["nodes"], lambda hosts: tuple(expand_hosts(hosts)))
-        among = frozenset(listed)
-        unknown = sorted(among.difference(nodes))
-        if unknown:
-            members["nodes"].refuse(f"expected nodes of the cluster, got {unknown[0]!r}")
-        if len(among) < len(listed):
-            members["nodes"].refuse("expected each node once")
+    among = frozenset(_read_hosts(members["nodes"], nodes)) if "nodes" in members else None
     otherwise = members["otherwise"].members(["max_walltime"]) if "otherwise" in members else None
     return Pool(
         path=cursor.path,
@@ -299,6 +294,18 @@ def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str
         validity=_read_validity(members.get("validity"), epoch),
         nodes=among,
     )
+
+
+def _read_hosts(cursor: Cursor, nodes: Collection[str]) -> tuple[str, ...]:
+    """Read a list of nodes of the cluster, each once."""
+    listed = parsed(cursor, lambda hosts: tuple(expand_hosts(hosts)))
+    among = frozenset(listed)
+    unknown = sorted(among.difference(nodes))
+    if unknown:
+        cursor.refuse(f"expected nodes of the cluster, got {unknown[0]!r}")
+    if len(among) < len(listed):
+        cursor.refuse("expected each node once")
+    return listed
 
 
 def _read_access(cursor: Cursor | None, resources: Collection[str]) -> Access:
@@ -325,6 +332,30 @@ def _read_usage(cursor: Cursor, resources: Collection[str]) -> Usage:
         members["consumer"].refuse("expected a user or a group who has used something, got each")
     _check_known(members["resource"], resource, resources)
     return Usage(consumer, resource, members["area"].integer(0, MAX_AREA))
+
+
+def _read_outages(
+    items: Sequence[Cursor], nodes: Collection[str], jobs: Mapping[str, Job], now: int
+) -> tuple[Outage, ...]:
+    """Read when nodes fail; nothing runs at `now` on a node whose outage has begun and goes on."""
+    in_use = {
+        placement.node
+        for job in jobs.values()
+        for segment in job.running
+        if segment.start <= now < segment.end
+        for placement in segment.allocation
+    }
+    outages: list[Outage] = []
+    for item in items:
+        members = item.members(["nodes", "start", "end"])
+        outage = Outage(_read_hosts(members["nodes"], nodes), members["start"].time(), members["end"].time())
+        if outage.end <= outage.start:
+            members["end"].refuse(f"expected an end after {outage.start}, got {outage.end}")
+        if outage.start <= now < outage.end and not in_use.isdisjoint(outage.nodes):
+            node = min(in_use.intersection(outage.nodes))
+            members["nodes"].refuse(f"expected no running job on a node that is down, got one on {node}")
+        outages.append(outage)
+    return tuple(outages)
 
 
 def _read_objective(cursor: Cursor | None) -> dict[str, Fraction]:

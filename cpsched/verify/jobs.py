@@ -174,6 +174,7 @@ class JobReader:
             malleable=malleable,
             running=self._read_running(members["running"], steps, malleable) if "running" in members else (),
             reservation=self._declared(members.get("reservation"), self._reservations, "reservation"),
+            runtime=members["runtime"].duration() if "runtime" in members else None,
         )
         if job.reservation is not None and self._reservations[job.reservation].is_downtime:
             members["reservation"].refuse(f"expected a reservation for jobs, got {job.reservation!r}, a downtime")
@@ -190,8 +191,6 @@ class JobReader:
             members["project"].name()
         if "priority" in members:
             members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
-        if "runtime" in members:
-            members["runtime"].duration()
 
     def _read_steps(self, members: Mapping[str, Cursor]) -> tuple[tuple[Step, ...], dict[str, int]]:
         """Read walltime and request, or the steps in their place."""

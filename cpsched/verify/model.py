@@ -25,6 +25,7 @@ __all__ = [
     "Malleable",
     "MaxWait",
     "NodeClass",
+    "Outage",
     "Placement",
     "Plan",
     "Pool",
@@ -187,11 +188,17 @@ class Job:
     malleable: Malleable | None = None
     running: tuple[Segment, ...] = ()
     reservation: str | None = None
+    runtime: int | None = None
 
     @property
     def walltime(self) -> int:
         """The requested duration over all steps, in seconds."""
         return sum(step.walltime for step in self.steps)
+
+    @property
+    def seconds(self) -> int:
+        """What the job really takes at full share, in seconds: it is stopped at its walltime."""
+        return self.walltime if self.runtime is None else min(self.runtime, self.walltime)
 
     @property
     def is_exclusive(self) -> bool:
@@ -307,6 +314,14 @@ class Reservation:
     is_downtime: bool
 
 
+class Outage(NamedTuple):
+    """Nodes that are down during ``[start, end)``."""
+
+    nodes: tuple[str, ...]
+    start: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What a consumer has used up of a resource (resource x seconds)."""
@@ -336,6 +351,8 @@ class Instance:
     usage: tuple[Usage, ...]
     #: The objective's terms and weights.
     weights: Mapping[str, Fraction]
+    #: What happens to nodes while a record is made.
+    outages: tuple[Outage, ...] = ()
 
     def expected_wait(self, job: Job) -> int:
         """Return the seconds that a job may be expected to wait."""
@@ -393,6 +410,8 @@ class Booking:
     segments: tuple[Segment, ...]
     #: Whether this is a time of a running job in which the plan gives it more than the instance does.
     is_more: bool = False
+    #: Whether this is an attempt: a run that ended because a node failed.
+    is_cut: bool = False
 
     @property
     def is_running(self) -> bool:
@@ -436,3 +455,7 @@ class Plan:
     mentions: Mapping[str, int]
     #: The ``objective`` as written, of which the rules check each number.
     score: Mapping[str, Fraction | str | None]
+    #: Whether it tells what happened, and not what is to happen.
+    is_record: bool = False
+    #: The runs that were cut short, in order of their starts; the first one of a running job is what ran at `now`.
+    attempts: tuple[Booking, ...] = ()

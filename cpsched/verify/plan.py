@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 from cpsched.errors import DocumentError
 from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, Cursor, shown
-from cpsched.verify.model import Booking, Instance, Placement, Plan, Segment, Slice, Waiting
+from cpsched.verify.model import Booking, Instance, Job, Placement, Plan, Segment, Slice, Waiting
 from cpsched.verify.violation import Violation
 
 __all__ = ["PlanReader"]
 
 FORMAT = "cpsched-plan/1"
 REQUIRED = ("format", "instance", "now", "objective", "engine", "jobs")
-OPTIONAL = ("waiting_room", "reservations", "incumbents", "events")
-REASONS = ("unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped", "dependency")
+OPTIONAL = ("waiting_room", "reservations", "incumbents", "events", "record", "attempts")
+REASONS = ("unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped", "dependency", "not_started")
 PLACEMENT_KEYS = {"node", "chunk", "count", "resources"}
 
 
@@ -37,10 +38,13 @@ class PlanReader:
         self._member("jobs").items()
         self.violations: list[Violation] = []
         self._mentions: Counter[str] = Counter()
+        #: The running jobs that an outage cut short: if they stand in the plan again, they were started again.
+        self._cut: set[str] = set()
 
     def read(self) -> Plan:
         """Read everything that can be read."""
         self._check_top()
+        attempts = self._read_attempts()
         entries = [entry for item in self._items("jobs") if (entry := self._read_job(item)) is not None]
         waiting = [one for item in self._items("waiting_room") if (one := self._read_waiting(item)) is not None]
         slices: dict[str, Slice] = {}
@@ -56,7 +60,15 @@ class PlanReader:
         for item in self._items("events"):
             self._check_event(item)
         self._check_engine()
-        return Plan(tuple(entries), tuple(waiting), slices, self._mentions, self._read_score())
+        return Plan(
+            entries=tuple(entries),
+            waiting=tuple(waiting),
+            slices=slices,
+            mentions=self._mentions,
+            score=self._read_score(),
+            is_record=self._read_flag("record"),
+            attempts=attempts,
+        )
 
     def _member(self, key: str) -> Cursor:
         return Cursor(self._written.get(key), key, self._top.source)
@@ -106,6 +118,29 @@ class PlanReader:
     def _read_job(self, item: Cursor) -> Booking | None:
         """Read a planned or running job; None if it cannot be read or is unknown."""
         self._mention(item)
+        return self._read_run(item)
+
+    def _read_attempts(self) -> tuple[Booking, ...]:
+        """Read what was cut short, in order of the starts; of a running job the first is no choice, what follows is."""
+        read = [one for item in self._items("attempts") if (one := self._read_run(item)) is not None]
+        for item in self._items("attempts") if len(read) < len(self._items("attempts")) else ():
+            name = item.value.get("id") if isinstance(item.value, dict) else None
+            if isinstance(name, str) and name not in self._instance.jobs:
+                self.violations.append(Violation("presence", name, "the instance has no such job"))
+        attempts: list[Booking] = []
+        for one in sorted(read, key=lambda one: one.start):
+            attempts.append(replace(one, job=self._job(one.id) or one.job, is_cut=True))
+            if one.is_running:
+                self._cut.add(one.id)
+        return tuple(attempts)
+
+    def _job(self, name: str) -> Job | None:
+        """Return a job of the instance; one that was cut short runs no more."""
+        job = self._instance.jobs.get(name)
+        return replace(job, running=()) if job is not None and name in self._cut else job
+
+    def _read_run(self, item: Cursor) -> Booking | None:
+        """Read a run of a job: its times and segments; None if it cannot be read or is unknown."""
         try:
             members = item.members(["id", "start", "end", "segments"])
             start, end = members["start"].plan_time(), members["end"].plan_time()
@@ -118,7 +153,7 @@ class PlanReader:
         except DocumentError as error:
             self._forgive(error)
             return None
-        job = self._instance.jobs.get(name)
+        job = self._job(name)
         return None if job is None else Booking(name, job, start, end, segments)
 
     def _read_segment(self, cursor: Cursor) -> Segment:
@@ -155,8 +190,16 @@ class PlanReader:
         except DocumentError as error:
             self._forgive(error)
             return None
-        job = self._instance.jobs.get(name)
+        job = self._job(name)
         return None if job is None else Waiting(name, job, reason)
+
+    def _read_flag(self, key: str) -> bool:
+        """Read a flag that may be left out; what is none is said, and counts as false."""
+        try:
+            return key in self._written and self._member(key).flag()
+        except DocumentError as error:
+            self._forgive(error)
+            return False
 
     def _read_slice(self, item: Cursor) -> Slice | None:
         """Read what a reservation got."""

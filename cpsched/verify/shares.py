@@ -95,8 +95,12 @@ def counted(allocation: Sequence[Placement], request: Request) -> tuple[Placemen
     )
 
 
-def faults_of_change(job: Job, fact: Booking, entry: Booking, now: int) -> Iterator[str]:
-    """Yield what is wrong with the way in which a plan changes the share of a running job from `now` on."""
+def faults_of_change(seconds: int, fact: Booking, entry: Booking, now: int) -> Iterator[str]:
+    """Yield what is wrong with the way in which a plan changes the share of a running job from `now` on.
+
+    Its work is `seconds` at full share; one that has done more by `now` ends in the next second.
+    """
+    job = entry.job
     chunks = _changeable(job)
     if chunks is None or job.malleable is None:
         yield "expected the segments and allocation that the instance states, for no plan may change this job"
@@ -122,8 +126,8 @@ def faults_of_change(job: Job, fact: Booking, entry: Booking, now: int) -> Itera
             rates.append(rate)
     if len(rates) == len(entry.segments):
         work = work_of(entry.segments, rates)
-        if not is_done(work, job.walltime, rates[-1]):
-            yield f"expected {job.walltime} s of work at full share, its segments do {float(work):.6g} s"
+        if not is_done(work, seconds, rates[-1]) and not (work > seconds and entry.end == now + 1):
+            yield f"expected {seconds} s of work at full share, its segments do {float(work):.6g} s"
 
 
 def _changeable(job: Job) -> tuple[Placement, ...] | None:

@@ -1,24 +1,40 @@
-"""Workloads: generated windows, tiny instances whose optimum is known by hand, and projects as windows.
+"""Generated windows, workloads of jobs that arrive over time, tiny instances with known optima, projects as windows.
 
 May import: `domain`, `errors`. Nothing here reads or writes files; scripts do. Begin with `eurora_window`; the tiny
 instances are in `tiny.py`, jobs that change while they run in `evolving.py` and `changing.py`, projects of PSPLIB in
-`psplib.py`.
+`psplib.py`. A workload is an instance whose jobs have submit times from `now` on and runtimes: begin with `lublin`.
+What generators of workloads share is in `assembly.py` and `arrivals.py`; how fast jobs come is changed in `load.py`.
 """
 
+from cpsched.workloads.agents import agent_workload
 from cpsched.workloads.changing import changing_windows, made_rigid, with_evolving, with_malleable
-from cpsched.workloads.eurora import eurora_cluster, eurora_window
+from cpsched.workloads.cirne_like import cirne_like
+from cpsched.workloads.eurora import eurora_cluster, eurora_stream, eurora_window
 from cpsched.workloads.evolving import evolving_window
+from cpsched.workloads.job_mix import job_mix
+from cpsched.workloads.load import offered_load, scaled
+from cpsched.workloads.lublin import lublin
+from cpsched.workloads.openccs import oculus_cluster, openccs_workload
 from cpsched.workloads.psplib import project_window
 from cpsched.workloads.tiny import TinyCase, tiny_cases
 
 __all__ = [
     "TinyCase",
+    "agent_workload",
     "changing_windows",
+    "cirne_like",
     "eurora_cluster",
+    "eurora_stream",
     "eurora_window",
     "evolving_window",
+    "job_mix",
+    "lublin",
     "made_rigid",
+    "oculus_cluster",
+    "offered_load",
+    "openccs_workload",
     "project_window",
+    "scaled",
     "tiny_cases",
     "with_evolving",
     "with_malleable",

@@ -1,4 +1,4 @@
-"""Windows like those of Eurora, 64 heterogeneous nodes at CINECA, fitted to a real trace.
+"""Windows and workloads like those of Eurora, 64 heterogeneous nodes at CINECA, fitted to a real trace.
 
 The trace: 2,957 jobs of 2014-03-31 to 2014-04-02, published with PA-HPC-SIM (Apache-2.0); the figures below were
 counted in it. Its users are anonymous, so users and groups are ours. Jobs come in campaigns: runs of jobs that differ
@@ -33,7 +33,7 @@ from cpsched.domain import (
 )
 from cpsched.workloads._eurora_kinds import KINDS, Kind
 
-__all__ = ["eurora_cluster", "eurora_window"]
+__all__ = ["eurora_cluster", "eurora_stream", "eurora_window"]
 
 #: Expected waits (s) of the queues, as in Bridi et al. (BRIDI-3); ``R`` is the queue of reservations.
 EXPECTED_WAIT = {"debug": 1800, "parallel": 21600, "R": 1800, "np_longpar": 86400}
@@ -126,7 +126,8 @@ def eurora_window(jobs: int, seed: int, *, busy: float = 0.0, demand: float = 1.
         raise ValueError(f"need jobs >= 1, 0 <= busy < 1, demand > 0, got {jobs}, {busy}, {demand}")
     draw = _Draw(seed)
     cluster = eurora_cluster()
-    arrivals = _arrivals(draw, jobs, demand)
+    longest = max(1, min(LONGEST_CAMPAIGN, jobs // CAMPAIGN_SHARE))
+    arrivals = _arrivals(draw, jobs, demand, longest)
     now = arrivals[-1][0]
     running = _running(draw, cluster, round(busy * cluster.totals["cores"]), now)
     waiting = [
@@ -136,9 +137,36 @@ def eurora_window(jobs: int, seed: int, *, busy: float = 0.0, demand: float = 1.
         name=f"eurora-like-{jobs:04d}",
         now=now,
         cluster=cluster,
-        queues=FrozenMap({name: Queue(expected_wait=seconds) for name, seconds in EXPECTED_WAIT.items()}),
+        queues=_queues(),
         jobs=(*running, *waiting),
     )
+
+
+def eurora_stream(jobs: int, seed: int) -> Instance:
+    """Generate a workload: `jobs` jobs that arrive from ``now`` on, as fast as in the trace, and no running ones.
+
+    They come in bursts, since the jobs of a campaign come at once or nearly so; their accuracy is tiny or full. Days
+    and nights are in the gaps between campaigns, whose distribution is the trace's, and not at hours of their own:
+    the trace has but two of each.
+
+    Raises
+    ------
+    ValueError
+        If there are no jobs.
+    """
+    if jobs < 1:
+        raise ValueError(f"need jobs >= 1, got {jobs}")
+    arrivals = _arrivals(_Draw(seed), jobs, 1, LONGEST_CAMPAIGN)
+    return Instance(
+        name=f"eurora-like-stream-{jobs}-{seed}",
+        cluster=eurora_cluster(),
+        queues=_queues(),
+        jobs=tuple(_job(draft, str(number), submit) for number, (submit, draft) in enumerate(arrivals, start=1)),
+    )
+
+
+def _queues() -> FrozenMap[str, Queue]:
+    return FrozenMap({name: Queue(expected_wait=seconds) for name, seconds in EXPECTED_WAIT.items()})
 
 
 class _Draw:
@@ -196,9 +224,8 @@ def _runtime(draw: _Draw, queue: str, walltime: int) -> int:
     return max(1, round(walltime * (low + part * (high - low))))
 
 
-def _arrivals(draw: _Draw, jobs: int, demand: float) -> list[tuple[int, _Draft]]:
-    """Return the waiting jobs with their submit times (s), the first at 0."""
-    longest = max(1, min(LONGEST_CAMPAIGN, jobs // CAMPAIGN_SHARE))
+def _arrivals(draw: _Draw, jobs: int, demand: float, longest: int) -> list[tuple[int, _Draft]]:
+    """Return the waiting jobs with their submit times (s), the first at 0; no campaign has more than `longest`."""
     arrivals: list[tuple[int, _Draft]] = []
     clock = 0.0
     for opens, draft in islice(_drafts(draw, longest), jobs):

@@ -52,7 +52,7 @@ def test_the_help_of_the_group_lists_commands_and_exit_codes(run: Run) -> None:
     shown = run("--help")
     assert shown.exit_code == ExitCode.FINE
     for name in COMMANDS:
-        assert f"  {name:<8} {get_command(name).get_short_help_str(limit=200)}\n" in shown.output
+        assert f"  {name:<9} {get_command(name).get_short_help_str(limit=200)}\n" in shown.output
     for code in ExitCode:
         assert f"\n  {code:<4} {MEANINGS[code][:40]}" in shown.output
 

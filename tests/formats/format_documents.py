@@ -38,6 +38,7 @@ from cpsched.domain import (
     NodeState,
     Objective,
     ObjectiveTerm,
+    Outage,
     Place,
     Placement,
     Plan,
@@ -104,6 +105,7 @@ _INSTANCE: dict[str, Any] = {
     "reservations": [{"id": "r1", "start": 100, "end": 900, "request": "2:ncpus=8"}],
     "usage": [{"consumer": {"user": "u1"}, "resource": "cores", "area": 1000}],
     "objective": {"weighted_wait": 1.0, "makespan": 0.001},
+    "outages": [{"nodes": "cn[1-2]", "start": 500, "end": 600}, {"nodes": "fat1", "start": -5, "end": 0}],
 }  # fmt: skip
 
 _PLAN: dict[str, Any] = {
@@ -328,7 +330,16 @@ def instances(draw: st.DrawFn) -> Instance:
             draw(st.lists(st.builds(Usage, consumer=_consumers, resource=st.just("mem"), area=st.integers(0, 9))))
         ),
         objective=Objective(weights=draw(weights.map(FrozenMap))),
+        outages=tuple(draw(st.lists(_outages(cluster, now), max_size=2))),
     )
+
+
+@st.composite
+def _outages(draw: st.DrawFn, cluster: Cluster, now: int) -> Outage:
+    """Draw an outage that does not go on at now, when some node of it may have a running job."""
+    nodes = draw(st.lists(st.sampled_from(cluster.node_names), min_size=1, max_size=3, unique=True))
+    start = now + draw(st.integers(1, 1000))
+    return Outage(nodes=tuple(nodes), start=start, end=start + draw(_durations))
 
 
 @st.composite
@@ -339,11 +350,12 @@ def plans(draw: st.DrawFn) -> Plan:
         Placement, node=names, resources=_amounts(0), chunk=st.integers(0, 5), count=st.integers(1, 9)
     ) | st.builds(Placement, node=names, resources=_amounts(0))
     allocations = st.lists(counted, min_size=1, max_size=3).map(tuple)
-    jobs = []
+    jobs, record = [], draw(st.booleans())
     for index in range(draw(st.integers(0, 3))):
         cuts = sorted(draw(st.lists(_times, min_size=2, max_size=4, unique=True)))
         segments = [Segment(start=a, end=b, allocation=draw(allocations)) for a, b in pairwise(cuts)]
         jobs.append(PlannedJob(id=f"j{index}", start=cuts[0], end=cuts[-1], segments=tuple(segments)))
+    reasons = st.sampled_from([reason for reason in WaitingReason if record or reason != "not_started"])
     return Plan(
         instance=draw(names),
         now=draw(_times),
@@ -357,8 +369,10 @@ def plans(draw: st.DrawFn) -> Plan:
         ),
         engine=EngineReport(name="planner", version="1", budget=draw(numbers), elapsed=draw(numbers), stopped="done"),
         jobs=tuple(jobs),
-        waiting_room=(WaitingJob(id="w", reason=draw(st.sampled_from(WaitingReason)), detail=f"no {draw(names)}"),),
+        waiting_room=(WaitingJob(id="w", reason=draw(reasons), detail=f"no {draw(names)}"),),
         reservations=(ReservedSlice(id="r", start=1, end=2, allocation=draw(allocations)),),
         incumbents=(Incumbent(at=draw(numbers), value=draw(numbers), by="planner"),),
         events=tuple(draw(st.lists(st.builds(Event, at=numbers, by=names, what=names), max_size=2))),
+        record=record,
+        attempts=tuple(jobs[:1] * draw(st.integers(0, 2))) if record else (),
     )

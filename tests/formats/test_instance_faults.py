@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cpsched.domain import Outage
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import parse_instance, parse_plan
 from tests.formats.format_documents import job, minimal_instance, small_instance, small_plan
@@ -23,6 +24,10 @@ def _held(node: str = "cn1", cores: int = 1, **resources: int) -> list[dict[str,
 
 def _max_wait(**keys: Any) -> dict[str, Any]:
     return {"queues": {"q": {"expected_wait": 1, "max_wait": keys}}}
+
+
+def _outage(**keys: Any) -> dict[str, Any]:
+    return {"outages": [{"nodes": "cn1", "start": 5, "end": 9} | keys]}
 
 
 _NO_SHARE_OF_4 = "jobs[0].running.allocation[0].resources: Expected all 4 cores or a share of them (0.5), at least one"
@@ -270,6 +275,12 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
             {"usage": [{"consumer": {"each": "user"}, "resource": "cores", "area": 1}]},
             "usage[0]: Expected a user or a group",
         ),
+        (_outage(end=5), "outages[0]: Expected start < end, got 5 and 5"),
+        (_outage(nodes="cn1,cn9"), "outages[0].nodes: Expected nodes of the cluster, got also: cn9, did you mean"),
+        (_outage(nodes="cn1,cn1"), "outages[0].nodes: Expected every node once"),
+        (_outage(nodes="cn["), "outages[0].nodes: Expected a range of numbers such as 001-032"),
+        (_outage(end=10**12 + 1), "outages[0].end: Expected an integer <= 1000000000000"),
+        (_outage(until=5), "outages[0].until: unknown key"),
     ],
 )
 def test_faults_of_an_instance(keys: dict[str, Any], expected: str) -> None:
@@ -336,6 +347,21 @@ def test_running_jobs_that_overload_a_node_together() -> None:
     ]
     moved = job("a", running={"start": -50, "segments": segments})
     assert len(parse_instance(minimal_instance(moved, second)).jobs) == 2
+
+
+@pytest.mark.parametrize(
+    ("outage", "is_refused"),
+    [((-5, 9), True), ((0, 9), True), ((-5, 1), True), ((1, 9), False), ((-5, 0), False)],
+)
+def test_nothing_runs_on_a_node_that_is_down(outage: tuple[int, int], is_refused: bool) -> None:
+    """At second 0 a job runs on cn2, which cannot be down then; it may have been before, and fail later."""
+    running = job("j", running={"start": -9, "allocation": _held("cn2")})
+    document = minimal_instance(running, outages=[{"nodes": "cn[1-2]", "start": outage[0], "end": outage[1]}])
+    if is_refused:
+        message = 'outages[0].nodes: Expected no running job on a node that is down, got "j" on cn2'
+        assert _faults(document) == [message]
+    else:
+        assert parse_instance(document).outages == (Outage(nodes=("cn1", "cn2"), start=outage[0], end=outage[1]),)
 
 
 def test_ids_of_array_elements_are_taken() -> None:
@@ -425,3 +451,28 @@ def test_faults_of_a_plan() -> None:
     with pytest.raises(DocumentError) as caught:
         parse_plan(document)
     assert [fault.path for fault in caught.value.faults] == ["jobs[0]", "waiting_room[0].reason"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "fault"),
+    [
+        ({"attempts": []}, None),
+        ({"record": False}, None),
+        ({"record": 1}, "record: Expected true or false, got 1"),
+        ({"record": True, "attempts": [{"id": "2", "start": 5, "end": 4}]}, "attempts[0].segments: Expected this key"),
+        ({"attempts": small_plan()["jobs"]}, "document: Expected attempts only in a record"),
+        (
+            {"waiting_room": [{"id": "3", "reason": "not_started", "detail": "x"}]},
+            "document: Expected a job that is not_started only in a record",
+        ),
+    ],
+)
+def test_faults_of_a_record(keys: dict[str, Any], fault: str | None) -> None:
+    """Attempts and jobs that nobody had started stand in records only, and each fault is said with its path."""
+    document = small_plan() | keys
+    if fault is None:
+        assert not parse_plan(document).record
+        return
+    with pytest.raises(DocumentError) as caught:
+        parse_plan(document)
+    assert [str(one).startswith(fault) for one in caught.value.faults] == [True]

@@ -203,3 +203,15 @@ def test_a_large_instance_is_read() -> None:
     instance = parse_instance(document)
     assert len(instance.jobs) == 10_000
     assert len(instance.cluster.node_names) == 5_500
+
+
+def test_a_record_says_so() -> None:
+    """A plan has the keys of a record only where it is one; what was cut short stands like a planned job."""
+    document = small_plan()
+    run = document["jobs"][0]
+    assert parse_plan(document).record is False
+    document |= {"record": True, "attempts": [run]}
+    document["waiting_room"][0]["reason"] = "not_started"
+    record = parse_plan(document)
+    assert (record.record, record.attempts) == (True, record.jobs)
+    assert plan_to_document(record) == document

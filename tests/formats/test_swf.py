@@ -1,150 +1,14 @@
-"""Logs in Standard Workload Format: read as they are, and made into windows."""
+"""Jobs of a log in Standard Workload Format, made into windows and workloads."""
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from cpsched.domain import Amounts, Chunk, Cluster, FrozenMap, Instance, NodeClass, Queue
-from cpsched.errors import DocumentError
-from cpsched.formats import instance_to_document, parse_instance
-from cpsched.formats.swf import MemoryField, SwfLog, read_machine, read_swf, swf_to_instance
-
-LOG = """\
-; Version: 2.2
-;  Computer: IBM SP2
-; Queue: 1 express
-; Queue: 2 normal
-;
-;   a line of prose
-    7   100    5  300    4  142.00   -1    8   600  4096  1  12   3  5  1  -1 -1 -1
-    8   160   -1   -1   -1     -1    -1    2  7200    -1  5  13  -1 -1  2  -1 -1 -1
-
-    9   220    0   90    3     -1  12.5   -1    -1    -1  1  12   3  5 -1  -1 -1 -1 {4,5} q_1d
-"""
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def machine(*queues: str, mem: int | None = 4096) -> Instance:
-    """Return 16 nodes of 4 cores without jobs."""
-    resources = {"cores": 4} if mem is None else {"cores": 4, "mem": mem}
-    nodes = NodeClass(names=tuple(f"n{number:02d}" for number in range(16)), resources=Amounts(resources))
-    declared = {queue: Queue(expected_wait=99) for queue in queues}
-    return Instance(name="machine", cluster=Cluster(classes=(nodes,)), queues=FrozenMap(declared))
-
-
-def log_of(tmp_path: Path, *lines: str) -> SwfLog:
-    return read_swf(write(tmp_path / "log.swf", "\n".join(lines)))
-
-
-def line(**columns: int | float) -> str:
-    """Return a job line; columns by their name here, all others plain."""
-    values = {"number": 1, "submit": 0, "wait": 0, "run": 50, "got": 2, "cpu": -1, "used": -1, "procs": 2, "time": 60}
-    values |= {
-        "mem": -1,
-        "status": 1,
-        "user": 1,
-        "group": 1,
-        "exe": -1,
-        "queue": -1,
-        "part": -1,
-        "prev": -1,
-        "think": -1,
-    }
-    assert columns.keys() <= values.keys()
-    return " ".join(str(value) for value in (values | columns).values())
-
-
-def test_fields_and_header_are_read(tmp_path: Path) -> None:
-    """Unknown fields are None, means stay floats, repeated keys keep all values, further columns stay text."""
-    log = read_swf(write(tmp_path / "log.swf", LOG))
-    assert log.header == {"Version": ("2.2",), "Computer": ("IBM SP2",), "Queue": ("1 express", "2 normal")}
-    assert log.comments == ("a line of prose",)
-    assert log.faults == ()
-    first, second, third = log.jobs
-    assert (first.number, first.submit, first.wait, first.run_time, first.processors) == (7, 100, 5, 300, 4)
-    assert (first.cpu_time, first.used_memory, first.requested_processors) == (142.0, None, 8)
-    assert (first.requested_time, first.requested_memory, first.status) == (600, 4096, 1)
-    assert (first.user, first.group, first.executable, first.queue, first.partition) == (12, 3, 5, 1, None)
-    assert (first.preceding_job, first.think_time, first.extra) == (None, None, ())
-    assert (second.wait, second.run_time, second.processors) == (None, None, None)
-    assert (third.used_memory, third.extra) == (12.5, ("{4,5}", "q_1d"))
-
-
-def test_gzip_is_told_by_its_bytes(tmp_path: Path) -> None:
-    """A compressed log reads the same, whatever it is called."""
-    packed = tmp_path / "log.swf"
-    packed.write_bytes(gzip.compress(LOG.encode()))
-    assert read_swf(packed).jobs == read_swf(write(tmp_path / "plain.txt", LOG)).jobs
-
-
-@pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        ("1 2 3", "Expected 18 fields, got 3"),
-        (line().replace("60", "1h"), "Expected a number in field 9, got '1h'"),
-        (line(number=-1), "Expected a job number >= 0 in field 1, got -1"),
-        (line(submit=-1), "Expected a submit time in field 2, got -1 (unknown)"),
-        (line(run=float("nan")), "Expected a number within ±10^15 in field 4, got nan"),
-        (line(procs=10**18), "Expected a number within ±10^15 in field 8, got 1000000000000000000"),
-        (
-            line(procs=10**400),
-            "Expected a number within ±10^15 in field 8, got 1000000000000000000000000000000000000000",
-        ),
-    ],
-)
-def test_odd_lines_are_collected_with_line_and_reason(tmp_path: Path, bad: str, reason: str) -> None:
-    """A line that is no job is a fault with its number, and the lines around it are read."""
-    log = log_of(tmp_path, line(number=1), "; Note: x", bad, line(number=2))
-    assert [job.number for job in log.jobs] == [1, 2]
-    assert [(fault.path, fault.message) for fault in log.faults] == [("line 3", reason)]
-
-
-def test_fractions_are_rounded_up(tmp_path: Path) -> None:
-    """A run time of 12.2 s needs 13 whole seconds, and a float that is whole stays what it is."""
-    (job,) = log_of(tmp_path, line(run=12.2, time=60.0)).jobs
-    assert (job.run_time, job.requested_time) == (13, 60)
-
-
-@pytest.mark.parametrize(
-    "content", [b"\x1f\x8b nonsense", gzip.compress(LOG.encode())[:-20], b"hello\n", b"\x00" * 100]
-)
-def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes) -> None:
-    """Damaged gzip files and files without a job line are a DocumentError that names the file."""
-    path = tmp_path / "log.swf"
-    path.write_bytes(content)
-    with pytest.raises(DocumentError, match=r"log\.swf"):
-        read_swf(path)
-
-
-def test_missing_log_is_refused(tmp_path: Path) -> None:
-    """A file that is not there is a DocumentError, too."""
-    with pytest.raises(DocumentError, match="No such file"):
-        read_swf(tmp_path / "none.swf")
-
-
-@given(content=st.binary(max_size=300) | st.text(alphabet="0123456789-.; e\n", max_size=300).map(str.encode))
-@settings(max_examples=60)
-def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    """Whatever the file holds: each line is a job, a fault, a comment or empty, or the file is refused."""
-    path = tmp_path_factory.getbasetemp() / "any.swf"
-    path.write_bytes(content)
-    try:
-        log = read_swf(path)
-    except DocumentError:
-        return
-    lines = [text for text in content.decode(errors="replace").split("\n") if text.strip()]
-    comments = [text for text in lines if text.strip().startswith(";")]
-    assert len(log.jobs) + len(log.faults) == len(lines) - len(comments)
+from cpsched.domain import Amounts, Chunk, Queue
+from cpsched.formats.swf import MemoryField, Oddity, Selection, read_swf, swf_to_instance
+from tests.formats.swf_logs import LOG, line, log_of, machine, write
 
 
 def test_window_has_all_that_a_planner_needs(tmp_path: Path) -> None:
@@ -162,10 +26,15 @@ def test_window_has_all_that_a_planner_needs(tmp_path: Path) -> None:
     assert window.instance.queues["short"].expected_wait == 1800
     assert window.left_out == ()
     assert [str(fault) for fault in window.adjusted] == [
-        "job 8: run time is unknown: runtime is left out",
-        "job 9: requested time is unknown: the run time 90 is its walltime",
-        "job 9: requested processors are unknown: the 3 that it got are its size",
+        "line 8: job 8: field 4 (run time), unknown, is no runtime: it is left out",
+        "line 10: job 9: field 9 (requested time), unknown, is no walltime: the run time 90 is",
+        "line 10: job 9: field 8 (requested processors), unknown, is no size: the 3 that it got are",
     ]
+    assert window.counts == {
+        Oddity.RUNTIME_UNKNOWN: 1,
+        Oddity.WALLTIME_IS_RUNTIME: 1,
+        Oddity.SIZE_IS_WHAT_IT_GOT: 1,
+    }
 
 
 def test_queue_classes_follow_the_walltime(tmp_path: Path) -> None:
@@ -186,11 +55,21 @@ def test_declared_class_keeps_its_expected_wait(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ({"procs": 0, "got": -1}, "requested processors are 0 and processors are unknown: no size"),
-        ({"time": -1, "run": 0}, "requested time is unknown and run time is 0: no walltime"),
-        ({"status": 3}, "status 3: a part of a job that was swapped or checkpointed, not a job"),
-        ({"procs": 2_000_000}, "Expected at most 1000000 chunks, got 2000000"),
-        ({"mem": 10**14}, "Expected at most 2147483647 MiB of memory per chunk, got 97656250000"),
+        ({"procs": 0, "got": -1}, "field 8 (requested processors), 0 and field 5 (processors), unknown are no size"),
+        ({"time": -1, "run": 0}, "field 9 (requested time), unknown and field 4 (run time), 0 are no walltime"),
+        (
+            {"status": 3},
+            "field 11 (status), 3, is that of a part of a job that was swapped or checkpointed, not of a job",
+        ),
+        (
+            {"procs": 2_000_000},
+            "field 8 (requested processors), 2000000, is 2000000 chunks, of which there are at most 10^6",
+        ),
+        (
+            {"mem": 10**14},
+            "field 10 (requested memory), 100000000000000, is 97656250000 MiB for a chunk, of which there are at most "
+            "2147483647",
+        ),
     ],
 )
 def test_unusable_jobs_are_left_out_in_words(tmp_path: Path, columns: dict[str, int], reason: str) -> None:
@@ -198,21 +77,23 @@ def test_unusable_jobs_are_left_out_in_words(tmp_path: Path, columns: dict[str, 
     window = swf_to_instance(log_of(tmp_path, line(number=1, **columns), line(number=2)), machine())
     assert [job.id for job in window.instance.jobs] == ["2"]
     assert list(window.instance.queues) == ["short"]
-    assert [str(fault) for fault in window.left_out] == [f"job 1: {reason}"]
+    assert [str(fault) for fault in window.left_out] == [f"line 1: job 1: {reason}"]
+    assert window.adjusted == ()
 
 
 def test_job_far_beyond_the_others_is_left_out(tmp_path: Path) -> None:
     """Submit times that lie 10^13 s apart cannot stand in one document."""
     window = swf_to_instance(log_of(tmp_path, line(), line(number=2, submit=10**13)), machine())
     assert [job.id for job in window.instance.jobs] == ["1"]
-    assert "within 10^12 s" in window.left_out[0].message
+    assert "more than 10^12 s after the first one" in window.left_out[0].message
 
 
 def test_second_job_of_a_number_is_left_out(tmp_path: Path) -> None:
     """Ids are unique in an instance, so the second line of a number is reported."""
     window = swf_to_instance(log_of(tmp_path, line(), line(submit=5)), machine())
     assert [job.submit for job in window.instance.jobs] == [0]
-    assert "stands twice" in window.left_out[0].message
+    assert str(window.left_out[0]) == "line 2: job 1: field 1 (number), 1, stands twice, and the first one is taken"
+    assert window.counts == {Oddity.TWICE: 1}
 
 
 def test_whole_node_chunks_hold_all_processors(tmp_path: Path) -> None:
@@ -234,20 +115,23 @@ def test_memory_as_bytes_per_job(tmp_path: Path) -> None:
 def test_window_is_chosen_by_index_and_by_submit_time(tmp_path: Path) -> None:
     """Of submits 0, 10, …, 90 the range [20, 80) has 20 … 70; three of them from the second on are 30, 40, 50."""
     log = log_of(tmp_path, *(line(number=number, submit=10 * number) for number in range(10)))
-    window = swf_to_instance(log, machine(), submitted=(20, 80), first=1, jobs=3)
+    window = swf_to_instance(log, machine(), selection=Selection(submitted=(20, 80), first=1, jobs=3))
     assert [job.id for job in window.instance.jobs] == ["3", "4", "5"]
     assert [job.submit for job in window.instance.jobs] == [0, 10, 20]
     assert window.instance.now == 20
-    assert swf_to_instance(log, machine(), jobs=2, now=100).instance.now == 100
-    assert swf_to_instance(log, machine(), first=10).instance.jobs == ()
+    assert window.kept_out == {"submitted": 4, "first and jobs": 3}
+    assert swf_to_instance(log, machine(), selection=Selection(jobs=2), now=100).instance.now == 100
+    assert swf_to_instance(log, machine(), selection=Selection(first=10)).instance.jobs == ()
 
 
 def test_senseless_choices_are_refused(tmp_path: Path) -> None:
     """Negative indices, empty ranges and a machine with jobs are a programmer's mistakes."""
     log = log_of(tmp_path, line())
-    for choice in ({"first": -1}, {"jobs": 0}, {"cores_per_chunk": 0}, {"submitted": (5, 5)}):
+    for choice in ({"first": -1}, {"jobs": 0}, {"submitted": (5, 5)}):
         with pytest.raises(ValueError, match="need"):
-            swf_to_instance(log, machine(), **choice)
+            Selection(**choice)
+    with pytest.raises(ValueError, match="need"):
+        swf_to_instance(log, machine(), cores_per_chunk=0)
     with pytest.raises(ValueError, match="already has jobs"):
         swf_to_instance(log, swf_to_instance(log, machine()).instance)
 
@@ -274,45 +158,95 @@ def test_real_logs_are_read_whole(shared_data: Path, name: str) -> None:
     assert (len(log.jobs), log.faults) == (REAL[name], ())
     metacentrum = name.startswith("MetaCentrum")
     memory_field = MemoryField.BYTES_PER_JOB if metacentrum else MemoryField.KB_PER_PROCESSOR
-    window = swf_to_instance(log, machine(), first=500, jobs=1000, memory_field=memory_field)
+    window = swf_to_instance(log, machine(), selection=Selection(first=500, jobs=1000), memory_field=memory_field)
     assert len(window.instance.jobs) + len(window.left_out) == 1000
     assert len(window.instance.jobs) >= 990
     assert window.instance.now == max(job.submit for job in window.instance.jobs)
 
 
-JOB = {"id": "1", "submit": 0, "walltime": 60, "request": "1:ncpus=1"}
-CLUSTER = {"nodes": [{"names": "n[00-15]", "resources": {"cores": 4, "mem": 4096}}]}
+def test_filters_have_names_and_count(tmp_path: Path) -> None:
+    """Status, queue and partition choose jobs; -1 is what is unknown, and each filter says how many it kept out."""
+    log = log_of(
+        tmp_path,
+        line(number=1, status=1, queue=2, part=1),
+        line(number=2, status=5, queue=2, part=1),
+        line(number=3, status=-1, queue=1, part=1),
+        line(number=4, status=1, queue=2, part=3),
+    )
+
+    def taken(**filters: frozenset[int]) -> tuple[list[str], dict[str, int]]:
+        window = swf_to_instance(log, machine(), selection=Selection(**filters))
+        return [job.id for job in window.instance.jobs], dict(window.kept_out)
+
+    assert taken(statuses=frozenset({1, -1})) == (["1", "3", "4"], {"status": 1})
+    assert taken(queues=frozenset({2}), partitions=frozenset({1})) == (["1", "2"], {"queue": 1, "partition": 1})
+    assert taken() == (["1", "2", "3", "4"], {})
 
 
-def test_cluster_file_becomes_a_machine(tmp_path: Path) -> None:
-    """Cluster, queues and objective are read as in an instance; the name is the file's where it has none."""
-    document = {"cluster": CLUSTER, "queues": {"q1": {"expected_wait": 99}}, "objective": "wait"}
-    read = read_machine(write(tmp_path / "tiny.json", json.dumps(document)))
-    assert (read.name, read.now, read.jobs) == ("tiny", 0, ())
-    assert read.cluster == machine().cluster
-    assert read.queues == {"q1": Queue(expected_wait=99)}
-    assert read.objective.name == "wait"
-    assert read_machine(write(tmp_path / "tiny.json", json.dumps(document | {"name": "mine"}))).name == "mine"
+def test_a_workload_is_still_to_come(tmp_path: Path) -> None:
+    """All jobs arrive from now on, with a runtime: 0 s are one, a job of which none is known is left out."""
+    log = log_of(
+        tmp_path,
+        line(number=1, submit=50, run=20),
+        line(number=2, submit=70, run=0),
+        line(number=3, submit=80, run=-1),
+        line(number=4, submit=90, run=99),
+    )
+    workload = swf_to_instance(log, machine(), arriving=True)
+    jobs = workload.instance.jobs
+    assert workload.instance.now == 0
+    assert [(job.id, job.submit, job.walltime, job.runtime) for job in jobs] == [
+        ("1", 0, 60, 20), ("2", 20, 60, 1), ("4", 40, 60, 99)]  # fmt: skip
+    assert [str(fault) for fault in workload.left_out] == [
+        "line 3: job 3: field 4 (run time), unknown, does not say how long to simulate it"
+    ]
+    assert [str(fault) for fault in workload.adjusted] == [
+        "line 2: job 2: field 4 (run time), 0, is less than a second: its runtime is 1"
+    ]
 
 
-@pytest.mark.parametrize(
-    ("document", "fault"),
-    [
-        ({"cluster": CLUSTER, "jobs": [JOB]}, "jobs: Expected no jobs in a cluster file, got 1"),
-        ({"cluster": CLUSTER, "ques": {}}, "ques: unknown key, did you mean queues"),
-        ({"queues": {}}, "cluster"),
-        ({"cluster": CLUSTER, "queues": {"q1": {"expected_wait": 0}}}, r"queues\.q1\.expected_wait"),
-    ],
-)
-def test_faulty_cluster_file_is_refused(tmp_path: Path, document: dict[str, object], fault: str) -> None:
-    """Jobs, unknown keys, a missing cluster and a faulty queue are faults with their path."""
-    with pytest.raises(DocumentError, match=fault):
-        read_machine(write(tmp_path / "tiny.json", json.dumps(document)))
+def test_submits_out_of_order_are_sorted_in(tmp_path: Path) -> None:
+    """Jobs stand by their submit times, those of one time by their lines, and who was late in the log is named."""
+    submits = (50, 70, 50, 60)
+    log = log_of(tmp_path, *(line(number=number, submit=submit) for number, submit in enumerate(submits)))
+    window = swf_to_instance(log, machine())
+    assert [(job.id, job.submit) for job in window.instance.jobs] == [("0", 0), ("2", 0), ("3", 10), ("1", 20)]
+    assert [str(fault) for fault in window.adjusted] == [
+        "line 3: job 2: field 2 (submit time), 50, is before 70, that of a job above: sorted in",
+        "line 4: job 3: field 2 (submit time), 60, is before 70, that of a job above: sorted in",
+    ]
 
 
-def test_window_is_a_valid_document(tmp_path: Path) -> None:
-    """What is made of a log and a cluster file can be written, and reads back as it was."""
-    log = read_swf(write(tmp_path / "log.swf", LOG))
-    cluster = read_machine(write(tmp_path / "tiny.json", json.dumps({"cluster": CLUSTER})))
-    instance = swf_to_instance(log, cluster, cores_per_chunk=4).instance
-    assert parse_instance(instance_to_document(instance)) == instance
+def test_jobs_larger_than_the_machine_are_named(tmp_path: Path) -> None:
+    """Of 64 cores and 4096 MiB a node: who asks for more is taken all the same, and will never run."""
+    log = log_of(tmp_path, line(number=1, procs=64), line(number=2, procs=65), line(number=3, mem=4097 * 1024))
+    window = swf_to_instance(log, machine())
+    assert len(window.instance.jobs) == 3
+    assert [str(fault) for fault in window.oversized] == [
+        "line 2: job 2: asks for 65 cores, the machine has 64",
+        "line 3: job 3: asks for 4097 MiB for a chunk, no node has more than 4096",
+    ]
+    assert window.counts == {Oddity.TOO_LARGE: 2}
+
+
+def test_jobs_that_are_alike_share_what_they_ask_for(tmp_path: Path) -> None:
+    """A whole log has few different requests, users and queues: each stands in memory once."""
+    log = log_of(tmp_path, line(number=1), line(number=2), line(number=3, time=70))
+    first, second, third = swf_to_instance(log, machine()).instance.jobs
+    assert first.steps is second.steps
+    assert first.steps[0].request is third.steps[0].request
+    assert first.user is second.user
+    assert first.queue is third.queue
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_logs_become_workloads(shared_data: Path, name: str) -> None:
+    """Every job of a whole log is taken or left out with a reason, and is given as many cores as it asked for."""
+    log = read_swf(shared_data / "logs" / f"{name}.swf.gz")
+    workload = swf_to_instance(log, machine(mem=None), arriving=True)
+    jobs = workload.instance.jobs
+    assert len(jobs) + len(workload.left_out) == len(log.jobs)
+    assert len(workload.left_out) == {"SDSC-SP2-1998-4.2-cln.firsthalf": 3426, "MetaCentrum-wagap-2013.firsthalf": 2,
+                                      "CEA-Curie-2011-2.1-cln.firsthalf": 17}.get(name, 0)  # fmt: skip
+    assert all(job.runtime is not None for job in jobs)
+    assert [job.submit for job in jobs] == sorted(job.submit for job in jobs)

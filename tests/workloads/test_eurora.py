@@ -5,14 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from statistics import mean, median, pstdev
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Chunk, Instance, Job, Request, Step
-from cpsched.workloads import eurora_cluster, eurora_window
+from cpsched.formats import instance_to_document, parse_instance
+from cpsched.workloads import eurora_cluster, eurora_stream, eurora_window, offered_load
 from tests.workloads.marginals import distance, marginals
 
 
@@ -114,6 +118,44 @@ def test_marginals_are_those_of_the_real_trace(shared_data: Path) -> None:
             generated[name].extend(sample)
     distances = {name: distance(real[name], generated[name]) for name in real}
     assert max(distances.values()) <= 0.12, distances
+
+
+def test_streams_are_like_the_real_trace(shared_data: Path) -> None:
+    """Ten streams as long as the trace are as near to it as windows are, and bring the same load, within a third."""
+    jobs = _real_jobs(shared_data / "eurora" / "trace-2014-04-first.json.gz")
+    real = marginals(jobs)
+    streams = [eurora_stream(len(jobs), seed) for seed in range(10)]
+    samples = [marginals(stream.jobs) for stream in streams]
+    for name, sample in real.items():
+        assert distance(sample, [value for drawn in samples for value in drawn[name]]) <= 0.12, name
+    load = sum(map(offered_load, streams)) / len(streams)
+    assert load == pytest.approx(offered_load(replace(streams[0], jobs=tuple(jobs))), rel=1 / 3)
+
+
+def test_streams_come_in_bursts() -> None:
+    """Half of the jobs come within a second of the one before; gaps vary three times as much as independent ones."""
+    gaps = [later.submit - job.submit for job, later in pairwise(eurora_stream(5000, 1).jobs)]
+    assert median(gaps) <= 1
+    assert pstdev(gaps) / mean(gaps) > 3
+
+
+@given(st.integers(1, 80), st.integers(0, 2**32))
+@settings(max_examples=20)
+def test_streams_are_instances(jobs: int, seed: int) -> None:
+    """Nobody runs; jobs arrive from now on, in order; same seed, same stream; the document reads back."""
+    made = eurora_stream(jobs, seed)
+    assert made == eurora_stream(jobs, seed)
+    assert parse_instance(instance_to_document(made)) == made
+    assert [job.submit for job in made.jobs] == sorted(job.submit for job in made.jobs)
+    assert len(made.jobs) == jobs
+    assert made.now == 0 == made.jobs[0].submit
+    assert all(job.running is None and 1 <= (job.runtime or 0) <= job.walltime for job in made.jobs)
+
+
+def test_no_stream_is_refused() -> None:
+    """A stream of nothing is a programmer's mistake."""
+    with pytest.raises(ValueError, match="need jobs >= 1, got 0"):
+        eurora_stream(0, 1)
 
 
 def test_distance_tells_a_shifted_sample() -> None:

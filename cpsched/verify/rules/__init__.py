@@ -15,6 +15,7 @@ from cpsched.verify.rules.growth import check_evolving, check_malleable
 from cpsched.verify.rules.limits import check_free_pools, check_limits
 from cpsched.verify.rules.objective import check_objective
 from cpsched.verify.rules.presence import check_presence, check_running
+from cpsched.verify.rules.record import check_attempts, check_outages, check_record
 from cpsched.verify.rules.reservations import check_guests, check_slices
 from cpsched.verify.rules.timing import (
     check_deadline,
@@ -32,6 +33,7 @@ from cpsched.verify.violation import Violation
 __all__ = ["RULES"]
 
 RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
+    check_record,
     check_presence,
     check_running,
     check_segments,
@@ -47,6 +49,8 @@ RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     check_keep_free,
     check_exclusive,
     check_licenses,
+    check_outages,
+    check_attempts,
     check_evolving,
     check_malleable,
     check_slices,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cpsched.verify.case import Case, requests_of
+from cpsched.verify.case import Case
 from cpsched.verify.model import Booking, Chunk, Job, NodeClass, Placement, Request, Segment, Slice, Step
 from cpsched.verify.violation import Violation
 
@@ -25,9 +25,9 @@ class Site(NamedTuple):
 def check_allocations(case: Case) -> Iterator[Violation]:
     """Every allocation of a planned job gives what is asked for, as it is asked for, on nodes that may host it."""
     rules = (check_properties, check_state, check_guard, check_exclusive_guard)
-    for booking in case.planned:
+    for booking in case.runs:
         seen: set[tuple[int, int, int]] = set()
-        for segment, request in requests_of(booking):
+        for segment, request in case.requests_of(booking):
             yield from check_request(booking.id, booking.job, segment.allocation, request)
             yield from check_place(booking.id, segment.allocation, request)
             for site in _sites(case, booking, segment, request, seen):

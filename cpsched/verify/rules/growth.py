@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from math import floor
 
@@ -16,29 +17,35 @@ __all__ = ["check_evolving", "check_malleable"]
 
 def check_evolving(case: Case) -> Iterator[Violation]:
     """Check that an evolving job has one segment per step, held no longer than allowed, and does not migrate."""
-    for booking in case.planned:
+    for booking in case.runs:
         if not booking.job.is_evolving:
             continue
-        steps = booking.job.steps
+        steps = case.steps_of(booking)
         if len(booking.segments) != len(steps):
             message = f"expected one segment for each of {len(steps)} steps, got {len(booking.segments)}"
             yield Violation("evolving", booking.id, message)
             continue
-        yield from _check_lengths(booking)
+        yield from _check_lengths(case, booking)
         for index in range(1, len(steps)):
             before, after = booking.segments[index - 1], booking.segments[index]
             yield from _check_kept(booking.id, index, before, after, steps[index - 1].request, steps[index].request)
 
 
-def _check_lengths(booking: Booking) -> Iterator[Violation]:
-    """Check that a step lasts its walltime, or up to `expand_limit` times that while the next waits (EVO-6)."""
-    last = len(booking.segments) - 1
-    for index, (segment, step) in enumerate(zip(booking.segments, booking.job.steps, strict=True)):
+def _check_lengths(case: Case, booking: Booking) -> Iterator[Violation]:
+    """Check that a step lasts its walltime, or up to `expand_limit` times that while the next waits (EVO-6).
+
+    What was cut short was so at any time of a step, but before the end of the last one.
+    """
+    steps, num_steps = case.steps_of(booking), len(case.steps_of(replace(booking, is_cut=False)))
+    for index, (segment, step) in enumerate(zip(booking.segments, steps, strict=True)):
         length = segment.end - segment.start
-        limit = Fraction(1) if index == last else booking.job.expand_limit
-        if length < step.walltime or (limit is not None and length > limit * step.walltime):
-            most = "" if limit is None else f" to {floor(limit * step.walltime)}"
-            message = f"step {index} lasts {length} s, expected {step.walltime}{most} s"
+        limit = Fraction(1) if index == num_steps - 1 else booking.job.expand_limit
+        most = None if limit is None else floor(limit * step.walltime)
+        least = step.walltime
+        if booking.is_cut and index == len(steps) - 1:
+            least, most = 1, step.walltime - 1 if index == num_steps - 1 else most
+        if length < least or (most is not None and length > most):
+            message = f"step {index} lasts {length} s, expected {least}{'' if most is None else f' to {most}'} s"
             yield Violation("evolving", booking.id, message)
 
 
@@ -71,7 +78,7 @@ def _some(nodes: set[str]) -> str:
 
 def check_malleable(case: Case) -> Iterator[Violation]:
     """Check that a malleable job runs on allowed shares of its cores, changes nothing else, and does its work."""
-    for booking in case.planned:
+    for booking in case.runs:
         job = booking.job
         if job.malleable is None or job.is_evolving:
             continue
@@ -91,7 +98,7 @@ def check_malleable(case: Case) -> Iterator[Violation]:
             else:
                 rates.append(rate)
         if len(rates) == len(booking.segments):
-            yield from _check_work(booking, rates)
+            yield from _check_work(case, booking, rates)
 
 
 def _shape(segment: Segment) -> dict[tuple[str, int | None], int]:
@@ -103,10 +110,13 @@ def _shape(segment: Segment) -> dict[tuple[str, int | None], int]:
     return shape
 
 
-def _check_work(booking: Booking, rates: list[Fraction]) -> Iterator[Violation]:
-    """Check that the work of all segments is the walltime at full share: done in the last second, not before."""
+def _check_work(case: Case, booking: Booking, rates: list[Fraction]) -> Iterator[Violation]:
+    """Check that the work of all segments is the walltime at full share: done in the last second, not before.
+
+    In a record it is the runtime if that is less; what was cut short has not done it all.
+    """
     work = work_of(booking.segments, rates)
-    walltime = booking.job.walltime
-    if not is_done(work, walltime, rates[-1]):
-        message = f"expected {walltime} s of work at full share, its segments do {float(work):.6g} s"
-        yield Violation("malleable", booking.id, message)
+    seconds = case.seconds_of(booking.job)
+    if work >= seconds if booking.is_cut else not is_done(work, seconds, rates[-1]):
+        expected = f"expected {'less than ' if booking.is_cut else ''}{seconds} s of work at full share"
+        yield Violation("malleable", booking.id, f"{expected}, its segments do {float(work):.6g} s")

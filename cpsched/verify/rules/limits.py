@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cpsched.verify.case import Case
@@ -72,7 +72,7 @@ def check_limits(case: Case) -> Iterator[Violation]:
                 uses = [use for booking in own for use in _uses(booking, bound.resource)]
                 yield from _check_items(case.instance, bound, uses)
                 yield from _check_requests(bound, uses)
-                yield from _check_outstanding(case.instance, bound, uses)
+                yield from _check_outstanding(case, bound, uses)
 
 
 def _bounds(instance: Instance, limits: Sequence[Limit], subject: str) -> Iterator[Bound]:
@@ -107,12 +107,12 @@ def _check_items(instance: Instance, bound: Bound, uses: Sequence[JobUse]) -> It
             return
 
 
-def _by_job(uses: Sequence[JobUse]) -> Mapping[str, list[JobUse]]:
-    """Sort uses by the job that has them."""
-    by_job: dict[str, list[JobUse]] = {}
+def _by_run(uses: Sequence[JobUse]) -> list[list[JobUse]]:
+    """Sort uses by the run of a job that has them; the pieces of a running job are one."""
+    by_run: dict[str | int, list[JobUse]] = {}
     for use in uses:
-        by_job.setdefault(use.owner.id, []).append(use)
-    return by_job
+        by_run.setdefault(use.owner.id if use.owner.is_running else id(use.owner), []).append(use)
+    return list(by_run.values())
 
 
 def _area(uses: Sequence[JobUse], resource: str) -> int:
@@ -123,7 +123,8 @@ def _area(uses: Sequence[JobUse], resource: str) -> int:
 def _check_requests(bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]:
     """No planned job of the subject uses the resource for longer, or more of it times time, than one request may."""
     limit, resource = bound.limit, bound.resource
-    for name, own in _by_job(uses).items():
+    for own in _by_run(uses):
+        name = own[0].owner.id
         if own[0].owner.is_running or bound.moment(own[0].start, own[-1].end) is None:
             continue
         duration = sum(use.end - use.start for use in own)
@@ -138,27 +139,30 @@ def _check_requests(bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]
             yield Violation("limit", name, message)
 
 
-def _check_outstanding(instance: Instance, bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]:
-    """All planned and running work of the subject and what it has used up stay within its outstanding area."""
+def _check_outstanding(case: Case, bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]:
+    """All planned and running work of the subject and what it has used up stay within its outstanding area.
+
+    Of a record, that of the jobs that run at a time.
+    """
     limit = bound.limit
     if limit.area is None or not limit.is_outstanding:
         return
-    counted = [
-        use for own in _by_job(uses).values() if bound.moment(own[0].start, own[-1].end) is not None for use in own
-    ]
+    counted = [own for own in _by_run(uses) if bound.moment(own[0].start, own[-1].end) is not None]
     used = sum(
         usage.area
-        for usage in instance.usage
+        for usage in case.instance.usage
         if usage.resource == bound.resource
         and usage.consumer.kind == limit.consumer.kind
         and usage.consumer.name in (None, bound.subject)
     )
-    area = _area(counted, bound.resource) + used
-    if area > limit.area and not all(use.owner.is_fact for use in counted):
-        message = (
-            f"{bound.consumer} has {area} {bound.resource} x s outstanding and used, expected at most {limit.area}"
-        )
-        yield Violation("limit", limit.path, message)
+    areas = [Use(own[0].start, own[-1].end, {"area": _area(own, bound.resource)}, own[0].owner) for own in counted]
+    if not case.plan.is_record:
+        areas = [use._replace(start=0, end=1) for use in areas]
+    for overload in overloads(areas, {"area": limit.area - used}):
+        if not all(owner.is_fact for owner in holders(areas, "area", overload.start)):
+            has = f"{bound.consumer} has {overload.level + used} {bound.resource} x s outstanding and used"
+            yield Violation("limit", limit.path, f"{has}, expected at most {limit.area}")
+            return
 
 
 def check_free_pools(case: Case) -> Iterator[Violation]:

@@ -123,19 +123,20 @@ def _run_of(booking: Booking) -> Run:
     """Return a planned job with its times and, if it is an evolving one with all of its steps, its waste."""
     steps = booking.job.steps if booking.job.is_evolving else ()
     waste = sum(
-        (segment.end - segment.start - step.walltime) * step.request.totals().get("cores", 0)
+        max(0, segment.end - segment.start - step.walltime) * step.request.totals().get("cores", 0)
         for segment, step in zip(booking.segments, steps, strict=False)
     )
     return Run(booking.job, booking.start, booking.end, waste)
 
 
 def _cost_of_changes(case: Case) -> Fraction:
-    """Return what it costs, for each second, that changed running jobs end later than the instance says.
+    """Return what it costs, for each second, that running jobs end later than the instance says.
 
-    Less than 0 where they end earlier.
+    Less than 0 where they end earlier: because a plan changes them, and in a record in any case.
     """
     instance = case.instance
-    delays = [(entry.job, entry.end - case.facts[entry.id].end) for entry in case.changed]
+    ends = [(instance.jobs[booking.id], booking.end) for booking in (*case.running, *case.planned)]
+    delays = [(job, end - job.running[-1].end) for job, end in ends if job.running]
     seconds = Fraction(sum(delay for _, delay in delays))
     costs = {
         "weighted_wait": _sum_of_quotients((delay, instance.expected_wait(job)) for job, delay in delays),
@@ -151,13 +152,14 @@ def _differs(got: Fraction, expected: Fraction) -> bool:
 
 
 def check_objective(case: Case) -> Iterator[Violation]:
-    """Check that the stated value, suffered part, bound and gap are those of the planned and the changed jobs."""
+    """Check that the stated value, suffered part, bound and gap are those of the planned and the running jobs."""
     score, instance = case.plan.score, case.instance
     terms = list(instance.weights.items())
     if len(terms) == 1 and terms[0][1] == 1 and score.get("name", terms[0][0]) != terms[0][0]:
         yield Violation("objective", "objective.name", f"expected {terms[0][0]}, got {score['name']}")
-    value = value_of(instance, map(_run_of, case.planned)) + _cost_of_changes(case)
-    earliest = ((run.job, max(instance.now, run.job.submit)) for run in case.planned)
+    waited = [booking for booking in case.planned if not instance.jobs[booking.id].running]
+    value = value_of(instance, map(_run_of, waited)) + _cost_of_changes(case)
+    earliest = ((run.job, max(instance.now, run.job.submit)) for run in waited)
     suffered = value_of(instance, (Run(job, start, start + job.walltime) for job, start in earliest))
     for key, exact in (("value", value), ("suffered", suffered)):
         got = score.get(key)

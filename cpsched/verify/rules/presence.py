@@ -34,7 +34,7 @@ def check_running(case: Case) -> Iterator[Violation]:
     for entry, faults in case.changes.values():
         for fault in faults:
             yield Violation("running", entry.id, fault)
-    for entry in case.plan.entries:
+    for entry in (*case.plan.entries, *case.plan.attempts):
         placements = (placement for segment in entry.segments for placement in segment.allocation)
         if entry.is_running and any(one.chunk is not None or one.count is not None for one in placements):
             yield Violation("running", entry.id, "expected chunk and count to be left out of a running allocation")

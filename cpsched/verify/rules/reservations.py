@@ -36,7 +36,7 @@ def check_guests(case: Case) -> Iterator[Violation]:
             if booking.end > latest:
                 message = f"ends at {booking.end}, expected {latest} or earlier, for its reservation"
                 yield Violation("reservation", booking.id, message)
-    for booking in case.planned:
+    for booking in case.runs:
         if booking.job.reservation is None:
             continue
         reservation = case.instance.reservations[booking.job.reservation]

@@ -22,7 +22,7 @@ __all__ = [
 
 def check_segments(case: Case) -> Iterator[Violation]:
     """Check that the segments fill the job's time in order and without holes; a rigid job has one."""
-    for booking in case.planned:
+    for booking in case.runs:
         time = booking.start
         for index, segment in enumerate(booking.segments):
             if segment.start != time:
@@ -38,19 +38,25 @@ def check_segments(case: Case) -> Iterator[Violation]:
 
 
 def check_walltime(case: Case) -> Iterator[Violation]:
-    """Check that a rigid job is booked for exactly its walltime."""
-    for booking in case.planned:
+    """Check that a rigid job is booked for exactly its walltime; in a record it took that or, if less, its runtime.
+
+    What was cut short took less than that.
+    """
+    for booking in case.runs:
         job = booking.job
         if job.is_evolving or job.malleable is not None:
             continue
-        if booking.end - booking.start != job.walltime:
-            message = f"expected {job.walltime} s, its walltime, got {booking.end - booking.start} s"
-            yield Violation("walltime", booking.id, message)
+        length, seconds = booking.end - booking.start, case.seconds_of(job)
+        reason = "its walltime" if seconds == job.walltime else "its runtime"
+        if booking.is_cut and length >= seconds:
+            yield Violation("walltime", booking.id, f"expected less than {seconds} s, {reason}, got {length} s")
+        if not booking.is_cut and length != seconds:
+            yield Violation("walltime", booking.id, f"expected {seconds} s, {reason}, got {length} s")
 
 
 def check_queue(case: Case) -> Iterator[Violation]:
     """Check that a job whose walltime exceeds its queue's ``max_walltime`` is not planned."""
-    for booking in case.planned:
+    for booking in case.runs:
         if case.instance.is_beyond_queue(booking.job):
             message = f"its walltime of {booking.job.walltime} s is more than its queue {booking.job.queue} accepts"
             yield Violation("queue", booking.id, message)
@@ -59,7 +65,7 @@ def check_queue(case: Case) -> Iterator[Violation]:
 def check_earliest_start(case: Case) -> Iterator[Violation]:
     """Check that a waiting job starts at ``max(now, submit, not_before)`` or later."""
     now = case.instance.now
-    for booking in case.planned:
+    for booking in case.runs:
         not_before = now if booking.job.not_before is None else booking.job.not_before
         earliest = max(now, booking.job.submit, not_before)
         if booking.start < earliest:
@@ -69,7 +75,7 @@ def check_earliest_start(case: Case) -> Iterator[Violation]:
 
 def check_start_at(case: Case) -> Iterator[Violation]:
     """Check that a job with ``start_at`` starts exactly there."""
-    for booking in case.planned:
+    for booking in case.runs:
         if booking.job.start_at is not None and booking.start != booking.job.start_at:
             message = f"starts at {booking.start}, expected exactly {booking.job.start_at}"
             yield Violation("start_at", booking.id, message)
@@ -77,7 +83,7 @@ def check_start_at(case: Case) -> Iterator[Violation]:
 
 def check_deadline(case: Case) -> Iterator[Violation]:
     """Check that a job with a ``deadline`` ends by then; a running one is not changed so that it ends after it."""
-    for booking in (*case.planned, *case.changed):
+    for booking in (*case.runs, *case.changed):
         if booking.job.deadline is None:
             continue
         latest = max(booking.job.deadline, case.facts[booking.id].end if booking.is_running else booking.start)
@@ -86,10 +92,14 @@ def check_deadline(case: Case) -> Iterator[Violation]:
 
 
 def check_max_wait(case: Case) -> Iterator[Violation]:
-    """Check that a job of a queue with a hard ``max_wait``, unless it is overdue already, starts before it is."""
-    for booking in case.planned:
+    """Check that a job of a queue with a hard ``max_wait``, unless it is overdue already, starts before it is.
+
+    One that is started again is not held to it.
+    """
+    for booking in case.runs:
         latest = case.instance.must_start_by(booking.job)
-        if latest is not None and booking.start > latest:
+        is_first = booking.start == case.started[booking.id]
+        if latest is not None and is_first and booking.start > latest:
             message = f"starts at {booking.start}, expected {latest} or earlier (max_wait of its queue)"
             yield Violation("max_wait", booking.id, message)
 
@@ -97,7 +107,7 @@ def check_max_wait(case: Case) -> Iterator[Violation]:
 def check_dependencies(case: Case) -> Iterator[Violation]:
     """Check that a job starts `delay` seconds after those it awaits have started (``after``) or ended (all others)."""
     earliest: dict[Dependency, tuple[int, str] | None] = {}
-    for booking in case.planned:
+    for booking in case.runs:
         for dependency in booking.job.after:
             if dependency not in earliest:
                 earliest[dependency] = _earliest(case, dependency)
@@ -117,9 +127,8 @@ def _earliest(case: Case, dependency: Dependency) -> tuple[int, str] | None:
     """Return the first start that a dependency allows and the job that decides it, None if one of them has no start."""
     moments: list[tuple[int, str]] = []
     for name in case.instance.members[dependency.job]:
-        awaited = case.by_id.get(name)
-        if awaited is None:
+        if name not in (case.started if dependency.type == "after" else case.by_id):
             return None
-        moment = awaited.start if dependency.type == "after" else awaited.end
+        moment = case.started[name] if dependency.type == "after" else case.by_id[name].end
         moments.append((moment + dependency.delay, name))
     return max(moments)

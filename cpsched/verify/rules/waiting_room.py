@@ -27,6 +27,7 @@ def check_waiting_room(case: Case) -> Iterator[Violation]:
         "too_late": deny_too_late,
         "not_mapped": deny_not_mapped,
         "dependency": deny_dependency,
+        "not_started": deny_not_started,
     }
     room = Room(case)
     for entry in case.plan.waiting:
@@ -186,6 +187,11 @@ def deny_dependency(room: Room, entry: Waiting) -> str | None:
         return "it waits for no other job"
     awaited = (name for dependency in entry.job.after for name in case.instance.members[dependency.job])
     return "all that it waits for have a start" if all(name in case.by_id for name in awaited) else None
+
+
+def deny_not_started(room: Room, entry: Waiting) -> str | None:
+    """``not_started``: nobody had started it when a record ends."""
+    return None if room.case.plan.is_record else "this plan is no record"
 
 
 def _deny_by_last_resort(room: Room, entry: Waiting) -> str | None:

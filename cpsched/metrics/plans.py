@@ -1,7 +1,7 @@
 """What a plan is worth: the objective, waits per queue, lateness and utilisation, recomputed from instance and plan.
 
-May import: `domain`. Begin with `objective_value`, the number that engines compare, and `summarise`,
-the figures that people read. Sums are kept in integers and fractions, and only results become floats.
+Begin with `objective_value`, the number that engines compare, and `summarise`, the figures that people read. Sums are
+kept in integers and fractions, and only results become floats.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def _wasted(job: Job, planned: PlannedJob) -> int:
     if not job.is_evolving:
         return 0
     return sum(
-        (segment.end - segment.start - step.walltime) * step.request.totals.get("cores", 0)
+        max(0, segment.end - segment.start - step.walltime) * step.request.totals.get("cores", 0)
         for segment, step in zip(planned.segments, job.steps, strict=False)  # one for each: the verifier asks
     )
 

@@ -1,0 +1,252 @@
+"""``cpsched generate``: workloads of jobs that arrive over time, by published models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cpsched.cli.options import OUTPUT_FILE, ends_in
+from cpsched.cli.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.domain import Instance
+
+__all__ = ["command"]
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_LOAD = "Offered load: core seconds of the jobs, as a share of the machine's between first and last arrival."
+
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=OUTPUT_FILE,
+    callback=ends_in(".json", ".json.gz"),
+    help="Where the instance goes.",
+)
+SEED = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same workload."
+)
+MALLEABLE = click.option(
+    "--malleable",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Make this share of the jobs malleable, as far as they have chunks of two cores or more.  [default: none]",
+)
+
+
+def _is_number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """Refuse what click's ranges let through: infinity, and what is no number."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"Expected a finite number, got {value}.")
+    return value
+
+
+def _load(default: float | None = None) -> Decorator:
+    """Return the option ``--load``."""
+    return click.option(
+        "--load",
+        type=click.FloatRange(min=0, min_open=True),
+        callback=_is_number,
+        default=default,
+        show_default=default is not None,
+        help=_LOAD if default is not None else f"{_LOAD}  [default: the model's own]",
+    )
+
+
+def _jobs(default: int, least: int = 1) -> Decorator:
+    """Return the option ``--jobs``."""
+    return click.option(
+        "--jobs", type=click.IntRange(min=least), default=default, show_default=True, help="How many jobs."
+    )
+
+
+def _nodes(default: int, least: int) -> Decorator:
+    """Return the option ``--nodes``."""
+    return click.option(
+        "--nodes", type=click.IntRange(min=least), default=default, show_default=True, help="Nodes of the machine."
+    )
+
+
+def _cores(default: int) -> Decorator:
+    """Return the option ``--cores``."""
+    return click.option(
+        "--cores", type=click.IntRange(min=1), default=default, show_default=True, help="Cores of each node."
+    )
+
+
+@click.group("generate", epilog="Example: cpsched generate lublin --jobs 10000 --load 0.9 -o workload.json.gz")
+def command() -> None:
+    """Generate a workload: jobs that arrive over time.
+
+    Their runtimes are in it, which only simulators read. Each model has its own options: cpsched generate MODEL --help
+    """
+
+
+@command.command("lublin", epilog="Example: cpsched generate lublin --nodes 256 --stream batch -o batch.json.gz")
+@OUTPUT
+@_jobs(1000)
+@_nodes(128, least=32)
+@_cores(16)
+@click.option(
+    "--stream",
+    "streams",
+    multiple=True,
+    type=click.Choice(["whole", "batch", "interactive"]),
+    default=("whole",),
+    show_default=True,
+    help="Which jobs: all as one, or batch or interactive ones; to have both, give it twice.",
+)
+@_load()
+@MALLEABLE
+@SEED
+def lublin(
+    output: Path,
+    jobs: int,
+    nodes: int,
+    cores: int,
+    streams: tuple[str, ...],
+    load: float | None,
+    malleable: float | None,
+    seed: int,
+) -> None:
+    """Follow the model of Lublin and Feitelson, on whole nodes."""
+    from cpsched import workloads
+
+    if len(set(streams)) < len(streams):
+        raise click.BadParameter("Expected each stream once.", param_hint="--stream")
+    workload = workloads.lublin(jobs, seed, nodes=nodes, cores=cores, streams=streams)
+    _write(workload, output, seed, load=load, malleable=malleable)
+
+
+@command.command("cirne-like", epilog="Example: cpsched generate cirne-like --jobs 5000 --malleable 1 -o sd.json.gz")
+@OUTPUT
+@_jobs(1000, least=2)
+@_nodes(1024, least=1)
+@_cores(48)
+@click.option(
+    "--widest",
+    type=click.IntRange(min=1),
+    default=128,
+    show_default=True,
+    help="Nodes of the largest job, at most all.",
+)
+@click.option("--ideal", is_flag=True, help="Users know how long their jobs run, and ask for that.")
+@_load(1.5)
+@MALLEABLE
+@SEED
+def cirne_like(
+    output: Path,
+    jobs: int,
+    nodes: int,
+    cores: int,
+    widest: int,
+    ideal: bool,
+    load: float,
+    malleable: float | None,
+    seed: int,
+) -> None:
+    """Follow a model like that of Cirne and Berman, on whole nodes."""
+    from cpsched import workloads
+
+    if widest > nodes:
+        raise click.BadParameter(f"Expected at most all {nodes} nodes, got {widest}.", param_hint="--widest")
+    workload = workloads.cirne_like(jobs, seed, nodes=nodes, cores=cores, widest=widest, load=load, ideal=ideal)
+    _write(workload, output, seed, malleable=malleable)
+
+
+@command.command("job-mix", epilog="Example: cpsched generate job-mix --seed 7 -o mix.json")
+@OUTPUT
+@_load()
+@MALLEABLE
+@SEED
+def job_mix(output: Path, load: float | None, malleable: float | None, seed: int) -> None:
+    """Draw the job mix on which PBS and Maui were compared: about 76 jobs, 64 nodes."""
+    from cpsched import workloads
+
+    _write(workloads.job_mix(seed), output, seed, load=load, malleable=malleable)
+
+
+@command.command("agents", epilog="Example: cpsched generate agents --agents 5 -o agents.json.gz")
+@OUTPUT
+@click.option(
+    "--agents", type=click.IntRange(min=1), default=3, show_default=True, help="How many agents of each kind."
+)
+@_nodes(64, least=8)
+@_load()
+@MALLEABLE
+@SEED
+def agents(output: Path, agents: int, nodes: int, load: float | None, malleable: float | None, seed: int) -> None:
+    """Let developers, heavy users and greedy ones submit jobs."""
+    from cpsched import workloads
+
+    workload = workloads.agent_workload(seed, nodes=nodes, agents=agents)
+    _write(workload, output, seed, load=load, malleable=malleable)
+
+
+@command.command("openccs", epilog="Example: cpsched generate openccs --jobs 20000 -o oculus.json.gz")
+@OUTPUT
+@_jobs(1000)
+@_load()
+@MALLEABLE
+@SEED
+def openccs(output: Path, jobs: int, load: float | None, malleable: float | None, seed: int) -> None:
+    """Draw jobs as those on OCuLUS, 616 nodes under OpenCCS."""
+    from cpsched import workloads
+
+    _write(workloads.openccs_workload(jobs, seed), output, seed, load=load, malleable=malleable)
+
+
+@command.command("eurora", epilog="Example: cpsched generate eurora --jobs 3000 --load 1.2 -o eurora.json.gz")
+@OUTPUT
+@_jobs(1000)
+@_load()
+@MALLEABLE
+@SEED
+def eurora(output: Path, jobs: int, load: float | None, malleable: float | None, seed: int) -> None:
+    """Draw jobs as those on Eurora, 64 nodes with GPUs or MICs."""
+    from cpsched import workloads
+
+    _write(workloads.eurora_stream(jobs, seed), output, seed, load=load, malleable=malleable)
+
+
+@command.command("evolving", epilog="Example: cpsched generate evolving --nodes 150 -o evolving.json")
+@OUTPUT
+@_nodes(100, least=75)
+@SEED
+def evolving(output: Path, nodes: int, seed: int) -> None:
+    """Draw the evolving applications of Klein and Pérez, all there at once."""
+    from cpsched import workloads
+
+    _write(workloads.evolving_window(seed, nodes=nodes), output, seed)
+
+
+def _write(
+    workload: Instance, output: Path, seed: int, *, load: float | None = None, malleable: float | None = None
+) -> None:
+    """Scale a workload, make jobs malleable, write it, and say what it is."""
+    from cpsched import workloads
+    from cpsched.formats import write_instance
+
+    if load is not None:
+        if _is_at_once(workload):
+            raise click.UsageError("All jobs arrive in the same second: there is no load to scale; take more jobs.")
+        workload = workloads.scaled(workload, load)
+    if malleable is not None:
+        workload = workloads.with_malleable(workload, seed, share=malleable)
+    write_instance(workload, output)
+    said = [f"{len(workload.jobs)} jobs"]
+    if malleable is not None:
+        said.append(f"{sum(job.malleability is not None for job in workload.jobs)} malleable")
+    if not _is_at_once(workload):
+        said.append(f"load {workloads.offered_load(workload):.2f}")
+    click.echo(f"{', '.join(said)} in {printable(str(output))}")
+
+
+def _is_at_once(workload: Instance) -> bool:
+    return len({job.submit for job in workload.jobs}) == 1

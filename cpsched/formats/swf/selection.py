@@ -1,0 +1,66 @@
+"""Which jobs of a log are taken: filters with names, each of which tells how many it kept out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cpsched.formats.swf.log import SwfJob
+
+__all__ = ["Selection"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Filters of a log's jobs, one after the other; those that are None let all through.
+
+    Raises
+    ------
+    ValueError
+        If `first`, `jobs` or `submitted` make no sense.
+    """
+
+    #: Statuses (field 11), queues (15) and partitions (16) that are let through; -1 is unknown.
+    statuses: frozenset[int] | None = None
+    queues: frozenset[int] | None = None
+    partitions: frozenset[int] | None = None
+    #: Half-open range ``[from, until)`` of submit times on the log's clock.
+    submitted: tuple[int, int] | None = None
+    #: Index (from 0) of the first job among those that the others let through, and how many at most. Lines that are no
+    #: job do not count.
+    first: int = 0
+    jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.first < 0 or (self.jobs is not None and self.jobs < 1):
+            raise ValueError(f"need first >= 0 and jobs >= 1, got {self.first}, {self.jobs}")
+        if self.submitted is not None and self.submitted[0] >= self.submitted[1]:
+            raise ValueError(f"need submitted[0] < submitted[1], got {self.submitted}")
+
+    def of(self, jobs: Sequence[SwfJob]) -> tuple[Sequence[SwfJob], dict[str, int]]:
+        """Return the jobs that pass all filters, in their order, and how many each filter kept out, by its name."""
+        kept_out: dict[str, int] = {}
+        for name, passes in self._filters():
+            passed = [job for job in jobs if passes(job)]
+            kept_out[name] = len(jobs) - len(passed)
+            jobs = passed
+        if self.first or self.jobs is not None:
+            taken = jobs[self.first : None if self.jobs is None else self.first + self.jobs]
+            kept_out["first and jobs"] = len(jobs) - len(taken)
+            jobs = taken
+        return jobs, kept_out
+
+    def _filters(self) -> Iterator[tuple[str, Callable[[SwfJob], bool]]]:
+        statuses, queues, partitions, submitted = self.statuses, self.queues, self.partitions, self.submitted
+        if statuses is not None:
+            yield "status", lambda job: _known(job.status) in statuses
+        if queues is not None:
+            yield "queue", lambda job: _known(job.queue) in queues
+        if partitions is not None:
+            yield "partition", lambda job: _known(job.partition) in partitions
+        if submitted is not None:
+            yield "submitted", lambda job: submitted[0] <= job.submit < submitted[1]
+
+
+def _known(value: int | None) -> int:
+    return -1 if value is None else value

@@ -1,0 +1,65 @@
+"""What scheduling is worth: the figures of a plan, and of what happened in a simulation.
+
+`plans.py` has the value of a plan by the instance's objective, and the figures that people read. `runs.py` says what
+became of each job of a workload; `summary.py`, `fairness.py` and `series.py` make figures of it, `intervals.py` of
+those of several seeds, and `files.py` writes them.
+
+May import: `domain`, `errors`; numpy, and inside functions pandas and scipy, which are slow to load. Begin with
+`objective_value`, the number that engines compare, and with `runs_summary`.
+"""
+
+from __future__ import annotations
+
+from cpsched.metrics.fairness import jain_index, overtaken
+from cpsched.metrics.files import write_jobs_csv, write_series_csv, write_summary
+from cpsched.metrics.intervals import MeanInterval, mean_interval
+from cpsched.metrics.plans import (
+    Delays,
+    QueueWaits,
+    Summary,
+    delay_rates,
+    end_rate,
+    honest_gap,
+    jobs_by_id,
+    least_running_cost,
+    objective_value,
+    suffered,
+    summarise,
+    usage_over_time,
+)
+from cpsched.metrics.runs import Ending, Runs
+from cpsched.metrics.series import Steps, load_over_time, series
+from cpsched.metrics.summary import Decisions, Distribution, Figures, Group, RunsSummary, runs_summary
+
+__all__ = [
+    "Decisions",
+    "Delays",
+    "Distribution",
+    "Ending",
+    "Figures",
+    "Group",
+    "MeanInterval",
+    "QueueWaits",
+    "Runs",
+    "RunsSummary",
+    "Steps",
+    "Summary",
+    "delay_rates",
+    "end_rate",
+    "honest_gap",
+    "jain_index",
+    "jobs_by_id",
+    "least_running_cost",
+    "load_over_time",
+    "mean_interval",
+    "objective_value",
+    "overtaken",
+    "runs_summary",
+    "series",
+    "suffered",
+    "summarise",
+    "usage_over_time",
+    "write_jobs_csv",
+    "write_series_csv",
+    "write_summary",
+]

@@ -1,0 +1,137 @@
+"""What happened, as files: one row per job as Batsim writes it, the load over time, and the figures.
+
+They stand here and not in `formats`, since they are made of `Runs` and are never read back.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cpsched.errors import DocumentError, Fault
+from cpsched.metrics.runs import Ending, Runs
+from cpsched.metrics.series import series
+from cpsched.metrics.summary import RunsSummary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["write_jobs_csv", "write_series_csv", "write_summary"]
+
+#: Batsim's names of what became of a job (``jobs.cpp``, ``job_state_to_string``).
+_FINAL_STATES = {
+    Ending.WAITING: "SUBMITTED",
+    Ending.REFUSED: "REJECTED",
+    Ending.COMPLETED: "COMPLETED_SUCCESSFULLY",
+    Ending.KILLED: "COMPLETED_WALLTIME_REACHED",
+}
+
+
+def write_jobs_csv(runs: Runs, allocations: Sequence[str], path: str | Path, *, workload_name: str) -> None:
+    """Write one row per job with the columns of Batsim's ``jobs.csv``, which evalys plots.
+
+    Batsim's resources are our nodes: a job has requested as many as it had. Cells of times that a job does not have
+    (it was refused, or still waits) are empty, and so are energy and metadata, which nobody measures.
+
+    Parameters
+    ----------
+    runs
+        What became of each job.
+    allocations
+        The nodes of each job by their numbers in the cluster, in Batsim's notation, ``"0-3 7"``; empty: never started.
+    path
+        Where to; packed if it ends in ``.gz``. The file is whole or not there.
+    workload_name
+        The same for all jobs.
+
+    Raises
+    ------
+    ValueError
+        If there is not one allocation per job.
+    DocumentError
+        If the file cannot be written.
+    """
+    if len(allocations) != len(runs):
+        raise ValueError(f"expected {len(runs)} allocations, one per job, got {len(allocations)}")
+    with _whole(path) as unfinished:
+        _batsim_jobs(runs, allocations, workload_name).to_csv(unfinished, index=False, lineterminator="\n")
+
+
+def write_series_csv(runs: Runs, path: str | Path) -> None:
+    """Write `series` as CSV, packed if `path` ends in ``.gz``; the file is whole or not there.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be written.
+    """
+    with _whole(path) as unfinished:
+        series(runs).to_csv(unfinished, index=False, lineterminator="\n")
+
+
+def write_summary(summary: RunsSummary, path: str | Path) -> None:
+    """Write the figures as JSON; the file is whole or not there.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be written.
+    """
+    with _whole(path) as unfinished:
+        text = json.dumps(summary.as_document(), indent=2, allow_nan=False, ensure_ascii=False)
+        unfinished.write_text(text + "\n", encoding="utf-8")
+
+
+def _batsim_jobs(runs: Runs, allocations: Sequence[str], workload_name: str) -> pd.DataFrame:
+    """Return the table of jobs with Batsim's columns in Batsim's order."""
+    import pandas as pd
+
+    def where_over(values: np.typing.NDArray[np.int64]) -> pd.Series:
+        return pd.Series(values, dtype="Int64").where(runs.over)
+
+    ran = runs.end - runs.start
+    turnaround = runs.end - runs.submit
+    states = np.array([_FINAL_STATES[ending] for ending in Ending], dtype=object)
+    return pd.DataFrame(
+        {
+            "job_id": runs.ids,
+            "workload_name": workload_name,
+            # what a job does is to run for its time, each for its own
+            "profile": runs.ids,
+            "submission_time": runs.submit,
+            "requested_number_of_resources": runs.nodes,
+            "requested_time": runs.walltime,
+            "success": (runs.ending == Ending.COMPLETED).astype(np.int64),
+            "final_state": states[runs.ending],
+            "starting_time": where_over(runs.start),
+            "execution_time": where_over(ran),
+            "finish_time": where_over(runs.end),
+            "waiting_time": where_over(runs.start - runs.submit),
+            "turnaround_time": where_over(turnaround),
+            "stretch": pd.Series(turnaround / np.maximum(1, ran)).where(runs.over),
+            "allocated_resources": list(allocations),
+            "consumed_energy": "",
+            "metadata": "",
+        }
+    )
+
+
+@contextmanager
+def _whole(path: str | Path) -> Iterator[Path]:
+    """Give a file beside `path` to write to, which takes its name when all is written."""
+    target = Path(path)
+    unfinished = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
+    try:
+        yield unfinished
+        unfinished.replace(target)
+    except OSError as error:
+        fault = Fault("", f"expected to write it, got: {error.strerror or error}")
+        raise DocumentError(str(path), [fault]) from error
+    finally:
+        unfinished.unlink(missing_ok=True)

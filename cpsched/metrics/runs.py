@@ -1,0 +1,97 @@
+"""What became of the jobs of a workload: one row per job, as arrays.
+
+A simulator fills `Runs`; every figure and every file of what happened comes from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+__all__ = ["Ending", "Runs"]
+
+#: How the columns of a table are called whose field is a plural.
+_SINGULAR = {"ids": "id", "users": "user", "groups": "group", "queues": "queue"}
+
+
+class Ending(IntEnum):
+    """What became of a job."""
+
+    #: Not over by the end of the simulation: it never started, or waits again because its node failed.
+    WAITING = 0
+    #: It can never run on this machine.
+    REFUSED = 1
+    COMPLETED = 2
+    #: At its walltime.
+    KILLED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Runs:
+    """What became of the jobs of a workload: arrays of one length, in document order; times in seconds.
+
+    Raises
+    ------
+    ValueError
+        If the columns differ in length, or a job that is over does not have submit <= start <= end.
+    """
+
+    ids: tuple[str, ...]
+    users: tuple[str | None, ...]
+    groups: tuple[str | None, ...]
+    queues: tuple[str | None, ...]
+    submit: NDArray[np.int64]
+    walltime: NDArray[np.int64]
+    #: How long it would run without a limit; -1: unknown, then it ran for its walltime.
+    runtime: NDArray[np.int64]
+    #: Of the last attempt; -1: never started.
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    #: What it asks for, in all.
+    cores: NDArray[np.int64]
+    #: How many nodes it had; 0: never started.
+    nodes: NDArray[np.int64]
+    #: The wait that its queue lets its user expect, > 0.
+    expected_wait: NDArray[np.int64]
+    #: How often it was started; more than once where a node failed under it.
+    attempts: NDArray[np.int64]
+    #: Values of `Ending`.
+    ending: NDArray[np.int8]
+
+    def __post_init__(self) -> None:
+        lengths = {field.name: len(getattr(self, field.name)) for field in fields(self)}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"expected columns of one length, got {lengths}")
+        wrong = np.flatnonzero(self.over & ~((self.submit <= self.start) & (self.start <= self.end)))
+        if wrong.size:
+            job = wrong[0]
+            times = f"{self.submit[job]}, {self.start[job]}, {self.end[job]}"
+            raise ValueError(f"expected submit <= start <= end, got {times} (job {self.ids[job]!r})")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def over(self) -> NDArray[np.bool_]:
+        """Which jobs have run to their end: those that have a wait, a response and a slowdown."""
+        return self.ending >= Ending.COMPLETED
+
+    @property
+    def horizon(self) -> int:
+        """The last second at which something happens: a job comes, starts or ends; 0 without jobs."""
+        return int(max(self.submit.max(), self.start.max(), self.end.max())) if len(self) else 0
+
+    def frame(self) -> pd.DataFrame:
+        """Return the runs as a table with the columns of this class, their names in the singular; one row per job."""
+        import pandas as pd
+
+        columns = {_SINGULAR.get(field.name, field.name): getattr(self, field.name) for field in fields(self)}
+        names = [ending.name.lower() for ending in Ending]
+        return pd.DataFrame(columns | {"ending": pd.Categorical.from_codes(self.ending.tolist(), categories=names)})

@@ -1,0 +1,316 @@
+"""The figures of a simulation: waits, slowdowns, lateness, utilisation, fairness; in all, per queue, size and user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cpsched.metrics.fairness import jain_index, overtaken
+from cpsched.metrics.runs import Ending, Runs
+from cpsched.metrics.series import load_over_time
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Decisions", "Distribution", "Figures", "Group", "RunsSummary", "runs_summary"]
+
+#: A job's time of running counts as at least this many seconds in its bounded slowdown (Feitelson, JSSPP 2001).
+_TAU = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """What people read of many values; the percentile is interpolated between the two nearest values."""
+
+    mean: float
+    median: float
+    p95: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """How long the scheduler computes per decision, in seconds; the mean is AO of BRIDI-19."""
+
+    count: int
+    mean: float
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """How a set of jobs fared. What comes of times counts where a job is over: completed, or killed at its walltime."""
+
+    #: completed + killed + refused + waiting.
+    jobs: int
+    completed: int
+    killed: int
+    refused: int
+    #: Not over by the end: their waits are not in the figures, which look too good where this is not 0.
+    waiting: int
+    #: Attempts beyond a job's first.
+    restarts: int
+    #: Cores x seconds that the jobs have held in their last attempts.
+    core_seconds: int
+    #: From submission to start and to end, in seconds; None, as all of its kind, where no job is over.
+    wait: Distribution | None
+    response: Distribution | None
+    #: Response / seconds that the job ran, at least 1.
+    slowdown: Distribution | None
+    #: max(1, response / max(10, seconds that the job ran)).
+    bounded_slowdown: Distribution | None
+    #: Response / seconds that the job runs on all it asks for, even if it was stretched (SD-12).
+    static_slowdown: Distribution | None
+    #: WQT of BRIDI-19: sum of wait / expected wait.
+    wqt: float
+    #: NL of BRIDI-19: how many wait longer than expected.
+    late: int
+    #: TR of BRIDI-19: seconds waited beyond what was expected, summed.
+    tardiness: int
+    #: The same seconds, each job's divided by its expected wait, summed.
+    weighted_tardiness: float
+    #: How many are found by `overtaken`, as a share of those not refused; None where there are none.
+    unfairly_delayed: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The jobs of one queue, one size class or one user."""
+
+    #: None: the jobs without queue or user.
+    key: str | None
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsSummary:
+    """The figures of what happened in a simulation."""
+
+    #: Of all jobs that count.
+    total: Figures
+    #: Jobs that do not count, as warm-up and cool-down.
+    cut: int
+    #: From the first arrival to the last end of the jobs that count, in seconds (SD-12); 0 where none is over.
+    makespan: int
+    #: What utilisation and queue are measured over: ``[begin, end)``, from the first arrival that counts to the first
+    #: that is cut off at the end, or to the last event where none is.
+    begin: int
+    end: int
+    #: Share of the cores that is held, and that is held by jobs which complete (EVO-12), of all jobs.
+    allocated: float
+    effective: float
+    #: Jobs that wait, over time, of all jobs.
+    mean_queue_length: float
+    max_queue_length: int
+    #: Jain's index over the users' mean bounded slowdowns; None where no job with a user is over.
+    jain: float | None
+    #: None where nobody timed the scheduler.
+    decisions: Decisions | None
+    #: By name, those without one last.
+    by_queue: tuple[Group, ...]
+    #: By cores, from small to large: 1, 2-8, 9-64, 65-512, ...
+    by_size: tuple[Group, ...]
+    by_user: tuple[Group, ...]
+
+    def as_document(self) -> dict[str, Any]:
+        """Return the figures as numbers, texts, lists and objects of JSON."""
+        return asdict(self)
+
+
+def runs_summary(
+    runs: Runs,
+    capacity: int,
+    *,
+    warm_up: float = 0.0,
+    cool_down: float = 0.0,
+    decision_seconds: Sequence[float] | NDArray[np.float64] = (),
+) -> RunsSummary:
+    """Return the figures of a simulation.
+
+    Parameters
+    ----------
+    runs
+        What became of each job.
+    capacity
+        Cores of the machine, > 0.
+    warm_up, cool_down
+        Shares of the jobs, first and last in the order of submission, that do not count: the machine fills and drains
+        while they are there. They are shares of the jobs and not seconds, so that one setting fits logs of every
+        length, and the same jobs count for each policy, whose figures can then be compared job by job. The jobs that
+        are cut off still hold cores, stand in the queue and overtake.
+    decision_seconds
+        How long each decision of the scheduler took.
+
+    Raises
+    ------
+    ValueError
+        If the capacity is not positive, or the shares are negative or leave nothing.
+    """
+    if capacity <= 0:
+        raise ValueError(f"expected capacity > 0, got {capacity}")
+    if warm_up < 0 or cool_down < 0 or warm_up + cool_down >= 1:
+        raise ValueError(f"expected warm_up and cool_down >= 0 with a sum below 1, got {warm_up} and {cool_down}")
+    counted, begin, end = _measured(runs, warm_up, cool_down)
+    fates = _fates(runs)
+    mean_queue_length, max_queue_length = _queue_lengths(runs, begin, end)
+    by_user = _groups(runs, fates, counted, runs.users)
+    return RunsSummary(
+        total=_figures(runs, fates, counted),
+        cut=len(runs) - counted.size,
+        makespan=_makespan(runs, counted),
+        begin=begin,
+        end=end,
+        allocated=_share_held(runs, runs.end > runs.start, begin, end, capacity),
+        effective=_share_held(runs, runs.ending == Ending.COMPLETED, begin, end, capacity),
+        mean_queue_length=mean_queue_length,
+        max_queue_length=max_queue_length,
+        jain=_jain_over(by_user),
+        decisions=_decisions(np.asarray(decision_seconds, dtype=np.float64)),
+        by_queue=_groups(runs, fates, counted, runs.queues),
+        by_size=_groups_by_size(runs, fates, counted),
+        by_user=by_user,
+    )
+
+
+def _measured(runs: Runs, warm_up: float, cool_down: float) -> tuple[NDArray[np.int64], int, int]:
+    """Return the jobs that count, in document order, and the time over which the machine is measured."""
+    in_order = np.argsort(runs.submit, kind="stable")
+    first, last = int(len(runs) * warm_up), len(runs) - int(len(runs) * cool_down)
+    if first == last:
+        return in_order[first:last], 0, 0
+    begin = int(runs.submit[in_order[first]])
+    end = int(runs.submit[in_order[last]]) if last < len(runs) else runs.horizon
+    return np.sort(in_order[first:last]), begin, end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Fates:
+    """What the times of each job come to; only `overtaken` means something where a job is not over."""
+
+    wait: NDArray[np.int64]
+    response: NDArray[np.int64]
+    slowdown: NDArray[np.float64]
+    bounded_slowdown: NDArray[np.float64]
+    static_slowdown: NDArray[np.float64]
+    overtaken: NDArray[np.bool_]
+
+
+def _fates(runs: Runs) -> _Fates:
+    """Work out the times of all jobs at once."""
+    response, ran = runs.end - runs.submit, runs.end - runs.start
+    static = np.where(runs.runtime >= 0, np.minimum(runs.runtime, runs.walltime), runs.walltime)
+    return _Fates(
+        wait=runs.start - runs.submit,
+        response=response,
+        slowdown=response / np.maximum(1, ran),
+        bounded_slowdown=np.maximum(1.0, response / np.maximum(_TAU, ran)),
+        static_slowdown=response / np.maximum(1, static),
+        overtaken=overtaken(runs),
+    )
+
+
+def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
+    """Return the figures of the jobs with these indices."""
+    of_ending = np.bincount(runs.ending[jobs], minlength=len(Ending))
+    over = jobs[runs.over[jobs]]
+    may_run = jobs[runs.ending[jobs] != Ending.REFUSED]
+    held = np.maximum(0, runs.end[jobs] - runs.start[jobs])
+    expected = runs.expected_wait[over]
+    behind = np.maximum(0, fates.wait[over] - expected)
+    return Figures(
+        jobs=jobs.size,
+        completed=int(of_ending[Ending.COMPLETED]),
+        killed=int(of_ending[Ending.KILLED]),
+        refused=int(of_ending[Ending.REFUSED]),
+        waiting=int(of_ending[Ending.WAITING]),
+        restarts=int(np.maximum(0, runs.attempts[jobs] - 1).sum()),
+        core_seconds=int((runs.cores[jobs] * held).sum()),
+        wait=_distribution(fates.wait[over]),
+        response=_distribution(fates.response[over]),
+        slowdown=_distribution(fates.slowdown[over]),
+        bounded_slowdown=_distribution(fates.bounded_slowdown[over]),
+        static_slowdown=_distribution(fates.static_slowdown[over]),
+        wqt=float((fates.wait[over] / expected).sum()),
+        late=int(np.count_nonzero(behind)),
+        tardiness=int(behind.sum()),
+        weighted_tardiness=float((behind / expected).sum()),
+        unfairly_delayed=float(fates.overtaken[may_run].mean()) if may_run.size else None,
+    )
+
+
+def _distribution(values: NDArray[Any]) -> Distribution | None:
+    """Return what people read of the values; None where there are none."""
+    if not values.size:
+        return None
+    median, p95 = np.percentile(values, (50, 95))
+    return Distribution(mean=float(values.mean()), median=float(median), p95=float(p95), max=float(values.max()))
+
+
+def _decisions(seconds: NDArray[np.float64]) -> Decisions | None:
+    """Return what people read of the scheduler's own times; None where there are none."""
+    if not seconds.size:
+        return None
+    p50, p99 = np.percentile(seconds, (50, 99))
+    return Decisions(count=seconds.size, mean=float(seconds.mean()), p50=float(p50), p99=float(p99))
+
+
+def _makespan(runs: Runs, jobs: NDArray[np.int64]) -> int:
+    """Return the seconds from the first arrival to the last end; 0 where no job is over."""
+    over = jobs[runs.over[jobs]]
+    return int(runs.end[over].max() - runs.submit[jobs].min()) if over.size else 0
+
+
+def _share_held(runs: Runs, holders: NDArray[np.bool_], begin: int, end: int, capacity: int) -> float:
+    """Return the share of capacity x ``[begin, end)`` that these jobs hold; 0 where it is empty."""
+    if begin == end:
+        return 0.0
+    seconds = np.clip(runs.end[holders], begin, end) - np.clip(runs.start[holders], begin, end)
+    return int((runs.cores[holders] * seconds).sum()) / (capacity * (end - begin))
+
+
+def _queue_lengths(runs: Runs, begin: int, end: int) -> tuple[float, int]:
+    """Return mean and maximum of the queue's length over ``[begin, end)``; 0 where it is empty."""
+    if begin == end:
+        return 0.0, 0
+    steps = load_over_time(runs)
+    seconds = np.diff(np.clip(np.append(steps.time, end), begin, end))
+    lengths = steps.queue_length[seconds > 0]
+    return int((steps.queue_length * seconds).sum()) / (end - begin), int(lengths.max(initial=0))
+
+
+def _jain_over(by_user: Iterable[Group]) -> float | None:
+    """Return Jain's index over what the named users suffer on the mean."""
+    slowdowns = (group.figures.bounded_slowdown for group in by_user if group.key is not None)
+    return jain_index([slowdown.mean for slowdown in slowdowns if slowdown is not None])
+
+
+def _groups(runs: Runs, fates: _Fates, jobs: NDArray[np.int64], keys: tuple[str | None, ...]) -> tuple[Group, ...]:
+    """Return the figures of the jobs by key, in the order of the keys, None last."""
+    ordered = sorted({keys[job] for job in jobs}, key=lambda key: (key is None, key or ""))
+    place = {key: index for index, key in enumerate(ordered)}
+    codes = np.fromiter((place[keys[job]] for job in jobs), dtype=np.int64, count=jobs.size)
+    parts = _parts(jobs, codes, len(ordered))
+    return tuple(Group(key=key, figures=_figures(runs, fates, part)) for key, part in zip(ordered, parts, strict=True))
+
+
+def _groups_by_size(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
+    """Return the figures of the jobs by how many cores they ask for, in classes that end at the powers of eight."""
+    ends = 8 ** np.arange(21)  # to 2^60
+    parts = _parts(jobs, np.searchsorted(ends, runs.cores[jobs]), len(ends))
+    return tuple(
+        Group(key=f"{ends[index - 1] + 1}-{ends[index]}" if index else "1", figures=_figures(runs, fates, part))
+        for index, part in enumerate(parts)
+        if part.size
+    )
+
+
+def _parts(jobs: NDArray[np.int64], codes: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
+    """Return the jobs of each code of 0 ... count - 1, in document order."""
+    order = np.argsort(codes, kind="stable")
+    cuts = np.searchsorted(codes[order], np.arange(count + 1))
+    return [jobs[order[first:last]] for first, last in pairwise(cuts)]

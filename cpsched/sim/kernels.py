@@ -1,0 +1,820 @@
+"""The compiled event loop of queue rules. `rule_loop.py` owns shapes, units and checks.
+
+Events are ends, corrections of estimates, outages and arrivals, in this order where they fall on the same second; after
+all of a second there is one pass through the queue.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.rusv import FOREVER, kernel, kernels, present_kernels
+
+copy, lower_by_two = kernels.copy, kernels.lower_by_two
+change, has_sums = present_kernels.change, present_kernels.has_sums
+map_now, spell_out = present_kernels.map_now, present_kernels.spell_out
+
+(
+    C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
+    C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, CLOCK,
+) = range(19)  # fmt: skip
+
+J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
+R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
+
+# kinds of events, in the order in which those of a second come
+ENDED, EXCEEDED, RELEASED = 0, 1, 2
+BREAKS, RETURNS = 0, 1
+
+AFTER_START, AFTER_OK, AFTER_ANY, AFTER_NOT_OK = 0, 1, 2, 3
+WAITING, REFUSED, COMPLETED, KILLED = 0, 1, 2, 3
+
+# ways: who is let past a head that has to wait
+NOBODY, ANYBODY, NOT_DELAYING = 0, 1, 2
+# orders: by which key the queue stands
+BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5
+
+PAUSED, FINISHED, LACKS_ROOM = 0, 1, 2
+
+
+class Rule(NamedTuple):
+    """A queue rule in numbers."""
+
+    way: int
+    order: int
+    #: How many behind the head are looked at.
+    depth: int
+    #: Seconds of waiting from which on a job is starving; -1: never.
+    max_starve: int
+    #: Whether estimates are predicted.
+    predicts: bool
+
+
+class State(NamedTuple):
+    """All that changes, and the jobs, which stand in the order of submission."""
+
+    #: int64 (CLOCK,): counters and the state of the pass, see ``C_*``.
+    clock: NDArray[Any]
+    #: int64 (jobs, 5): submission, when it comes by itself (-1: when others let it go), walltime, how long it really
+    #: runs, how that ends.
+    jobs: NDArray[Any]
+    #: int32 (jobs,): what it asks for; -1: it is refused.
+    demand: NDArray[Any]
+    #: float64 (jobs,): cores that it asks for, in all.
+    cores: NDArray[Any]
+    #: int64 (jobs + 1,) and (·, 3): who waits for a job: (job, type, delay).
+    links_of: NDArray[Any]
+    links: NDArray[Any]
+    #: int64 (jobs,) and (users, 2): whose job it is, and how long the last two jobs of each user ran (0: unknown).
+    user: NDArray[Any]
+    history: NDArray[Any]
+    #: int64 (jobs,): for how many others a job waits that have not let it go, and from when on they do.
+    awaited: NDArray[Any]
+    release: NDArray[Any]
+    #: int64 (jobs, 6): start, end (believed, then real), ending, number of starts, first entry, number of entries.
+    runs: NDArray[Any]
+    #: int64 (jobs,): how long it is believed to run, and how often that was raised.
+    estimate: NDArray[Any]
+    bumps: NDArray[Any]
+    #: float64 (jobs,): by which it stands in the queue.
+    keys: NDArray[Any]
+    #: int64 (jobs, Q): what a running job has of the system columns.
+    sums: NDArray[Any]
+    #: int64 (jobs,): those who wait, ascending by (key, job).
+    queue: NDArray[Any]
+    #: int64 (jobs, 2): those who run, ascending by (when they are believed to end, job).
+    ends: NDArray[Any]
+    #: int64 (·, 3): events to come, (time, kind, job), as a binary heap; those of a run that was cut short come in vain.
+    heap: NDArray[Any]
+    #: int32 (·, 3): entries (node, kind, chunks) of all placements.
+    pool: NDArray[Any]
+    #: int64 (·, 4) and (·,): outages ascending, (time, kind, first, last) of nodes in `out`.
+    outages: NDArray[Any]
+    out: NDArray[Any]
+    #: int64 (nodes,): how many outages a node is in.
+    down: NDArray[Any]
+    #: int64 (·, 5): what outages cut short: job, start, end, first entry, number of entries.
+    attempts: NDArray[Any]
+    #: int64 (demands, 2): the last pass in which a demand did not fit: for a short job, for a long one.
+    failed: NDArray[Any]
+    #: int64 (jobs, 2), int64 (·,), int64 (·,): of those who ran before the beginning (first, number) of node columns
+    #: with amounts.
+    fixed: NDArray[Any]
+    fixed_columns: NDArray[Any]
+    fixed_amounts: NDArray[Any]
+    #: int64 (jobs,) and (2 * jobs,): who has just come, and who has just ended or was cut short.
+    arrived: NDArray[Any]
+    gone: NDArray[Any]
+    #: int64 (·,): by how many seconds an estimate is raised, one after the other.
+    steps: NDArray[Any]
+
+
+class Machine(NamedTuple):
+    """What is free of node columns and of system columns: now; when all have ended who are believed to end by
+    ``C_UNTIL``; at the head's reservation, beside it; and for somebody who runs on then.
+    """
+
+    free: NDArray[Any]
+    sfree: NDArray[Any]
+    future: NDArray[Any]
+    sfuture: NDArray[Any]
+    after: NDArray[Any]
+    safter: NDArray[Any]
+    low: NDArray[Any]
+    slow: NDArray[Any]
+
+
+# --- events to come --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def is_before(heap, i, j):
+    """Tell whether an event comes before another one: by time, kind, job."""
+    for part in range(3):
+        if heap[i, part] != heap[j, part]:
+            return heap[i, part] < heap[j, part]
+    return False
+
+
+@kernel
+def swap(heap, i, j):
+    """Exchange two events."""
+    for part in range(3):
+        heap[i, part], heap[j, part] = heap[j, part], heap[i, part]
+
+
+@kernel
+def push(time, kind, job, heap, clock):
+    """Add an event."""
+    i = clock[C_HEAP]
+    clock[C_HEAP] += 1
+    heap[i, 0], heap[i, 1], heap[i, 2] = time, kind, job
+    while i > 0 and is_before(heap, i, (i - 1) // 2):
+        swap(heap, i, (i - 1) // 2)
+        i = (i - 1) // 2
+
+
+@kernel
+def pop(heap, clock):
+    """Remove the first event; return (time, kind, job)."""
+    time, kind, job = heap[0, 0], heap[0, 1], heap[0, 2]
+    clock[C_HEAP] -= 1
+    last = clock[C_HEAP]
+    swap(heap, 0, last)
+    i = 0
+    while True:
+        least = i
+        for child in (2 * i + 1, 2 * i + 2):
+            if child < last and is_before(heap, child, least):
+                least = child
+        if least == i:
+            return time, kind, job
+        swap(heap, i, least)
+        i = least
+
+
+# --- sorted lists ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def place_of_end(end, job, ends, count):
+    """Return where (end, job) stands, or would stand, among those who run."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle, 0] < end or (ends[middle, 0] == end and ends[middle, 1] < job):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def insert_end(end, job, ends, clock):
+    """Put a job among those who run."""
+    count = clock[C_RUNNING]
+    place = place_of_end(end, job, ends, count)
+    for i in range(count, place, -1):
+        ends[i, 0], ends[i, 1] = ends[i - 1, 0], ends[i - 1, 1]
+    ends[place, 0], ends[place, 1] = end, job
+    clock[C_RUNNING] += 1
+
+
+@kernel
+def remove_end(end, job, ends, clock):
+    """Take a job from those who run."""
+    place = place_of_end(end, job, ends, clock[C_RUNNING])
+    clock[C_RUNNING] -= 1
+    for i in range(place, clock[C_RUNNING]):
+        ends[i, 0], ends[i, 1] = ends[i + 1, 0], ends[i + 1, 1]
+
+
+@kernel
+def place_in_queue(job, keys, queue, clock):
+    """Return where a job stands, or would stand, in the queue."""
+    low, high = 0, clock[C_QUEUED]
+    key = keys[job]
+    while low < high:
+        middle = (low + high) // 2
+        other = queue[middle]
+        if keys[other] < key or (keys[other] == key and other < job):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def enqueue(job, keys, queue, clock):
+    """Put a job into the queue; return its place."""
+    place = place_in_queue(job, keys, queue, clock)
+    for i in range(clock[C_QUEUED], place, -1):
+        queue[i] = queue[i - 1]
+    queue[place] = job
+    clock[C_QUEUED] += 1
+    return place
+
+
+@kernel
+def key_of(order, job, now, s):
+    """Return a job's key: who has the smallest is served first.
+
+    F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first.
+    """
+    submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.estimate[job], 1)), s.cores[job]
+    wait = float(now - submit)
+    if order == BY_WALLTIME:
+        return length
+    if order == BY_AREA:
+        return length * cores
+    if order == BY_F1:
+        return np.log10(length) * cores + 870.0 * np.log10(max(float(submit), 1.0))
+    if order == BY_WFP3:
+        ratio = wait / length
+        return -(ratio * ratio * ratio) * cores
+    if order == BY_UNICEF:
+        return -wait / (max(np.log2(cores), 1e-15) * length)
+    return float(submit)
+
+
+@kernel
+def sort_queue(order, now, s):
+    """Sort the queue by the keys of this second; equal keys by submission."""
+    count = s.clock[C_QUEUED]
+    waiting = np.sort(s.queue[:count])
+    for i in range(count):
+        s.keys[waiting[i]] = key_of(order, waiting[i], now, s)
+    by_key = np.argsort(s.keys[waiting], kind="mergesort")
+    for i in range(count):
+        s.queue[i] = waiting[by_key[i]]
+
+
+# --- starting and ending ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def spell_job(job, s, t, x):
+    """Write to the scratch what a running job has; return the number of node columns."""
+    filled = s.fixed[job, 1]
+    if filled == 0:
+        first, count = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
+        return spell_out(s.demand[job], s.pool[first : first + count], count, t, x)
+    for k in range(filled):
+        x.columns[k] = s.fixed_columns[s.fixed[job, 0] + k]
+        x.amounts[k] = s.fixed_amounts[s.fixed[job, 0] + k]
+    for q in range(x.samounts.shape[0]):
+        x.samounts[q] = s.sums[job, q]
+    return filled
+
+
+@kernel
+def begin_run(job, count, now, s, m, t, x):
+    """Let a job begin where it is mapped to; tell whether there was room to note that."""
+    first = s.clock[C_POOL]
+    if s.pool.shape[0] - first < count:
+        s.clock[C_LACKS] = 1
+        return False
+    for e in range(count):
+        for part in range(3):
+            s.pool[first + e, part] = x.entries[e, part]
+    s.clock[C_POOL] += count
+    s.runs[job, R_START], s.runs[job, R_FIRST], s.runs[job, R_COUNT] = now, first, count
+    s.runs[job, R_STARTS] += 1
+    book_run(job, now, s, m, t, x)
+    if s.runs[job, R_STARTS] == 1:
+        let_go_at_start(job, now, s)
+    return True
+
+
+@kernel
+def let_go_at_start(job, now, s):
+    """Let those go who waited for a job's (first) start."""
+    for k in range(s.links_of[job], s.links_of[job + 1]):
+        if s.links[k, 1] == AFTER_START:
+            let_go(s.links[k, 0], s.runs[job, R_START] + s.links[k, 2], now, s)
+
+
+@kernel
+def change_later(filled, sign, s, m, x):
+    """Add what is spelled out (times `sign`) to what is free later on, and beside the head's reservation."""
+    change(m.future, m.sfuture, filled, sign, x)
+    change(m.after, m.safter, filled, sign, x)
+
+
+@kernel
+def book_run(job, now, s, m, t, x):
+    """Take what a job has from what is free, and expect its end."""
+    filled = spell_job(job, s, t, x)
+    for q in range(s.sums.shape[1]):
+        s.sums[job, q] = x.samounts[q]
+    start, length = s.runs[job, R_START], s.jobs[job, J_LENGTH]
+    end = max(start + s.estimate[job], now + 1)
+    change(m.free, m.sfree, filled, -1, x)
+    if end > s.clock[C_UNTIL]:
+        change_later(filled, -1, s, m, x)
+    s.runs[job, R_END] = end
+    insert_end(end, job, s.ends, s.clock)
+    push(max(start + length, now + 1), ENDED, job, s.heap, s.clock)
+    if start + length > end:
+        push(end, EXCEEDED, job, s.heap, s.clock)
+
+
+@kernel
+def let_go(job, time, now, s):
+    """Note that one of those for whom a job waits lets it go from `time` on."""
+    s.awaited[job] -= 1
+    s.release[job] = max(s.release[job], time)
+    if s.awaited[job] == 0:
+        push(max(s.release[job], now), RELEASED, job, s.heap, s.clock)
+
+
+@kernel
+def leave(job, s, m, t, x):
+    """Give back what a running job has."""
+    filled = spell_job(job, s, t, x)
+    change(m.free, m.sfree, filled, 1, x)
+    if s.runs[job, R_END] > s.clock[C_UNTIL]:
+        change_later(filled, 1, s, m, x)
+    remove_end(s.runs[job, R_END], job, s.ends, s.clock)
+    s.gone[s.clock[C_GONE]] = job
+    s.clock[C_GONE] += 1
+    s.clock[C_IS_FULL] = 1
+
+
+@kernel
+def end_run(job, now, s, m, t, x):
+    """Let a job end, let those go who waited for that, and learn how long its user's jobs run."""
+    leave(job, s, m, t, x)
+    ending = s.jobs[job, J_ENDING]
+    s.runs[job, R_END], s.runs[job, R_ENDING] = now, ending
+    s.clock[C_DONE] += 1
+    for k in range(s.links_of[job], s.links_of[job + 1]):
+        kind = s.links[k, 1]
+        if kind == AFTER_ANY or kind == (AFTER_OK if ending == COMPLETED else AFTER_NOT_OK):
+            let_go(s.links[k, 0], now + s.links[k, 2], now, s)
+    if s.user[job] >= 0:
+        s.history[s.user[job], 1] = s.history[s.user[job], 0]
+        s.history[s.user[job], 0] = now - s.runs[job, R_START]
+
+
+# --- estimates -------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def predicted(job, s):
+    """Return the mean runtime of the last two jobs of the same user, at the most the walltime (Tsafrir, Etsion and
+    Feitelson, TPDS 2007); the walltime, where there is none yet.
+    """
+    walltime = s.jobs[job, J_WALLTIME]
+    if s.user[job] < 0 or s.history[s.user[job], 0] == 0:
+        return walltime
+    last, before = s.history[s.user[job], 0], s.history[s.user[job], 1]
+    mean = last if before == 0 else (last + before + 1) // 2
+    return max(1, min(mean, walltime))
+
+
+@kernel
+def raise_estimate(job, s, m, t, x):
+    """Believe that a job runs on for a while."""
+    walltime, bump = s.jobs[job, J_WALLTIME], s.bumps[job]
+    old = s.runs[job, R_END]
+    s.estimate[job] = min(s.estimate[job] + s.steps[min(bump, s.steps.shape[0] - 1)], walltime)
+    s.bumps[job] += 1
+    end = max(s.runs[job, R_START] + s.estimate[job], old + 1)
+    remove_end(old, job, s.ends, s.clock)
+    insert_end(end, job, s.ends, s.clock)
+    s.runs[job, R_END] = end
+    if old <= s.clock[C_UNTIL] < end:
+        change(m.future, m.sfuture, spell_job(job, s, t, x), -1, x)
+    s.clock[C_RESERVED] = -1
+    if s.runs[job, R_START] + s.jobs[job, J_LENGTH] > end:
+        push(end, EXCEEDED, job, s.heap, s.clock)
+    s.clock[C_IS_FULL] = 1
+
+
+# --- outages ---------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def stands_on(job, node, s, t):
+    """Tell whether a running job has something on a node."""
+    for e in range(s.runs[job, R_FIRST], s.runs[job, R_FIRST] + s.runs[job, R_COUNT]):
+        if s.pool[e, 0] == node:
+            return True
+    run = t.run_of[node]
+    for k in range(s.fixed[job, 0], s.fixed[job, 0] + s.fixed[job, 1]):
+        for c in range(t.runs[run, 2], t.runs[run + 1, 2]):
+            if s.fixed_columns[k] == t.runcols[c] + node - t.runs[run, 0]:
+                return True
+    return False
+
+
+@kernel
+def shift_node(node, sign, m, t):
+    """Add all that a node has (times `sign`) to what is free, now and later."""
+    run = t.run_of[node]
+    for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
+        column = t.runcols[k] + node - t.runs[run, 0]
+        m.free[column] += sign * t.capacity[column]
+        m.future[column] += sign * t.capacity[column]
+        for part in range(2):
+            if t.colsys[column, part] >= 0:
+                m.sfree[t.colsys[column, part]] += sign * t.capacity[column]
+                m.sfuture[t.colsys[column, part]] += sign * t.capacity[column]
+
+
+@kernel
+def cut_short(job, now, order, s, m, t, x):
+    """End an attempt of a job whose node breaks; it waits again, in its old place (which one that has run since before
+    the beginning gets only now).
+    """
+    leave(job, s, m, t, x)
+    attempt = s.clock[C_ATTEMPTS]
+    s.clock[C_ATTEMPTS] += 1
+    s.attempts[attempt, 0], s.attempts[attempt, 1], s.attempts[attempt, 2] = job, s.runs[job, R_START], now
+    s.attempts[attempt, 3], s.attempts[attempt, 4] = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
+    s.runs[job, R_START], s.runs[job, R_END], s.runs[job, R_COUNT] = -1, -1, 0
+    if s.fixed[job, 1] > 0:
+        s.fixed[job, 1] = 0
+        s.keys[job] = key_of(order, job, now, s)
+    enqueue(job, s.keys, s.queue, s.clock)
+
+
+@kernel
+def pass_outages(now, order, s, m, t, x):
+    """Let nodes break and return that do so now; a node may be out for several reasons."""
+    while s.clock[C_OUTAGE] < s.outages.shape[0] and s.outages[s.clock[C_OUTAGE], 0] <= now:
+        outage = s.clock[C_OUTAGE]
+        s.clock[C_OUTAGE] += 1
+        s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+        sign = 1 if s.outages[outage, 1] == BREAKS else -1
+        for k in range(s.outages[outage, 2], s.outages[outage, 3]):
+            node = s.out[k]
+            s.down[node] += sign
+            if sign == 1 and s.down[node] == 1:
+                i = 0
+                while i < s.clock[C_RUNNING]:
+                    if stands_on(s.ends[i, 1], node, s, t):
+                        cut_short(s.ends[i, 1], now, order, s, m, t, x)
+                    else:
+                        i += 1
+                shift_node(node, -1, m, t)
+            elif sign == -1 and s.down[node] == 0:
+                shift_node(node, 1, m, t)
+
+
+# --- the head's reservation ------------------------------------------------------------------------------------------
+
+
+@kernel
+def move_until(target, s, m, t, x):
+    """Let `future` be what is free when all have ended who are believed to end by `target`."""
+    old = s.clock[C_UNTIL]
+    low, high = min(old, target), max(old, target)
+    for i in range(place_of_end(low + 1, -1, s.ends, s.clock[C_RUNNING]), s.clock[C_RUNNING]):
+        if s.ends[i, 0] > high:
+            break
+        change(m.future, m.sfuture, spell_job(s.ends[i, 1], s, t, x), 1 if target > old else -1, x)
+    s.clock[C_UNTIL] = target
+
+
+@kernel
+def reserve(head, s, m, t, x):
+    """Return when the head of the queue can start if all end as believed; `after` is what is free beside it then.
+
+    Where that is never (nodes are out), nobody is in its way. A reservation stands as long as its job is the head, and
+    no earlier end, of whoever runs, leaves the system enough of everything.
+    """
+    demand = s.demand[head]
+    is_kept, shadow = s.clock[C_RESERVED] == head, s.clock[C_SHADOW]
+    s.clock[C_RESERVED] = head
+    copy(m.slow, m.sfree)
+    i, has_enough = 0, False
+    while i < s.clock[C_RUNNING]:
+        end = s.ends[i, 0]
+        while i < s.clock[C_RUNNING] and s.ends[i, 0] == end:
+            for q in range(m.slow.shape[0]):
+                m.slow[q] += s.sums[s.ends[i, 1], q]
+            i += 1
+        has_enough = has_enough or has_sums(demand, m.slow, t.demands, t.sysreq)
+        if not has_enough:
+            continue
+        if is_kept and end >= shadow:
+            move_until(shadow, s, m, t, x)
+            return shadow
+        move_until(end, s, m, t, x)
+        count = map_now(demand, m.future, m.sfuture, t, x)
+        if count > 0:
+            copy(m.after, m.future)
+            copy(m.safter, m.sfuture)
+            change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
+            return end
+    s.clock[C_RESERVED] = -1
+    return FOREVER
+
+
+# --- the pass through the queue --------------------------------------------------------------------------------------
+
+
+@kernel
+def is_hopeless(demand, is_long, stamp, failed, sfree, safter, demands, sysreq):
+    """Tell whether a demand is known not to fit, or is seen not to by the sums, and remember that.
+
+    Within a pass nothing gets free: what did not fit does not fit later on.
+    """
+    if failed[demand, 0] == stamp or (is_long and failed[demand, 1] == stamp):
+        return True
+    if not has_sums(demand, sfree, demands, sysreq):
+        failed[demand, 0] = stamp
+        return True
+    if is_long and not has_sums(demand, safter, demands, sysreq):
+        failed[demand, 1] = stamp
+        return True
+    return False
+
+
+@kernel
+def start_beside(job, is_long, now, s, m, t, x):
+    """Start a job if it fits, and does not delay the head, which one that is over by then cannot; tell whether it did.
+
+    `low` is what is free both now and beside the head's reservation.
+    """
+    demand = s.demand[job]
+    count = map_now(demand, m.low, m.slow, t, x) if is_long else map_now(demand, m.free, m.sfree, t, x)
+    if count == 0:
+        s.failed[demand, 1 if is_long else 0] = s.clock[C_STAMP]
+        return False
+    if not begin_run(job, count, now, s, m, t, x):
+        return False
+    filled = spell_job(job, s, t, x)
+    for k in range(filled):
+        m.low[x.columns[k]] = min(m.free[x.columns[k]], m.after[x.columns[k]])
+    for q in range(m.slow.shape[0]):
+        m.slow[q] = min(m.sfree[q], m.safter[q])
+    return True
+
+
+@kernel
+def start_out_of_turn(candidates, now, s, m, t, x):
+    """Start those behind the head that fit and do not delay it; tell whether there are any."""
+    stamp, shadow = s.clock[C_STAMP], s.clock[C_SHADOW]
+    failed, demand, estimate, demands, sysreq = s.failed, s.demand, s.estimate, t.demands, t.sysreq
+    started, is_low_known = False, False
+    for i in range(candidates.shape[0]):
+        job = candidates[i]
+        is_long = now + estimate[job] > shadow
+        if is_hopeless(demand[job], is_long, stamp, failed, m.sfree, m.safter, demands, sysreq):
+            continue
+        if is_long and not is_low_known:
+            lower_by_two(m.low, m.free, m.after)
+            lower_by_two(m.slow, m.sfree, m.safter)
+            is_low_known = True
+        started = start_beside(job, is_long, now, s, m, t, x) or started
+        if s.clock[C_LACKS]:
+            break
+    return started
+
+
+@kernel
+def close_gaps(s):
+    """Take those out of the queue who have started."""
+    kept = 0
+    for i in range(s.clock[C_QUEUED]):
+        if s.runs[s.queue[i], R_START] < 0:
+            s.queue[kept] = s.queue[i]
+            kept += 1
+    s.clock[C_QUEUED] = kept
+
+
+@kernel
+def start_starving(now, max_starve, s, m, t, x):
+    """Start those who have waited for more than `max_starve`, the one that has waited longest first (PBS-2).
+
+    Tells whether one is left, for whom everybody has to wait.
+    """
+    while True:
+        found = -1
+        for i in range(s.clock[C_QUEUED]):
+            job = s.queue[i]
+            if s.runs[job, R_START] < 0 and now - s.jobs[job, J_SUBMIT] > max_starve and (found < 0 or job < found):
+                found = job
+        if found < 0:
+            return False
+        count = map_now(s.demand[found], m.free, m.sfree, t, x)
+        if count == 0 or not begin_run(found, count, now, s, m, t, x):
+            return True
+        s.clock[C_RESERVED] = -1
+
+
+@kernel
+def start_heads(now, s, m, t, x):
+    """Start from the front of the queue who fits, up to the first one that does not; return the place of that one."""
+    place = 0
+    while place < s.clock[C_QUEUED]:
+        job = s.queue[place]
+        count = map_now(s.demand[job], m.free, m.sfree, t, x)
+        if count == 0 or not begin_run(job, count, now, s, m, t, x):
+            break
+        place += 1
+    return place
+
+
+@kernel
+def pass_queue(now, rule, s, m, t, x):
+    """Start whom the rule starts now, with the queue looked through as far as the rule looks."""
+    s.clock[C_STAMP] += 1
+    s.clock[C_HEAD] = -1
+    if rule.max_starve >= 0:
+        is_blocked = start_starving(now, rule.max_starve, s, m, t, x)
+        close_gaps(s)
+        if is_blocked:
+            return
+    if start_heads(now, s, m, t, x) > 0:  # who was first is so no more, or was not for a moment
+        close_gaps(s)
+        s.clock[C_RESERVED] = -1
+    last = min(s.clock[C_QUEUED], 1 + rule.depth)
+    if s.clock[C_LACKS] or last == 0 or (last == 1 and rule.way == NOT_DELAYING):
+        return  # where somebody comes to a head without reservation, all is looked through again
+    s.clock[C_HEAD] = s.queue[0]
+    if rule.way == NOBODY:
+        return
+    s.clock[C_SHADOW] = FOREVER if rule.way == ANYBODY else reserve(s.queue[0], s, m, t, x)
+    if start_out_of_turn(s.queue[1:last], now, s, m, t, x):
+        if last < s.clock[C_QUEUED]:
+            s.clock[C_HEAD] = -1  # others have come within the depth
+        close_gaps(s)
+
+
+@kernel
+def pass_arrivals(now, rule, count, s, m, t, x):
+    """Start whom the rule starts now where nothing has become free since the last pass: only those who have just come
+    can start, as the queue has them.
+    """
+    if rule.way == NOBODY:
+        return
+    s.clock[C_STAMP] += 1
+    places = np.empty(count, dtype=np.int64)
+    for k in range(count):
+        places[k] = place_in_queue(s.arrived[k], s.keys, s.queue, s.clock)
+    places.sort()
+    looked_at = np.searchsorted(places, rule.depth, side="right")
+    if start_out_of_turn(s.queue[places[:looked_at]], now, s, m, t, x):
+        if looked_at < count:
+            s.clock[C_HEAD] = -1  # others have come within the depth
+        close_gaps(s)
+
+
+# --- as time goes on -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def next_event(s):
+    """Return when the next thing happens, FOREVER if nothing will."""
+    now, is_alive = FOREVER, s.clock[C_QUEUED] + s.clock[C_RUNNING] + s.clock[C_HEAP] > 0
+    submitted = s.clock[C_SUBMITTED]
+    while submitted < s.jobs.shape[0] and s.jobs[submitted, J_ARRIVAL] < 0:
+        submitted += 1
+    s.clock[C_SUBMITTED] = submitted
+    if submitted < s.jobs.shape[0]:
+        now = s.jobs[submitted, J_ARRIVAL]
+    if s.clock[C_HEAP] > 0:
+        now = min(now, s.heap[0, 0])
+    if (is_alive or now < FOREVER) and s.clock[C_OUTAGE] < s.outages.shape[0]:
+        now = min(now, s.outages[s.clock[C_OUTAGE], 0])
+    return now if now == FOREVER else max(now, s.clock[C_NOW])
+
+
+@kernel
+def pass_ends(now, s, m, t, x):
+    """Let those end who do so now, and correct the estimates of those who do not."""
+    while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] != RELEASED:
+        _, kind, job = pop(s.heap, s.clock)
+        if s.runs[job, R_END] < 0 or s.runs[job, R_ENDING] != WAITING:
+            continue  # of a run that was cut short
+        if kind == ENDED and s.runs[job, R_START] + s.jobs[job, J_LENGTH] <= now:
+            end_run(job, now, s, m, t, x)
+        elif kind == EXCEEDED and s.runs[job, R_END] == now:
+            raise_estimate(job, s, m, t, x)
+
+
+@kernel
+def let_come(now, rule, s):
+    """Put those into the queue who come now; return how many. Whose coming changes who is first, a full pass needs."""
+    count = 0
+    while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now:
+        _, _, job = pop(s.heap, s.clock)
+        s.arrived[count] = job
+        count += 1
+    job = s.clock[C_SUBMITTED]
+    while job < s.jobs.shape[0] and s.jobs[job, J_ARRIVAL] <= now:
+        if s.jobs[job, J_ARRIVAL] >= 0:
+            s.arrived[count] = job
+            count += 1
+        job += 1
+    s.clock[C_SUBMITTED] = job
+    for k in range(count):
+        job = s.arrived[k]
+        if rule.predicts:
+            s.estimate[job] = predicted(job, s)
+        s.keys[job] = key_of(rule.order, job, now, s)
+        if enqueue(job, s.keys, s.queue, s.clock) == 0 or s.clock[C_HEAD] < 0:
+            s.clock[C_IS_FULL] = 1
+    return count
+
+
+@kernel
+def advance(rule, most_passes, s, m, t, x):
+    """Let time go on until everything has happened, for so many passes, or until an array has to grow.
+
+    Returns ``PAUSED``, ``FINISHED`` or ``LACKS_ROOM``; after the last one the pass is repeated.
+    """
+    passes = 0
+    while passes < most_passes:
+        count = 0
+        if s.clock[C_LACKS]:
+            s.clock[C_LACKS], s.clock[C_IS_FULL] = 0, 1
+            now = s.clock[C_NOW]
+        else:
+            now = next_event(s)
+            if now == FOREVER:
+                return FINISHED
+            if (
+                s.clock[C_OUTAGE] < s.outages.shape[0]
+                and s.attempts.shape[0] < s.clock[C_ATTEMPTS] + s.clock[C_RUNNING]
+            ):
+                return LACKS_ROOM
+            s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE] = now, 0, 0
+            pass_ends(now, s, m, t, x)
+            pass_outages(now, rule.order, s, m, t, x)
+            count = let_come(now, rule, s)
+        if s.clock[C_QUEUED] == 0 or (count == 0 and not s.clock[C_IS_FULL]):
+            continue
+        if rule.order >= BY_WFP3:
+            sort_queue(rule.order, now, s)
+            s.clock[C_IS_FULL] = 1
+        passes += 1
+        s.clock[C_PASSES] += 1
+        if s.clock[C_IS_FULL] or rule.max_starve >= 0:
+            pass_queue(now, rule, s, m, t, x)
+        else:
+            pass_arrivals(now, rule, count, s, m, t, x)
+        if s.clock[C_LACKS]:
+            return LACKS_ROOM
+    return PAUSED
+
+
+# --- one step of a scheduler that is not compiled --------------------------------------------------------------------
+
+
+@kernel
+def step(now, rule, s, m, t, x):
+    """Let everything happen that does so at `now`, up to the arrivals; return how many these are."""
+    s.clock[C_NOW] = now
+    pass_ends(now, s, m, t, x)
+    pass_outages(now, rule.order, s, m, t, x)
+    return let_come(now, rule, s)
+
+
+@kernel
+def fits_there(job, entries, s, m, t, x):
+    """Tell whether what a job takes on these nodes is free now."""
+    filled = spell_out(s.demand[job], entries, entries.shape[0], t, x)
+    for k in range(filled):
+        if m.free[x.columns[k]] < x.amounts[k]:
+            return False
+    for q in range(m.sfree.shape[0]):
+        if m.sfree[q] < x.samounts[q]:
+            return False
+    return True
+
+
+@kernel
+def begin_there(job, entries, now, s, m, t, x):
+    """Let a waiting job begin on these nodes; tell whether there was room to note that."""
+    for e in range(entries.shape[0]):
+        for part in range(3):
+            x.entries[e, part] = entries[e, part]
+    return begin_run(job, entries.shape[0], now, s, m, t, x)

@@ -1,0 +1,281 @@
+"""A workload as arrays: what the event loops need to know of its jobs, and of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.booking import CheapFirst, Columns, refusal
+from cpsched.domain import DependencyType, Instance, Job, NodeState, WaitingReason
+from cpsched.errors import UnsupportedError
+from cpsched.metrics import Ending
+from cpsched.rusv import Timeline, present_kernels
+from cpsched.sim import kernels
+
+__all__ = ["Load", "unsupported"]
+
+_TYPES = {
+    DependencyType.AFTER: kernels.AFTER_START,
+    DependencyType.AFTEROK: kernels.AFTER_OK,
+    DependencyType.AFTERANY: kernels.AFTER_ANY,
+    DependencyType.AFTERNOTOK: kernels.AFTER_NOT_OK,
+}
+
+Ints = NDArray[np.int64]
+
+
+def unsupported(instance: Instance) -> tuple[str, ...]:
+    """Return what a workload asks for and no simulation can honour yet, each with the place that asks for it."""
+    found = [
+        f"{key}: {what}"
+        for key, what, present in (
+            ("limits", "limits of consumers", instance.limits),
+            ("free_pools", "free pools", instance.free_pools),
+            ("reservations", "reservations and downtimes", instance.reservations),
+        )
+        if present
+    ]
+    if instance.now < 0:
+        found.append(f"now: a clock that begins at {instance.now}, before second 0")
+    for job in instance.jobs:
+        asked = {
+            "evolves over several steps": job.is_evolving,
+            "accepts one start only": job.start_at is not None,
+            "has a deadline": job.deadline is not None,
+            "runs inside a reservation": job.reservation is not None,
+        }
+        found.extend(f"job {job.id}: {what}" for what, is_asked in asked.items() if is_asked)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Fixed:
+    """What those have who ran before the beginning."""
+
+    #: int64 (jobs, 2): where a job's columns begin, and how many there are.
+    spans: Ints
+    columns: Ints
+    amounts: Ints
+    #: What a job has of the licenses: (job, system column, amount).
+    licenses: list[tuple[int, int, int]]
+
+
+class Load:
+    """A workload, its jobs in the order of submission (as in the document, where they came in the same second).
+
+    Raises
+    ------
+    UnsupportedError
+        If the workload asks for something that no simulation can honour yet.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        features = unsupported(instance)
+        if features:
+            raise UnsupportedError("simulation", features)
+        self.instance = instance
+        self.now = instance.now
+        jobs = instance.elements()
+        #: Where each job stands in the document.
+        self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
+        self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
+        self.columns = Columns(instance.cluster, CheapFirst())
+        #: Why a job can never run here, by its index: the reason, and in words.
+        self.refused: dict[int, tuple[WaitingReason, str]] = {}
+        self.submit = self._ints(job.submit for job in self.jobs)
+        self.walltime = self._ints(job.walltime for job in self.jobs)
+        self.runtime = self._ints(-1 if job.runtime is None else job.runtime for job in self.jobs)
+        self.demand = self._compile()
+        self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)
+        self.users, self.user = _numbered([job.user for job in self.jobs])
+        self.links_of, self.links = self._compile_links()
+        self.fixed = self._compile_fixed()
+        self.timeline = Timeline(self.columns.demands)
+
+    def _ints(self, values: Iterable[int]) -> Ints:
+        return np.fromiter(values, dtype=np.int64, count=len(self.jobs))
+
+    @property
+    def lengths(self) -> Ints:
+        """How long each job really runs: for its runtime, but no longer than its walltime."""
+        return np.where(self.runtime < 0, self.walltime, np.minimum(self.runtime, self.walltime))
+
+    @property
+    def endings(self) -> Ints:
+        """How each job ends if it runs."""
+        return np.where(self.runtime > self.walltime, Ending.KILLED, Ending.COMPLETED).astype(np.int64)
+
+    def _compile(self) -> Ints:
+        """Return the demand of each job, -1 of those that can never run; jobs that ask for the same share the work."""
+        guards = any(guard.max_walltime is not None for c in self.instance.cluster.classes for guard in c.admits)
+        bounds = any(queue.max_walltime is not None for queue in self.instance.queues.values())
+        known: dict[object, tuple[int, tuple[WaitingReason, str] | None]] = {}
+        demands = []
+        for number, job in enumerate(self.jobs):
+            walltime = job.walltime if guards or bounds else 0
+            key = (id(job.request), job.licenses, job.queue, walltime)
+            if key not in known:
+                verdict = refusal(self.instance, job) if job.running is None else None
+                demand = -1 if verdict else self._demand(job)
+                known[key] = demand, verdict
+            demand, verdict = known[key]
+            demands.append(demand)
+            if verdict is not None:
+                self.refused[number] = verdict
+        return self._ints(demands)
+
+    def _demand(self, job: Job) -> int:
+        return self.columns.compile(job.request, job.licenses, job.walltime)
+
+    def _compile_links(self) -> tuple[Ints, Ints]:
+        """Return who waits for each job: where those begin, and (job, type, delay) of each. Who runs, or can never run,
+        waits for nobody.
+        """
+        members = self.instance.members() if any(job.after for job in self.instance.jobs) else {}
+        number = {job.id: index for index, job in enumerate(self.jobs)} if members else {}
+        rows = [
+            (number[name], index, _TYPES[link.type], link.delay)
+            for index, job in enumerate(self.jobs)
+            if job.running is None and index not in self.refused
+            for link in job.after
+            for name in members[link.job]
+        ]
+        links = np.array(sorted(rows), dtype=np.int64).reshape(-1, 4)
+        firsts = np.zeros(len(self.jobs) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(links[:, 0], minlength=len(self.jobs)), out=firsts[1:])
+        return firsts, links[:, 1:].copy()
+
+    def _compile_fixed(self) -> _Fixed:
+        """Return what those hold who run at the beginning."""
+        spans = np.zeros((len(self.jobs), 2), dtype=np.int64)
+        columns: list[int] = []
+        amounts: list[int] = []
+        licenses: list[tuple[int, int, int]] = []
+        for index, job in enumerate(self.jobs):
+            if job.running is None:
+                continue
+            whole = job.request.place.exclusive
+            first = len(columns)
+            segment = next(part for part in job.running.segments if part.end > self.now)
+            for held in segment.allocation:
+                for column, amount, _ in self.columns.columns_on(held.node, held.resources, whole=whole):
+                    columns.append(column)
+                    amounts.append(amount)
+            spans[index] = first, len(columns) - first
+            licenses.extend((index, self.columns.license_number[name], many) for name, many in job.licenses.items())
+        return _Fixed(
+            spans=spans,
+            columns=np.array(columns, dtype=np.int64),
+            amounts=np.array(amounts, dtype=np.int64),
+            licenses=licenses,
+        )
+
+    def kernel_views(self) -> tuple[present_kernels.Tables, present_kernels.Scratch]:
+        """Return the tables and the scratch that kernels need for one moment."""
+        arguments = self.timeline.kernel_arguments()[9:]
+        demands, kinds, segments, terms, scale, sysreq, _, reach, runs, runcols, capacity, colsys, run_of = arguments[
+            :13
+        ]
+        free, buffer, entries, columns, amounts, scolumns, samounts, stamps = arguments[13:]
+        tables = present_kernels.Tables(
+            demands, kinds, segments, terms, scale, sysreq, reach, runs, runcols, capacity, colsys, run_of
+        )
+        head = np.zeros(8, dtype=np.int64)
+        return tables, present_kernels.Scratch(
+            free[0], buffer, entries, columns, amounts, scolumns, samounts, stamps, head
+        )
+
+    def outages(self) -> tuple[Ints, Ints]:
+        """Return what happens to nodes, ascending: (time, kind, first, last), and the nodes that these point to.
+
+        Nodes that are not up at the beginning stay so, and cannot break.
+        """
+        down = {name for c in self.instance.cluster.classes if c.state is not NodeState.UP for name in c.names}
+        nodes: list[int] = []
+        rows = []
+        for outage in self.instance.outages:
+            first = len(nodes)
+            nodes.extend(self.columns.node_number[name] for name in outage.nodes if name not in down)
+            rows.append((outage.start, kernels.BREAKS, first, len(nodes)))
+            rows.append((outage.end, kernels.RETURNS, first, len(nodes)))
+        rows.sort(key=lambda row: (row[0], -row[1], row[2]))  # who returns does so before others break
+        return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(nodes, dtype=np.int64)
+
+
+def _cores(job: Job) -> int:
+    return job.request.totals.get("cores", 0)
+
+
+def _numbered(names: Sequence[str | None]) -> tuple[tuple[str, ...], Ints]:
+    """Return the different names in the order of their first use, and for each entry which one it is, -1 for none."""
+    numbers: dict[str, int] = {}
+    found = [-1 if name is None else numbers.setdefault(name, len(numbers)) for name in names]
+    return tuple(numbers), np.array(found, dtype=np.int64)
+
+
+def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
+    """Return the state before anything has happened: who runs at the beginning is not booked yet."""
+    count, systems = len(load.jobs), len(load.columns.demands.layout.system_capacity)
+    awaited = np.bincount(load.links[:, 0], minlength=count).astype(np.int64)
+    arrival = np.maximum(load.submit, load.now)
+    for index, job in enumerate(load.jobs):
+        if job.not_before is not None:
+            arrival[index] = max(arrival[index], job.not_before)
+    by_itself = (awaited == 0) & (arrival == np.maximum(load.submit, load.now)) & (load.demand >= 0)
+    for index, job in enumerate(load.jobs):
+        by_itself[index] &= job.running is None
+    jobs = np.stack([load.submit, np.where(by_itself, arrival, -1), load.walltime, load.lengths, load.endings], axis=1)
+    runs = np.full((count, 6), -1, dtype=np.int64)
+    runs[:, kernels.R_ENDING] = np.where(load.demand < 0, Ending.REFUSED, Ending.WAITING)
+    runs[:, kernels.R_STARTS :] = 0
+    sums = np.zeros((count, systems), dtype=np.int64)
+    for index, column, amount in load.fixed.licenses:
+        sums[index, column] += amount
+    outages, out = load.outages()
+    clock = np.zeros(kernels.CLOCK, dtype=np.int64)
+    clock[kernels.C_NOW], clock[kernels.C_UNTIL], clock[kernels.C_HEAD], clock[kernels.C_RESERVED] = (
+        load.now,
+        load.now - 1,
+        -1,
+        -1,
+    )
+
+    def zeros(*shape: int) -> NDArray[Any]:
+        return np.zeros(shape, dtype=np.int64)
+
+    return kernels.State(
+        clock=clock,
+        jobs=jobs,
+        demand=load.demand.astype(np.int32),
+        cores=load.cores,
+        links_of=load.links_of,
+        links=load.links,
+        user=load.user,
+        history=zeros(len(load.users), 2),
+        awaited=awaited,
+        release=arrival.copy(),
+        runs=runs,
+        estimate=load.walltime.copy(),
+        bumps=zeros(count),
+        keys=np.zeros(count, dtype=np.float64),
+        sums=sums,
+        queue=zeros(count),
+        ends=zeros(count, 2),
+        heap=zeros(3 * count + 64, 3),
+        pool=np.zeros((max(4096, 2 * count), 3), dtype=np.int32),
+        outages=outages,
+        out=out,
+        down=zeros(load.columns.demands.layout.num_nodes),
+        attempts=zeros(16, 5),
+        failed=np.full((len(load.columns.demands), 2), -1, dtype=np.int64),
+        fixed=load.fixed.spans.copy(),
+        fixed_columns=load.fixed.columns,
+        fixed_amounts=load.fixed.amounts,
+        arrived=zeros(count),
+        gone=zeros(2 * count),
+        steps=np.array(steps, dtype=np.int64),
+    )

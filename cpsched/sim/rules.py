@@ -1,0 +1,69 @@
+"""Queue rules: schedulers that need no more than the queue, what is free now, and the head's reservation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from cpsched.sim import kernels
+
+__all__ = ["Order", "QueueRule", "Way"]
+
+
+class Order(IntEnum):
+    """By what the queue stands; equal jobs in the order of submission."""
+
+    SUBMISSION = kernels.BY_SUBMISSION
+    #: Shortest (estimated) walltime first.
+    WALLTIME = kernels.BY_WALLTIME
+    #: Smallest product of cores and (estimated) walltime first.
+    AREA = kernels.BY_AREA
+    #: F1 of Carastan-Santos and de Camargo (SC'17).
+    F1 = kernels.BY_F1
+    #: WFP3 and UNICEF of Tang et al. (IPDPS'10), as in the same paper: the waiting counts, anew in each pass.
+    WFP3 = kernels.BY_WFP3
+    UNICEF = kernels.BY_UNICEF
+
+
+class Way(IntEnum):
+    """Who is let past the first job that has to wait."""
+
+    NOBODY = kernels.NOBODY
+    #: Whoever fits.
+    ANYBODY = kernels.ANYBODY
+    #: Who does not delay that job's reservation, on concrete nodes (EASY).
+    NOT_DELAYING = kernels.NOT_DELAYING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRule:
+    """A scheduler that the compiled event loop plays.
+
+    Raises
+    ------
+    ValueError
+        If a figure is negative.
+    """
+
+    #: In a few letters, without spaces.
+    name: str
+    way: Way
+    order: Order = Order.SUBMISSION
+    #: How many behind the first job that has to wait are looked at; None: all.
+    depth: int | None = None
+    #: Seconds of waiting after which nobody else starts until a job can (PBS-2); None: that never happens.
+    max_starve: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.depth or 0) < 0 or (self.max_starve or 0) < 0:
+            raise ValueError(f"Expected depth and max_starve of 0 or more, got {self}")
+
+    def in_numbers(self, *, predicts: bool) -> kernels.Rule:
+        """Return the rule as the kernels take it."""
+        return kernels.Rule(
+            way=int(self.way),
+            order=int(self.order),
+            depth=1 << 40 if self.depth is None else self.depth,
+            max_starve=-1 if self.max_starve is None else self.max_starve,
+            predicts=predicts,
+        )

@@ -1,0 +1,55 @@
+"""The joint: what a scheduler is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cpsched.sim.site import Site
+
+__all__ = ["Decision", "News", "Scheduler", "Start"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What has happened since the scheduler was asked last; jobs by their index in the load."""
+
+    now: int
+    #: Who has come.
+    arrived: Sequence[int]
+    #: Who has ended, or was cut short and waits again.
+    gone: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """A waiting job that starts now."""
+
+    job: int
+    #: int32 (·, 3): rows of (node, kind, chunks), as a `Fit` of the timeline has them.
+    entries: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Who starts now, and when the scheduler wants to be asked again at the latest (None: when something happens)."""
+
+    starts: Sequence[Start] = ()
+    wake: int | None = None
+
+
+class Scheduler(Protocol):
+    """A scheduler that plays a part in a simulation. It never sees runtimes, nor outages to come."""
+
+    #: As users name it on the command line.
+    name: str
+
+    def begin(self, site: Site) -> None:
+        """Make ready for a simulation; forget all former ones. Who runs and who waits already is at the site."""
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Say who starts now. The queue is not empty."""

@@ -1,0 +1,118 @@
+"""Playing a workload by a scheduler that is asked whenever something has happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from cpsched.errors import EngineError
+from cpsched.sim.rules import QueueRule, Way
+from cpsched.sim.scheduler import Decision, News, Scheduler, Start
+from cpsched.sim.site import Site
+from cpsched.sim.world import World
+
+__all__ = ["play_scheduler"]
+
+#: The queue of a site stands in the order of submission.
+_IN_ORDER = QueueRule(name="site", way=Way.NOBODY)
+
+
+class _Loop:
+    """The dialogue with one scheduler; mutable."""
+
+    def __init__(self, world: World, scheduler: Scheduler, *, charges: bool) -> None:
+        self._world, self._scheduler, self._charges = world, scheduler, charges
+        self._site = Site(world)
+        self._arrived: list[int] = []
+        self._gone: list[int] = []
+        #: When the scheduler wants to be asked again.
+        self._wake: int | None = None
+        #: What it has decided, and when that takes effect; while that lasts, it is not asked.
+        self._decided: tuple[int, tuple[Start, ...]] | None = None
+        #: Seconds that it has thought and was not charged for: clocks go in whole seconds.
+        self._debt = 0.0
+        #: Seconds of each decision.
+        self.seconds: list[float] = []
+        scheduler.begin(self._site)
+
+    def next_event(self) -> int | None:
+        """Return when to look next, None if nothing is left to happen."""
+        times = [self._world.next_event()]
+        times.append(self._decided[0] if self._decided is not None else self._wake)
+        return min((max(at, self._world.now) for at in times if at is not None), default=None)
+
+    def step(self, now: int, rule_numbers: object) -> None:
+        """Let everything happen at `now`, and ask the scheduler if somebody waits."""
+        arrived, gone = self._world.step(now, rule_numbers)  # type: ignore[arg-type]
+        self._arrived += arrived
+        self._gone += gone
+        if self._decided is not None:
+            if self._decided[0] > now:
+                return
+            starts = [start for start in self._decided[1] if self._world.can_begin(start)]
+            self._decided = None
+            self._world.begin(starts)
+        is_woken = self._wake is not None and self._wake <= now
+        if is_woken:
+            self._wake = None
+        if self._world.num_waiting and (is_woken or self._arrived or self._gone):
+            self._ask(now)
+
+    def _ask(self, now: int) -> None:
+        """Ask the scheduler; let those begin whom it starts, now or when it has thought."""
+        news = News(now=now, arrived=tuple(self._arrived), gone=tuple(self._gone))
+        self._arrived, self._gone = [], []
+        began = time.perf_counter()
+        decision = self._scheduler.decide(self._site, news)
+        self.seconds.append(time.perf_counter() - began)
+        self._wake = decision.wake
+        if decision.wake is not None and decision.wake <= now:
+            raise EngineError(f"{self._scheduler.name} wants to be asked at {decision.wake} again, it is {now}")
+        if self._charges:
+            self._debt += self.seconds[-1]
+        charged, self._debt = int(self._debt), self._debt % 1.0
+        if charged:
+            self._decided = now + charged, tuple(decision.starts)
+        else:
+            self._begin(decision)
+
+    def _begin(self, decision: Decision) -> None:
+        """Let jobs begin now."""
+        for start in decision.starts:
+            if not self._world.can_begin(start):
+                job = self._site.jobs[start.job].id
+                raise EngineError(
+                    f"{self._scheduler.name} starts job {job} at {self._world.now}, which does not wait, "
+                    "or on nodes that are not free"
+                )
+            self._world.begin((start,))
+
+
+def play_scheduler(
+    world: World, scheduler: Scheduler, *, predicts: bool, charges: bool, look: Callable[[], None]
+) -> list[float]:
+    """Let everything happen, as a scheduler decides; return the seconds of each decision.
+
+    Parameters
+    ----------
+    world
+        The workload, from wherever it stands on.
+    predicts
+        Whether runtimes are predicted; else the walltimes are believed.
+    charges
+        Whether decisions take effect only after the seconds that they took, in which the scheduler is not asked. What
+        cannot begin any more then (a node broke) waits on.
+    look
+        Called after each decision.
+
+    Raises
+    ------
+    EngineError
+        If the scheduler starts a job that does not wait, or where there is no room.
+    """
+    loop = _Loop(world, scheduler, charges=charges)
+    numbers = _IN_ORDER.in_numbers(predicts=predicts)
+    while (now := loop.next_event()) is not None:
+        loop.step(now, numbers)
+        look()
+    return loop.seconds

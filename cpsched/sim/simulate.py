@@ -1,0 +1,185 @@
+"""The front door of the simulator: `simulate` plays a workload by a scheduler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.domain import (
+    EngineReport,
+    Instance,
+    Job,
+    Plan,
+    PlannedJob,
+    Score,
+    Segment,
+    WaitingJob,
+    WaitingReason,
+    repeated,
+)
+from cpsched.metrics import Runs, objective_value, suffered
+from cpsched.sim.load import Load
+from cpsched.sim.rule_loop import play_rule
+from cpsched.sim.rules import QueueRule
+from cpsched.sim.scheduler import Scheduler
+from cpsched.sim.scheduler_loop import play_scheduler
+from cpsched.sim.world import World
+
+__all__ = ["History", "Moment", "simulate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """How far a simulation is."""
+
+    #: The simulated second, and how many jobs have ended, of how many.
+    now: int
+    done: int
+    jobs: int
+    #: How many wait.
+    queued: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class History:
+    """What happened in a simulation."""
+
+    scheduler: str
+    runs: Runs
+    #: Of each decision; for a compiled rule, the means of some thousand passes.
+    decision_seconds: NDArray[np.float64]
+    #: Seconds that the simulation took.
+    elapsed: float
+    _world: World
+
+    def record(self) -> Plan:
+        """Return what happened as a document that `cpsched verify` can judge beside the workload."""
+        world, load = self._world, self._world.load
+        instance = load.instance
+        ended = {run[0]: self._run(*run) for run in world.placements()}
+        jobs, waiting = [], []
+        for job in np.argsort(load.places, kind="stable").tolist():
+            if job in ended:
+                jobs.append(ended[job])
+            elif job in load.refused:
+                reason, detail = load.refused[job]
+                waiting.append(WaitingJob(id=load.jobs[job].id, reason=reason, detail=detail))
+            else:
+                detail = "nobody had started it when the simulation ended"
+                waiting.append(WaitingJob(id=load.jobs[job].id, reason=WaitingReason.NOT_STARTED, detail=detail))
+        value = objective_value(instance, jobs)
+        return Plan(
+            instance=instance.name,
+            now=instance.now,
+            objective=Score(
+                name=instance.objective.name, value=value, planner=value, suffered=suffered(instance, jobs)
+            ),
+            engine=EngineReport(
+                name=self.scheduler,
+                version=version("cpsched"),
+                budget=0,
+                elapsed=round(self.elapsed, 3),
+                stopped="done",
+            ),
+            jobs=tuple(jobs),
+            waiting_room=tuple(waiting),
+            record=True,
+            attempts=tuple(self._run(*attempt) for attempt in world.attempts()),
+        )
+
+    def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32]) -> PlannedJob:
+        """Return a run as a plan has it."""
+        job = self._world.load.jobs[index]
+        if job.running is not None and not len(entries):
+            return _ended(job, end)
+        allocation = self._world.load.columns.allocation_of(job.request, entries)
+        segment = Segment(start=start, end=end, allocation=allocation)
+        return PlannedJob(id=job.id, start=start, end=end, segments=(segment,))
+
+    def allocations(self) -> list[str]:
+        """Return the nodes of each job, in document order, as ranges of their numbers in the cluster: ``0-3 7``."""
+        world, load = self._world, self._world.load
+        number = {name: index for index, name in enumerate(load.instance.cluster.node_names)}
+        by_filling = np.array([number[name] for name in load.columns.node_names], dtype=np.int64)
+        found = [""] * len(load.jobs)
+        for job, _, _, entries in world.placements():
+            nodes = by_filling[entries[:, 0]]
+            running = load.jobs[job].running
+            if running is not None and not len(entries):
+                nodes = np.array([number[held.node] for held in running.segments[-1].allocation])
+            found[int(load.places[job])] = _ranges(np.unique(nodes))
+        return found
+
+
+def _ended(job: Job, end: int) -> PlannedJob:
+    """Return a job that ran before the beginning, up to its end."""
+    run = repeated(job)
+    *past, last = (segment for segment in run.segments if segment.start < end)
+    return replace(run, end=end, segments=(*past, replace(last, end=end)))
+
+
+def _ranges(numbers: NDArray[np.int64]) -> str:
+    """Return ascending numbers as ranges with blanks between them."""
+    breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
+    parts = np.split(numbers, breaks)
+    return " ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts if len(part))
+
+
+def simulate(
+    instance: Instance,
+    scheduler: QueueRule | Scheduler,
+    *,
+    predict: bool = False,
+    charge_overhead: bool = False,
+    progress: Callable[[Moment], None] | None = None,
+) -> History:
+    """Let a scheduler work off a workload, from the instance's `now` until nothing happens any more.
+
+    Each job comes at its submission and really runs for the lesser of its runtime and its walltime.
+
+    Parameters
+    ----------
+    instance
+        The workload: a machine, jobs that wait or run, and outages.
+    scheduler
+        A queue rule, which is compiled, or a scheduler that is asked whenever something has happened.
+    predict
+        Believe that a job runs as long as the last two of its user did in the mean, and raise that when it runs on;
+        else the walltimes are believed.
+    charge_overhead
+        Let decisions take effect only after the (whole) seconds that they take. The passes of queue rules take
+        microseconds, and cost nothing.
+    progress
+        Called now and then.
+
+    Raises
+    ------
+    UnsupportedError
+        If the workload asks for something that no simulation can honour yet.
+    EngineError
+        If the scheduler starts a job where there is no room.
+    """
+    began = time.perf_counter()
+    world = World(Load(instance))
+    count = len(world.load.jobs)
+
+    def look() -> None:
+        if progress is not None:
+            progress(Moment(now=world.now, done=world.num_done, jobs=count, queued=world.num_waiting))
+
+    if isinstance(scheduler, QueueRule):
+        seconds = play_rule(world, scheduler, predicts=predict, look=look)
+    else:
+        seconds = play_scheduler(world, scheduler, predicts=predict, charges=charge_overhead, look=look)
+    return History(
+        scheduler=scheduler.name,
+        runs=world.runs(),
+        decision_seconds=np.array(seconds, dtype=np.float64),
+        elapsed=time.perf_counter() - began,
+        _world=world,
+    )

@@ -1,0 +1,143 @@
+"""What a scheduler sees of machine and queue while a simulation runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.domain import Instance, Job, Placement
+from cpsched.rusv import FOREVER, Booking, Timeline, present_kernels
+from cpsched.sim import kernels
+from cpsched.sim.scheduler import Start
+from cpsched.sim.world import World
+
+__all__ = ["Outlook", "Site"]
+
+
+class Site:
+    """Machine and queue as they are now, without what no scheduler may know.
+
+    Jobs are known by their index in the order of submission; times are seconds on the workload's clock.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        load = world.load
+        #: The jobs; runtimes are left out.
+        self.jobs: tuple[Job, ...] = tuple(replace(job, runtime=None) for job in load.jobs)
+        #: The machine and its rules, without jobs.
+        self.instance = replace(load.instance, jobs=(), outages=())
+        self.submit, self.walltime, self.cores, self.demand = load.submit, load.walltime, load.cores, load.demand
+        self.columns = load.columns
+
+    @property
+    def now(self) -> int:
+        """The present second."""
+        return self._world.now
+
+    @property
+    def queue(self) -> NDArray[np.int64]:
+        """The waiting jobs, in the order of submission."""
+        s = self._world.state
+        waiting: NDArray[np.int64] = s.queue[: s.clock[kernels.C_QUEUED]].copy()
+        return waiting
+
+    @property
+    def running(self) -> NDArray[np.int64]:
+        """The running jobs, by when they are believed to end."""
+        s = self._world.state
+        jobs: NDArray[np.int64] = s.ends[: s.clock[kernels.C_RUNNING], 1].copy()
+        return jobs
+
+    def start_of(self, job: int) -> int:
+        """Return when a running job has started."""
+        return int(self._world.state.runs[job, kernels.R_START])
+
+    def end_of(self, job: int) -> int:
+        """Return when a running job is believed to end, which is later than now."""
+        return int(self._world.state.runs[job, kernels.R_END])
+
+    def estimate(self, job: int) -> int:
+        """Return for how many seconds a job is believed to run: its walltime, unless runtimes are predicted."""
+        return int(self._world.state.estimate[job])
+
+    @property
+    def nodes_out(self) -> NDArray[np.int64]:
+        """Which nodes are out, by their numbers in the order of filling."""
+        return np.flatnonzero(self._world.state.down)
+
+    def fit_now(self, job: int) -> Start | None:
+        """Return where a waiting job fits at this moment, cheap nodes first, or None.
+
+        What is decided in this second, and not told yet, does not count.
+        """
+        world = self._world
+        machine, scratch = world.machine, world.scratch
+        count = present_kernels.map_now(int(self.demand[job]), machine.free, machine.sfree, world.tables, scratch)
+        return Start(job, scratch.entries[:count].copy()) if count else None
+
+    def start_on(self, job: int, allocation: Sequence[Placement]) -> Start | None:
+        """Return the start of a waiting job on nodes by name, None if it may not stand so."""
+        entries = self.columns.entries_of(int(self.demand[job]), self.jobs[job].request, allocation)
+        return None if entries is None else Start(job, entries)
+
+    def window(self, waiting: Sequence[int] | None = None) -> Instance:
+        """Return the scheduling window of this second: who runs, and who waits (of all, or of these)."""
+        listed = self.queue.tolist() if waiting is None else waiting
+        jobs = [self._world.running_job(job, self.jobs[job]) for job in sorted(self.running.tolist())]
+        jobs.extend(replace(self.jobs[job], after=(), not_before=None) for job in listed)
+        return replace(self.instance, now=self.now, jobs=tuple(jobs))
+
+    def held(self, job: int, timeline: Timeline) -> Booking:
+        """Return what a running job holds from its start to when it is believed to end, as a booking."""
+        return self._world.booking(job, timeline)
+
+
+class Outlook:
+    """What is free from now on, if all end as believed: a timeline on which reservations can be planned; mutable."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.timeline = Timeline(site.columns.demands)
+        self._held: dict[int, Booking] = {}
+        self._out: dict[int, Booking] = {}
+
+    def follow(self, gone: Sequence[int]) -> None:
+        """Keep up with what has happened: who has ended or started since, is believed to end at another second, and
+        which nodes are out.
+        """
+        site = self._site
+        for job in gone:
+            self._drop(job)
+        for job in site.running.tolist():
+            held = self._held.get(job)
+            if held is not None and held.end == site.end_of(job):
+                continue
+            self._drop(job)
+            self._held[job] = site.held(job, self.timeline)
+            self.timeline.book(self._held[job])
+        out = set(site.nodes_out.tolist())
+        for node in self._out.keys() - out:
+            self.timeline.release(self._out.pop(node))
+        for node in sorted(out - self._out.keys()):
+            self._out[node] = self._whole(node)
+            self.timeline.book(self._out[node])
+
+    def _drop(self, job: int) -> None:
+        held = self._held.pop(job, None)
+        if held is not None:
+            self.timeline.release(held)
+
+    def _whole(self, node: int) -> Booking:
+        """Return a booking of all that a node has, from now on for ever."""
+        demands = self._site.columns.demands
+        first, of_nodes = 0, zip(demands.layout.runs, demands.columns, strict=True)
+        run, columns = next(of_nodes)
+        while node >= first + run.length:
+            first += run.length
+            run, columns = next(of_nodes)
+        taken = {column + node - first: amount for column, amount in zip(columns, run.capacity, strict=True)}
+        return self.timeline.booking(self._site.now, FOREVER, taken, {})

@@ -1,0 +1,83 @@
+"""What happened, in place of what is to happen: outages, and what they cut short."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+
+from cpsched.verify.case import Case
+from cpsched.verify.model import Booking
+from cpsched.verify.shares import held_by
+from cpsched.verify.violation import Violation
+
+__all__ = ["check_attempts", "check_outages", "check_record"]
+
+
+def check_record(case: Case) -> Iterator[Violation]:
+    """Check that only a record has attempts, that it proves no bound, and that all in it can be judged."""
+    if not case.plan.is_record:
+        if case.plan.attempts:
+            yield Violation("record", "attempts", "expected attempts only in a record")
+        return
+    if case.plan.score.get("bound") is not None:
+        yield Violation("record", "objective.bound", "expected null, for a record proves nothing")
+    cut = {attempt.id for attempt in case.plan.attempts if attempt.is_running}
+    for name, job in case.instance.jobs.items():
+        if job.running and job.runtime is not None and (job.is_evolving or (job.malleable and name in cut)):
+            kind = "evolving" if job.is_evolving else "malleable, cut short"
+            yield Violation("record", name, f"cannot be judged: a running job with a runtime that is {kind}")
+
+
+def check_outages(case: Case) -> Iterator[Violation]:
+    """Check that from now on nothing in a record runs on a node that is down."""
+    if not case.plan.is_record:
+        return
+    for outage in case.instance.outages:
+        begin = max(outage.start, case.instance.now)
+        for node in outage.nodes:
+            for use in case.job_uses.get(node, ()):
+                if use.start < outage.end and use.end > begin:
+                    message = (
+                        f"{use.owner} runs from {use.start} to {use.end}, but the node is down from {outage.start}"
+                    )
+                    yield Violation("outage", node, f"{message} to {outage.end}")
+
+
+def check_attempts(case: Case) -> Iterator[Violation]:
+    """Check that an attempt ends when a node that it has fails, and before its job is started again."""
+    failures: dict[str, set[int]] = {}
+    for outage in case.instance.outages:
+        for node in outage.nodes:
+            failures.setdefault(node, set()).add(outage.start)
+    starts: dict[str, list[int]] = {}
+    for booking in sorted((*case.plan.attempts, *case.planned), key=lambda booking: booking.start):
+        starts.setdefault(booking.id, []).append(booking.start)
+    for attempt in case.plan.attempts:
+        yield from _check_attempt(attempt, failures, starts[attempt.id])
+        if attempt.is_running:
+            yield from _check_first(case, attempt)
+
+
+def _check_attempt(attempt: Booking, failures: Mapping[str, set[int]], starts: list[int]) -> Iterator[Violation]:
+    """Check when an attempt ends."""
+    nodes = (placement.node for placement in attempt.segments[-1].allocation)
+    if not any(attempt.end in failures.get(node, ()) for node in nodes):
+        yield Violation("attempt", attempt.id, f"ends at {attempt.end}, when none of its nodes fails")
+    following = bisect_right(starts, attempt.start)
+    if starts[following - 2 : following] == [attempt.start] * 2:
+        yield Violation("attempt", attempt.id, f"is started twice at {attempt.start}")
+    if following < len(starts) and starts[following] < attempt.end:
+        message = f"ends at {attempt.end}, but is started again at {starts[following]}"
+        yield Violation("attempt", attempt.id, message)
+
+
+def _check_first(case: Case, attempt: Booking) -> Iterator[Violation]:
+    """Check that the first attempt of a running job is what the instance states, until it is cut short after now."""
+    stated = case.stated(attempt.job)
+    before = [one._replace(end=min(one.end, attempt.end)) for one in stated if one.start < attempt.end]
+    said = [(one.start, one.end, held_by(one)) for one in attempt.segments]
+    if said != [(one.start, one.end, held_by(one)) for one in before]:
+        yield Violation("attempt", attempt.id, "expected its segments as the instance states them, up to its end")
+    if not case.instance.now < attempt.end < stated[-1].end:
+        message = f"ends at {attempt.end}, expected an end after now and before {stated[-1].end}, when it is done"
+        yield Violation("attempt", attempt.id, message)

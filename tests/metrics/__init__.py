@@ -1,0 +1,1 @@
+"""Tests of the figures of plans and of simulations."""

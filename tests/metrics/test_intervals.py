@@ -1,0 +1,38 @@
+"""Means over seeds with their confidence intervals."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cpsched.metrics import mean_interval
+
+
+@pytest.mark.parametrize(
+    ("count", "level", "quantile"),
+    # the table of Student's t that stands in every textbook, two-sided
+    [(2, 0.95, 12.706), (5, 0.95, 2.776), (10, 0.95, 2.262), (31, 0.95, 2.042), (10, 0.99, 3.250), (5, 0.90, 2.132)],
+)
+def test_half_widths_are_those_of_the_table(count: int, level: float, quantile: float) -> None:
+    """The half width is t · s / √n with the quantiles of the printed table."""
+    values = [float(value) for value in range(count)]
+    mean = (count - 1) / 2
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    found = mean_interval(values, level)
+    assert (found.mean, found.count, found.level) == (mean, count, level)
+    assert found.half_width == pytest.approx(quantile * deviation / math.sqrt(count), rel=2e-4)
+
+
+def test_one_value_has_no_interval() -> None:
+    """One value has a mean and does not say how it varies; equal ones say that they do not."""
+    assert mean_interval([3.0]).half_width is None
+    assert mean_interval([3.0, 3.0]).half_width == 0.0
+
+
+def test_bad_arguments_are_refused() -> None:
+    """No values have no mean, and a level is a share."""
+    with pytest.raises(ValueError, match="at least one value"):
+        mean_interval([])
+    with pytest.raises(ValueError, match="between 0 and 1, got 95"):
+        mean_interval([1.0, 2.0], 95)
