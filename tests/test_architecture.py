@@ -50,13 +50,14 @@ ARROWS: dict[str, frozenset[str]] = {
         "workloads": "errors domain",
         "planner": "errors domain rusv booking engine metrics",
         "sim": "errors domain rusv booking metrics",
-        "policies": "errors domain rusv booking engine planner",
+        "policies": "errors domain rusv booking engine planner sim",
         "cp": "errors domain booking engine metrics planner",
         "mzn": "errors domain booking engine metrics planner",
         "report": "domain metrics formats",
         "search": "domain rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies search cp mzn verify",
-        "cli": "errors formats metrics planner portfolio report verify workloads",
+        "bench": "errors domain formats metrics policies sim workloads",
+        "cli": "errors bench formats metrics planner portfolio report verify workloads",
     }.items()
 }
 
@@ -79,13 +80,15 @@ HOMES: dict[str, frozenset[str]] = {
         "ClusterShell": "formats",
         "click": "cli",
         "cronsim": "formats booking",
-        "dask": "bench",
+        "dask_jobqueue": "bench",
+        "distributed": "bench",
         "minizinc": "mzn",
         "networkx": "domain booking",
         "numba": "rusv search sim",
         "numpy": "booking cp metrics planner report rusv search sim workloads",
         "ortools": "cp",
-        "pandas": "metrics workloads formats bench report",
+        "pandas": "metrics workloads formats report",
+        "pyarrow": "bench",
         "pydantic": "formats",
         "pydantic_core": "formats",
         "rich": "cli report",
@@ -97,7 +100,9 @@ HOMES: dict[str, frozenset[str]] = {
 }
 
 #: What a bare ``import cpsched`` must not load.
-HEAVY = frozenset({"ClusterShell", "dask", "minizinc", "networkx", "numba", "numpy", "ortools", "pandas", "pydantic"})
+HEAVY = frozenset(
+    {"ClusterShell", "distributed", "minizinc", "networkx", "numba", "numpy", "ortools", "pandas", "pydantic"}
+)
 
 
 @dataclass(frozen=True, slots=True)

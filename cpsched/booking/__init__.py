@@ -9,7 +9,7 @@ on that runs. Where all jobs have whole nodes of one kind, only numbers count:
 """
 
 from cpsched.booking.admission import chunks_on_empty_node, packs, refusal
-from cpsched.booking.columns import Columns
+from cpsched.booking.columns import WHOLE_REQUEST, Columns
 from cpsched.booking.going_on import Units, going_on, units_on
 from cpsched.booking.ledger import Ledger, Place
 from cpsched.booking.links import awaited_ends
@@ -18,6 +18,7 @@ from cpsched.booking.whole_node_mapping import Hold, map_to_nodes, planned_on_no
 from cpsched.booking.whole_nodes import Application, Machine, application_of, beyond_whole_nodes
 
 __all__ = [
+    "WHOLE_REQUEST",
     "Application",
     "CheapFirst",
     "Columns",

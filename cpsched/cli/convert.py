@@ -6,7 +6,16 @@ from pathlib import Path
 
 import click
 
-from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.options import (
+    CORES_PER_CHUNK,
+    EXISTING_FILE,
+    FIRST,
+    JOBS,
+    MEMORY_FIELD,
+    OUTPUT_FILE,
+    SUBMITTED,
+    ends_in,
+)
 from cpsched.cli.text import printable
 
 __all__ = ["command"]
@@ -25,27 +34,12 @@ __all__ = ["command"]
     callback=ends_in(".json", ".json.gz"),
     help="Where the instance goes.",
 )
-@click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="Index of the first job.")
-@click.option("--jobs", type=click.IntRange(min=1), help="How many jobs at most.  [default: all]")
-@click.option(
-    "--submitted",
-    type=(int, int),
-    metavar="FROM UNTIL",
-    help="Only jobs submitted in [FROM, UNTIL), in seconds of the log's clock.",
-)
+@FIRST
+@JOBS
+@SUBMITTED
 @click.option("--now", type=int, help="The instant to plan from, on the log's clock.  [default: the last submission]")
-@click.option(
-    "--cores-per-chunk",
-    type=click.IntRange(min=1),
-    help="Ask for chunks of this many cores (whole nodes) in place of single cores.",
-)
-@click.option(
-    "--memory-field",
-    type=click.Choice(["kb-per-processor", "bytes-per-job"]),
-    default="kb-per-processor",
-    show_default=True,
-    help="What field 10 of the log means.",
-)
+@CORES_PER_CHUNK
+@MEMORY_FIELD
 def command(
     log: Path,
     cluster: Path,
@@ -66,8 +60,6 @@ def command(
     from cpsched.formats import write_instance
     from cpsched.formats.swf import MemoryField, Selection, read_machine, read_swf, swf_to_instance
 
-    if submitted is not None and submitted[0] >= submitted[1]:
-        raise click.BadParameter(f"Expected FROM < UNTIL, got {submitted[0]} {submitted[1]}.", param_hint="--submitted")
     machine = read_machine(cluster)
     read = read_swf(log)
     window = swf_to_instance(

@@ -16,7 +16,7 @@ from cpsched.errors import CampaignError, CpschedError, DocumentError, EngineErr
 __all__ = ["COMMANDS", "main", "run"]
 
 #: In the order of the help; each is the attribute `command` of the module of its name.
-COMMANDS = ("solve", "replan", "verify", "show", "convert", "generate", "bench", "schema", "warmup")
+COMMANDS = ("solve", "replan", "verify", "show", "convert", "generate", "simulate", "bench", "schema", "warmup")
 
 
 class CommandGroup(click.Group):

@@ -7,7 +7,19 @@ from pathlib import Path
 
 import click
 
-__all__ = ["AS_JSON", "EXISTING_FILE", "GANTT_FILE", "OUTPUT_FILE", "PLAN_FILE", "ends_in"]
+__all__ = [
+    "AS_JSON",
+    "CORES_PER_CHUNK",
+    "EXISTING_FILE",
+    "FIRST",
+    "GANTT_FILE",
+    "JOBS",
+    "MEMORY_FIELD",
+    "OUTPUT_FILE",
+    "PLAN_FILE",
+    "SUBMITTED",
+    "ends_in",
+]
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -44,3 +56,37 @@ GANTT_FILE = click.option(
     help="Where a Gantt chart goes: one HTML file, opens offline.",
 )
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of the summary.")
+
+#: Which part of a log is taken, and how its fields are meant.
+FIRST = click.option(
+    "--first", type=click.IntRange(min=0), default=0, show_default=True, help="Index of the first job."
+)
+JOBS = click.option("--jobs", type=click.IntRange(min=1), help="How many jobs at most.  [default: all]")
+
+
+def _is_range(ctx: click.Context, param: click.Parameter, submitted: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Refuse a range that is empty."""
+    if submitted is not None and submitted[0] >= submitted[1]:
+        raise click.BadParameter(f"Expected FROM < UNTIL, got {submitted[0]} {submitted[1]}.")
+    return submitted
+
+
+SUBMITTED = click.option(
+    "--submitted",
+    type=(int, int),
+    callback=_is_range,
+    metavar="FROM UNTIL",
+    help="Only jobs submitted in [FROM, UNTIL), in seconds of the log's clock.",
+)
+CORES_PER_CHUNK = click.option(
+    "--cores-per-chunk",
+    type=click.IntRange(min=1),
+    help="Ask for chunks of this many cores (whole nodes) in place of single cores.",
+)
+MEMORY_FIELD = click.option(
+    "--memory-field",
+    type=click.Choice(["kb-per-processor", "bytes-per-job"]),
+    default="kb-per-processor",
+    show_default=True,
+    help="What field 10 of the log means.",
+)

@@ -17,8 +17,18 @@ from cpsched.errors import Fault
 
 if TYPE_CHECKING:
     from cpsched.engine import Board
+    from cpsched.sim import Moment
 
-__all__ = ["echo_json", "improvement_bar", "output", "print_whole", "progress_bar", "warn"]
+__all__ = [
+    "echo_json",
+    "improvement_bar",
+    "output",
+    "print_whole",
+    "progress_bar",
+    "say_first_start",
+    "simulation_bar",
+    "warn",
+]
 
 #: So many warnings of one kind are shown; the rest is counted.
 _MOST_WARNINGS = 5
@@ -104,3 +114,46 @@ def improvement_bar(*, wanted: bool) -> Iterator[Callable[[Board], None] | None]
             )
 
         yield show
+
+
+@contextmanager
+def simulation_bar(
+    description: str, *, date: Callable[[int], str], wanted: bool
+) -> Iterator[Callable[[Moment], None] | None]:
+    """Give a callback that shows on stderr how far a simulation is; None where nobody would see it.
+
+    Parameters
+    ----------
+    description
+        What is simulated.
+    date
+        Gives a second of the workload's clock in words.
+    wanted
+        Whether anybody wants to see it.
+    """
+    console = output(stderr=True)
+    if not (wanted and console.is_terminal):
+        yield None
+        return
+    columns = (
+        TextColumn(printable(description)),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def show(moment: Moment) -> None:
+            rate = progress.tasks[task].speed or 0
+            words = f"{date(moment.now)}, {moment.queued:,} wait, {rate:,.0f} jobs/s"
+            progress.update(task, completed=moment.done, total=moment.jobs, description=words)
+
+        yield show
+
+
+def say_first_start(*, quiet: bool) -> None:
+    """Say why nothing happens for a while."""
+    if not quiet:
+        click.echo("First start: compiling kernels, which may take a minute ...", err=True)

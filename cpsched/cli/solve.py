@@ -101,7 +101,7 @@ def command(
     verified, and no file is ever half-written. Ctrl-C ends the improvement: the best plan so far is the answer.
     """
     from cpsched.cli.files import load_document_or_stdin, write_text
-    from cpsched.cli.screen import improvement_bar, progress_bar, warn
+    from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
     from cpsched.errors import Fault
     from cpsched.formats import parse_instance, read_plan, write_plan
     from cpsched.planner import compiling_announced
@@ -113,7 +113,7 @@ def command(
     parsed = parse_instance(document, source=source, on_warning=warnings.append)
     warn(warnings, "warning")
     earlier = None if warm is None else read_plan(warm)
-    with compiling_announced(lambda: _say_first_start(quiet)):
+    with compiling_announced(lambda: say_first_start(quiet=quiet)):
         evolving = any(job.is_evolving for job in parsed.jobs)
         prepare(engine, workers=workers, solver=solver, evolving=evolving)
     with progress_bar("planning", wanted=not quiet) as progress, improvement_bar(wanted=not quiet) as watch:
@@ -140,9 +140,3 @@ def command(
         print_plan_as_json(parsed, plan, written)
     elif not quiet:
         print_plan_summary(parsed, plan, written)
-
-
-def _say_first_start(quiet: bool) -> None:
-    """Say why nothing happens for a while."""
-    if not quiet:
-        click.echo("First start: compiling kernels, which may take a minute ...", err=True)

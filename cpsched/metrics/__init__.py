@@ -2,7 +2,7 @@
 
 `plans.py` has the value of a plan by the instance's objective, and the figures that people read. `runs.py` says what
 became of each job of a workload; `summary.py`, `fairness.py` and `series.py` make figures of it, `intervals.py` of
-those of several seeds, and `files.py` writes them.
+those of several seeds, and `files.py` writes them; `log_rows.py` has the runs as a log.
 
 May import: `domain`, `errors`; numpy, and inside functions pandas and scipy, which are slow to load. Begin with
 `objective_value`, the number that engines compare, and with `runs_summary`.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from cpsched.metrics.fairness import jain_index, overtaken
 from cpsched.metrics.files import write_jobs_csv, write_series_csv, write_summary
 from cpsched.metrics.intervals import MeanInterval, mean_interval
+from cpsched.metrics.log_rows import log_rows
 from cpsched.metrics.plans import (
     Delays,
     QueueWaits,
@@ -51,6 +52,7 @@ __all__ = [
     "jobs_by_id",
     "least_running_cost",
     "load_over_time",
+    "log_rows",
     "mean_interval",
     "objective_value",
     "overtaken",

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -75,8 +75,17 @@ def write_series_csv(runs: Runs, path: str | Path) -> None:
         series(runs).to_csv(unfinished, index=False, lineterminator="\n")
 
 
-def write_summary(summary: RunsSummary, path: str | Path) -> None:
+def write_summary(summary: RunsSummary, path: str | Path, *, about: Mapping[str, Any] | None = None) -> None:
     """Write the figures as JSON; the file is whole or not there.
+
+    Parameters
+    ----------
+    summary
+        The figures.
+    path
+        Where to.
+    about
+        What stands before them, and says of what they are; values of JSON.
 
     Raises
     ------
@@ -84,7 +93,7 @@ def write_summary(summary: RunsSummary, path: str | Path) -> None:
         If the file cannot be written.
     """
     with _whole(path) as unfinished:
-        text = json.dumps(summary.as_document(), indent=2, allow_nan=False, ensure_ascii=False)
+        text = json.dumps({**(about or {}), **summary.as_document()}, indent=2, allow_nan=False, ensure_ascii=False)
         unfinished.write_text(text + "\n", encoding="utf-8")
 
 

@@ -1,8 +1,10 @@
-"""Rule-based schedulers: the yardsticks. Each plans one window, with all jobs known and walltimes taken as runtimes.
+"""Rule-based schedulers: the yardsticks. Each plans one window, with all jobs known and walltimes taken as runtimes, or
+works a workload off on-line.
 
-May import: `planner`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `policy.py`, what a rule is, and
-`policy_engine.py`, which makes an engine of it; a queue is worked off by `insertion.py`, or by `event_loop.py` as time
-goes on. Each rule has a file of its own; `evolving` and `malleable` have the rules for jobs that change while they run.
+May import: `planner`, `sim`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `policy.py`, what a rule is,
+and `policy_engine.py`, which makes an engine of it; a queue is worked off by `insertion.py`, or by `event_loop.py` as
+time goes on. Each rule has a file of its own; `evolving` and `malleable` have the rules for jobs that change while they
+run; `online` has those that the simulator plays.
 """
 
 from cpsched.engine import Engine
@@ -11,6 +13,7 @@ from cpsched.policies.easy import Easy
 from cpsched.policies.evolving import VARIANTS, EvolvingEngine
 from cpsched.policies.fcfs import Fcfs
 from cpsched.policies.malleable import SD_RULES, SdEngine
+from cpsched.policies.online import SCHEDULERS, make_scheduler
 from cpsched.policies.pbs_fifo_bf10 import PbsFifoBf10
 from cpsched.policies.pbs_walltime_bf400 import PbsWalltimeBf400
 from cpsched.policies.policy import Policy
@@ -18,7 +21,7 @@ from cpsched.policies.policy_engine import PolicyEngine
 from cpsched.policies.sjf import Sjf
 from cpsched.policies.wspt import Wspt
 
-__all__ = ["POLICIES", "EvolvingEngine", "Policy", "PolicyEngine", "SdEngine"]
+__all__ = ["POLICIES", "SCHEDULERS", "EvolvingEngine", "Policy", "PolicyEngine", "SdEngine", "make_scheduler"]
 
 _RULES: tuple[Policy, ...] = (
     Fcfs(),

@@ -6,8 +6,19 @@ terminal as markup or escape codes. Begin with `gantt.py` and its ``gantt_*.js``
 """
 
 from cpsched.report.gantt import gantt_html
+from cpsched.report.runs_table import runs_table
 from cpsched.report.tables import history_table, plan_table, summary_table
 from cpsched.report.terminal import NARROWEST, terminal_gantt
-from cpsched.report.words import course
+from cpsched.report.words import course, moment
 
-__all__ = ["NARROWEST", "course", "gantt_html", "history_table", "plan_table", "summary_table", "terminal_gantt"]
+__all__ = [
+    "NARROWEST",
+    "course",
+    "gantt_html",
+    "history_table",
+    "moment",
+    "plan_table",
+    "runs_table",
+    "summary_table",
+    "terminal_gantt",
+]

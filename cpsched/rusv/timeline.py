@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import course_kernels, kernels
+from cpsched.rusv import compress_kernels, course_kernels, kernels
 from cpsched.rusv.courses import Courses
 from cpsched.rusv.vector import FOREVER
 
@@ -596,14 +596,45 @@ class Timeline:
                 table.waits_of, table.waits, table.followers_of, table.followers, *arguments,
             )  # fmt: skip
             moved += more
-            if code == kernels.GROW_STATE:
-                self.grow()
-            elif code == kernels.GROW_POOL:
-                room = max(len(table.pool), len(self._entries))
-                table.pool = np.concatenate([table.pool, np.zeros((room, 3), dtype=np.int32)])
+            if code != kernels.DONE:
+                self._make_room(code, table)
             elif progress is not None:
                 progress(done, len(queue))
         return moved
+
+    def compress(self, table: JobTable, queue: Ints, until: int) -> int:
+        """Do what `backfill` does, but pass over those that cannot gain from what was given back before `until`.
+
+        Where the whole queue has been tried since all that was given back from `until` on, nobody is passed over who
+        would get an earlier start. Jobs without a place stay so.
+
+        Returns
+        -------
+        int
+            Before which second those have given something back who moved (0: nobody did), which those before them in
+            the queue have not seen.
+        """
+        if self._state[0][kernels.H_FREED] < FOREVER:
+            self._forget()
+        done, left = 0, 0
+        while done < len(queue):
+            arguments = self.kernel_arguments()
+            code, done, back = compress_kernels.compress_jobs(
+                queue, done, max(until, left), table.jobs, table.starts, table.spans, table.pool, table.used,
+                self._bounds, table.waits_of, table.waits, table.followers_of, table.followers, *arguments,
+            )  # fmt: skip
+            left = max(left, int(back))
+            if code != kernels.DONE:
+                self._make_room(code, table)
+        return left
+
+    def _make_room(self, code: int, table: JobTable) -> None:
+        """Let what must grow that a kernel asks for."""
+        if code == kernels.GROW_STATE:
+            self.grow()
+        else:
+            room = max(len(table.pool), len(self._entries))
+            table.pool = np.concatenate([table.pool, np.zeros((room, 3), dtype=np.int32)])
 
     # --- looking ------------------------------------------------------------------------------------------------
 

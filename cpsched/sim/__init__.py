@@ -4,18 +4,24 @@ May import: `domain`, `rusv`, `booking`, `metrics`, `errors`. Knows no scheduler
 `simulate.py`, the front door, and `scheduler.py`, the joint. Queue rules (`rules.py`) are played by a compiled event
 loop (`kernels.py`); all others are asked whenever something has happened (`scheduler_loop.py`), see machine and queue
 through a `Site`, and may keep an `Outlook` of what will be free. `load.py` has a workload as arrays, `world.py` what
-changes.
+changes, and `checkpoint.py` keeps that in a file.
 """
 
+from cpsched.sim.checkpoint import Checkpoint
 from cpsched.sim.load import unsupported
 from cpsched.sim.rules import Order, QueueRule, Way
-from cpsched.sim.scheduler import Decision, News, Scheduler, Start
-from cpsched.sim.simulate import History, Moment, simulate
-from cpsched.sim.site import Outlook, Site
+from cpsched.sim.scheduler import Change, Decision, News, Scheduler, Start
+from cpsched.sim.simulate import History, Interrupted, Moment, simulate
+from cpsched.sim.site import Changes, Outlook, Site
+from cpsched.sim.warmup import warm_up_simulation
 
 __all__ = [
+    "Change",
+    "Changes",
+    "Checkpoint",
     "Decision",
     "History",
+    "Interrupted",
     "Moment",
     "News",
     "Order",
@@ -27,4 +33,5 @@ __all__ = [
     "Way",
     "simulate",
     "unsupported",
+    "warm_up_simulation",
 ]

@@ -19,8 +19,9 @@ map_now, spell_out = present_kernels.map_now, present_kernels.spell_out
 
 (
     C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
-    C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, CLOCK,
-) = range(19)  # fmt: skip
+    C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
+    C_FIXED, CLOCK,
+) = range(22)  # fmt: skip
 
 J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
 R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
@@ -61,7 +62,7 @@ class State(NamedTuple):
     #: int64 (jobs, 5): submission, when it comes by itself (-1: when others let it go), walltime, how long it really
     #: runs, how that ends.
     jobs: NDArray[Any]
-    #: int32 (jobs,): what it asks for; -1: it is refused.
+    #: int32 (jobs,): what it asks for; -1: it can never start here.
     demand: NDArray[Any]
     #: float64 (jobs,): cores that it asks for, in all.
     cores: NDArray[Any]
@@ -100,11 +101,15 @@ class State(NamedTuple):
     attempts: NDArray[Any]
     #: int64 (demands, 2): the last pass in which a demand did not fit: for a short job, for a long one.
     failed: NDArray[Any]
-    #: int64 (jobs, 2), int64 (·,), int64 (·,): of those who ran before the beginning (first, number) of node columns
-    #: with amounts.
+    #: int64 (jobs, 2), int64 (·,), int64 (·,): of those who ran before the beginning, or are not at full share, (first,
+    #: number) of node columns with amounts.
     fixed: NDArray[Any]
     fixed_columns: NDArray[Any]
     fixed_amounts: NDArray[Any]
+    #: int64 (·, 3): changes of shares in the order of time, (job, when, where its modes begin), and int8 (·,): in which
+    #: of its modes a job runs from then on, on each of its entries.
+    changes: NDArray[Any]
+    modes: NDArray[Any]
     #: int64 (jobs,) and (2 * jobs,): who has just come, and who has just ended or was cut short.
     arrived: NDArray[Any]
     gone: NDArray[Any]
@@ -352,13 +357,19 @@ def let_go(job, time, now, s):
 
 
 @kernel
-def leave(job, s, m, t, x):
-    """Give back what a running job has."""
+def give_back(job, s, m, t, x):
+    """Give back what a running job has, now and when it was believed to end."""
     filled = spell_job(job, s, t, x)
     change(m.free, m.sfree, filled, 1, x)
     if s.runs[job, R_END] > s.clock[C_UNTIL]:
         change_later(filled, 1, s, m, x)
     remove_end(s.runs[job, R_END], job, s.ends, s.clock)
+
+
+@kernel
+def leave(job, s, m, t, x):
+    """Note that a running job is gone."""
+    give_back(job, s, m, t, x)
     s.gone[s.clock[C_GONE]] = job
     s.clock[C_GONE] += 1
     s.clock[C_IS_FULL] = 1
@@ -448,8 +459,9 @@ def shift_node(node, sign, m, t):
 
 @kernel
 def cut_short(job, now, order, s, m, t, x):
-    """End an attempt of a job whose node breaks; it waits again, in its old place (which one that has run since before
-    the beginning gets only now).
+    """End an attempt of a job whose node breaks; it waits again, in its old place.
+
+    One that has run since before the beginning gets its place only now, and may be one that can never start here.
     """
     leave(job, s, m, t, x)
     attempt = s.clock[C_ATTEMPTS]
@@ -460,7 +472,10 @@ def cut_short(job, now, order, s, m, t, x):
     if s.fixed[job, 1] > 0:
         s.fixed[job, 1] = 0
         s.keys[job] = key_of(order, job, now, s)
-    enqueue(job, s.keys, s.queue, s.clock)
+    if s.demand[job] < 0:
+        s.runs[job, R_ENDING] = REFUSED
+    else:
+        enqueue(job, s.keys, s.queue, s.clock)
 
 
 @kernel

@@ -15,6 +15,7 @@ from cpsched.errors import UnsupportedError
 from cpsched.metrics import Ending
 from cpsched.rusv import Timeline, present_kernels
 from cpsched.sim import kernels
+from cpsched.sim.shares import ways_of
 
 __all__ = ["Load", "unsupported"]
 
@@ -84,12 +85,14 @@ class Load:
         self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
         self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
         self.columns = Columns(instance.cluster, CheapFirst())
-        #: Why a job can never run here, by its index: the reason, and in words.
+        #: Why a job can never start here, by its index: the reason, and in words. It may run already.
         self.refused: dict[int, tuple[WaitingReason, str]] = {}
         self.submit = self._ints(job.submit for job in self.jobs)
         self.walltime = self._ints(job.walltime for job in self.jobs)
         self.runtime = self._ints(-1 if job.runtime is None else job.runtime for job in self.jobs)
         self.demand = self._compile()
+        #: How those can run that are malleable, by their index.
+        self.ways = ways_of(self.jobs, self.demand, self.columns)
         self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)
         self.users, self.user = _numbered([job.user for job in self.jobs])
         self.links_of, self.links = self._compile_links()
@@ -110,7 +113,7 @@ class Load:
         return np.where(self.runtime > self.walltime, Ending.KILLED, Ending.COMPLETED).astype(np.int64)
 
     def _compile(self) -> Ints:
-        """Return the demand of each job, -1 of those that can never run; jobs that ask for the same share the work."""
+        """Return the demand of each job, -1 of those that can never start; jobs that ask for the same share the work."""
         guards = any(guard.max_walltime is not None for c in self.instance.cluster.classes for guard in c.admits)
         bounds = any(queue.max_walltime is not None for queue in self.instance.queues.values())
         known: dict[object, tuple[int, tuple[WaitingReason, str] | None]] = {}
@@ -119,7 +122,7 @@ class Load:
             walltime = job.walltime if guards or bounds else 0
             key = (id(job.request), job.licenses, job.queue, walltime)
             if key not in known:
-                verdict = refusal(self.instance, job) if job.running is None else None
+                verdict = refusal(self.instance, job)
                 demand = -1 if verdict else self._demand(job)
                 known[key] = demand, verdict
             demand, verdict = known[key]
@@ -150,21 +153,27 @@ class Load:
         return firsts, links[:, 1:].copy()
 
     def _compile_fixed(self) -> _Fixed:
-        """Return what those hold who run at the beginning."""
+        """Return what those hold who run at the beginning.
+
+        Running work is a fact, even where it breaks a rule: of a column of which they hold more than is there, who ends
+        last holds all that he has, and the others what is left.
+        """
         spans = np.zeros((len(self.jobs), 2), dtype=np.int64)
         columns: list[int] = []
         amounts: list[int] = []
         licenses: list[tuple[int, int, int]] = []
-        for index, job in enumerate(self.jobs):
-            if job.running is None:
-                continue
+        left: dict[int, int] = {}
+        lengths = self.lengths.tolist()
+        running = [(index, job, job.running) for index, job in enumerate(self.jobs) if job.running is not None]
+        for index, job, run in sorted(running, key=lambda row: -(row[2].start + lengths[row[0]])):
             whole = job.request.place.exclusive
             first = len(columns)
-            segment = next(part for part in job.running.segments if part.end > self.now)
+            segment = next(part for part in run.segments if part.end > self.now)
             for held in segment.allocation:
-                for column, amount, _ in self.columns.columns_on(held.node, held.resources, whole=whole):
+                for column, amount, capacity in self.columns.columns_on(held.node, held.resources, whole=whole):
                     columns.append(column)
-                    amounts.append(amount)
+                    amounts.append(min(amount, left.get(column, capacity)))
+                    left[column] = left.get(column, capacity) - amounts[-1]
             spans[index] = first, len(columns) - first
             licenses.extend((index, self.columns.license_number[name], many) for name, many in job.licenses.items())
         return _Fixed(
@@ -225,18 +234,19 @@ def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
     for index, job in enumerate(load.jobs):
         if job.not_before is not None:
             arrival[index] = max(arrival[index], job.not_before)
-    by_itself = (awaited == 0) & (arrival == np.maximum(load.submit, load.now)) & (load.demand >= 0)
-    for index, job in enumerate(load.jobs):
-        by_itself[index] &= job.running is None
+    is_running = np.array([job.running is not None for job in load.jobs], dtype=np.bool_)
+    is_refused = (load.demand < 0) & ~is_running
+    by_itself = (awaited == 0) & (arrival == np.maximum(load.submit, load.now)) & ~is_refused & ~is_running
     jobs = np.stack([load.submit, np.where(by_itself, arrival, -1), load.walltime, load.lengths, load.endings], axis=1)
     runs = np.full((count, 6), -1, dtype=np.int64)
-    runs[:, kernels.R_ENDING] = np.where(load.demand < 0, Ending.REFUSED, Ending.WAITING)
+    runs[:, kernels.R_ENDING] = np.where(is_refused, Ending.REFUSED, Ending.WAITING)
     runs[:, kernels.R_STARTS :] = 0
     sums = np.zeros((count, systems), dtype=np.int64)
     for index, column, amount in load.fixed.licenses:
         sums[index, column] += amount
     outages, out = load.outages()
     clock = np.zeros(kernels.CLOCK, dtype=np.int64)
+    clock[kernels.C_FIXED] = len(load.fixed.columns)
     clock[kernels.C_NOW], clock[kernels.C_UNTIL], clock[kernels.C_HEAD], clock[kernels.C_RESERVED] = (
         load.now,
         load.now - 1,
@@ -273,8 +283,10 @@ def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
         attempts=zeros(16, 5),
         failed=np.full((len(load.columns.demands), 2), -1, dtype=np.int64),
         fixed=load.fixed.spans.copy(),
-        fixed_columns=load.fixed.columns,
-        fixed_amounts=load.fixed.amounts,
+        fixed_columns=np.append(load.fixed.columns, zeros(64)),
+        fixed_amounts=np.append(load.fixed.amounts, zeros(64)),
+        changes=zeros(64, 3),
+        modes=np.zeros(4096, dtype=np.int8),
         arrived=zeros(count),
         gone=zeros(2 * count),
         steps=np.array(steps, dtype=np.int64),

@@ -15,20 +15,21 @@ __all__ = ["play_rule"]
 _PORTION = 2_000
 
 
-def play_rule(world: World, rule: QueueRule, *, predicts: bool, look: Callable[[], None]) -> list[float]:
-    """Let everything happen, as the rule has it; return the mean seconds of a pass, of each portion of passes.
+def play_rule(world: World, rule: QueueRule, seconds: list[float], *, predicts: bool, look: Callable[[], None]) -> None:
+    """Let everything happen, as the rule has it.
 
     Parameters
     ----------
     world
         The workload, from wherever it stands on.
+    seconds
+        Where the mean seconds of a pass are put, of each portion of passes.
     predicts
         Whether runtimes are predicted; else the walltimes are believed.
     look
         Called now and then.
     """
     numbers = rule.in_numbers(predicts=predicts)
-    seconds: list[float] = []
     while True:
         before, began = int(world.state.clock[kernels.C_PASSES]), time.perf_counter()
         told = kernels.advance(numbers, _PORTION, world.state, world.machine, world.tables, world.scratch)
@@ -36,7 +37,7 @@ def play_rule(world: World, rule: QueueRule, *, predicts: bool, look: Callable[[
         if passes:
             seconds.append((time.perf_counter() - began) / passes)
         if told == kernels.FINISHED:
-            return seconds
+            return
         if told == kernels.LACKS_ROOM:
             world.make_room()
         look()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from cpsched.sim.site import Site
 
-__all__ = ["Decision", "News", "Scheduler", "Start"]
+__all__ = ["Change", "Decision", "News", "Scheduler", "Start"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +32,28 @@ class Start:
     job: int
     #: int32 (·, 3): rows of (node, kind, chunks), as a `Fit` of the timeline has them.
     entries: NDArray[Any]
+    #: int8 (·,): in which of its modes (`cpsched.domain.modes`) it runs on each entry; None: at full share.
+    modes: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """A running malleable job that goes on with other shares of its cores from now on."""
+
+    job: int
+    #: int8 (·,): in which of its modes it runs on each of the entries that it has had since its start.
+    modes: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Who starts now, and when the scheduler wants to be asked again at the latest (None: when something happens)."""
+    """Who starts now, and when the scheduler wants to be asked again at the latest (None: when something happens).
+
+    Running jobs change in this order, before the others start.
+    """
 
     starts: Sequence[Start] = ()
+    changes: Sequence[Change] = ()
     wake: int | None = None
 
 
@@ -52,4 +67,4 @@ class Scheduler(Protocol):
         """Make ready for a simulation; forget all former ones. Who runs and who waits already is at the site."""
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Say who starts now. The queue is not empty."""
+        """Say who starts now. The queue is not empty, or somebody runs that is not at full share."""

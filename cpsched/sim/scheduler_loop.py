@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from cpsched.errors import EngineError
 from cpsched.sim.rules import QueueRule, Way
-from cpsched.sim.scheduler import Decision, News, Scheduler, Start
+from cpsched.sim.scheduler import Decision, News, Scheduler
 from cpsched.sim.site import Site
 from cpsched.sim.world import World
 
@@ -20,19 +20,17 @@ _IN_ORDER = QueueRule(name="site", way=Way.NOBODY)
 class _Loop:
     """The dialogue with one scheduler; mutable."""
 
-    def __init__(self, world: World, scheduler: Scheduler, *, charges: bool) -> None:
-        self._world, self._scheduler, self._charges = world, scheduler, charges
+    def __init__(self, world: World, scheduler: Scheduler, seconds: list[float], *, charges: bool) -> None:
+        self._world, self._scheduler, self._seconds, self._charges = world, scheduler, seconds, charges
         self._site = Site(world)
         self._arrived: list[int] = []
         self._gone: list[int] = []
-        #: When the scheduler wants to be asked again.
-        self._wake: int | None = None
+        #: When the scheduler wants to be asked again: at first now, for where a simulation is resumed somebody waits.
+        self._wake: int | None = world.now
         #: What it has decided, and when that takes effect; while that lasts, it is not asked.
-        self._decided: tuple[int, tuple[Start, ...]] | None = None
+        self._decided: tuple[int, Decision] | None = None
         #: Seconds that it has thought and was not charged for: clocks go in whole seconds.
         self._debt = 0.0
-        #: Seconds of each decision.
-        self.seconds: list[float] = []
         scheduler.begin(self._site)
 
     def next_event(self) -> int | None:
@@ -49,13 +47,16 @@ class _Loop:
         if self._decided is not None:
             if self._decided[0] > now:
                 return
-            starts = [start for start in self._decided[1] if self._world.can_begin(start)]
+            _, decision = self._decided
             self._decided = None
-            self._world.begin(starts)
+            for change in decision.changes:
+                self._world.change(change)
+            self._world.begin([start for start in decision.starts if self._world.can_begin(start)])
         is_woken = self._wake is not None and self._wake <= now
         if is_woken:
             self._wake = None
-        if self._world.num_waiting and (is_woken or self._arrived or self._gone):
+        has_work = self._world.num_waiting or self._world.is_shrunk
+        if has_work and (is_woken or self._arrived or self._gone):
             self._ask(now)
 
     def _ask(self, now: int) -> None:
@@ -64,20 +65,27 @@ class _Loop:
         self._arrived, self._gone = [], []
         began = time.perf_counter()
         decision = self._scheduler.decide(self._site, news)
-        self.seconds.append(time.perf_counter() - began)
+        self._seconds.append(time.perf_counter() - began)
         self._wake = decision.wake
         if decision.wake is not None and decision.wake <= now:
             raise EngineError(f"{self._scheduler.name} wants to be asked at {decision.wake} again, it is {now}")
         if self._charges:
-            self._debt += self.seconds[-1]
+            self._debt += self._seconds[-1]
         charged, self._debt = int(self._debt), self._debt % 1.0
         if charged:
-            self._decided = now + charged, tuple(decision.starts)
+            self._decided = now + charged, decision
         else:
             self._begin(decision)
 
     def _begin(self, decision: Decision) -> None:
-        """Let jobs begin now."""
+        """Let jobs change and begin now."""
+        for change in decision.changes:
+            if not self._world.change(change):
+                job = self._site.jobs[change.job].id
+                raise EngineError(
+                    f"{self._scheduler.name} changes job {job} at {self._world.now}, which does not run, "
+                    "cannot run so, or takes cores that are not free"
+                )
         for start in decision.starts:
             if not self._world.can_begin(start):
                 job = self._site.jobs[start.job].id
@@ -89,14 +97,22 @@ class _Loop:
 
 
 def play_scheduler(
-    world: World, scheduler: Scheduler, *, predicts: bool, charges: bool, look: Callable[[], None]
-) -> list[float]:
-    """Let everything happen, as a scheduler decides; return the seconds of each decision.
+    world: World,
+    scheduler: Scheduler,
+    seconds: list[float],
+    *,
+    predicts: bool,
+    charges: bool,
+    look: Callable[[], None],
+) -> None:
+    """Let everything happen, as a scheduler decides.
 
     Parameters
     ----------
     world
         The workload, from wherever it stands on.
+    seconds
+        Where the seconds of each decision are put.
     predicts
         Whether runtimes are predicted; else the walltimes are believed.
     charges
@@ -110,9 +126,8 @@ def play_scheduler(
     EngineError
         If the scheduler starts a job that does not wait, or where there is no room.
     """
-    loop = _Loop(world, scheduler, charges=charges)
+    loop = _Loop(world, scheduler, seconds, charges=charges)
     numbers = _IN_ORDER.in_numbers(predicts=predicts)
     while (now := loop.next_event()) is not None:
         loop.step(now, numbers)
         look()
-    return loop.seconds

@@ -17,12 +17,12 @@ from cpsched.domain import (
     Plan,
     PlannedJob,
     Score,
-    Segment,
     WaitingJob,
     WaitingReason,
     repeated,
 )
 from cpsched.metrics import Runs, objective_value, suffered
+from cpsched.sim.checkpoint import Checkpoint, Keeper
 from cpsched.sim.load import Load
 from cpsched.sim.rule_loop import play_rule
 from cpsched.sim.rules import QueueRule
@@ -30,7 +30,7 @@ from cpsched.sim.scheduler import Scheduler
 from cpsched.sim.scheduler_loop import play_scheduler
 from cpsched.sim.world import World
 
-__all__ = ["History", "Moment", "simulate"]
+__all__ = ["History", "Interrupted", "Moment", "simulate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +97,8 @@ class History:
         job = self._world.load.jobs[index]
         if job.running is not None and not len(entries):
             return _ended(job, end)
-        allocation = self._world.load.columns.allocation_of(job.request, entries)
-        segment = Segment(start=start, end=end, allocation=allocation)
-        return PlannedJob(id=job.id, start=start, end=end, segments=(segment,))
+        segments = self._world.segments(index, start, end, entries)
+        return PlannedJob(id=job.id, start=start, end=end, segments=segments)
 
     def allocations(self) -> list[str]:
         """Return the nodes of each job, in document order, as ranges of their numbers in the cluster: ``0-3 7``."""
@@ -130,6 +129,15 @@ def _ranges(numbers: NDArray[np.int64]) -> str:
     return " ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts if len(part))
 
 
+class Interrupted(KeyboardInterrupt):
+    """A user has interrupted a simulation."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__()
+        #: What happened until then; who runs counts as waiting.
+        self.history = history
+
+
 def simulate(
     instance: Instance,
     scheduler: QueueRule | Scheduler,
@@ -137,6 +145,7 @@ def simulate(
     predict: bool = False,
     charge_overhead: bool = False,
     progress: Callable[[Moment], None] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> History:
     """Let a scheduler work off a workload, from the instance's `now` until nothing happens any more.
 
@@ -156,6 +165,9 @@ def simulate(
         microseconds, and cost nothing.
     progress
         Called now and then.
+    checkpoint
+        Where the state is kept now and then, and when the user interrupts, and whether it is gone on from there. A
+        queue rule then goes on as if nothing had been; other schedulers begin anew, with who runs and waits by then.
 
     Raises
     ------
@@ -163,23 +175,38 @@ def simulate(
         If the workload asks for something that no simulation can honour yet.
     EngineError
         If the scheduler starts a job where there is no room.
+    DocumentError
+        If the checkpoint cannot be written, or read, or is one of something else.
+    Interrupted
+        If the user interrupts.
     """
     began = time.perf_counter()
     world = World(Load(instance))
-    count = len(world.load.jobs)
+    count, seconds = len(world.load.jobs), list[float]()
+    keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
 
     def look() -> None:
         if progress is not None:
             progress(Moment(now=world.now, done=world.num_done, jobs=count, queued=world.num_waiting))
+        if keeper is not None:
+            keeper.look()
 
-    if isinstance(scheduler, QueueRule):
-        seconds = play_rule(world, scheduler, predicts=predict, look=look)
-    else:
-        seconds = play_scheduler(world, scheduler, predicts=predict, charges=charge_overhead, look=look)
-    return History(
-        scheduler=scheduler.name,
-        runs=world.runs(),
-        decision_seconds=np.array(seconds, dtype=np.float64),
-        elapsed=time.perf_counter() - began,
-        _world=world,
-    )
+    def history() -> History:
+        return History(
+            scheduler=scheduler.name,
+            runs=world.runs(),
+            decision_seconds=np.array(seconds, dtype=np.float64),
+            elapsed=time.perf_counter() - began if keeper is None else keeper.elapsed,
+            _world=world,
+        )
+
+    try:
+        if isinstance(scheduler, QueueRule):
+            play_rule(world, scheduler, seconds, predicts=predict, look=look)
+        else:
+            play_scheduler(world, scheduler, seconds, predicts=predict, charges=charge_overhead, look=look)
+    except KeyboardInterrupt:
+        if keeper is not None:
+            keeper.write()
+        raise Interrupted(history()) from None
+    return history()

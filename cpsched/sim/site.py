@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from cpsched.sim import kernels
 from cpsched.sim.scheduler import Start
 from cpsched.sim.world import World
 
-__all__ = ["Outlook", "Site"]
+__all__ = ["Changes", "Outlook", "Site"]
 
 
 class Site:
@@ -52,9 +53,40 @@ class Site:
         jobs: NDArray[np.int64] = s.ends[: s.clock[kernels.C_RUNNING], 1].copy()
         return jobs
 
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """When the running jobs are believed to end, ascending; each is later than now."""
+        s = self._world.state
+        ends: NDArray[np.int64] = s.ends[: s.clock[kernels.C_RUNNING], 0].copy()
+        return ends
+
     def start_of(self, job: int) -> int:
         """Return when a running job has started."""
         return int(self._world.state.runs[job, kernels.R_START])
+
+    def is_running(self, job: int) -> bool:
+        """Tell whether a job runs."""
+        runs = self._world.state.runs[job]
+        return bool(runs[kernels.R_START] >= 0 and runs[kernels.R_ENDING] == kernels.WAITING)
+
+    def entries_of(self, job: int) -> NDArray[np.int32]:
+        """Return where a running job that has started in this simulation stands, as its start said it; read only."""
+        s = self._world.state
+        _, _, _, _, first, count = s.runs[job].tolist()
+        return s.pool[first : first + count]
+
+    @property
+    def num_changes(self) -> int:
+        """How many changes of shares there have been."""
+        return int(self._world.state.clock[kernels.C_CHANGES])
+
+    def changed_since(self, count: int) -> set[int]:
+        """Return who has changed its shares, or has begun on a share, in all changes but the first ones."""
+        return set(self._world.state.changes[count : self.num_changes, 0].tolist())
+
+    def work_left(self, job: int) -> Fraction:
+        """Return for how many seconds at full share a running job has still to run, as its walltime has it."""
+        return self._world.work_left(job)
 
     def end_of(self, job: int) -> int:
         """Return when a running job is believed to end, which is later than now."""
@@ -96,6 +128,16 @@ class Site:
         return self._world.booking(job, timeline)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What has changed on the timeline of an outlook."""
+
+    #: Before which second something was given back (0: nothing was).
+    freed_until: int
+    #: Whether something was booked that was not foreseen: who has started, is believed to run longer, or a node is out.
+    has_taken: bool
+
+
 class Outlook:
     """What is free from now on, if all end as believed: a timeline on which reservations can be planned; mutable."""
 
@@ -103,33 +145,62 @@ class Outlook:
         self._site = site
         self.timeline = Timeline(site.columns.demands)
         self._held: dict[int, Booking] = {}
+        #: When each job that is held is believed to end, -1 of all others.
+        self._ends = np.full(len(site.jobs), -1, dtype=np.int64)
+        #: Of whom the scheduler knows better.
+        self._is_kept = np.zeros(len(site.jobs), dtype=np.bool_)
         self._out: dict[int, Booking] = {}
+        #: So many changes of shares are on the timeline.
+        self._num_changes = 0
 
-    def follow(self, gone: Sequence[int]) -> None:
+    def follow(self, gone: Sequence[int]) -> Changes:
         """Keep up with what has happened: who has ended or started since, is believed to end at another second, and
         which nodes are out.
         """
         site = self._site
-        for job in gone:
-            self._drop(job)
-        for job in site.running.tolist():
-            held = self._held.get(job)
-            if held is not None and held.end == site.end_of(job):
-                continue
-            self._drop(job)
-            self._held[job] = site.held(job, self.timeline)
+        changed = [job for job in site.changed_since(self._num_changes) if not self._is_kept[job]]
+        freed_until = max(map(self._drop, (*gone, *changed)), default=0)
+        self._num_changes = site.num_changes
+        running, has_taken = site.running, False
+        for job in running[(self._ends[running] != site.ends) & ~self._is_kept[running]].tolist():
+            freed_until = max(freed_until, self._drop(job))
+            self.adopt(job, site.held(job, self.timeline))
             self.timeline.book(self._held[job])
+            has_taken = True
+        if len(self._held) > len(running):
+            for job in sorted(self._held.keys() - set(running.tolist())):
+                freed_until = max(freed_until, self._drop(job))
         out = set(site.nodes_out.tolist())
         for node in self._out.keys() - out:
             self.timeline.release(self._out.pop(node))
+            freed_until = FOREVER
         for node in sorted(out - self._out.keys()):
             self._out[node] = self._whole(node)
             self.timeline.book(self._out[node])
+            has_taken = True
+        return Changes(freed_until=freed_until, has_taken=has_taken)
 
-    def _drop(self, job: int) -> None:
+    def adopt(self, job: int, booking: Booking) -> None:
+        """Take a booking on the timeline for what a job holds that starts; where it turns out otherwise, that is put
+        right.
+        """
+        self._held[job], self._ends[job] = booking, booking.end
+
+    def keep(self, job: int, booking: Booking) -> None:
+        """Let a job hold a booking as long as it runs, whatever the site says of it, or until it is to hold another."""
+        self._drop(job)
+        self.timeline.book(booking)
+        self.adopt(job, booking)
+        self._is_kept[job] = True
+
+    def _drop(self, job: int) -> int:
+        """Give back what a job holds; return until when it would have (0: it held nothing)."""
         held = self._held.pop(job, None)
-        if held is not None:
-            self.timeline.release(held)
+        self._ends[job], self._is_kept[job] = -1, False
+        if held is None:
+            return 0
+        self.timeline.release(held)
+        return held.end
 
     def _whole(self, node: int) -> Booking:
         """Return a booking of all that a node has, from now on for ever."""

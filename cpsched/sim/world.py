@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,8 @@ from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
 from cpsched.sim import kernels
 from cpsched.sim.load import Load, empty_state
-from cpsched.sim.scheduler import Start
+from cpsched.sim.scheduler import Change, Start
+from cpsched.sim.shares import Held, Ways, Work
 
 __all__ = ["RAISES", "World"]
 
@@ -40,6 +43,12 @@ class World:
         self.machine = kernels.Machine(
             *(array for _ in range(4) for array in (free.astype(np.int32), sums.astype(np.int64)))
         )
+        self._lengths = load.lengths
+        #: How far those are that run, and are not at full share for all their time.
+        self._work: dict[int, Work] = {}
+        #: What is known of so many changes: by job, see `_changes_of`.
+        self._changes: dict[int, list[tuple[int, int]]] = {}
+        self._indexed = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -56,17 +65,26 @@ class World:
 
     def make_room(self) -> None:
         """Let the arrays grow that may be full."""
-
-        def doubled(array: NDArray[Any]) -> NDArray[Any]:
-            return np.concatenate([array, np.zeros_like(array)])
-
-        s = self.state
-        grown: dict[str, NDArray[Any]] = {}
-        if s.clock[kernels.C_LACKS]:
-            grown["pool"] = doubled(s.pool)
+        if self.state.clock[kernels.C_LACKS]:
+            self._double("pool")
         else:
-            grown["attempts"], grown["heap"] = doubled(s.attempts), doubled(s.heap)
-        self.state = s._replace(**grown)
+            self._double("attempts", "heap")
+
+    def _double(self, *names: str) -> None:
+        """Let these arrays of the state have twice as many rows."""
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self.state, name) for name in names}
+        grown = {name: np.concatenate([array, np.zeros_like(array)]) for name, array in arrays.items()}
+        self.state = self.state._replace(**grown)
+
+    def mend(self) -> None:
+        """Take those out of the queue who have started: an interrupt may have come before that was done."""
+        kernels.close_gaps(self.state)
+        s = self.state
+        for job, time, first in s.changes[: s.clock[kernels.C_CHANGES]].tolist():
+            start, _, ending, _, entry, count = s.runs[job].tolist()
+            if 0 <= start <= time and ending == kernels.WAITING:
+                rate = self.load.ways[job].rate(s.pool[entry : entry + count], s.modes[first : first + count])
+                self._work[job] = Work(since=time, done=self._work_of(job).at(time), rate=rate)
 
     @property
     def now(self) -> int:
@@ -99,24 +117,136 @@ class World:
             s = self.state
         s.clock[kernels.C_GONE] = 0
         count = kernels.step(now, rule, s, self.machine, self.tables, self.scratch)
-        return s.arrived[:count].tolist(), s.gone[: s.clock[kernels.C_GONE]].tolist()
+        gone = s.gone[: s.clock[kernels.C_GONE]].tolist()
+        for job in gone:
+            if self._work.pop(job, None) is not None and s.runs[job, kernels.R_START] < 0:
+                self._expect(job, 0, int(s.estimate[job]), Work(since=0, done=Fraction(0), rate=Fraction(1)))
+        return s.arrived[:count].tolist(), gone
 
     def can_begin(self, start: Start) -> bool:
         """Tell whether a job waits, and all that it takes there is free now."""
         s = self.state
         if s.runs[start.job, kernels.R_START] >= 0 or s.runs[start.job, kernels.R_ENDING] != kernels.WAITING:
             return False
+        if start.modes is not None:
+            ways = self._ways(start.job, start.entries, start.modes)
+            held = None if ways is None else ways.held(start.entries, start.modes, self.tables, self.scratch)
+            return held is not None and self._is_free(held)
         return bool(kernels.fits_there(start.job, start.entries, s, self.machine, self.tables, self.scratch))
 
     def begin(self, starts: Sequence[Start]) -> None:
         """Let waiting jobs begin now; the caller vouches that there is room."""
         for start in starts:
             while len(self.state.pool) - self.state.clock[kernels.C_POOL] < len(start.entries):
-                self.state.clock[kernels.C_LACKS] = 1
-                self.make_room()
-                self.state.clock[kernels.C_LACKS] = 0
+                self._double("pool")
+            if start.modes is not None:
+                self._shape(
+                    start.job, start.entries, start.modes, self.now, Fraction(0), int(self.state.estimate[start.job])
+                )
             kernels.begin_there(start.job, start.entries, self.now, self.state, self.machine, self.tables, self.scratch)
         kernels.close_gaps(self.state)
+
+    @property
+    def is_shrunk(self) -> bool:
+        """Whether somebody runs that is not at full share."""
+        return any(work.rate < 1 for work in self._work.values())
+
+    def work_left(self, job: int) -> Fraction:
+        """Return what a running job has to do yet until its walltime is over: seconds at full share."""
+        return int(self.load.walltime[job]) - self._work_of(job).at(self.now)
+
+    def _work_of(self, job: int) -> Work:
+        """Return how far a running job is."""
+        begun = Work(since=int(self.state.runs[job, kernels.R_START]), done=Fraction(0), rate=Fraction(1))
+        return self._work.get(job, begun)
+
+    def change(self, change: Change) -> bool:
+        """Let a running job go on in other modes, if it can, and what it takes is free; tell whether that is so."""
+        s, job, now = self.state, change.job, self.now
+        start, end, ending, _, first, count = s.runs[job].tolist()
+        entries = s.pool[first : first + count]
+        ways = self._ways(job, entries, change.modes)
+        if ways is None or start < 0 or ending != kernels.WAITING:
+            return False
+        kernels.give_back(job, s, self.machine, self.tables, self.scratch)
+        is_free = self._is_free(ways.held(entries, change.modes, self.tables, self.scratch))
+        if is_free:
+            work = self._work_of(job)
+            self._shape(job, entries, change.modes, start, work.at(now), ceil((end - now) * work.rate))
+        while len(self.state.heap) < self.state.clock[kernels.C_HEAP] + 3 * len(s.runs):
+            self._double("heap")
+        kernels.book_run(job, now, self.state, self.machine, self.tables, self.scratch)
+        return is_free
+
+    def _ways(self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8]) -> Ways | None:
+        """Return how a job can run, None if it cannot run so."""
+        ways = self.load.ways.get(job)
+        if ways is None or not len(chosen) or len(chosen) != len(entries):
+            return None
+        return ways if chosen.min() >= 0 and chosen.max() < len(ways.modes) else None
+
+    def _is_free(self, held: Held) -> bool:
+        """Tell whether something is free now."""
+        once, place = np.unique(held.columns, return_inverse=True)
+        amounts = np.zeros(len(once), dtype=np.int64)
+        np.add.at(amounts, place, held.amounts)
+        return bool((self.machine.free[once] >= amounts).all() and (self.machine.sfree >= held.sums).all())
+
+    def _shape(
+        self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8], start: int, done: Fraction, believed: int
+    ) -> None:
+        """Let a job that has started, or does so now, have what it has in the chosen modes; nothing of it is booked.
+
+        Parameters
+        ----------
+        start
+            When it has started.
+        done, believed
+            What it has done, and how much it is believed to do yet: seconds at full share.
+        """
+        ways = self.load.ways[job]
+        self._fix(job, ways.held(entries, chosen, self.tables, self.scratch))
+        self._note(job, chosen)
+        self._work[job] = Work(since=self.now, done=done, rate=ways.rate(entries, chosen))
+        self._expect(job, start, believed, self._work[job])
+
+    def _fix(self, job: int, held: Held) -> None:
+        """Note what a job has, in its old place if that is large enough."""
+        s = self.state
+        first, room = s.fixed[job].tolist()
+        if room != len(held.columns):
+            first = int(s.clock[kernels.C_FIXED])
+            s.clock[kernels.C_FIXED] += len(held.columns)
+            while len(self.state.fixed_columns) < s.clock[kernels.C_FIXED]:
+                self._double("fixed_columns", "fixed_amounts")
+            s = self.state
+        s.fixed[job] = first, len(held.columns)
+        s.fixed_columns[first : first + len(held.columns)] = held.columns
+        s.fixed_amounts[first : first + len(held.columns)] = held.amounts
+        s.sums[job] = held.sums
+
+    def _note(self, job: int, chosen: NDArray[np.int8]) -> None:
+        """Note in which modes a job runs from now on."""
+        if self.state.clock[kernels.C_CHANGES] == len(self.state.changes):
+            self._double("changes")
+        while len(self.state.modes) < self.state.clock[kernels.C_MODES] + len(chosen):
+            self._double("modes")
+        s = self.state
+        first = int(s.clock[kernels.C_MODES])
+        s.changes[s.clock[kernels.C_CHANGES]] = job, self.now, first
+        s.modes[first : first + len(chosen)] = chosen
+        s.clock[kernels.C_CHANGES] += 1
+        s.clock[kernels.C_MODES] += len(chosen)
+
+    def _expect(self, job: int, start: int, believed: int, work: Work) -> None:
+        """Note how long a job takes from its start on, and how long it is believed to, and allowed to take."""
+        s = self.state
+        is_predicted = s.estimate[job] < s.jobs[job, kernels.J_WALLTIME]
+        limit = work.end_of(int(self.load.walltime[job])) - start
+        s.jobs[job, kernels.J_LENGTH] = work.end_of(int(self._lengths[job])) - start
+        s.jobs[job, kernels.J_WALLTIME] = limit
+        left = work.since - start + ceil(believed / work.rate)
+        s.estimate[job] = min(limit, left) if is_predicted else limit
 
     def booking(self, job: int, timeline: Timeline) -> Booking:
         """Return what a running job holds from its start to when it is believed to end."""
@@ -126,13 +256,16 @@ class World:
             return timeline.booking_of(int(s.demand[job]), s.pool[first : first + count], start, end)
         at, number = s.fixed[job].tolist()
         columns, amounts = s.fixed_columns[at : at + number], s.fixed_amounts[at : at + number]
-        licenses = {column: amount for index, column, amount in self.load.fixed.licenses if index == job}
+        licenses = {self.load.columns.license_number[name]: many for name, many in self.load.jobs[job].licenses.items()}
         taken = dict(zip(columns.tolist(), amounts.tolist(), strict=True))
-        return timeline.booking(self.load.now, end, taken, licenses)
+        return timeline.booking(self.now, end, taken, licenses)
 
     def running_job(self, index: int, job: Job) -> Job:
         """Return a running job as a scheduling window has it."""
         start, end, _, _, first, count = self.state.runs[index].tolist()
+        if index in self.load.ways and count and len(job.request.chunks) == 1:
+            segments = self.segments(index, start, end, self.state.pool[first : first + count])
+            return replace(job, after=(), not_before=None, running=Running(start=start, segments=segments))
         if job.running is not None and count == 0:
             *past, last = job.running.segments
             return replace(job, after=(), running=Running(start=start, segments=(*past, replace(last, end=end))))
@@ -182,6 +315,40 @@ class World:
         s = self.state
         for job, start, end, first, count in s.attempts[: s.clock[kernels.C_ATTEMPTS]].tolist():
             yield job, start, end, s.pool[first : first + count]
+
+    def segments(self, job: int, start: int, end: int, entries: NDArray[np.int32]) -> tuple[Segment, ...]:
+        """Return a run of a job in segments: one for each change of shares."""
+        ways, found = self.load.ways.get(job), list[Segment]()
+        changes = [] if ways is None else [change for change in self._changes_of(job) if start <= change[0] < end]
+        if ways is None or not changes:
+            return (
+                Segment(
+                    start=start,
+                    end=end,
+                    allocation=self.load.columns.allocation_of(self.load.jobs[job].request, entries),
+                ),
+            )
+        full = np.zeros(len(entries), dtype=np.int8)
+        times = dict(
+            [(start, full), *((time, self.state.modes[first : first + len(entries)]) for time, first in changes)]
+        )
+        ends = [*list(times)[1:], end]
+        for (begin, chosen), until in zip(times.items(), ends, strict=True):
+            allocation = ways.allocation(entries, chosen)
+            if found and found[-1].allocation == allocation:
+                found[-1] = replace(found[-1], end=until)
+            else:
+                found.append(Segment(start=begin, end=until, allocation=allocation))
+        return tuple(found)
+
+    def _changes_of(self, job: int) -> list[tuple[int, int]]:
+        """Return when a job has changed, and where its modes from then on begin."""
+        count = int(self.state.clock[kernels.C_CHANGES])
+        for row in range(self._indexed, count):
+            changed, time, first = self.state.changes[row].tolist()
+            self._changes.setdefault(changed, []).append((time, first))
+        self._indexed = count
+        return self._changes.get(job, [])
 
     def _num_nodes(self) -> NDArray[np.int64]:
         """Return on how many nodes each job stands; chunks of several kinds may share one."""

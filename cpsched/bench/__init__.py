@@ -1,0 +1,29 @@
+"""Campaigns: many workloads, policies and seeds, simulated side by side, and tables and charts of what came of it.
+
+May import: `sim`, `policies`, `workloads`, `metrics`, `formats`, `domain`, `errors`; Dask and pyarrow, which are not
+installed with cpsched by default, inside functions. Begin with `campaigns.py`, the recipe, and `campaign.py`, the
+nouns. `reading.py` makes a campaign of a TOML file, with `fields.py` and `signatures.py`, which find what is wrong with
+it; `loading.py` and `cell.py` are what workers do; `running.py` gives them work on one of `clusters.py` and keeps what
+they found in `store.py`; `figures.py` and `results.py` name and gather it; `tables.py`, `plots.py` with `charts.py`,
+and `pages.py` show it.
+"""
+
+from cpsched.bench.campaign import Campaign, Cell, cells_of
+from cpsched.bench.campaigns import Outcome, run_campaign
+from cpsched.bench.clusters import at_address, local, on_slurm
+from cpsched.bench.reading import read_campaign
+from cpsched.bench.running import Failure, Tally
+
+__all__ = [
+    "Campaign",
+    "Cell",
+    "Failure",
+    "Outcome",
+    "Tally",
+    "at_address",
+    "cells_of",
+    "local",
+    "on_slurm",
+    "read_campaign",
+    "run_campaign",
+]

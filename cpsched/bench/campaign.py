@@ -1,0 +1,210 @@
+"""What a campaign is: workloads, policies and seeds, whose product are its cells, and what is made of the results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from cpsched.domain import FrozenMap
+from cpsched.formats.swf import MemoryField, Selection
+
+__all__ = [
+    "Campaign",
+    "Cell",
+    "Contender",
+    "Generated",
+    "InstanceFile",
+    "LogFile",
+    "Plot",
+    "Published",
+    "Table",
+    "Workload",
+    "cells_of",
+    "digest_of",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceFile:
+    """A workload that is an instance document."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile:
+    """A workload that is a part of a log in Standard Workload Format."""
+
+    path: Path
+    #: The machine; None: the one that the log's header speaks of.
+    cluster: Path | None
+    selection: Selection
+    cores_per_chunk: int | None
+    memory_field: MemoryField
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """A workload that a generator makes, another one for each seed."""
+
+    generator: str
+    parameters: FrozenMap[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A workload at one load and one malleable share; None: as it is."""
+
+    name: str
+    source: InstanceFile | LogFile | Generated
+    load: float | None
+    malleable: float | None
+
+    @property
+    def is_random(self) -> bool:
+        """Whether it is another one for each seed."""
+        return isinstance(self.source, Generated) or self.malleable is not None
+
+    @property
+    def label(self) -> str:
+        """The name with what was changed: ``eurora, load 1.2``."""
+        changes = {"load": self.load, "malleable": self.malleable}
+        return ", ".join([self.name, *(f"{name} {value:g}" for name, value in changes.items() if value is not None)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A scheduler with its parameters, and how the simulation lets it play."""
+
+    #: Its name with what varies: ``sd max_slowdown=10``.
+    label: str
+    scheduler: str
+    parameters: FrozenMap[str, Any]
+    predict: bool
+    charge_overhead: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table: a row for each policy, a column for each figure."""
+
+    name: str
+    title: str
+    figures: tuple[str, ...]
+    #: What kind of groups of jobs have rows of their own; ``total``: all jobs together.
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """A chart of one figure for each workload: bars, or lines over what was changed in it."""
+
+    name: str
+    title: str
+    figure: str
+    #: ``load`` or ``malleable``; None: bars.
+    over: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """Figures that somebody else has found, for a policy (which may be none of ours) on a workload."""
+
+    source: str
+    #: The name or the label of one.
+    workload: str
+    policy: str
+    figures: FrozenMap[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """What is compared with what, and how it is shown."""
+
+    name: str
+    seeds: tuple[int, ...]
+    #: Shares of the jobs that do not count, see `cpsched.metrics.runs_summary`.
+    warm_up: float
+    cool_down: float
+    workloads: tuple[Workload, ...]
+    contenders: tuple[Contender, ...]
+    tables: tuple[Table, ...]
+    plots: tuple[Plot, ...]
+    published: tuple[Published, ...]
+    #: A page with places for the tables; charts are put beside it.
+    page: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One simulation: a policy on a workload."""
+
+    workload: Workload
+    contender: Contender
+    #: None where the workload is the same for each seed.
+    seed: int | None
+    warm_up: float
+    cool_down: float
+
+    @property
+    def label(self) -> str:
+        """What people read of it."""
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        return f"{self.contender.label} on {self.workload.label}{seed}"
+
+
+def cells_of(campaign: Campaign) -> Iterator[Cell]:
+    """Yield all cells; those of one workload and seed follow each other, so that a worker makes the workload once.
+
+    A workload that is the same for each seed has one cell for each policy: more would only pretend to be a sample.
+    """
+    for workload in campaign.workloads:
+        seeds = campaign.seeds if workload.is_random else (None,)
+        for seed, contender in product(seeds, campaign.contenders):
+            yield Cell(
+                workload=workload,
+                contender=contender,
+                seed=seed,
+                warm_up=campaign.warm_up,
+                cool_down=campaign.cool_down,
+            )
+
+
+def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
+    """Return what a cell's result is named by: a digest of all that it depends on, and of nothing else.
+
+    Names of workloads and policies are not in it, nor are paths: `content` gives the digest of a file's bytes. The
+    version of cpsched is, so that a campaign never mixes those of two.
+    """
+    contender = cell.contender
+    definition = {
+        "version": version("cpsched"),
+        "source": [type(cell.workload.source).__name__, asdict(cell.workload.source)],
+        "load": cell.workload.load,
+        "malleable": cell.workload.malleable,
+        "scheduler": contender.scheduler,
+        "parameters": contender.parameters,
+        "predict": contender.predict,
+        "charge_overhead": contender.charge_overhead,
+        "seed": cell.seed,
+        "cut": [cell.warm_up, cell.cool_down],
+    }
+
+    def plain(value: object) -> object:
+        match value:
+            case Path():
+                return content(value)
+            case frozenset():
+                return sorted(value)
+            case Mapping():
+                return dict(value)
+        return repr(value)
+
+    text = json.dumps(definition, default=plain, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,111 @@
+"""A campaign from beginning to end: run what is not finished, then write all that is made of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cpsched.bench.campaign import Campaign, Cell, cells_of, digest_of
+from cpsched.bench.cell import play
+from cpsched.bench.clusters import require_packages
+from cpsched.bench.pages import filled
+from cpsched.bench.plots import charts_of
+from cpsched.bench.results import Results, write_parquet
+from cpsched.bench.running import Failure, Tally, open_cells, run_cells
+from cpsched.bench.store import Store, content_digest, write_text
+from cpsched.bench.tables import as_csv, as_markdown
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["Outcome", "run_campaign"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a campaign."""
+
+    #: Cells, and how many of them had been finished before.
+    total: int
+    earlier: int
+    failures: tuple[Failure, ...]
+    written: tuple[Path, ...]
+    results: Results
+
+
+def run_campaign(
+    campaign: Campaign,
+    folder: Path,
+    connect: Callable[[], AbstractContextManager[Client]],
+    *,
+    work: Callable[[Cell], dict[str, Any]] = play,
+    watch: Callable[[Tally], None] | None = None,
+) -> Outcome:
+    """Run the cells of a campaign that are not finished, and write results, tables and charts.
+
+    Parameters
+    ----------
+    campaign
+        From `read_campaign`.
+    folder
+        Where everything goes: the cells' results below ``cells``, which are found there again.
+    connect
+        Gives whoever runs cells, see `clusters.py`; is not called where all are finished.
+    work, watch
+        As in `run_cells`.
+
+    Raises
+    ------
+    CampaignError
+        If a package is missing, or there is nobody to run the cells.
+    DocumentError, OSError
+        If a file cannot be read or written, or the page of the campaign has a place for a table that there is not.
+    """
+    require_packages()
+    content = cache(content_digest)
+    digests = [(cell, digest_of(cell, content)) for cell in cells_of(campaign)]
+    cells = {digest: cell for cell, digest in digests}
+    store = Store(folder / "cells")
+    waiting = open_cells(cells, store)
+    failures: list[Failure] = []
+    if waiting:
+        with connect() as client:
+            failures = run_cells(cells, store, client, work=work, watch=watch)
+    results = Results.of(campaign, [(cell, store.read(digest)) for cell, digest in digests])
+    return Outcome(
+        total=len(cells),
+        earlier=len(cells) - len(waiting),
+        failures=tuple(failures),
+        written=tuple(_write(results, failures, folder)),
+        results=results,
+    )
+
+
+def _write(results: Results, failures: list[Failure], folder: Path) -> Iterator[Path]:
+    """Write all that is made of the results; yield where it is."""
+    parquet = folder / "results.parquet"
+    write_parquet(results.findings, parquet)
+    yield parquet
+    texts = {"failures.txt": "\n\n".join(f"{failure.label}\n{failure.details}" for failure in failures)}
+    tables = {table.name: as_markdown(results, table) for table in results.campaign.tables}
+    for table in results.campaign.tables:
+        texts |= {f"{table.name}.md": tables[table.name], f"{table.name}.csv": as_csv(results, table)}
+    charts = dict(chart for plot in results.campaign.plots for chart in charts_of(results, plot))
+    for name, text in (texts | charts).items():
+        path = folder / name
+        if text:
+            write_text(path, text)
+            yield path
+        else:
+            path.unlink(missing_ok=True)  # failures of an earlier run that are none any more
+    page = results.campaign.page
+    if page is not None:
+        write_text(page, filled(page, tables))
+        yield page
+        for name, chart in charts.items():
+            write_text(page.with_name(name), chart)
+            yield page.with_name(name)

@@ -1,0 +1,62 @@
+"""One cell: a scheduler works off a workload, and what came of it is put into figures."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from cpsched.bench.campaign import Cell, Contender
+from cpsched.bench.loading import load_workload
+from cpsched.domain import Instance
+from cpsched.metrics import runs_summary
+from cpsched.policies import make_scheduler
+from cpsched.sim import History, simulate
+from cpsched.workloads import eurora_stream
+
+__all__ = ["play"]
+
+
+def play(cell: Cell) -> dict[str, Any]:
+    """Simulate a cell and return its result as a document: figures, seconds taken, and remarks on the workload.
+
+    Raises
+    ------
+    CpschedError, ValueError
+        If the workload cannot be made, or the scheduler cannot work it off.
+    """
+    loaded = load_workload(cell.workload, cell.seed)
+    if not loaded.instance.jobs:
+        raise ValueError(f"the workload {cell.workload.label} has no jobs")
+    _warm_up(cell.contender)
+    history = _simulated(loaded.instance, cell.contender)
+    summary = runs_summary(
+        history.runs,
+        loaded.instance.cluster.totals["cores"],
+        warm_up=cell.warm_up,
+        cool_down=cell.cool_down,
+        decision_seconds=history.decision_seconds,
+    ).as_document()
+    del summary["by_user"]  # of a long log it would be most of the document, and no table is made of it
+    return {
+        "cell": cell.label,
+        "jobs": len(loaded.instance.jobs),
+        "seconds": history.elapsed,
+        "remarks": dict(loaded.remarks),
+        "summary": summary,
+    }
+
+
+@cache
+def _warm_up(contender: Contender) -> None:
+    """Let a scheduler play once for nothing: to compile kernels must not count as the seconds of a cell."""
+    _simulated(eurora_stream(3, 0), contender)
+
+
+def _simulated(workload: Instance, contender: Contender) -> History:
+    """Let a new scheduler work off a workload."""
+    return simulate(
+        workload,
+        make_scheduler(contender.scheduler, **contender.parameters),
+        predict=contender.predict,
+        charge_overhead=contender.charge_overhead,
+    )

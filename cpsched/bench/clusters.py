@@ -1,0 +1,95 @@
+"""Where cells are run: processes on this machine, a Dask scheduler that runs already, or jobs of Slurm."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from cpsched.errors import CampaignError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["at_address", "local", "on_slurm", "require_packages"]
+
+#: What workers do first: a Ctrl-C is for us, who end them.
+_DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+
+
+def require_packages() -> None:
+    """Make sure that all is installed that campaigns need, before anything is computed.
+
+    Raises
+    ------
+    CampaignError
+        If something is missing.
+    """
+    missing = [name for name in ("distributed", "pyarrow") if find_spec(name) is None]
+    if missing:
+        how = "pip install 'cpsched[bench]', or in a checkout ./scripts/venv bench"
+        raise CampaignError(f"Campaigns need {' and '.join(missing)}, which is not installed: {how}")
+
+
+@contextmanager
+def local(workers: int) -> Iterator[Client]:
+    """Give a client of so many processes on this machine, which end with it."""
+    from distributed import Client, LocalCluster
+
+    # Simulations hold the interpreter's lock: a process each.
+    cluster = LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.ERROR,
+        preload=[_DEAF],
+    )
+    with cluster, Client(cluster) as client:
+        yield client
+
+
+@contextmanager
+def at_address(address: str) -> Iterator[Client]:
+    """Give a client of a Dask scheduler, whose workers need cpsched, and the files of the campaign at the same paths.
+
+    Raises
+    ------
+    CampaignError
+        If there is none at that address.
+    """
+    from distributed import Client
+
+    try:
+        client = Client(address)
+    except (OSError, ValueError) as error:
+        raise CampaignError(f"Expected a Dask scheduler at {address}, got: {error}") from error
+    with client:
+        yield client
+
+
+@contextmanager
+def on_slurm(workers: int) -> Iterator[Client]:
+    """Give a client of so many jobs of Slurm, each with one process; they end with it.
+
+    Memory, walltime, partition and the like are those of Dask's own configuration, ``jobqueue.slurm``.
+
+    Raises
+    ------
+    CampaignError
+        If dask-jobqueue is missing, or not configured.
+    """
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ImportError as error:
+        raise CampaignError("--slurm needs dask-jobqueue: pip install 'cpsched[slurm]'") from error
+    from distributed import Client
+
+    try:
+        cluster = SLURMCluster(n_workers=workers, cores=1, processes=1)
+    except ValueError as error:
+        raise CampaignError(f"dask-jobqueue: {error} See jobqueue.slurm in Dask's configuration.") from error
+    with cluster, Client(cluster) as client:
+        yield client

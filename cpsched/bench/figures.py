@@ -1,0 +1,70 @@
+"""The figures of a cell by their names: ``wqt``, ``bounded_slowdown.mean``, ``decisions.p99``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from cpsched.metrics import Decisions, Distribution, Figures, RunsSummary
+
+__all__ = ["FIGURES", "GROUPS", "MACHINE_FIGURES", "Row", "rows_of"]
+
+#: What kinds of groups of jobs have figures of their own, and where a summary has them.
+GROUPS = {"queue": "by_queue", "size": "by_size"}
+
+_PARTS: dict[str, type[Any]] = {"Distribution": Distribution, "Decisions": Decisions}
+
+
+def _names_in(kind: type[Any]) -> dict[str, bool]:
+    """Return the names of the numbers in a class of figures, and whether each is an integer."""
+    names: dict[str, bool] = {}
+    for field in fields(kind):
+        type_name = str(field.type).removesuffix(" | None")
+        if type_name in _PARTS:
+            inner = _names_in(_PARTS[type_name])
+            names |= {f"{field.name}.{name}": is_integer for name, is_integer in inner.items()}
+        elif type_name in ("int", "float"):
+            names[field.name] = type_name == "int"
+    return names
+
+
+_JOB_FIGURES = _names_in(Figures)
+#: Those of the machine as a whole, and the seconds that the simulation took; groups of jobs do not have them.
+MACHINE_FIGURES = {name: integer for name, integer in _names_in(RunsSummary).items() if name not in ("begin", "end")}
+MACHINE_FIGURES["seconds"] = False
+#: All, each with whether it is an integer.
+FIGURES: Mapping[str, bool] = _JOB_FIGURES | MACHINE_FIGURES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The figures of one cell for all jobs, or for one group of them."""
+
+    #: ``total``, or a kind of `GROUPS`.
+    by: str
+    #: Which group; None: the jobs without queue, or all.
+    key: str | None
+    #: None where there is nothing to measure, or where it was not measured.
+    figures: Mapping[str, float | None]
+
+
+def rows_of(result: Mapping[str, Any]) -> list[Row]:
+    """Return the figures in the result of a cell: of all jobs, of each queue and of each class of sizes."""
+    summary = result["summary"]
+    whole = summary["total"] | summary | {"seconds": result["seconds"]}
+    rows = [Row(by="total", key=None, figures=_picked(whole, FIGURES))]
+    for by, place in GROUPS.items():
+        for group in summary[place]:
+            rows.append(Row(by=by, key=group["key"], figures=_picked(group["figures"], _JOB_FIGURES)))
+    return rows
+
+
+def _picked(document: Mapping[str, Any], names: Mapping[str, bool]) -> dict[str, float | None]:
+    """Return the named numbers of a document; None where a part is missing."""
+    picked = dict.fromkeys(FIGURES)
+    for name in names:
+        first, _, second = name.partition(".")
+        value = document[first]
+        picked[name] = value if not second or value is None else value[second]
+    return picked

@@ -1,0 +1,104 @@
+"""Making the workload of a cell: read from a file, taken from a log, or generated; then scaled and made malleable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+from cpsched.bench.campaign import Generated, InstanceFile, LogFile, Workload
+from cpsched.domain import FrozenMap, Instance
+from cpsched.formats import read_instance
+from cpsched.formats.swf import machine_of_log, read_machine, read_swf, swf_to_instance
+from cpsched.workloads import (
+    agent_workload,
+    cirne_like,
+    eurora_stream,
+    evolving_window,
+    job_mix,
+    lublin,
+    openccs_workload,
+    scaled,
+    with_malleable,
+)
+
+__all__ = ["GENERATORS", "Loaded", "load_workload"]
+
+#: By the names that ``cpsched generate`` has for them.
+GENERATORS: MappingProxyType[str, Callable[..., Instance]] = MappingProxyType(
+    {
+        "lublin": lublin,
+        "cirne-like": cirne_like,
+        "job-mix": job_mix,
+        "agents": agent_workload,
+        "openccs": openccs_workload,
+        "eurora": eurora_stream,
+        "evolving": evolving_window,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A workload, and what had to be left out or changed to have it."""
+
+    instance: Instance
+    #: In words, each with how often it was done.
+    remarks: FrozenMap[str, int]
+
+
+@lru_cache(maxsize=1)
+def load_workload(workload: Workload, seed: int | None) -> Loaded:
+    """Make a workload; the last one is kept, since cells of one workload follow each other.
+
+    Raises
+    ------
+    DocumentError
+        If a file is refused.
+    ValueError
+        If a generator refuses its parameters, or the load cannot be changed.
+    """
+    loaded = _from_source(workload.source, seed)
+    instance = loaded.instance
+    if workload.load is not None:
+        instance = scaled(instance, workload.load)
+    if workload.malleable is not None:
+        instance = with_malleable(instance, seed or 0, share=workload.malleable)
+    return Loaded(instance=instance, remarks=loaded.remarks)
+
+
+def _from_source(source: InstanceFile | LogFile | Generated, seed: int | None) -> Loaded:
+    """Read or generate a workload as it is."""
+    match source:
+        case InstanceFile():
+            return Loaded(instance=read_instance(source.path), remarks=FrozenMap())
+        case LogFile():
+            return _from_log(source)
+        case Generated():
+            instance = GENERATORS[source.generator](seed=seed, **source.parameters)
+            return Loaded(instance=instance, remarks=FrozenMap())
+
+
+def _from_log(source: LogFile) -> Loaded:
+    """Take the selected jobs of a log, and count what is odd about them."""
+    log = read_swf(source.path)
+    assumed: tuple[str, ...] = ()
+    if source.cluster is not None:
+        machine = read_machine(source.cluster)
+    else:
+        found = machine_of_log(log)
+        machine, assumed = found.machine, found.assumed
+    taken = swf_to_instance(
+        log,
+        machine,
+        selection=source.selection,
+        arriving=True,
+        cores_per_chunk=source.cores_per_chunk,
+        memory_field=source.memory_field,
+    )
+    remarks = dict.fromkeys((f"assumed: {words}" for words in assumed), 1)
+    remarks |= {"left out: lines that are no job": len(log.faults)} if log.faults else {}
+    remarks |= {f"not selected by {name}": count for name, count in taken.kept_out.items() if count}
+    remarks |= {str(oddity): count for oddity, count in taken.counts.items()}
+    return Loaded(instance=taken.instance, remarks=FrozenMap(remarks))

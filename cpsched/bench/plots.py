@@ -1,0 +1,70 @@
+"""Which chart a campaign's plot becomes: bars for each workload, or lines over what was changed in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cpsched.bench.campaign import Plot, Workload
+from cpsched.bench.charts import bar_chart, line_chart
+from cpsched.bench.results import Results
+from cpsched.metrics import MeanInterval
+
+__all__ = ["charts_of"]
+
+
+def charts_of(results: Results, plot: Plot) -> Iterator[tuple[str, str]]:
+    """Yield the file names and SVG documents of a plot; what has no figure at all has no chart."""
+    if plot.over is None:
+        yield from _bars(results, plot)
+    else:
+        yield from _lines(results, plot, plot.over)
+
+
+def _bars(results: Results, plot: Plot) -> Iterator[tuple[str, str]]:
+    """Yield one chart for each workload, with a bar for each policy."""
+    workloads = results.campaign.workloads
+    for number, workload in enumerate(workloads, start=1):
+        bars = {}
+        for contender in results.campaign.contenders:
+            mean = _mean(results, workload, contender.label, plot)
+            if mean is not None:
+                bars[contender.label] = mean
+        if bars:
+            yield _file_name(plot, number, len(workloads)), bar_chart(_title(plot, workload.label), plot.figure, bars)
+
+
+def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, str]]:
+    """Yield one chart for each group of workloads that differ in nothing else, with a line for each policy."""
+    groups: dict[str, list[Workload]] = {}
+    for workload in results.campaign.workloads:
+        if getattr(workload, over) is not None:
+            groups.setdefault(_label_without(workload, over), []).append(workload)
+    for number, (label, workloads) in enumerate(groups.items(), start=1):
+        series: dict[str, list[tuple[float, MeanInterval]]] = {}
+        for contender in results.campaign.contenders:
+            for workload in sorted(workloads, key=lambda one: float(getattr(one, over))):
+                mean = _mean(results, workload, contender.label, plot)
+                if mean is not None:
+                    series.setdefault(contender.label, []).append((getattr(workload, over), mean))
+        if series:
+            yield _file_name(plot, number, len(groups)), line_chart(_title(plot, label), over, plot.figure, series)
+
+
+def _label_without(workload: Workload, over: str) -> str:
+    """Return the label of a workload without what is on the axis."""
+    other = "malleable" if over == "load" else "load"
+    value = getattr(workload, other)
+    return workload.name if value is None else f"{workload.name}, {other} {value:g}"
+
+
+def _mean(results: Results, workload: Workload, contender: str, plot: Plot) -> MeanInterval | None:
+    return results.mean(workload.label, contender, "total", None, plot.figure)
+
+
+def _title(plot: Plot, label: str) -> str:
+    return f"{plot.title}: {label}"
+
+
+def _file_name(plot: Plot, number: int, count: int) -> str:
+    """Return a name with a number where a plot has several charts, since labels may hold any letters."""
+    return f"{plot.name}-{number}.svg" if count > 1 else f"{plot.name}.svg"

@@ -1,0 +1,317 @@
+"""From a TOML file to a campaign, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cpsched.bench.campaign import (
+    Campaign,
+    Contender,
+    Generated,
+    InstanceFile,
+    LogFile,
+    Plot,
+    Published,
+    Table,
+    Workload,
+)
+from cpsched.bench.fields import FLAG, TEXT, Fields, Kind, integer, list_of, number, one_of, parameters_of
+from cpsched.bench.figures import FIGURES, GROUPS, MACHINE_FIGURES
+from cpsched.bench.loading import GENERATORS
+from cpsched.bench.signatures import refuse_generator_parameters
+from cpsched.domain import FrozenMap
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats import Faults, shown
+from cpsched.formats.swf import MemoryField, Selection
+from cpsched.policies import SCHEDULERS, make_scheduler
+
+__all__ = ["read_campaign"]
+
+#: Names that files are called by.
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+_SEEDS = list_of(integer(0), "a list of different integers >= 0")
+_LOADS = list_of(number("", lambda load: load > 0, 1), "a number > 0, or a list of different ones", or_one=True)
+_SHARES = list_of(
+    number("", lambda share: 0 <= share <= 1, 0), "a number from 0 to 1, or a list of different ones", or_one=True
+)
+_CUT = number("a number >= 0 and < 1", lambda share: 0 <= share < 1, 0)
+_ANY_NUMBER = number("a number", lambda _: True, 0)
+_NAMES = list_of(TEXT, "a list of different texts")
+
+T = TypeVar("T")
+
+
+def _read_file_name(value: object) -> str:
+    if not isinstance(value, str) or not _FILE_NAME.fullmatch(value):
+        raise ValueError
+    return value
+
+
+_NAME_OF_FILE = Kind("a name of letters, digits, dots, dashes and underscores", _read_file_name, "?")
+
+
+def read_campaign(path: Path) -> Campaign:
+    """Read a campaign; paths in it are relative to its own folder.
+
+    Raises
+    ------
+    DocumentError
+        With everything that is wrong with it.
+    """
+    document = _load(path)
+    faults = Faults(document)
+    top = Fields(document, (), faults)
+    name = top.required("name", _NAME_OF_FILE)
+    seeds = top.optional("seeds", _SEEDS, (0,))
+    simulation = top.table("simulation")
+    warm_up, cool_down = (simulation.optional(key, _CUT, 0.0) for key in ("warm_up", "cool_down"))
+    if warm_up + cool_down >= 1:
+        simulation.refuse("cool_down", f"Expected warm_up + cool_down < 1, got {warm_up + cool_down:g}")
+    how = {key: simulation.optional(key, FLAG, False) for key in ("predict", "charge_overhead")}
+    workloads = tuple(_all(top, "workload", lambda fields: _workloads(fields, path.parent)))
+    contenders = tuple(_all(top, "policy", lambda fields: _contenders(fields, how)))
+    for key in ("workload", "policy"):
+        if key not in top:
+            top.refuse(key, f"Expected at least one table [[{key}]], got none")
+    _refuse_repeated(top, "workload", (workload.label for workload in workloads))
+    _refuse_repeated(top, "policy", (contender.label for contender in contenders))
+    tables = tuple(map(_table, top.tables("table")))
+    plots = tuple(_plot(fields, workloads) for fields in top.tables("plot"))
+    _refuse_repeated(top, "table", (table.name for table in tables))
+    _refuse_repeated(top, "plot", (plot.name for plot in plots))
+    published = tuple(_published(fields, workloads) for fields in top.tables("published"))
+    page = _file(top, "page", path.parent) if "page" in top else None
+    for fields in (simulation, top):
+        fields.close()
+    faults.raise_if_any(str(path))
+    return Campaign(
+        name=name,
+        seeds=seeds,
+        warm_up=warm_up,
+        cool_down=cool_down,
+        workloads=workloads,
+        contenders=contenders,
+        tables=tables,
+        plots=plots,
+        published=published,
+        page=page,
+    )
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """Read a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        fault = Fault("file", f"Expected a readable file, got: {error.strerror or error}")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        fault = Fault("", f"Expected TOML, got: {error}")
+    raise DocumentError(str(path), [fault])
+
+
+def _all(top: Fields, key: str, read: Callable[[Fields], Iterable[T]]) -> Iterator[T]:
+    """Yield what each of the tables under a key stands for."""
+    for fields in top.tables(key):
+        yield from read(fields)
+
+
+def _refuse_repeated(top: Fields, key: str, names: Iterable[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            top.refuse(key, f"Expected names that differ, got {shown(name)} {count} times")
+
+
+# --- workloads ----------------------------------------------------------------------------------------------------
+
+
+def _workloads(fields: Fields, folder: Path) -> list[Workload]:
+    """Read a workload at all its loads and malleable shares."""
+    name = fields.required("name", TEXT)
+    sources: dict[str, Callable[[Fields, Path], InstanceFile | LogFile | Generated]]
+    sources = {"instance": _instance_file, "log": _log_file, "generator": _generated}
+    said = [key for key in sources if key in fields]
+    source: InstanceFile | LogFile | Generated = InstanceFile(path=folder)
+    if len(said) != 1:
+        got = " and ".join(said) or "none"
+        fields.faults.add(fields.location, f"Expected one of instance, log and generator, got {got}")
+    for key in said:
+        source = sources[key](fields, folder)
+    loads = fields.optional("load", _LOADS, ()) or (None,)
+    shares = fields.optional("malleable", _SHARES, ()) or (None,)
+    fields.close()
+    return [Workload(name=name, source=source, load=load, malleable=share) for load, share in product(loads, shares)]
+
+
+def _file(fields: Fields, key: str, folder: Path) -> Path:
+    """Read the path of a file that has to be there."""
+    said = fields.required(key, TEXT)
+    path = (folder / said).resolve()
+    if said != TEXT.stand_in and not path.is_file():
+        fields.refuse(key, f"Expected a file, got {shown(said)}, which does not exist in {folder.resolve()}")
+    return path
+
+
+def _instance_file(fields: Fields, folder: Path) -> InstanceFile:
+    return InstanceFile(path=_file(fields, "instance", folder))
+
+
+def _log_file(fields: Fields, folder: Path) -> LogFile:
+    """Read a log and which jobs of it are taken."""
+    cores = fields.optional("cores_per_chunk", integer(1), 0)
+    memory = fields.optional("memory_field", one_of(list(MemoryField), ""), MemoryField.KB_PER_PROCESSOR)
+    return LogFile(
+        path=_file(fields, "log", folder),
+        cluster=_file(fields, "cluster", folder) if "cluster" in fields else None,
+        selection=_selection(fields.table("selection")),
+        cores_per_chunk=cores or None,
+        memory_field=MemoryField(memory or MemoryField.KB_PER_PROCESSOR),
+    )
+
+
+def _selection(fields: Fields) -> Selection:
+    """Read the filters of a log's jobs."""
+    codes = list_of(integer(-1), "a list of different integers >= -1")
+    filters = {key: fields.optional(key, codes, ()) for key in ("statuses", "queues", "partitions")}
+    submitted = fields.optional("submitted", list_of(integer(0), "two integers [from, until]"), ())
+    if submitted and (len(submitted) != 2 or submitted[0] >= submitted[1]):
+        fields.refuse("submitted", f"Expected two integers [from, until] with from < until, got {list(submitted)}")
+        submitted = ()
+    first, jobs = fields.optional("first", integer(0), 0), fields.optional("jobs", integer(1), 0)
+    fields.close()
+    return Selection(
+        **{key: frozenset(values) if values else None for key, values in filters.items()},
+        submitted=(submitted[0], submitted[1]) if submitted else None,
+        first=first,
+        jobs=jobs or None,
+    )
+
+
+def _generated(fields: Fields, folder: Path) -> Generated:
+    """Read the name of a generator and its parameters."""
+    name = fields.required("generator", TEXT)
+    parameters = fields.raw("parameters")
+    if name not in GENERATORS:
+        fields.refuse_unknown("generator", "generator", name, GENERATORS)
+    else:
+        refuse_generator_parameters(fields, GENERATORS[name], parameters)
+    return Generated(generator=name, parameters=parameters_of(parameters))
+
+
+# --- policies -----------------------------------------------------------------------------------------------------
+
+
+def _contenders(fields: Fields, how: Mapping[str, bool]) -> list[Contender]:
+    """Read a policy with all combinations of what varies in it."""
+    scheduler = fields.required("scheduler", TEXT)
+    name = fields.optional("name", TEXT, scheduler)
+    said = {key: fields.optional(key, FLAG, default) for key, default in how.items()}
+    fixed = fields.raw("parameters")
+    varied = _varied(fields, fixed)
+    fields.close()
+    if scheduler not in SCHEDULERS:
+        fields.refuse_unknown("scheduler", "scheduler", scheduler, SCHEDULERS)
+        return []
+    found = []
+    for choice in product(*([(key, value) for value in values] for key, values in varied.items())):
+        parameters = parameters_of({**fixed, **dict(choice)})
+        try:
+            make_scheduler(scheduler, **parameters)
+        except DocumentError as error:
+            for fault in error.faults:
+                place = ("vary" if fault.path in varied else "parameters", *filter(None, [fault.path]))
+                fields.faults.add((*fields.location, *place), fault.message)
+        found.append(
+            Contender(
+                label=" ".join([name, *(f"{key}={value}" for key, value in choice)]),
+                scheduler=scheduler,
+                parameters=parameters,
+                predict=said["predict"],
+                charge_overhead=said["charge_overhead"],
+            )
+        )
+    return found
+
+
+def _varied(fields: Fields, fixed: Mapping[str, object]) -> dict[str, list[object]]:
+    """Read what each parameter is tried with that varies."""
+    varied: dict[str, list[object]] = {}
+    for key, values in fields.raw("vary").items():
+        if key in fixed:
+            fields.refuse("vary", f"Expected {key} in parameters or in vary, got it in both")
+        elif isinstance(values, list) and values:
+            varied[key] = values
+        else:
+            fields.refuse("vary", f"Expected a list of at least one value for {key}, got {shown(values)}")
+    return varied
+
+
+# --- what is shown ------------------------------------------------------------------------------------------------
+
+
+def _table(fields: Fields) -> Table:
+    """Read what a table shows."""
+    name = fields.required("name", _NAME_OF_FILE)
+    by = fields.optional("by", one_of(["total", *GROUPS], "total"), "total")
+    table = Table(
+        name=name,
+        title=fields.optional("title", TEXT, name),
+        figures=fields.required("figures", _NAMES),
+        by=by,
+    )
+    _refuse_unknown_figures(fields, "figures", table.figures)
+    of_machine = [figure for figure in table.figures if figure in MACHINE_FIGURES]
+    if by != "total" and of_machine:
+        fields.refuse("figures", f"Expected figures that each {by} has, got {', '.join(of_machine)}")
+    fields.close()
+    return table
+
+
+def _plot(fields: Fields, workloads: Iterable[Workload]) -> Plot:
+    """Read what a chart shows."""
+    name = fields.required("name", _NAME_OF_FILE)
+    over = fields.optional("over", one_of(["load", "malleable"], ""), "")
+    plot = Plot(
+        name=name,
+        title=fields.optional("title", TEXT, name),
+        figure=fields.required("figure", TEXT),
+        over=over or None,
+    )
+    _refuse_unknown_figures(fields, "figure", [plot.figure])
+    if over and not any(getattr(workload, over) is not None for workload in workloads):
+        fields.refuse("over", f"Expected a workload with several values of {over}, got none")
+    fields.close()
+    return plot
+
+
+def _published(fields: Fields, workloads: Iterable[Workload]) -> Published:
+    """Read figures that somebody else has found."""
+    workload = fields.required("workload", TEXT)
+    names = dict.fromkeys(name for one in workloads for name in (one.name, one.label))
+    if workload not in names:
+        fields.refuse_unknown("workload", "workload", workload, names)
+    table = fields.table("figures")
+    figures = {name: table.optional(name, _ANY_NUMBER, 0.0) for name in fields.raw("figures") if name in FIGURES}
+    _refuse_unknown_figures(fields, "figures", fields.raw("figures"))
+    if not fields.raw("figures"):
+        fields.refuse("figures", "Expected a table of at least one figure, got none")
+    published = Published(
+        source=fields.required("source", TEXT),
+        workload=workload,
+        policy=fields.required("policy", TEXT),
+        figures=FrozenMap(figures),
+    )
+    fields.close()
+    return published
+
+
+def _refuse_unknown_figures(fields: Fields, key: str, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in FIGURES:
+            fields.refuse_unknown(key, "figure", name, FIGURES)

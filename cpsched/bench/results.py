@@ -1,0 +1,114 @@
+"""All results of a campaign: one row per cell and group of jobs, and their means over the seeds."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cpsched.bench.campaign import Campaign, Cell
+from cpsched.bench.figures import FIGURES, Row, rows_of
+from cpsched.metrics import MeanInterval, mean_interval
+
+__all__ = ["Finding", "Results", "write_parquet"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one cell says of all its jobs, or of one group of them."""
+
+    cell: Cell
+    row: Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """The results of the cells that have one."""
+
+    campaign: Campaign
+    findings: tuple[Finding, ...]
+    #: What had to be left out or changed, by the workload's label.
+    remarks: Mapping[str, Mapping[str, int]]
+    #: Cells without a result, by the labels of workload and policy.
+    missing: Mapping[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, campaign: Campaign, cells: Iterable[tuple[Cell, Mapping[str, Any] | None]]) -> Results:
+        """Put the results of a campaign's cells together; None: it failed."""
+        findings: list[Finding] = []
+        remarks: dict[str, Mapping[str, int]] = {}
+        missing: dict[tuple[str, str], int] = {}
+        for cell, result in cells:
+            workload = cell.workload.label
+            if result is None:
+                place = (workload, cell.contender.label)
+                missing[place] = missing.get(place, 0) + 1
+                continue
+            findings.extend(Finding(cell=cell, row=row) for row in rows_of(result))
+            if result["remarks"]:
+                remarks[workload] = result["remarks"]
+        return cls(campaign=campaign, findings=tuple(findings), remarks=remarks, missing=missing)
+
+    def keys(self, workload: str, by: str) -> list[str | None]:
+        """Return the groups of a workload's jobs, in the order in which they were found; one for all jobs."""
+        found = (one.row.key for one in self.findings if one.cell.workload.label == workload and one.row.by == by)
+        return list(dict.fromkeys(found))
+
+    def mean(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
+        """Return the mean of a figure over the seeds; None where no cell has it."""
+        values = [
+            value
+            for one in self.findings
+            if one.cell.workload.label == workload
+            and one.cell.contender.label == contender
+            and (one.row.by, one.row.key) == (by, key)
+            and (value := one.row.figures[figure]) is not None
+        ]
+        return mean_interval(values) if values else None
+
+
+def write_parquet(findings: Sequence[Finding], path: Path) -> None:
+    """Write one row for each finding: what the cell is, then all figures; the file is whole or not there.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    numbers = {name: pa.int64() if is_integer else pa.float64() for name, is_integer in FIGURES.items()}
+    texts = dict.fromkeys(("workload", "policy", "scheduler", "parameters", "by", "key"), pa.string())
+    cuts = {"load": pa.float64(), "malleable": pa.float64(), "seed": pa.int64()}
+    flags = dict.fromkeys(("predict", "charge_overhead"), pa.bool_())
+    schema = pa.schema([*(texts | cuts | flags | numbers).items()])
+    table = pa.Table.from_pylist([_record(one) for one in findings], schema=schema)
+    unfinished = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
+    try:
+        parquet.write_table(table, unfinished)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _record(one: Finding) -> dict[str, object]:
+    """Return a finding as a row of the file."""
+    workload, contender = one.cell.workload, one.cell.contender
+    return {
+        "workload": workload.name,
+        "load": workload.load,
+        "malleable": workload.malleable,
+        "policy": contender.label,
+        "scheduler": contender.scheduler,
+        "parameters": json.dumps(contender.parameters, default=dict, sort_keys=True),
+        "predict": contender.predict,
+        "charge_overhead": contender.charge_overhead,
+        "seed": one.cell.seed,
+        "by": one.row.by,
+        "key": one.row.key,
+        **one.row.figures,
+    }

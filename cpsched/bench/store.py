@@ -1,0 +1,92 @@
+"""Files: the results of cells, one small document each, named by the digest of what it is the result of."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats import load_document, write_document
+
+__all__ = ["Store", "content_digest", "write_text"]
+
+_FORMAT = "cpsched-cell/1"
+
+
+class Store:
+    """A folder of results.
+
+    Parameters
+    ----------
+    folder
+        Is made where it does not exist.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def read(self, digest: str) -> dict[str, Any] | None:
+        """Return the result of a cell, None where it is not finished.
+
+        Raises
+        ------
+        DocumentError
+            If there is a file, but it is none of ours: it may be somebody's, so that it is not written over.
+        """
+        path = self._path(digest)
+        if not path.exists():
+            return None
+        document = load_document(path)
+        if document.get("format") != _FORMAT:
+            raise DocumentError(str(path), [Fault("format", f"Expected {_FORMAT!r}, the result of a cell")])
+        return document
+
+    def write(self, digest: str, result: Mapping[str, Any]) -> None:
+        """Keep the result of a cell; the file is whole or not there.
+
+        Raises
+        ------
+        DocumentError
+            If it cannot be written.
+        """
+        write_document({"format": _FORMAT, **result}, self._path(digest))
+
+    def _path(self, digest: str) -> Path:
+        return self._folder / f"{digest}.json"
+
+
+def content_digest(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file by way of one beside it, so that nobody ever sees half of it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    unfinished = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

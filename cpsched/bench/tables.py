@@ -1,0 +1,118 @@
+"""The tables of a campaign, in Markdown for people and in CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cpsched.bench.campaign import Published, Table, Workload
+from cpsched.bench.results import Results
+from cpsched.metrics import MeanInterval, mean_interval
+
+__all__ = ["as_csv", "as_markdown", "in_words"]
+
+#: How many digits of a number people read.
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A row: a policy's figures, ours or published."""
+
+    #: Which group of jobs; None: those without queue, or all.
+    key: str | None
+    policy: str
+    #: None: ours.
+    source: str | None
+    cells: tuple[MeanInterval | None, ...]
+
+
+def as_markdown(results: Results, table: Table) -> str:
+    """Return a table as Markdown: a section for each workload, and notes on what is in the figures."""
+    shown = [f"## {table.title}"]
+    for workload in results.campaign.workloads:
+        shown.append(f"### {workload.label}" if len(results.campaign.workloads) > 1 else f"Workload: {workload.label}")
+        shown.append(_grid(table, list(_lines(results, table, workload))))
+        shown.extend(_notes(results, workload))
+    if any(workload.is_random for workload in results.campaign.workloads) and len(results.campaign.seeds) > 1:
+        seeds = len(results.campaign.seeds)
+        shown.append(f"Means over {seeds} seeds ± half widths of their 95 % confidence intervals.")
+    return "\n\n".join(shown) + "\n"
+
+
+def as_csv(results: Results, table: Table) -> str:
+    """Return a table as CSV: all workloads in one, three columns for each figure (mean, half width, cells)."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    columns = [f"{figure}{part}" for figure in table.figures for part in ("", " half width", " cells")]
+    writer.writerow(["workload", "load", "malleable", table.by, "policy", "source", *columns])
+    for workload in results.campaign.workloads:
+        for line in _lines(results, table, workload):
+            numbers: list[object] = []
+            for cell in line.cells:
+                numbers += [None, None, 0] if cell is None else [cell.mean, cell.half_width, cell.count]
+            what = [workload.name, workload.load, workload.malleable, line.key, line.policy, line.source]
+            writer.writerow([*what, *numbers])
+    return stream.getvalue()
+
+
+def in_words(interval: MeanInterval | None) -> str:
+    """Return a mean with its interval as people read it, ``1,234 ± 56``; a hyphen where there is none."""
+    if interval is None:
+        return "-"
+    places = 0
+    if interval.mean:
+        places = max(0, _DIGITS - 1 - math.floor(math.log10(abs(interval.mean))))
+    if interval.mean.is_integer() and not interval.half_width:
+        places = 0
+    around = "" if interval.half_width is None else f" ± {interval.half_width:,.{places}f}"
+    return f"{interval.mean:,.{places}f}{around}"
+
+
+def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line]:
+    """Yield the rows of a workload: for each group each policy, and what is published below our own."""
+    contenders = [contender.label for contender in results.campaign.contenders]
+    # what is published is of all jobs
+    published = [one for one in results.campaign.published if table.by == "total" and _is_of(one, workload)]
+    for key in results.keys(workload.label, table.by) or [None]:
+        for policy in contenders:
+            means = (results.mean(workload.label, policy, table.by, key, figure) for figure in table.figures)
+            yield _Line(key=key, policy=policy, source=None, cells=tuple(means))
+            yield from (_published_line(one, table) for one in published if one.policy == policy)
+    yield from (_published_line(one, table) for one in published if one.policy not in contenders)
+
+
+def _is_of(one: Published, workload: Workload) -> bool:
+    return one.workload in (workload.name, workload.label)
+
+
+def _published_line(one: Published, table: Table) -> _Line:
+    """Return published figures as a row; a single value says nothing of how it varies."""
+    cells = (mean_interval([one.figures[name]]) if name in one.figures else None for name in table.figures)
+    return _Line(key=None, policy=one.policy, source=one.source, cells=tuple(cells))
+
+
+def _grid(table: Table, lines: Sequence[_Line]) -> str:
+    """Return rows with their head; groups and sources have columns where there are any."""
+    has_keys, has_sources = table.by != "total", any(line.source is not None for line in lines)
+    texts = [*([table.by] if has_keys else []), "policy", *(["source"] if has_sources else [])]
+    rows = [[*texts, *table.figures], ["---"] * len(texts) + ["---:"] * len(table.figures)]
+    for line in lines:
+        key = [line.key or "(none)"] if has_keys else []
+        source = [line.source or "ours"] if has_sources else []
+        rows.append([*key, line.policy, *source, *map(in_words, line.cells)])
+    return "\n".join(" | ".join(["", *(cell.replace("|", r"\|") for cell in row), ""]).strip() for row in rows)
+
+
+def _notes(results: Results, workload: Workload) -> Iterator[str]:
+    """Yield a paragraph on what is missing, and one on what had to be left out or changed."""
+    missing = [f"{count} of {policy}" for (label, policy), count in results.missing.items() if label == workload.label]
+    if missing:
+        yield f"**Failed cells, which are not in the figures: {', '.join(missing)}.**"
+    remarks = results.remarks.get(workload.label, {})
+    if remarks:
+        listed = (words if count == 1 else f"{words} ({count:,})" for words, count in remarks.items())
+        yield f"Of the log: {'; '.join(listed)}."

@@ -1,0 +1,116 @@
+"""``cpsched bench``: a campaign of simulations, and the tables and charts of what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cpsched.cli.exits import ExitCode
+from cpsched.cli.options import EXISTING_FILE
+from cpsched.cli.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.bench import Tally
+
+__all__ = ["command"]
+
+
+@click.command("bench", epilog="Example: cpsched bench campaigns/quick.toml --workers 2 -o out/quick")
+@click.argument("campaign", type=EXISTING_FILE)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where results go, and where finished cells are found again.  [default: out/NAME of the campaign]",
+)
+@click.option(
+    "--workers", default=2, show_default=True, type=click.IntRange(1, 10_000), help="Processes, or jobs of Slurm."
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler, tcp://host:8786.")
+@click.option("--slurm", is_flag=True, help="Run in jobs of Slurm, as Dask's configuration jobqueue.slurm has them.")
+@click.option("--quiet", is_flag=True, help="Print no progress and no tables.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    campaign: Path,
+    output: Path | None,
+    workers: int,
+    scheduler: str | None,
+    slurm: bool,
+    quiet: bool,
+) -> None:
+    """Simulate all cells of a campaign: each policy on each workload, with each seed.
+
+    CAMPAIGN is a TOML file. Cells that are finished are not run again, also after Ctrl-C. Cells that fail are listed at
+    the end, and end the command with exit code 5.
+    """
+    from functools import partial
+
+    from cpsched.bench import at_address, local, on_slurm, read_campaign, run_campaign
+
+    if scheduler is not None and slurm:
+        raise click.UsageError("Expected one of --scheduler and --slurm, got both.")
+    asked = read_campaign(campaign)
+    if scheduler is not None:
+        connect = partial(at_address, scheduler)
+    else:
+        connect = partial(on_slurm if slurm else local, workers)
+    folder = output or Path("out") / asked.name
+    with _bar(wanted=not quiet) as watch:
+        outcome = run_campaign(asked, folder, connect, watch=watch)
+    for path in outcome.written:
+        if not quiet and path.suffix == ".md" and path.parent == folder:
+            click.echo(printable(path.read_text(encoding="utf-8"), keep_lines=True))
+    click.echo(f"{outcome.total} cells, {outcome.earlier} of them finished before, {len(outcome.failures)} failed")
+    click.echo(f"results: {printable(str(folder))}")
+    for failure in outcome.failures:
+        click.echo(f"failed: {printable(failure.label)}: {printable(failure.error)}", err=True)
+    if outcome.failures:
+        ctx.exit(ExitCode.FAILED_CELLS)
+
+
+@contextmanager
+def _bar(*, wanted: bool) -> Iterator[Callable[[Tally], None] | None]:
+    """Give a callback that shows on stderr how far a campaign is; None where nobody would see it."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from cpsched.cli.screen import output
+
+    console = output(stderr=True)
+    if not (wanted and console.is_terminal):
+        yield None
+        return
+    columns = (
+        TextColumn("cells"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+    )
+    # Cells may take hours: their rate is that of the last one.
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=24 * 3600) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def show(tally: Tally) -> None:
+            progress.update(
+                task,
+                total=tally.total,
+                completed=tally.done + tally.failed,
+                description=f"{tally.failed} failed, {tally.running} running",
+            )
+
+        yield show

@@ -1,0 +1,238 @@
+"""``cpsched simulate``: what comes of a workload if schedulers work it off as it arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cpsched.cli.exits import ExitCode
+from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE
+from cpsched.cli.results import summary_of, write_results
+from cpsched.cli.schedulers import Contender, contenders, echo_schedulers, read_settings
+from cpsched.cli.text import printable
+from cpsched.cli.verify import echo_violations
+from cpsched.cli.workload import LogOptions, echo_notes, is_log, log_options, read_workload
+
+if TYPE_CHECKING:
+    from cpsched.domain import Instance
+    from cpsched.sim import Checkpoint, History
+
+__all__ = ["command"]
+
+
+def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    """Print all schedulers and end the command."""
+    if wanted and not ctx.resilient_parsing:
+        echo_schedulers()
+        ctx.exit()
+
+
+@click.command("simulate", epilog="Example: cpsched simulate log.swf.gz --policy easy --policy fcfs -o out")
+@click.argument("workload", type=EXISTING_FILE)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    default=("easy",),
+    show_default=True,
+    metavar="NAME",
+    help="Who schedules; given several times, they are compared. --list-policies has them all.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    callback=read_settings,
+    metavar="KEY=VALUE",
+    help="A parameter, for all policies that take it; may be given again. Values are written as in TOML.",
+)
+@click.option(
+    "--list-policies",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_policies,
+    help="Print all policies with their parameters, and end.",
+)
+@click.option("--predict", is_flag=True, help="Estimate runtimes from the last two jobs of the same user.")
+@click.option(
+    "--charge-overhead", is_flag=True, help="Let the seconds that decisions take pass in the simulation, too."
+)
+@log_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where the results go; of several policies, each into a folder of its own.",
+)
+@click.option("--record", is_flag=True, help="Write what happened as a plan, too, which cpsched verify can judge.")
+@click.option("--verify", "is_verified", is_flag=True, help="Let the judge check what happened against every rule.")
+@click.option(
+    "--checkpoint",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Keep the state here, each --interval and on Ctrl-C, until the results are there.",
+)
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between two checkpoints.",
+)
+@click.option("--notes", is_flag=True, help="List each line of a log that was left out or changed.")
+@click.option("--quiet", is_flag=True, help="Print no progress and no table.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    workload: Path,
+    policies: tuple[str, ...],
+    settings: Mapping[str, Any],
+    predict: bool,
+    charge_overhead: bool,
+    log: LogOptions,
+    output: Path | None,
+    record: bool,
+    is_verified: bool,
+    checkpoint: Path | None,
+    resume: bool,
+    interval: float,
+    notes: bool,
+    quiet: bool,
+) -> None:
+    """Simulate a workload: jobs come as they came, and a policy says who starts when and where.
+
+    WORKLOAD is an instance whose jobs have runtimes, or a log in Standard Workload Format (.swf, .swf.gz).
+
+    Ctrl-C ends the simulation; the results are what happened until then. Resumed from a checkpoint, a policy with a
+    compiled event loop (queue rules: fcfs, sjf, easy and their like) goes on as if nothing had been; the others begin
+    anew with who runs and waits by then.
+    """
+    from cpsched.cli.screen import print_whole, say_first_start
+    from cpsched.formats import write_instance, write_plan
+    from cpsched.planner import compiling_announced
+    from cpsched.report import runs_table
+    from cpsched.sim import warm_up_simulation
+
+    if record and output is None:
+        raise click.UsageError("--record needs -o FOLDER.")
+    _check_checkpoint(checkpoint, resume=resume, count=len(policies))
+    chosen = contenders(policies, settings)
+    instance, remarks = read_workload(workload, log)
+    if notes or not quiet:
+        echo_notes(remarks, is_whole=notes)
+    with compiling_announced(lambda: say_first_start(quiet=quiet)):
+        warm_up_simulation()
+    conditions = {"predict": predict, "charge_overhead": charge_overhead}
+    code, summaries = ExitCode.FINE, {}
+    for contender in chosen:
+        kept = _kept(checkpoint, contender, conditions, resume=resume, interval=interval)
+        history, is_whole = _play(instance, contender, conditions, kept, quiet=quiet)
+        summaries[contender.name] = summary = summary_of(instance, history)
+        if output is not None:
+            about = _about(instance, contender, conditions, history, is_whole=is_whole)
+            folder = output / contender.name if len(chosen) > 1 else output
+            write_results(folder, instance, history, summary, about=about)
+        if not is_whole:
+            code = ExitCode.INTERRUPTED
+            break
+        if record and output is not None:
+            write_plan(history.record(), folder / "record.json.gz")
+        if is_verified and not _is_fine(instance, contender, history, quiet=quiet):
+            code = ExitCode.VIOLATIONS
+    if output is not None and is_log(workload):
+        write_instance(instance, output / "workload.json.gz")
+    if checkpoint is not None and code is not ExitCode.INTERRUPTED:
+        checkpoint.unlink(missing_ok=True)
+    if not quiet:
+        print_whole(runs_table(instance.name, summaries))
+        if output is not None:
+            click.echo(f"results: {printable(str(output))}")
+    ctx.exit(code)
+
+
+def _play(
+    instance: Instance, contender: Contender, conditions: Mapping[str, bool], kept: Checkpoint | None, *, quiet: bool
+) -> tuple[History, bool]:
+    """Simulate; return what happened, and whether it came to its end: the user may interrupt it."""
+    from cpsched.cli.screen import simulation_bar
+    from cpsched.report import moment
+    from cpsched.sim import Interrupted, simulate
+
+    try:
+        with simulation_bar(contender.name, date=lambda now: moment(instance, now), wanted=not quiet) as progress:
+            history = simulate(instance, contender.scheduler, progress=progress, checkpoint=kept, **conditions)
+    except Interrupted as interrupt:
+        history = interrupt.history
+        over, jobs = int(history.runs.over.sum()), len(history.runs)
+        click.echo(f"{contender.name}: interrupted when {over:,} of {jobs:,} jobs were over", err=True)
+        if kept is not None:
+            click.echo(f"checkpoint: {printable(str(kept.path))}", err=True)
+        return history, False
+    if not quiet:
+        jobs, seconds = len(history.runs), history.elapsed
+        rate = jobs / max(seconds, 1e-9)
+        click.echo(f"{contender.name}: {jobs:,} jobs in {seconds:.1f} s, {rate:,.0f} jobs/s", err=True)
+    return history, True
+
+
+def _is_fine(instance: Instance, contender: Contender, history: History, *, quiet: bool) -> bool:
+    """Ask the judge about what happened, and say what he finds."""
+    from cpsched.formats import instance_to_document, plan_to_document
+    from cpsched.verify import verify
+
+    violations = verify(instance_to_document(instance), plan_to_document(history.record()))
+    if violations:
+        click.echo(f"{contender.name}: ", err=True, nl=False)
+        echo_violations(violations, err=True)
+    elif not quiet:
+        click.echo(f"{contender.name}: verified, no violations", err=True)
+    return not violations
+
+
+def _about(
+    instance: Instance, contender: Contender, conditions: Mapping[str, bool], history: History, *, is_whole: bool
+) -> dict[str, Any]:
+    """Return what the figures are of."""
+    return {
+        "workload": instance.name,
+        "policy": contender.name,
+        "parameters": dict(contender.parameters),
+        **conditions,
+        "interrupted": not is_whole,
+        "seconds": round(history.elapsed, 3),
+    }
+
+
+def _kept(
+    path: Path | None, contender: Contender, conditions: Mapping[str, bool], *, resume: bool, interval: float
+) -> Checkpoint | None:
+    """Return where the state is kept, and whose it is."""
+    from cpsched.sim import Checkpoint
+
+    if path is None:
+        return None
+    words = " ".join([contender.words, *(name for name, is_on in conditions.items() if is_on)])
+    return Checkpoint(path=path, scheduler=words, interval=interval, resume=resume)
+
+
+def _check_checkpoint(checkpoint: Path | None, *, resume: bool, count: int) -> None:
+    """Refuse what would lose a checkpoint, or not find one."""
+    if checkpoint is None:
+        if resume:
+            raise click.UsageError("--resume needs --checkpoint FILE.")
+        return
+    if count > 1:
+        raise click.UsageError(f"A checkpoint is of one policy, got {count}.")
+    if not checkpoint.parent.is_dir():
+        raise click.UsageError(f"The folder {str(checkpoint.parent)!r} does not exist.")
+    if resume != checkpoint.exists():
+        what = "does not exist" if resume else "exists: go on with --resume, or remove it"
+        raise click.UsageError(f"The checkpoint {printable(str(checkpoint))} {what}.")

@@ -1,0 +1,106 @@
+"""All on-line schedulers by name, and what makes one of a name and parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from types import NoneType, UnionType
+from typing import Literal, get_args, get_origin
+
+from cpsched.errors import DocumentError, Fault
+from cpsched.policies.online.conservative import Conservative
+from cpsched.policies.online.easy import easy
+from cpsched.policies.online.f1 import f1
+from cpsched.policies.online.fcfs import fcfs
+from cpsched.policies.online.first_fit import first_fit
+from cpsched.policies.online.pbs_fifo_bf10 import pbs_fifo_bf10
+from cpsched.policies.online.pbs_fifo_starve import pbs_fifo_starve
+from cpsched.policies.online.pbs_walltime_bf400 import pbs_walltime_bf400
+from cpsched.policies.online.saf import saf
+from cpsched.policies.online.sjf import sjf
+from cpsched.policies.online.unicef import unicef
+from cpsched.policies.online.wfp3 import wfp3
+from cpsched.sim import QueueRule, Scheduler
+
+__all__ = ["SCHEDULERS", "make_scheduler"]
+
+#: What makes each scheduler, with its parameters as keywords; one that does not fit is refused with a `ValueError`.
+SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
+    "fcfs": fcfs,
+    "first_fit": first_fit,
+    "sjf": sjf,
+    "saf": saf,
+    "wfp3": wfp3,
+    "unicef": unicef,
+    "f1": f1,
+    "easy": easy,
+    "conservative": Conservative,
+    "pbs_fifo_bf10": pbs_fifo_bf10,
+    "pbs_walltime_bf400": pbs_walltime_bf400,
+    "pbs_fifo_starve": pbs_fifo_starve,
+}
+
+_WORDS: dict[object, str] = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    NoneType: "none",
+}
+
+
+def make_scheduler(name: str, **parameters: object) -> QueueRule | Scheduler:
+    """Make a scheduler.
+
+    Parameters
+    ----------
+    name
+        A key of `SCHEDULERS`.
+    **parameters
+        What the scheduler takes; each has a default.
+
+    Raises
+    ------
+    DocumentError
+        With everything that is wrong: a name that no scheduler has, and parameters that it does not take.
+    """
+    if name not in SCHEDULERS:
+        raise DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{_hint(name, SCHEDULERS)}")])
+    signature = inspect.signature(SCHEDULERS[name], eval_str=True).parameters
+    faults = []
+    for key, value in parameters.items():
+        if key not in signature:
+            takes = ", ".join(signature) or "none"
+            faults.append(Fault(key, f"unknown parameter{_hint(key, signature)} (known: {takes})"))
+        elif not _fits(value, signature[key].annotation):
+            faults.append(Fault(key, f"Expected {_in_words(signature[key].annotation)}, got {value!r}"))
+    if not faults:
+        try:
+            return SCHEDULERS[name](**parameters)
+        except ValueError as error:
+            faults.append(Fault("", str(error)))
+    raise DocumentError(f"scheduler {name}", faults)
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    """Return ``, did you mean X?``, or nothing where no known word is near."""
+    near = get_close_matches(word, list(known), n=1)
+    return f", did you mean {near[0]}?" if near else ""
+
+
+def _choices(hint: object) -> tuple[object, ...]:
+    """Return the types or values, one of which a parameter has to be."""
+    return get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Literal else (hint,)
+
+
+def _fits(value: object, hint: object) -> bool:
+    """Tell whether a value is what a parameter's annotation says."""
+    choices = _choices(hint)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value in choices or type(value) in choices or (is_number and float in choices)
+
+
+def _in_words(hint: object) -> str:
+    """Return what an annotation asks for."""
+    return " or ".join(_WORDS.get(choice, str(choice)) for choice in _choices(hint))

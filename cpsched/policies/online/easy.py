@@ -1,0 +1,12 @@
+"""EASY backfilling (OCCS-52; Lifka, JSSPP 1995): only the head of the queue must not be delayed."""
+
+from __future__ import annotations
+
+from cpsched.sim import QueueRule, Way
+
+__all__ = ["easy"]
+
+
+def easy() -> QueueRule:
+    """Return the rule: in the order of submission, and past the head who does not delay its reservation."""
+    return QueueRule(name="easy", way=Way.NOT_DELAYING)

@@ -1,0 +1,12 @@
+"""First fit: the queue is walked, and whoever fits starts."""
+
+from __future__ import annotations
+
+from cpsched.sim import QueueRule, Way
+
+__all__ = ["first_fit"]
+
+
+def first_fit() -> QueueRule:
+    """Return the rule: first come, first served among those who fit now. Large jobs may wait for ever."""
+    return QueueRule(name="first_fit", way=Way.ANYBODY)

@@ -1,0 +1,89 @@
+"""The map of future reservations: when, and where, those start who wait, if all that runs ends as believed (SD-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable
+from cpsched.sim import Outlook, Site, Start
+
+__all__ = ["FutureMap"]
+
+
+class FutureMap:
+    """Reservations of the first jobs of the queue, each the earliest place beside those before it; mutable.
+
+    All are made anew whenever something was given back or taken otherwise than foreseen: who comes is put behind the
+    others.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._outlook = Outlook(site)
+        self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
+        self._reserved: dict[int, Booking] = {}
+        #: Who has no place on this map, and has been looked for.
+        self._placeless: set[int] = set()
+        #: Whether nothing is reserved any more of what was.
+        self.is_void = True
+
+    def follow(self, gone: Sequence[int]) -> None:
+        """Keep up with what has happened."""
+        changes = self._outlook.follow(gone)
+        if changes.has_taken or changes.freed_until > self._site.now:
+            self.clear()
+
+    def clear(self) -> None:
+        """Take all reservations back."""
+        for booking in self._reserved.values():
+            self._outlook.timeline.release(booking)
+        self._table.starts[list(self._reserved)] = NOWHERE
+        self._reserved.clear()
+        self._placeless.clear()
+        self.is_void = True
+
+    def keep(self, job: int, booking: Booking) -> None:
+        """Let a job hold a booking as long as it runs, or until it is to hold another; all reservations are void."""
+        self.clear()
+        self._outlook.keep(job, booking)
+
+    def whole(self, job: int, entries: NDArray[np.int32], end: int) -> Booking:
+        """Return what a job has at full share on some entries from now until some second."""
+        return self._outlook.timeline.booking_of(int(self._site.demand[job]), entries, self._site.now, end)
+
+    def reserve(self, jobs: Sequence[int]) -> None:
+        """Reserve a place for each of these jobs that has none, behind all others that have one."""
+        self.is_void = False
+        asking = [job for job in jobs if job not in self._reserved and job not in self._placeless]
+        if not asking:
+            return
+        table, timeline = self._table, self._outlook.timeline
+        table.jobs[asking, 1] = self._site.now
+        table.jobs[asking, 3] = [self._site.estimate(job) for job in asking]
+        timeline.plan(table, np.array(asking, dtype=np.int64))
+        for job in asking:
+            demand, _, _, seconds = table.jobs[job].tolist()
+            start = int(table.starts[job])
+            if start == NOWHERE:
+                self._placeless.add(job)
+            else:
+                self._reserved[job] = timeline.booking_of(demand, table.entries(job), start, start + seconds)
+
+    def start_of(self, job: int) -> int | None:
+        """Return when a job that waits starts by its reservation, None if it has none."""
+        found = self._reserved.get(job)
+        return None if found is None else found.start
+
+    def next_start(self) -> int | None:
+        """Return when the next reservation begins."""
+        return min((booking.start for booking in self._reserved.values()), default=None)
+
+    def start(self, job: int) -> Start:
+        """Return the start of a job whose reservation begins now, which is what it holds from now on."""
+        self._outlook.adopt(job, self._reserved.pop(job))
+        entries = self._table.entries(job)
+        self._table.starts[job] = NOWHERE
+        return Start(job, entries)

@@ -1,0 +1,191 @@
+"""The Maui scheduler (MAUI-1 to MAUI-10; Bode, Halstead, Kendall, Lei and Jackson, ALS 2000, and Maui's manual).
+
+Begin with `Maui`. What can be set is in `maui_params.py`, a cycle in `maui_cycle.py`, who comes first in
+`maui_priority.py` and `maui_fairshare.py`; `short_pool.py` and `allocation_bank.py` are policies of their own.
+
+Of what else the paper names (MAUI-10): weak nodes are filled first and the most powerful last by the mapping, which
+goes by node weights; licenses are allocated together with nodes. Pre-staging, queries of meta-schedulers and job
+efficiencies are not built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cpsched.errors import EngineError
+from cpsched.policies.online.allocation_bank import AllocationBank
+from cpsched.policies.online.maui_cycle import Cycle, Parts, Reservation
+from cpsched.policies.online.maui_params import Downtime, Exemption, MauiParams, params_of
+from cpsched.policies.online.maui_priority import Priorities
+from cpsched.policies.online.short_pool import KeptNodes
+from cpsched.policies.online.withholding import columns_of, withhold
+from cpsched.sim import Decision, News, Outlook, Site
+
+__all__ = ["Maui", "maui"]
+
+
+class Maui:
+    """The scheduler; mutable.
+
+    It decides whenever a job has come or gone, a reservation begins, a downtime is over or working hours end. Maui
+    itself looks every few seconds: priorities that change in between are seen at the next of these events.
+
+    Parameters
+    ----------
+    params
+        What the site has set.
+    """
+
+    name = "maui"
+
+    def __init__(self, params: MauiParams = MauiParams()) -> None:  # noqa: B008 - frozen
+        self.params = params
+
+    def begin(self, site: Site) -> None:
+        """Make ready for a simulation.
+
+        Raises
+        ------
+        EngineError
+            If a downtime is of nodes that are not there, or working hours are set and the clock has no date.
+        """
+        params = self.params
+        outlook = Outlook(site)
+        timeline = outlook.timeline
+        self._parts = Parts(
+            params=params,
+            outlook=outlook,
+            priorities=Priorities(params, site.jobs, site.submit, site.walltime, site.cores, site.now),
+            bank=None if params.bank is None else AllocationBank(params.bank),
+            pool=None if params.shortpool is None else KeptNodes(params.shortpool, site, timeline),
+        )
+        self._columns = [columns_of(timeline.demands, _nodes_of(site, downtime)) for downtime in params.downtimes]
+        #: Since when those run who are known to.
+        self._running: dict[int, int] = {}
+        self._reservations: tuple[Reservation, ...] = ()
+        #: Whether one of them has lapsed in the last cycle, so that there may be room where there was none.
+        self._has_lapsed = False
+        #: The first start that was ever reserved for a job; if walltimes hold, it does not start later.
+        self.promised: dict[int, int] = {}
+        self._catch_up(site, News(now=site.now, arrived=(), gone=()))
+
+    @property
+    def bank(self) -> AllocationBank | None:
+        """The accounts of the simulation, if there are any."""
+        return self._parts.bank
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Go through one cycle."""
+        self._catch_up(site, news)
+        now, parts = news.now, self._parts
+        timeline = parts.outlook.timeline
+        changes = parts.outlook.follow(news.gone)
+        withheld = [
+            booking
+            for downtime, columns in zip(self.params.downtimes, self._columns, strict=True)
+            if downtime.end > now
+            for booking in withhold(timeline, columns, max(now, downtime.start), downtime.end)
+        ]
+        if parts.pool is not None:
+            parts.pool.open(now)
+        queue = site.queue
+        order = queue[np.argsort(-parts.priorities.of(queue, now), kind="stable")]
+        has_freed = self._has_lapsed or changes.freed_until > now
+        cycle = Cycle(site, parts, self._reservations, has_freed=has_freed, has_taken=changes.has_taken)
+        cycle.run(order.tolist())
+        self._has_lapsed = cycle.close()
+        for booking in withheld:
+            timeline.release(booking)
+        self._reservations = tuple(cycle.reservations)
+        for reservation in self._reservations:
+            self.promised.setdefault(reservation.job, reservation.start)
+        return Decision(starts=tuple(cycle.starts), wake=self._next_look(now))
+
+    def _next_look(self, now: int) -> int | None:
+        """Return when somebody may start although nobody has come or gone."""
+        times = [reservation.start for reservation in self._reservations]
+        times += [downtime.end for downtime in self.params.downtimes if downtime.end > now]
+        if self._parts.pool is not None and self._parts.pool.until is not None:
+            times.append(self._parts.pool.until)
+        return min(times, default=None)
+
+    # --- who runs -------------------------------------------------------------------------------------------------
+
+    def _catch_up(self, site: Site, news: News) -> None:
+        """Count what has been used, and settle what it has cost."""
+        self._parts.priorities.advance(news.now)
+        for job in news.gone:
+            if job not in self._running:
+                self._note_start(site, job)
+            self._note_end(site, job, news.now)
+        for job in site.running.tolist():
+            if job not in self._running:
+                self._note_start(site, job)
+        bank = self._parts.bank
+        if bank is not None:
+            for job in bank.holding:
+                if job not in self._running:  # its node broke before it could begin
+                    bank.settle(job, 0)
+
+    def _note_start(self, site: Site, job: int) -> None:
+        """Note that a job has started. Who ran before the beginning holds its price from then on."""
+        start = site.start_of(job)
+        self._running[job] = start
+        self._parts.priorities.begin(job, start)
+        bank, qos = self._parts.bank, self._parts.priorities.qos[job]
+        if bank is not None and job not in bank.holding and Exemption.BANK not in qos.exempt:
+            bank.hold(job, site.jobs[job].user, int(site.cores[job]), int(site.walltime[job]), qos.billing_rate)
+
+    def _note_end(self, site: Site, job: int, now: int) -> None:
+        """Note that a job has ended, or was cut short."""
+        start = self._running.pop(job)
+        end = site.end_of(job) if site.start_of(job) >= 0 else now
+        self._parts.priorities.end(job, end)
+        if self._parts.bank is not None:
+            self._parts.bank.settle(job, end - start)
+
+
+def _nodes_of(site: Site, downtime: Downtime) -> list[int]:
+    """Return the nodes of a downtime by their numbers."""
+    number = site.columns.node_number
+    missing = [name for name in downtime.nodes or () if name not in number]
+    if missing:
+        raise EngineError(f"maui has a downtime of nodes that are not there: {', '.join(missing)}")
+    return [number[name] for name in (number if downtime.nodes is None else downtime.nodes)]
+
+
+def maui(
+    reservation_depth: int = 1,
+    backfill: bool = True,
+    weights: Mapping[str, Any] | None = None,
+    priorities: Mapping[str, Any] | None = None,
+    fairshare: Mapping[str, Any] | None = None,
+    qos: Mapping[str, Any] | None = None,
+    downtimes: Sequence[Mapping[str, Any]] | None = None,
+    shortpool: Mapping[str, Any] | None = None,
+    bank: Mapping[str, Any] | None = None,
+) -> Maui:
+    """Return the scheduler, its parameters given as tables: those of `MauiParams`, and each a dataclass of its own.
+
+    Raises
+    ------
+    ValueError
+        If a table has an unknown name, or something is out of range.
+    """
+    tables = {
+        "weights": weights,
+        "priorities": priorities,
+        "fairshare": fairshare,
+        "qos": qos,
+        "downtimes": downtimes,
+        "shortpool": shortpool,
+        "bank": bank,
+    }
+    given = {name: table for name, table in tables.items() if table is not None}
+    try:
+        return Maui(params_of({"reservation_depth": reservation_depth, "backfill": backfill, **given}))
+    except TypeError as error:
+        raise ValueError(str(error)) from error

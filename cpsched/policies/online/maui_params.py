@@ -1,0 +1,295 @@
+"""What a site may set in Maui: one frozen dataclass that checks itself, made of smaller ones (MAUI-1 to MAUI-9).
+
+Names of kinds of credentials are those of the documents: an account is a job's ``project``, a class its ``queue``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from cpsched.domain import FrozenMap
+
+__all__ = [
+    "Credential",
+    "Credits",
+    "Downtime",
+    "Exemption",
+    "Fairshare",
+    "MauiParams",
+    "Qos",
+    "ShortPool",
+    "Target",
+    "TargetKind",
+    "Weights",
+    "params_of",
+]
+
+_HOUR = 3600
+
+
+class Credential(StrEnum):
+    """By what a job is known; each has a weight, and may have priorities and fairshare targets."""
+
+    USER = "user"
+    GROUP = "group"
+    ACCOUNT = "account"
+    QUEUE = "queue"
+    QOS = "qos"
+
+
+class Exemption(StrEnum):
+    """From which policy the jobs of a quality of service are exempt (MAUI-6)."""
+
+    #: They get a reservation, however many have one.
+    DEPTH = "depth"
+    #: They may take the nodes that are kept for short jobs.
+    SHORTPOOL = "shortpool"
+    #: They cost nothing.
+    BANK = "bank"
+    #: Past usage does not change their priority.
+    FAIRSHARE = "fairshare"
+
+
+def _require(condition: bool, what: str, got: object) -> None:
+    if not condition:
+        raise ValueError(f"Expected {what}, got {got}")
+
+
+def _require_words(kinds: Iterable[object], words: type[StrEnum], what: str) -> None:
+    known = [str(word) for word in words]
+    for kind in kinds:
+        _require(kind in known, f"{what} of {', '.join(known)}", repr(kind))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """What a unit of each component adds to a job's priority (MAUI-4); a weight of Maui's groups is multiplied in."""
+
+    #: Of the priorities of its credentials, and of its quality of service.
+    user: float = 0
+    group: float = 0
+    account: float = 0
+    queue: float = 0
+    qos: float = 0
+    #: Of each percent that its credentials are under their fairshare targets (MAUI-5).
+    fairshare_user: float = 0
+    fairshare_group: float = 0
+    fairshare_account: float = 0
+    fairshare_queue: float = 0
+    fairshare_qos: float = 0
+    #: Of what it asks for: chunks that may stand on nodes of their own, cores, MiB, core seconds, seconds.
+    nodes: float = 0
+    processors: float = 0
+    memory: float = 0
+    processor_seconds: float = 0
+    walltime: float = 0
+    #: Of the minutes that it has waited, its expansion factor, and how often it was bypassed by others.
+    queue_time: float = 1
+    xfactor: float = 0
+    bypass: float = 0
+    #: Of how near it is to the targets of its quality of service, from 1 to 10,000.
+    target_queue_time: float = 0
+    target_xfactor: float = 0
+
+
+class TargetKind(StrEnum):
+    """What a fairshare target is (MAUI-5), by the mark behind its number."""
+
+    #: Usage beside it counts in either direction.
+    PLAIN = ""
+    #: Usage under it raises the priority, usage over it does nothing.
+    FLOOR = "+"
+    #: Usage over it lowers the priority, usage under it does nothing.
+    CEILING = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A share of the past usage that shall be had, in percent."""
+
+    percent: float
+    kind: TargetKind = TargetKind.PLAIN
+
+    @classmethod
+    def of(cls, text: str | float) -> Target:
+        """Return the target that a text stands for: ``25``, ``25+`` or ``25-``.
+
+        Raises
+        ------
+        ValueError
+            If it stands for none, or for none from 0 to 100.
+        """
+        number = str(text).rstrip("+-")
+        mark = str(text)[len(number) :]
+        try:
+            target = cls(float(number), TargetKind(mark))
+        except ValueError:
+            target = cls(-1)
+        _require(0 <= target.percent <= 100, "a fairshare target like 25, 25+ or 25-", repr(text))
+        return target
+
+    def distance(self, usage: float) -> float:
+        """Return how many percent the usage is under the target, as far as that counts."""
+        under = self.percent - usage
+        if self.kind is TargetKind.FLOOR:
+            return max(under, 0.0)
+        return min(under, 0.0) if self.kind is TargetKind.CEILING else under
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fairshare:
+    """How past usage (core seconds of what has run) is looked at (MAUI-5); the defaults are those of Maui's manual."""
+
+    #: Seconds of a window, and of how many windows usage counts.
+    interval: int = 24 * _HOUR
+    depth: int = 7
+    #: What a window counts for, in the share of the next younger one.
+    decay: float = 1.0
+    #: By kinds of credentials, and by their names: ``25``, ``25+`` (floor) or ``25-`` (ceiling), in percent.
+    targets: FrozenMap[str, FrozenMap[str, str | float]] = field(default_factory=FrozenMap)
+
+    def __post_init__(self) -> None:
+        _require(self.interval > 0 and self.depth > 0, "windows of fairshare", f"{self.depth} of {self.interval} s")
+        _require(0 < self.decay <= 1, "a decay of fairshare in (0, 1]", self.decay)
+        _require_words(self.targets, Credential, "fairshare targets")
+        for targets in self.targets.values():
+            for text in targets.values():
+                Target.of(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qos:
+    """A quality of service (MAUI-6), and whose jobs have it: a user's comes before a group's, and that before an
+    account's.
+    """
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    priority: float = 0
+    #: What its jobs shall not come to: an expansion factor, and seconds of waiting. None: there is no target.
+    target_xfactor: float | None = None
+    target_queue_time: int | None = None
+    #: What a core second costs of a credit.
+    billing_rate: float = 1.0
+    exempt: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(self.billing_rate >= 0, "a billing rate of 0 or more", self.billing_rate)
+        _require(self.target_xfactor is None or self.target_xfactor > 1, "a target over 1", self.target_xfactor)
+        _require(self.target_queue_time is None or self.target_queue_time > 0, "a target > 0", self.target_queue_time)
+        _require_words(self.exempt, Exemption, "exemptions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Downtime:
+    """Nodes on which nothing shall run in ``[start, end)`` (MAUI-8)."""
+
+    start: int
+    end: int
+    #: Names; None: all nodes.
+    nodes: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.start < self.end, "a downtime that begins before its end", f"[{self.start}, {self.end})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortPool:
+    """Nodes that are kept for short jobs in working hours, Mondays to Fridays (MAUI-7)."""
+
+    nodes: int
+    #: Of the day, where the workload's clock is.
+    begin_hour: int = 8
+    end_hour: int = 18
+    #: Jobs that ask for more seconds are held off.
+    longest: int = 2 * _HOUR
+    #: A busy node counts if it is believed to be idle in so many seconds.
+    lookahead: int = 2 * _HOUR
+
+    def __post_init__(self) -> None:
+        _require(self.nodes > 0, "nodes of the short pool > 0", self.nodes)
+        hours = f"{self.begin_hour} to {self.end_hour}"
+        _require(0 <= self.begin_hour < self.end_hour <= 24, "hours of a day, the first before the last", hours)
+        _require(self.longest > 0 and self.lookahead >= 0, "longest > 0 and lookahead >= 0", self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credits:
+    """What users have in the allocation bank (MAUI-9), in core hours."""
+
+    users: FrozenMap[str, float] = field(default_factory=FrozenMap)
+    #: What each of the other users has; None: they are not charged, like jobs without user.
+    others: float | None = None
+
+    def __post_init__(self) -> None:
+        for credit in (*self.users.values(), self.others or 0.0):
+            _require(credit >= 0, "credits of 0 or more", credit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MauiParams:
+    """All that can be set.
+
+    Raises
+    ------
+    ValueError
+        If something is out of range, or two qualities of service claim the same name.
+    """
+
+    #: How many jobs that have to wait get a reservation (MAUI-2); 0: whoever fits starts.
+    reservation_depth: int = 1
+    #: Whether jobs start before others of higher priority.
+    backfill: bool = True
+    weights: Weights = Weights()
+    #: By kinds of credentials, and by their names.
+    priorities: FrozenMap[str, FrozenMap[str, float]] = field(default_factory=FrozenMap)
+    fairshare: Fairshare = Fairshare()
+    #: By their names.
+    qos: FrozenMap[str, Qos] = field(default_factory=FrozenMap)
+    downtimes: tuple[Downtime, ...] = ()
+    shortpool: ShortPool | None = None
+    bank: Credits | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.reservation_depth >= 0, "a reservation_depth of 0 or more", self.reservation_depth)
+        _require_words(self.priorities, Credential, "priorities")
+        _require(Credential.QOS not in self.priorities, "the priority of a qos in qos", "it in priorities")
+        for kind in ("users", "groups", "accounts"):
+            names = [name for qos in self.qos.values() for name in getattr(qos, kind)]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            _require(not twice, f"one qos for each of the {kind}", f"several for {', '.join(twice)}")
+
+
+def params_of(tables: Mapping[str, Any]) -> MauiParams:
+    """Return the parameters that nested tables stand for, as TOML has them; those that are made already stay.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a name is unknown or missing, or something is out of range.
+    """
+    made = dict(tables)
+    if "fairshare" in made:
+        made["fairshare"] = _made(Fairshare, _nested(made["fairshare"], "targets"))
+    parts = {"weights": Weights, "shortpool": ShortPool, "bank": Credits}
+    made |= {name: _made(part, made[name]) for name, part in parts.items() if name in made}
+    if "qos" in made:
+        made["qos"] = FrozenMap({name: _made(Qos, table) for name, table in made["qos"].items()})
+    if "downtimes" in made:
+        made["downtimes"] = tuple(_made(Downtime, table) for table in made["downtimes"])
+    return MauiParams(**_nested(made, "priorities"))
+
+
+def _made(part: type[Any], table: object) -> object:
+    return part(**table) if isinstance(table, Mapping) else table
+
+
+def _nested(table: Any, key: str) -> Any:
+    """Return a table with frozen tables of names under a key."""
+    if not isinstance(table, Mapping) or key not in table:
+        return table
+    return {**table, key: FrozenMap((kind, FrozenMap(names)) for kind, names in table[key].items())}

@@ -1,0 +1,162 @@
+"""The running jobs that have all cores of all their nodes, and could lend some of them (SD-4, SD-6, SD-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.domain import Amounts, NodeClass
+from cpsched.policies.malleable import Guest, Lender, Mate, SdRule, lender_of
+from cpsched.sim import Site, Start
+
+__all__ = ["Owner", "Owners"]
+
+#: What floats may be wrong by (s), or parts of a penalty.
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Owner:
+    """A running job that can lend."""
+
+    lender: Lender
+    entries: NDArray[np.int32]
+    #: Its nodes by their numbers, ascending.
+    nodes: NDArray[np.int32]
+    #: Owners of a kind have room for the same guests.
+    kind: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _List:
+    """Those who could lend now, as arrays of one length."""
+
+    jobs: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    #: When the walltime of each is over, and how fast it is while it lends, at the least.
+    over: NDArray[np.float64]
+    pace: NDArray[np.float64]
+
+
+class Owners:
+    """Owners, and which of them have their nodes to themselves; mutable.
+
+    Parameters
+    ----------
+    site, rule
+        The simulation, and the parameters.
+    """
+
+    def __init__(self, site: Site, rule: SdRule) -> None:
+        self._site, self._rule = site, rule
+        #: By job.
+        self.of: dict[int, Owner] = {}
+        #: Who lends to nobody, with when its walltime is over.
+        self._idle: dict[int, Fraction] = {}
+        self._list: _List | None = None
+        #: Where each job stands in the order of ids, which decides among equal ones.
+        self._rank = np.argsort(np.argsort(np.array([job.id for job in site.jobs], dtype=np.str_)))
+        self._kinds: dict[tuple[tuple[NodeClass, tuple[Amounts, ...]], ...], int] = {}
+        self._of_kind: list[Lender] = []
+        self._room: dict[tuple[int, int], bool] = {}
+
+    def add(self, start: Start) -> None:
+        """Add a job that starts at full share, if it can lend."""
+        job = self._site.jobs[start.job]
+        allocation = self._site.columns.allocation_of(job.request, start.entries)
+        lender = lender_of(job, allocation, self._site.instance.cluster, self._rule)
+        if lender is None:
+            return
+        kind = self._kinds.setdefault(lender.kinds, len(self._kinds))
+        if kind == len(self._of_kind):
+            self._of_kind.append(lender)
+        nodes = np.unique(start.entries[:, 0])
+        self.of[start.job] = Owner(lender=lender, entries=start.entries, nodes=nodes, kind=kind)
+        self._note(start.job, Fraction(self._site.now + job.walltime))
+
+    def add_again(self, job: int) -> int:
+        """Let a job have its nodes to itself from now on; return when it ends, as its walltime has it."""
+        over = self._site.now + self._site.work_left(job)
+        self._note(job, over)
+        return ceil(over)
+
+    def _note(self, job: int, over: Fraction) -> None:
+        self._idle[job], self._list = over, None
+
+    def lend(self, job: int) -> None:
+        """Let a job lend from now on."""
+        del self._idle[job]
+        self._list = None
+
+    def remove(self, job: int) -> None:
+        """Forget a job that is gone, if it is one of these."""
+        self.of.pop(job, None)
+        if self._idle.pop(job, None) is not None:
+            self._list = None
+
+    def refresh(self, jobs: Iterable[int]) -> None:
+        """Ask the site anew of those who lend to nobody: what was decided may have come about later."""
+        for job in jobs:
+            if job in self._idle:
+                self.add_again(job)
+
+    def candidates(self, guest: Guest, cut_off: float) -> list[Mate]:
+        """Return possible mates of a guest: they end after it, have room for it, and a penalty below the cut-off.
+
+        Where the rule looks at all of them, those are left out that no least set needs.
+        """
+        site, listed, most = self._site, self._listed(), self._rule.most_mates
+        wanted, seconds = guest.chunk.count, guest.seconds
+        left = listed.over - site.now
+        ends = site.now + seconds + np.maximum(0, np.ceil(left - listed.pace * seconds - _SLACK))
+        penalties = (ends - site.submit[listed.jobs]) / site.walltime[listed.jobs]
+        fits = (listed.nodes <= wanted) & (left >= listed.pace * float(guest.time) - _SLACK) & (penalties < cut_off)
+        places = np.flatnonzero(fits)
+        has_room = [self._has_room(kind, guest) for kind in listed.kinds[places].tolist()]
+        places = places[np.array(has_room, dtype=np.bool_)]
+        if self._rule.truncation is None:
+            if most <= 2:
+                sizes = listed.nodes[places]  # of a pair, who is one of them is known by the other's size
+                places = places[(sizes == wanted) | np.isin(wanted - sizes, sizes if most > 1 else [])]
+            order = np.lexsort((self._rank[listed.jobs[places]], penalties[places], listed.nodes[places]))
+            places = places[order]
+            sizes = listed.nodes[places]
+            places = places[np.arange(len(sizes)) - np.searchsorted(sizes, sizes) < most]
+        found = (self._mate(job, guest) for job in listed.jobs[places].tolist())
+        return [mate for mate in found if mate is not None]
+
+    def _mate(self, job: int, guest: Guest) -> Mate | None:
+        """Return a job as a mate, to the fraction; None if it ends before its guest does."""
+        pace, work = self.of[job].lender.pace.cautious, self._idle[job] - self._site.now
+        if work < pace * guest.time:
+            return None
+        of_job = self._site.jobs[job]
+        end = self._site.now + guest.seconds + max(0, ceil(work - pace * guest.seconds))
+        penalty = Fraction(end - of_job.submit, of_job.walltime)
+        return Mate(job_id=of_job.id, nodes=len(self.of[job].nodes), penalty=penalty)
+
+    def _has_room(self, kind: int, guest: Guest) -> bool:
+        """Tell whether owners of a kind have room for a guest; asked once of each pair."""
+        pair = kind, id(guest)
+        if pair not in self._room:
+            self._room[pair] = self._of_kind[kind].has_room_for(guest)
+        return self._room[pair]
+
+    def _listed(self) -> _List:
+        if self._list is None:
+            jobs = list(self._idle)
+            owners = [self.of[job] for job in jobs]
+            self._list = _List(
+                jobs=np.array(jobs, dtype=np.int64),
+                nodes=np.array([len(owner.nodes) for owner in owners], dtype=np.int64),
+                kinds=np.array([owner.kind for owner in owners], dtype=np.int64),
+                over=np.array([float(over) for over in self._idle.values()], dtype=np.float64),
+                pace=np.array([float(owner.lender.pace.cautious) for owner in owners], dtype=np.float64),
+            )
+        return self._list

@@ -1,0 +1,15 @@
+"""PBSFifo as it was compared with constraint programming on Eurora (BRIDI-20)."""
+
+from __future__ import annotations
+
+from cpsched.sim import QueueRule, Way
+
+__all__ = ["pbs_fifo_bf10"]
+
+#: How many jobs behind the blocked head are looked at.
+_DEPTH = 10
+
+
+def pbs_fifo_bf10() -> QueueRule:
+    """Return the rule: first in, first out, with EASY backfilling by the first ten behind a blocked head (A-15)."""
+    return QueueRule(name="pbs_fifo_bf10", way=Way.NOT_DELAYING, depth=_DEPTH)

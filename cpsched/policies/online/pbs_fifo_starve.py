@@ -1,0 +1,43 @@
+"""The FIFO scheduler of OpenPBS, with starving jobs (PBS-1 to PBS-6; Bode, Halstead, Kendall, Lei, Jackson, ALS 2000).
+
+Of its options (PBS-3) three are built, with the defaults of its sample but for the order: ``max_starve``,
+``help_starving_jobs`` and ``sort_by``. Not built are: ``strict_fifo`` (`fcfs` is that); ``round_robin``, ``by_queue``
+and ``sort_queues`` (all jobs stand in one queue); ``load_balancing`` and ``sync_time``, which are about measured load;
+``dedicated_prefix`` and the variants for prime time (simulations have no reservations); ``fair_share`` with
+``half_life`` and ``unknown_shares`` (PBS-4); and limits of running jobs. Jobs that ask for more than the machine, which
+OpenPBS deletes (PBS-5), are refused by the simulator.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cpsched.sim import Order, QueueRule, Way
+
+__all__ = ["pbs_fifo_starve"]
+
+_DAY = 24 * 3600
+_ORDERS = {"none": Order.SUBMISSION, "short_walltime": Order.WALLTIME}
+
+
+def pbs_fifo_starve(
+    max_starve: int = _DAY, help_starving_jobs: bool = True, sort_by: Literal["none", "short_walltime"] = "none"
+) -> QueueRule:
+    """Return the rule: whoever fits starts, until somebody starves: then nobody else does before that one.
+
+    Parameters
+    ----------
+    max_starve
+        A job starves when it was submitted more than so many seconds ago; the one that has waited longest counts.
+    help_starving_jobs
+        Whether anybody ever starves.
+    sort_by
+        By what the queue stands: ``none``, the order of submission, as the paper has it; or ``short_walltime``. (The
+        sample's ``shortest_job_first`` is about requested CPU time.)
+    """
+    return QueueRule(
+        name="pbs_fifo_starve",
+        way=Way.ANYBODY,
+        order=_ORDERS[sort_by],
+        max_starve=max_starve if help_starving_jobs else None,
+    )

@@ -1,0 +1,15 @@
+"""PBSWalltime as it was compared with constraint programming on Eurora (BRIDI-21)."""
+
+from __future__ import annotations
+
+from cpsched.sim import Order, QueueRule, Way
+
+__all__ = ["pbs_walltime_bf400"]
+
+#: How many jobs behind the blocked head are looked at.
+_DEPTH = 400
+
+
+def pbs_walltime_bf400() -> QueueRule:
+    """Return the rule: by walltime, with EASY backfilling by the first 400 behind a blocked head (A-15)."""
+    return QueueRule(name="pbs_walltime_bf400", way=Way.NOT_DELAYING, order=Order.WALLTIME, depth=_DEPTH)

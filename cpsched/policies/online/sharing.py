@@ -1,0 +1,226 @@
+"""Who shares nodes with whom while a simulation runs: guests, their mates, and who could be one (SD-4 to SD-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.domain import modes
+from cpsched.policies.malleable import Guest, Pace, Run, SdRule, guest_of, select_mates
+from cpsched.policies.online.future_map import FutureMap
+from cpsched.policies.online.owners import Owners
+from cpsched.sim import Change, Site, Start
+
+__all__ = ["Sharing"]
+
+Modes = NDArray[np.int8]
+
+
+class Sharing:
+    """Guests and mates under one rule; mutable.
+
+    Parameters
+    ----------
+    site, future
+        The simulation, and the map on which nodes are kept for those who share.
+    rule
+        The parameters.
+    """
+
+    def __init__(self, site: Site, future: FutureMap, rule: SdRule) -> None:
+        self._site, self._future, self._rule = site, future, rule
+        self._number = {job.id: index for index, job in enumerate(site.jobs)}
+        #: Jobs as guests, of whom that was asked.
+        self._asked: dict[int, Guest | None] = {}
+        self._owners = Owners(site, rule)
+        #: The mates of each guest that runs, while they run, and the other way round.
+        self._mates: dict[int, tuple[int, ...]] = {}
+        self._guest: dict[int, int] = {}
+        self._pace: dict[int, Pace] = {}
+        #: When those who share are predicted to end (SD-11), and those who have just ceased to.
+        self._ends: dict[int, int] = {}
+        #: In which modes those run that are not at full share, as decided.
+        self._modes: dict[int, Modes] = {}
+        #: What has been decided in this second, and what was before.
+        self._starts: dict[int, Start] = {}
+        self._changed: dict[int, Modes | None] = {}
+        #: Who was started as a guest, and who has lent (SD-12).
+        self.guests: set[int] = set()
+        self.lenders: set[int] = set()
+
+    @property
+    def starts(self) -> list[Start]:
+        """Who starts in this second."""
+        return list(self._starts.values())
+
+    @property
+    def changes(self) -> list[Change]:
+        """Who changes in this second."""
+        found = []
+        for job, before in self._changed.items():
+            after = self._modes_of(job)
+            if not np.array_equal(after, self._full(job) if before is None else before):
+                found.append(Change(job, after))
+        return found
+
+    # --- what has happened --------------------------------------------------------------------------------------
+
+    def follow(self, gone: Sequence[int]) -> None:
+        """Keep up with what has happened: who shared nodes with those who are gone has these for itself (SD-10, A-20)."""
+        over = {*gone, *(job for job in self._starts if not self._site.is_running(job))}
+        self._owners.refresh(
+            job for job in (*self._starts, *self._changed) if job not in over and job not in self._guest
+        )
+        self._starts, self._changed = {}, {}
+        self._ends = {job: end for job, end in self._ends.items() if job in self._mates or job in self._guest}
+        parted = {self._guest.get(job, job) for job in over} & self._mates.keys()
+        for job in over:
+            self._owners.remove(job)
+            for known in (self._guest, self._ends, self._modes):
+                known.pop(job, None)
+        for guest in sorted(parted):
+            self._part(guest, over)
+        if self._future.is_void:
+            for guest in self._mates:
+                self._predict(guest)
+
+    def _part(self, guest: int, over: set[int]) -> None:
+        """Let a guest and its mates have what those of them had who are gone."""
+        left = tuple(mate for mate in self._mates.pop(guest) if mate not in over)
+        if guest not in over:
+            self._mates[guest] = left
+            self._expand(guest)
+            return
+        for mate in left:
+            del self._guest[mate]
+            self._change(mate, None)
+            over_at = self._owners.add_again(mate)
+            self._keep(mate, over_at, self._owners.of[mate].entries)
+
+    def _expand(self, job: int) -> None:
+        """Give a guest all cores of those of its nodes whose owners are gone."""
+        entries, is_lent = self._site.entries_of(job), self._is_lent(job)
+        guest, names = self._asked[job], self._site.columns.node_names
+        assert guest is not None  # noqa: S101 - it runs as one
+        shared = [names[node] for node in entries[is_lent, 0].tolist()]
+        own = [names[node] for node in entries[~is_lent, 0].tolist()]
+        self._pace[job] = guest.pace_on(guest.allocation(shared, own))
+        self._change(job, np.where(is_lent, self._mode(job, self._rule.guest_share), 0).astype(np.int8))
+        del self._ends[job]  # even if that stays: it has nodes of its own now
+        self._predict(job)
+
+    def _is_lent(self, guest: int) -> NDArray[np.bool_]:
+        """Tell which entries of a guest stand on nodes of others."""
+        lent = [self._owners.of[mate].nodes for mate in self._mates[guest]]
+        found: NDArray[np.bool_] = np.isin(
+            self._site.entries_of(guest)[:, 0], np.concatenate([*lent, np.zeros(0, np.int32)])
+        )
+        return found
+
+    # --- what comes ---------------------------------------------------------------------------------------------
+
+    def cut_off(self) -> float:
+        """Return what the penalty of a mate must be below (SD-5)."""
+        limit = self._rule.max_slowdown
+        if limit is not None:
+            return limit
+        site = self._site
+        ends = dict(zip(site.running.tolist(), site.ends.tolist(), strict=True))
+        ends |= {job: site.now + site.estimate(job) for job in self._starts} | self._ends
+        jobs, last = list(ends), np.array(list(ends.values()), dtype=np.int64)
+        return float(((last - site.submit[jobs]) / site.walltime[jobs]).mean()) if jobs else 0.0
+
+    def _predict(self, guest: int) -> None:
+        """Renew the predicted ends of a guest and its mates, and keep their nodes for them until then (SD-11, A-27)."""
+        now = self._site.now
+        until = self._run(guest, self._pace[guest]).predicted_end(now)
+        if self._ends.get(guest) != until:
+            own = None if guest in self._starts else self._site.entries_of(guest)[~self._is_lent(guest)]
+            self._keep(guest, until, own)
+        for mate in self._mates[guest]:
+            owner = self._owners.of[mate]
+            end = self._run(mate, owner.lender.pace).predicted_end(now, until)
+            if self._ends.get(mate) != end:
+                self._keep(mate, end, owner.entries)
+
+    def _run(self, job: int, pace: Pace) -> Run:
+        """Return a job as it runs from now on."""
+        work = Fraction(self._site.jobs[job].walltime) if job in self._starts else self._site.work_left(job)
+        return Run(
+            job=self._site.jobs[job], begin=self._site.now, allocation=(), since=self._site.now, work=work, pace=pace
+        )
+
+    def _keep(self, job: int, end: int, entries: NDArray[np.int32] | None) -> None:
+        """Keep nodes for a job as a whole until its predicted end: those on which it has entries of its own."""
+        self._ends[job] = end
+        self._future.keep(job, self._future.whole(job, np.zeros((0, 3), np.int32) if entries is None else entries, end))
+
+    # --- the malleable attempt ----------------------------------------------------------------------------------
+
+    def start(self, start: Start) -> None:
+        """Start a job as reserved (the static attempt)."""
+        self._starts[start.job] = start
+        job = self._site.jobs[start.job]
+        if job.malleability is not None:
+            self._owners.add(start)
+
+    def borrow(self, job: int, cut_off: float) -> bool:
+        """Start a job on the nodes of others if it ends earlier so, and they are to be had (the malleable attempt)."""
+        guest, reserved = self._guest_for(job), self._future.start_of(job)
+        if guest is None or reserved is None or reserved + guest.job.walltime <= self._site.now + guest.seconds:
+            return False
+        chosen = select_mates(self._owners.candidates(guest, cut_off), guest.chunk.count, self._rule)
+        if chosen is None:
+            return False
+        self._share(job, guest, tuple(self._number[mate.job_id] for mate in chosen))
+        return True
+
+    def _guest_for(self, job: int) -> Guest | None:
+        if job not in self._asked:
+            found = self._site.jobs[job]
+            self._asked[job] = None if found.malleability is None else guest_of(found, self._rule)
+        return self._asked[job]
+
+    def _share(self, job: int, guest: Guest, mates: tuple[int, ...]) -> None:
+        """Start a guest, and let its mates lend to it."""
+        for mate in mates:
+            self._guest[mate] = job
+            self._owners.lend(mate)
+            self._change(mate, self._uniform(mate, self._owners.of[mate].entries, self._rule.mate_share))
+        nodes = np.sort(np.concatenate([self._owners.of[mate].nodes for mate in mates]))
+        kind = self._site.columns.demands.kinds_of(int(self._site.demand[job]))[0][0]
+        entries = np.stack([nodes, np.full(len(nodes), kind), np.ones(len(nodes))], axis=1).astype(np.int32)
+        self._modes[job] = self._uniform(job, entries, self._rule.guest_share)
+        self._starts[job] = Start(job, entries, self._modes[job])
+        self._mates[job], self._pace[job] = mates, guest.pace
+        self.guests.add(job)
+        self.lenders.update(mates)
+        self._predict(job)
+
+    def _change(self, job: int, chosen: Modes | None) -> None:
+        """Let a job run in other modes; None: at full share."""
+        begun = self._starts.get(job)
+        if begun is None:
+            self._changed.setdefault(job, self._modes.get(job))
+        else:
+            self._starts[job] = Start(job, begun.entries, chosen)
+        if chosen is None:
+            self._modes.pop(job, None)
+        else:
+            self._modes[job] = chosen
+
+    def _modes_of(self, job: int) -> Modes:
+        found = self._modes.get(job)
+        return self._full(job) if found is None else found
+
+    def _full(self, job: int) -> Modes:
+        return np.zeros(len(self._site.entries_of(job)), dtype=np.int8)
+
+    def _mode(self, job: int, share: float) -> int:
+        return next(number for number, mode in enumerate(modes(self._site.jobs[job])) if mode.share == share)
+
+    def _uniform(self, job: int, entries: NDArray[np.int32], share: float) -> Modes:
+        return np.full(len(entries), self._mode(job, share), dtype=np.int8)

@@ -1,0 +1,76 @@
+"""Nodes that are kept for short jobs in working hours (MAUI-7)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from cpsched.domain import NodeState
+from cpsched.errors import EngineError
+from cpsched.policies.online.maui_params import ShortPool
+from cpsched.policies.online.withholding import columns_of, withhold
+from cpsched.rusv import Booking, Timeline
+from cpsched.sim import Site
+
+__all__ = ["KeptNodes", "end_of_work"]
+
+
+def end_of_work(epoch: datetime, now: int, begin_hour: int, end_hour: int) -> int | None:
+    """Return when the working hours end in which `now` lies, None if it lies in none."""
+    local = epoch + timedelta(seconds=now)
+    if local.weekday() >= 5 or not begin_hour <= local.hour < end_hour:
+        return None
+    end = local.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(hours=end_hour)
+    return now + int((end - local).total_seconds())
+
+
+class KeptNodes:
+    """The short pool at work; mutable: it is laid out anew whenever a long job looks for room.
+
+    The pool is no fixed set of nodes. It is made of those that are idle or will be so soon: idle ones first, and of
+    these the last in the order of filling. Until work ends, long jobs have nothing that is free on them. Who runs when
+    work begins runs on, and so does what was promised before: a reservation is no part of the pool.
+
+    Raises
+    ------
+    EngineError
+        If the workload's clock has no date, so that there are no working hours.
+    """
+
+    def __init__(self, params: ShortPool, site: Site, timeline: Timeline) -> None:
+        if site.instance.epoch is None:
+            raise EngineError("maui keeps a short pool in working hours: Expected an epoch in the workload, got none")
+        self._params, self._epoch, self._timeline = params, site.instance.epoch, timeline
+        lengths = [run.length for run in site.columns.demands.layout.runs]
+        self._is_up = np.repeat([run.state is NodeState.UP for run in site.columns.run_class], lengths)
+        self._bookings: list[Booking] = []
+        #: When work ends, None outside of working hours.
+        self.until: int | None = None
+
+    def holds_off(self, walltime: int) -> bool:
+        """Tell whether a job is too long for the nodes that are kept now."""
+        return self.until is not None and walltime > self._params.longest
+
+    def open(self, now: int) -> None:
+        """Begin a new moment, in which nothing is kept yet."""
+        self.until = end_of_work(self._epoch, now, self._params.begin_hour, self._params.end_hour)
+
+    def keep(self, now: int) -> None:
+        """Withhold the nodes of the pool, if they are not withheld already."""
+        if self._bookings or self.until is None:
+            return
+        timeline = self._timeline
+        idle = timeline.idle_nodes(timeline.free_at(now)[0]) & self._is_up
+        soon = timeline.idle_nodes(timeline.free_at(now + self._params.lookahead)[0]) & self._is_up
+        by_need = [*np.flatnonzero(idle & soon)[::-1].tolist(), *np.flatnonzero(soon & ~idle)[::-1].tolist()]
+        chosen = by_need[: self._params.nodes]
+        if chosen:
+            columns = columns_of(timeline.demands, chosen)
+            self._bookings = withhold(timeline, columns, now, self.until)
+
+    def give_back(self) -> None:
+        """Withhold nothing."""
+        for booking in self._bookings:
+            self._timeline.release(booking)
+        self._bookings = []

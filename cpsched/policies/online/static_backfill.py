@@ -1,0 +1,66 @@
+"""Static backfilling, as SD-Policy's base has it (D'Amico et al., listing 1 without its else; SD-2)."""
+
+from __future__ import annotations
+
+from cpsched.policies.online.future_map import FutureMap
+from cpsched.sim import Decision, News, Site
+
+__all__ = ["DEPTH", "StaticBackfill", "checked_depth", "static_backfill"]
+
+#: How many jobs Slurm's backfilling looked at by default when SD-Policy was built into it (``bf_max_job_test``).
+DEPTH = 100
+
+
+class StaticBackfill:
+    """The first jobs of the queue have reservations, made anew at every event; whoever's begins now starts.
+
+    Parameters
+    ----------
+    depth
+        So many of those that wait have reservations, and may start: Slurm's ``bf_max_job_test``. None: all.
+
+    Raises
+    ------
+    ValueError
+        If the depth is less than 1.
+    """
+
+    name = "static_backfill"
+
+    def __init__(self, depth: int | None) -> None:
+        self._depth = checked_depth(depth)
+
+    def begin(self, site: Site) -> None:
+        """Make ready for a simulation."""
+        self._map = FutureMap(site)
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Start those whose reservations begin now."""
+        self._map.follow(news.gone)
+        waiting, starts = site.queue.tolist(), []
+        while True:
+            first = waiting[: self._depth]
+            self._map.reserve(first)
+            due = [job for job in first if self._map.start_of(job) == news.now]
+            starts += [self._map.start(job) for job in due]
+            if not due:
+                return Decision(starts=starts, wake=self._map.next_start())
+            waiting = [job for job in waiting if job not in set(due)]
+
+
+def checked_depth(depth: int | None) -> int | None:
+    """Return how many jobs are looked at, if that is possible.
+
+    Raises
+    ------
+    ValueError
+        If it is less than 1.
+    """
+    if depth is not None and depth < 1:
+        raise ValueError(f"Expected depth >= 1, got {depth}")
+    return depth
+
+
+def static_backfill(depth: int | None = DEPTH) -> StaticBackfill:
+    """Return the scheduler."""
+    return StaticBackfill(depth)

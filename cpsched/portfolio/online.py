@@ -1,0 +1,113 @@
+"""Engines as on-line schedulers: what `solve` and `replan` make of one window, made of one window after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cpsched.domain import Instance, Job, Plan
+from cpsched.engine import Budget
+from cpsched.planner import replanned
+from cpsched.policies import by_smiths_rule
+from cpsched.portfolio.recipe import prepare, solve
+from cpsched.portfolio.scoring import plan_of
+from cpsched.portfolio.teams import team_of
+from cpsched.sim import Rolling
+
+__all__ = ["make_engine_scheduler"]
+
+
+def make_engine_scheduler(
+    name: str,
+    *,
+    budget: float = 1.0,
+    min_interval: int = 0,
+    window: int | None = None,
+    workers: int = 1,
+    seed: int = 0,
+) -> Rolling:
+    """Make a scheduler that plans the running and the waiting jobs by an engine, whenever some have come or gone.
+
+    The planner never plans anew: it keeps what it has told its users, lets new jobs find their places, and moves up
+    who can when others end early (OCCS-34, OCCS-36). All other engines do as `solve` says in each cycle, beginning
+    from the plan of the last one. Only solvers need a budget.
+
+    Parameters
+    ----------
+    name
+        One of `ENGINES`.
+    budget
+        Seconds of a cycle.
+    min_interval
+        Seconds between two cycles, at least; in between the last plan is brought up to date.
+    window
+        So many waiting jobs are planned in a cycle at the most: who is overdue first, then those with the least work
+        for what their waiting costs (Smith's rule); None: all.
+    workers
+        Cores that may be used.
+    seed
+        Same workload, same engine, same seed: same history, as far as no clock decides.
+
+    Raises
+    ------
+    EngineError
+        If there is no such engine.
+    ValueError
+        If a figure is out of its range.
+    """
+    if window is not None and window < 1:
+        raise ValueError(f"Expected a window of 1 job or more, got {window}")
+    if workers < 1:
+        raise ValueError(f"Expected 1 worker or more, got {workers}")
+    solves = bool(team_of(name, workers=workers).lanes)
+    budget = Budget(budget).seconds if solves else 0.0
+    return Rolling(_Cycles(name=name, budget=budget, most=window, workers=workers, seed=seed), min_interval=min_interval)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cycles:
+    """How an engine plans one window after the other."""
+
+    name: str
+    budget: float
+    most: int | None
+    workers: int
+    seed: int
+
+    def prepare(self) -> None:
+        """Compile or load what the engine needs."""
+        prepare(self.name, workers=self.workers, evolving=False)
+
+    def plan(self, window: Instance, previous: Plan | None) -> Plan:
+        """Plan the first jobs of a window."""
+        head = _head(window, self.most)
+        if self.name == "planner" and previous is not None:
+            return self.follow(head, previous)
+        return solve(
+            head, engine=self.name, budget=self.budget, seed=self.seed, workers=self.workers, warm=previous
+        )
+
+    def follow(self, window: Instance, previous: Plan) -> Plan:
+        """Let everybody keep start and nodes, or move up, as far as possible."""
+        clock = Budget(0)
+        outcome = replanned(window, previous)
+        return plan_of(window, self.name, outcome, budget=0, elapsed=clock.elapsed)
+
+
+def _head(window: Instance, most: int | None) -> Instance:
+    """Return a window with so many of its waiting jobs at the most."""
+    waiting = [job for job in window.jobs if job.running is None]
+    if most is None or len(waiting) <= most:
+        return window
+    chosen = {job.id for job in _most_urgent(window, waiting)[:most]}
+    return replace(window, jobs=tuple(job for job in window.jobs if job.running is not None or job.id in chosen))
+
+
+def _most_urgent(window: Instance, jobs: Sequence[Job]) -> list[Job]:
+    """Order jobs: who is overdue, then by Smith's rule."""
+
+    def is_in_time(job: Job) -> bool:
+        due = window.due(job)
+        return due is None or due >= window.now
+
+    return sorted(by_smiths_rule(window, jobs), key=is_in_time)

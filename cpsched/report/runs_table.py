@@ -1,0 +1,63 @@
+"""The figures of simulations side by side, as a table for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.table import Table
+from rich.text import Text
+
+from cpsched.metrics import Distribution, RunsSummary
+from cpsched.report.words import duration, plain
+
+__all__ = ["runs_table"]
+
+
+def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
+    """Return one column per simulation and one row per figure.
+
+    Parameters
+    ----------
+    title
+        What was simulated.
+    summaries
+        By the name of who scheduled.
+    """
+    table = Table(title=Text(plain(title)))
+    table.add_column("")
+    for name in summaries:
+        table.add_column(Text(plain(name)), justify="right")
+    columns = [dict(_figures(summary)) for summary in summaries.values()]
+    for label in columns[0] if columns else ():
+        table.add_row(label, *(column[label] for column in columns))
+    return table
+
+
+def _figures(summary: RunsSummary) -> Iterator[tuple[str, str]]:
+    """Yield (label, value); a dash where there is none."""
+    total, overhead = summary.total, summary.decisions
+    for label, count in (
+        ("jobs", total.jobs),
+        ("completed", total.completed),
+        ("killed at their walltime", total.killed),
+        ("refused", total.refused),
+        ("still waiting", total.waiting),
+        ("restarts", total.restarts),
+    ):
+        yield label, f"{count:,}"
+    yield from _waits(total.wait)
+    yield "bounded slowdown, mean", "-" if total.bounded_slowdown is None else f"{total.bounded_slowdown.mean:,.2f}"
+    yield "WQT", f"{total.wqt:,.1f}"
+    yield "NL", f"{total.late:,}"
+    yield "TR", f"{total.tardiness:,} s"
+    yield "utilisation", f"{summary.allocated:.1%}"
+    yield "queue, mean", f"{summary.mean_queue_length:,.1f}"
+    yield "queue, longest", f"{summary.max_queue_length:,}"
+    yield "makespan", duration(summary.makespan)
+    yield "AO", "-" if overhead is None else f"{1000 * overhead.mean:.3g} ms"
+
+
+def _waits(wait: Distribution | None) -> Iterator[tuple[str, str]]:
+    values = {} if wait is None else {"mean": wait.mean, "median": wait.median, "95 %": wait.p95, "longest": wait.max}
+    for name in ("mean", "median", "95 %", "longest"):
+        yield f"wait, {name}", f"{values[name]:,.0f} s" if name in values else "-"

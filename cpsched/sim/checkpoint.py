@@ -1,0 +1,177 @@
+"""Checkpoints: the state of a simulation as a file, from which it is gone on with later."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.errors import DocumentError, Fault
+from cpsched.sim.world import World
+
+__all__ = ["Checkpoint", "Keeper"]
+
+#: Changes whenever the arrays of `World` mean something else.
+_FORMAT = "cpsched-checkpoint/1"
+
+#: The arrays that grow while a simulation goes on.
+_GROWING = frozenset(
+    f"state.{name}" for name in ("pool", "heap", "attempts", "fixed_columns", "fixed_amounts", "changes", "modes")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Where the state of a simulation is kept, and how often.
+
+    Raises
+    ------
+    ValueError
+        If the interval is negative.
+    """
+
+    path: Path
+    #: The scheduler with its parameters, in words: what others have left is refused.
+    scheduler: str
+    #: Seconds between two writings; 0: at each look at the clock.
+    interval: float = 60.0
+    #: Whether the file is there, and the simulation goes on from it.
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.interval >= 0:
+            raise ValueError(f"Expected an interval of 0 or more seconds, got {self.interval}")
+
+
+class Keeper:
+    """Who writes the state of a world now and then; mutable.
+
+    Parameters
+    ----------
+    checkpoint
+        Where to, and how often.
+    world
+        At its beginning; where the simulation is resumed, it is set to what the file says.
+    seconds
+        Of the decisions so far, as they are noted; where the simulation is resumed, those of the file are put here.
+
+    Raises
+    ------
+    DocumentError
+        If the file to resume from cannot be read, or is of another workload, scheduler or version of cpsched.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, world: World, seconds: list[float]) -> None:
+        self._path, self._interval, self._world, self._seconds = checkpoint.path, checkpoint.interval, world, seconds
+        self._identity = {
+            "format": _FORMAT,
+            "version": version("cpsched"),
+            "scheduler": checkpoint.scheduler,
+            "workload": _digest(world),
+        }
+        self._began = time.perf_counter()
+        if checkpoint.resume:
+            self._restore()
+        self._written = time.perf_counter()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that the simulation has taken, with those before it was resumed."""
+        return time.perf_counter() - self._began
+
+    def look(self) -> None:
+        """Write the state if it is time to."""
+        if time.perf_counter() - self._written >= self._interval:
+            self.write()
+
+    def write(self) -> None:
+        """Write the state, by way of a file beside it, so that there is always a whole one.
+
+        Raises
+        ------
+        DocumentError
+            If it cannot be written.
+        """
+        unfinished = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
+        try:
+            with unfinished.open("xb") as stream:
+                np.savez(stream, allow_pickle=False, **dict(self._arrays()))
+            unfinished.replace(self._path)
+        except OSError as error:
+            self._refuse(f"Expected to write it, got: {error.strerror or error}")
+        finally:
+            unfinished.unlink(missing_ok=True)
+        self._written = time.perf_counter()
+
+    def _arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        yield "identity", np.array(json.dumps(self._identity))
+        yield "seconds", np.array(self._seconds, dtype=np.float64)
+        yield "elapsed", np.array(self.elapsed)
+        yield from self._changing()
+
+    def _changing(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Yield the arrays of the world by the names that they have in the file."""
+        for room, arrays in (("state", self._world.state), ("machine", self._world.machine)):
+            for name, array in arrays._asdict().items():
+                yield f"{room}.{name}", array
+
+    def _restore(self) -> None:
+        """Set the world to what the file says."""
+        found = self._read()
+        try:
+            identity = json.loads(str(found["identity"]))
+        except (KeyError, ValueError):
+            self._refuse("Expected a checkpoint of a simulation")
+        for what, ours in self._identity.items():
+            theirs = identity.get(what)
+            if theirs != ours:
+                self._refuse(f"Expected a checkpoint of this {what}, {ours}, got one of {theirs}")
+        for name, array in self._changing():
+            if name not in found or not _is_alike(found[name], array):
+                self._refuse(f"Expected an array {name} like that of this workload")
+        world = self._world
+        world.state = world.state._replace(**{name: found[f"state.{name}"] for name in world.state._fields})
+        world.machine = world.machine._replace(**{name: found[f"machine.{name}"] for name in world.machine._fields})
+        world.mend()
+        self._seconds.extend(found["seconds"].tolist())
+        self._began -= float(found["elapsed"])
+
+    def _read(self) -> dict[str, NDArray[Any]]:
+        try:
+            with np.load(self._path, allow_pickle=False) as archive:
+                return {name: archive[name] for name in archive.files}
+        except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+            # AttributeError: the file is one array, and no archive of several
+            self._refuse(f"Expected a checkpoint that can be read, got: {error}")
+
+    def _refuse(self, message: str) -> NoReturn:
+        raise DocumentError(str(self._path), [Fault("", message)]) from None
+
+
+def _is_alike(found: NDArray[Any], array: NDArray[Any]) -> bool:
+    """Tell whether an array that was read can take the place of one of ours; arrays grow while time goes on."""
+    is_long_enough = found.ndim == array.ndim and len(found) >= len(array)
+    return found.dtype == array.dtype and found.shape[1:] == array.shape[1:] and is_long_enough
+
+
+def _digest(world: World) -> str:
+    """Return a digest of all that a simulation depends on: the arrays of its beginning, and what schedulers see."""
+    load, instance = world.load, world.load.instance
+    sha = hashlib.sha256("\n".join(load.columns.node_names).encode())
+    for array in (*world.state, *world.machine, *world.tables):
+        sha.update(f"{array.dtype} {array.shape}".encode())
+        sha.update(array.tobytes())
+    for job in load.jobs:
+        seen = (job.id, job.user, job.group, job.queue, job.project, job.malleability)
+        sha.update(f"{seen} {instance.priority(job)} {instance.expected_wait(job)}\n".encode())
+    return sha.hexdigest()

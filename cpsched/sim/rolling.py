@@ -1,0 +1,124 @@
+"""Planning as scheduling: who plans scheduling windows works a workload off, one window after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Protocol
+
+from cpsched.domain import Cluster, Instance, Job, NodeState, Plan
+from cpsched.errors import EngineError
+from cpsched.sim.scheduler import Decision, News
+from cpsched.sim.site import Site
+
+__all__ = ["Planning", "Rolling"]
+
+
+class Planning(Protocol):
+    """Who plans one window after the other."""
+
+    #: As users name it on the command line.
+    name: str
+
+    def prepare(self) -> None:
+        """Compile or load what planning needs, so that no decision pays for it."""
+
+    def plan(self, window: Instance, previous: Plan | None) -> Plan:
+        """Plan a window, beginning from the plan of an earlier one, if there is one. This may take its time."""
+
+    def follow(self, window: Instance, previous: Plan) -> Plan:
+        """Bring the plan of an earlier window up to date, in no time to speak of."""
+
+
+class Rolling:
+    """A scheduler that plans a rolling window: who runs and who waits now; and starts whose time has come (BRIDI-4).
+
+    A planning cycle comes when jobs have come or gone since the last one, but not before `min_interval` seconds are
+    over. When a scheduler is asked for other reasons (BRIDI-13), or in between, the last plan is brought up to date.
+    Malleable jobs run at full share.
+
+    Parameters
+    ----------
+    planning
+        Who plans.
+    min_interval
+        Seconds between two cycles, at least.
+
+    Raises
+    ------
+    ValueError
+        If the interval is negative.
+    """
+
+    def __init__(self, planning: Planning, *, min_interval: int = 0) -> None:
+        if min_interval < 0:
+            raise ValueError(f"Expected min_interval of 0 or more seconds, got {min_interval}")
+        self.name = planning.name
+        self._planning, self._min_interval = planning, min_interval
+
+    def begin(self, site: Site) -> None:
+        """Forget all former plans."""
+        self._planning.prepare()
+        self._index = {job.id: index for index, job in enumerate(site.jobs)}
+        self._plan: Plan | None = None
+        #: When the next cycle may begin, and whether there is something to plan anew.
+        self._next_cycle, self._is_stale = site.now, False
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Plan, or bring the plan up to date; start whose planned start is now."""
+        self._is_stale = self._is_stale or bool(news.arrived or news.gone)
+        window = _window(site)
+        if self._plan is None or (self._is_stale and site.now >= self._next_cycle):
+            self._plan = self._planning.plan(window, self._plan)
+            self._next_cycle, self._is_stale = site.now + self._min_interval, False
+        else:
+            self._plan = self._planning.follow(window, self._plan)
+        return self._decision(site, self._plan)
+
+    def _decision(self, site: Site, plan: Plan) -> Decision:
+        """Return what a plan of this second says."""
+        waiting = set(site.queue.tolist())
+        due = []
+        later = [self._next_cycle] if self._is_stale else []
+        for planned in plan.jobs:
+            job = self._index[planned.id]
+            if job not in waiting:
+                continue
+            if planned.start > site.now:
+                later.append(planned.start)
+                continue
+            start = site.start_on(job, planned.segments[0].allocation)
+            if start is None:
+                raise EngineError(f"{self.name} plans job {planned.id} at {site.now} on nodes where it may not stand")
+            due.append(start)
+        return Decision(starts=due, wake=min(later, default=None))
+
+
+def _window(site: Site) -> Instance:
+    """Return the window of this second as planners are to see it: with the nodes that are out down, and each waiting
+    job as long as it is believed to run.
+    """
+    window = site.window()
+    estimates = {site.jobs[job].id: site.estimate(job) for job in site.queue.tolist()}
+    out = {site.columns.node_names[node] for node in site.nodes_out.tolist()}
+    jobs = tuple(_believed(job, estimates.get(job.id, job.walltime)) for job in window.jobs)
+    return replace(window, jobs=jobs, cluster=_without(window.cluster, out) if out else window.cluster)
+
+
+def _believed(job: Job, seconds: int) -> Job:
+    """Return a job that is rigid, and takes so many seconds if it waits."""
+    if job.malleability is None and job.walltime == seconds:
+        return job
+    (step,) = job.steps
+    return replace(job, malleability=None, steps=(replace(step, walltime=seconds),))
+
+
+def _without(cluster: Cluster, out: Collection[str]) -> Cluster:
+    """Return a cluster in which some nodes are down."""
+    classes = []
+    for each in cluster.classes:
+        left = tuple(name for name in each.names if name not in out)
+        lost = tuple(name for name in each.names if name in out)
+        classes += [replace(each, names=left)] if left else []
+        classes += [replace(each, names=lost, state=NodeState.DOWN)] if lost else []
+    return replace(cluster, classes=tuple(classes))

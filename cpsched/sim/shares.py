@@ -1,0 +1,155 @@
+"""Jobs that run on shares of their cores: what they have then, and how fast they are (D'Amico et al.; SD-1, SD-3).
+
+On each entry of its placement such a job runs in one of its modes, number 0 of which is the full share. Its nodes, and
+all but its cores, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.booking import WHOLE_REQUEST, Columns
+from cpsched.domain import Amounts, Job, Mode, Placement, modes, rate_on
+from cpsched.rusv import present_kernels
+
+__all__ = ["Held", "Ways", "Work", "ways_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Held:
+    """What a job has: amounts of node columns, and sums for all system columns."""
+
+    columns: NDArray[np.int64]
+    amounts: NDArray[np.int64]
+    sums: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How far a run is that is not at full share for all its time: in seconds at full share, and those per second."""
+
+    #: Up to when it is accounted for.
+    since: int
+    done: Fraction
+    rate: Fraction
+
+    def at(self, time: int) -> Fraction:
+        """Return how much is done at a later time."""
+        return self.done + self.rate * (time - self.since)
+
+    def end_of(self, seconds: int) -> int:
+        """Return when so much is done if nothing changes any more: after `since`."""
+        return self.since + max(1, ceil((seconds - self.done) / self.rate))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ways:
+    """How a malleable job can run."""
+
+    job: Job
+    modes: tuple[Mode, ...]
+    #: What it asks for in each of them, without its licenses: the numbers of demands.
+    demands: tuple[int, ...]
+    columns: Columns
+
+    def held(
+        self,
+        entries: NDArray[np.int32],
+        chosen: NDArray[np.int8],
+        tables: present_kernels.Tables,
+        scratch: present_kernels.Scratch,
+    ) -> Held:
+        """Return what the job has on entries of its demand if it runs in the chosen modes on them."""
+        is_whole = self.job.request.place.exclusive  # which has its nodes to itself, whatever it uses
+        columns, amounts = [], []
+        sums = np.zeros(len(scratch.samounts), dtype=np.int64)
+        for name, amount in self.job.licenses.items():
+            sums[self.columns.license_number[name]] += amount
+        for mode in [0] if is_whole else np.unique(chosen).tolist():
+            laid = self._laid(entries if is_whole else entries[chosen == mode], mode)
+            filled = present_kernels.spell_out(self.demands[mode], laid, len(laid), tables, scratch)
+            columns.append(scratch.columns[:filled].copy())
+            amounts.append(scratch.amounts[:filled].copy())
+            sums += scratch.samounts
+        return Held(columns=np.concatenate(columns), amounts=np.concatenate(amounts), sums=sums)
+
+    def _laid(self, entries: NDArray[np.int32], mode: int) -> NDArray[np.int32]:
+        """Return entries as those of the demand of a mode, in its order."""
+        of_chunk = self._chunks_of(entries)
+        laid = []
+        for kind, ranges in self.columns.demands.kinds_of(self.demands[mode]):
+            here = entries[of_chunk == self.columns.kind_of(kind)]
+            for first, end in ranges:
+                part = here[(here[:, 0] >= first) & (here[:, 0] < end)].copy()
+                part[:, 1] = kind
+                laid.append(part)
+        return np.concatenate(laid)
+
+    def _chunks_of(self, entries: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return which kind of chunk (index in the request) stands at each entry."""
+        kinds, place = np.unique(entries[:, 1], return_inverse=True)
+        chunks = np.array([self.columns.kind_of(kind) for kind in kinds.tolist()], dtype=np.int64)
+        found: NDArray[np.int64] = chunks[place]
+        return found
+
+    def rate(self, entries: NDArray[np.int32], chosen: NDArray[np.int8]) -> Fraction:
+        """Return the work per second in the chosen modes (SD-3)."""
+        if (chosen == chosen[0]).all():
+            return self.modes[int(chosen[0])].rate
+        groups: dict[tuple[int, int], int] = {}
+        of_chunk = self._chunks_of(entries)
+        for chunk, count, mode in zip(of_chunk.tolist(), entries[:, 2].tolist(), chosen.tolist(), strict=True):
+            for kind, times in self._counted(chunk, count):
+                groups[kind, mode] = groups.get((kind, mode), 0) + times
+        parts = [self._placement("", kind, count, mode) for (kind, mode), count in groups.items()]
+        assert self.job.malleability is not None  # noqa: S101 - it has ways
+        found = rate_on(self.job.request, self.job.malleability, parts)
+        assert found is not None  # noqa: S101 - each mode is one of its shares
+        return found
+
+    def allocation(self, entries: NDArray[np.int32], chosen: NDArray[np.int8]) -> tuple[Placement, ...]:
+        """Return what the job has in the chosen modes, as placements on nodes with names."""
+        taken: dict[tuple[int, int, int], Amounts] = {}  # most nodes hold the same: one value serves them all
+        found = []
+        of_chunk = self._chunks_of(entries)
+        rows = zip(entries[:, 0].tolist(), of_chunk.tolist(), entries[:, 2].tolist(), chosen.tolist(), strict=True)
+        for node, chunk, units, mode in rows:
+            for kind, count in self._counted(chunk, units):
+                if (kind, count, mode) not in taken:
+                    taken[kind, count, mode] = self.modes[mode].request.chunks[kind].taken(count)
+                resources = taken[kind, count, mode]
+                name = self.columns.node_names[node]
+                found.append(Placement(node=name, chunk=kind, count=count, resources=resources))
+        return tuple(found)
+
+    def _counted(self, chunk: int, count: int) -> list[tuple[int, int]]:
+        """Return which kinds of chunks stand at an entry, and how many of each."""
+        if chunk != WHOLE_REQUEST:
+            return [(chunk, count)]
+        return [(kind, chunk.count) for kind, chunk in enumerate(self.job.request.chunks)]
+
+    def _placement(self, node: str, kind: int, count: int, mode: int) -> Placement:
+        resources = self.modes[mode].request.chunks[kind].taken(count)
+        return Placement(node=node, chunk=kind, count=count, resources=resources)
+
+
+def ways_of(jobs: Sequence[Job], demands: NDArray[np.int64], columns: Columns) -> dict[int, Ways]:
+    """Return how the malleable ones of some jobs can run, by their index; those that can never start are left out.
+
+    What they ask for on shares is added to the table of demands.
+    """
+    found = {}
+    for index in np.flatnonzero(demands >= 0).tolist():
+        job = jobs[index]
+        if job.malleability is None:
+            continue
+        ways = modes(job)
+        numbers = tuple(columns.compile(mode.request, Amounts(), job.walltime) for mode in ways)
+        found[index] = Ways(job=job, modes=ways, demands=numbers, columns=columns)
+    return found

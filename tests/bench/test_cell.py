@@ -1,0 +1,119 @@
+"""Real cells: workloads of each kind are made and simulated."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cpsched.bench.campaign import Cell, Contender, Generated, InstanceFile, LogFile, Workload
+from cpsched.bench.cell import play
+from cpsched.bench.figures import rows_of
+from cpsched.bench.loading import GENERATORS, load_workload
+from cpsched.domain import FrozenMap
+from cpsched.formats import instance_to_document
+from cpsched.formats.swf import MemoryField, Selection
+from cpsched.workloads import eurora_stream, offered_load
+
+LOG = """; MaxNodes: 4
+; MaxProcs: 8
+1 0 5 60 2 -1 -1 2 120 -1 1 7 1 -1 1 -1 -1 -1
+2 30 5 60 1 -1 -1 1 600 -1 1 8 1 -1 1 -1 -1 -1
+3 60 5 60 8 -1 -1 8 60 -1 1 8 1 -1 1 -1 -1 -1
+4 90 5 -1 1 -1 -1 1 60 -1 1 8 1 -1 1 -1 -1 -1
+this is no job
+"""
+
+EURORA = Generated(generator="eurora", parameters=FrozenMap({"jobs": 40}))
+
+
+def workload_of(source: InstanceFile | LogFile | Generated) -> Workload:
+    """Return a workload as its source has it."""
+    return Workload(name="w", source=source, load=None, malleable=None)
+
+
+def cell_of(workload: Workload, *, warm_up: float = 0.0) -> Cell:
+    """Return a cell of EASY."""
+    easy = Contender(label="easy", scheduler="easy", parameters=FrozenMap(), predict=False, charge_overhead=False)
+    return Cell(workload=workload, contender=easy, seed=1, warm_up=warm_up, cool_down=0.0)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogFile:
+    """Return a log of three jobs that can be simulated."""
+    path = tmp_path / "log.swf"
+    path.write_text(LOG)
+    return LogFile(
+        path=path,
+        cluster=None,
+        selection=Selection(),
+        cores_per_chunk=None,
+        memory_field=MemoryField.KB_PER_PROCESSOR,
+    )
+
+
+def test_a_cell_gives_figures_of_its_jobs() -> None:
+    """The result of a cell is a document with all figures; the same cell gives the same ones."""
+    result = play(cell_of(workload_of(EURORA), warm_up=0.25))
+    total = rows_of(json.loads(json.dumps(result)))[0].figures
+    assert (result["jobs"], total["jobs"], total["waiting"]) == (40, 30, 0)
+    assert result["seconds"] > 0
+    again = rows_of(play(cell_of(workload_of(EURORA), warm_up=0.25)))[0].figures
+    timed = {"seconds", "decisions.mean", "decisions.p50", "decisions.p99"}
+    assert {name: again[name] for name in again if name not in timed} == {
+        name: total[name] for name in total if name not in timed
+    }
+
+
+def test_a_log_is_simulated_and_what_was_left_out_is_told(log: LogFile) -> None:
+    """Job 3 needs the whole machine and waits for 1, to 60, and for 2, to 90: 30 s from its submission at 60."""
+    result = play(cell_of(workload_of(log)))
+    assert result["jobs"] == 3
+    assert rows_of(result)[0].figures["wait.max"] == 30
+    assert result["remarks"]["left out: lines that are no job"] == 1
+    assert result["remarks"]["left out: no run time"] == 1
+    assert any("4 equal nodes of 2 cores" in remark for remark in result["remarks"])
+
+
+def test_a_selection_and_a_cluster_file_are_heeded(log: LogFile, tmp_path: Path) -> None:
+    """Only what is selected is taken, and what was kept out is counted."""
+    cluster = tmp_path / "machine.json"
+    cluster.write_text(json.dumps({"cluster": {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4}}]}}))
+    loaded = load_workload(workload_of(replace(log, cluster=cluster, selection=Selection(jobs=2))), None)
+    assert (len(loaded.instance.jobs), len(loaded.instance.cluster.node_names)) == (2, 2)
+    assert loaded.remarks["not selected by first and jobs"] == 2
+
+
+def test_a_document_is_a_workload(tmp_path: Path) -> None:
+    """An instance file is simulated as it is, whatever the seed."""
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(instance_to_document(eurora_stream(40, 1))))
+    from_file, generated = (
+        rows_of(play(cell_of(workload_of(source))))[0].figures for source in (InstanceFile(path=path), EURORA)
+    )
+    assert from_file["wqt"] == generated["wqt"]
+
+
+def test_load_and_malleable_share_are_changed() -> None:
+    """A workload comes at the load that is asked for, with as many malleable jobs."""
+    source = Generated(generator="lublin", parameters=FrozenMap({"jobs": 40}))
+    workload = replace(workload_of(source), load=0.5, malleable=0.25)
+    instance = load_workload(workload, 1).instance
+    assert offered_load(instance) == pytest.approx(0.5, rel=0.01)
+    assert sum(job.malleability is not None for job in instance.jobs) == 10
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_each_generator_takes_a_seed(name: str) -> None:
+    """Every name stands for a generator whose workload another seed changes."""
+    parameters = FrozenMap({"jobs": 5} if name in ("lublin", "cirne-like", "openccs", "eurora") else {})
+    workload = workload_of(Generated(generator=name, parameters=parameters))
+    assert load_workload(workload, 1).instance.jobs != load_workload(workload, 2).instance.jobs
+
+
+def test_a_workload_without_jobs_is_refused(log: LogFile) -> None:
+    """A selection that leaves nothing fails with the workload's name."""
+    with pytest.raises(ValueError, match="the workload w has no jobs"):
+        play(cell_of(workload_of(replace(log, selection=Selection(first=10)))))

@@ -1,0 +1,87 @@
+"""Who runs cells: a Dask scheduler that is there already, jobs of Slurm, and what is said where these are missing."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import dask.config
+import pytest
+from distributed import LocalCluster
+
+from cpsched.bench import at_address, on_slurm
+from cpsched.bench.clusters import require_packages
+from cpsched.errors import CampaignError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def test_a_running_scheduler_is_used(client: Client) -> None:
+    """A client of an address sees the workers that are there."""
+    with at_address(client.scheduler.address) as other:
+        assert set(other.nthreads()) == set(client.nthreads())
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "127.0.0.1:port"])
+def test_an_address_without_a_scheduler_is_told(address: str) -> None:
+    """Where nobody answers, or where the address is none, the error has the address."""
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "300ms"}),
+        pytest.raises(CampaignError, match=f"Expected a Dask scheduler at {address}, got: "),
+        at_address(address),
+    ):
+        pass
+
+
+def test_missing_packages_are_told_before_anything_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names what is missing and how it is installed."""
+    require_packages()
+    monkeypatch.setattr("cpsched.bench.clusters.find_spec", lambda name: None if name == "pyarrow" else object())
+    with pytest.raises(CampaignError, match=r"Campaigns need pyarrow, .* pip install 'cpsched\[bench\]'"):
+        require_packages()
+
+
+def test_slurm_needs_dask_jobqueue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the package the error says how to install it."""
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
+    with pytest.raises(CampaignError, match=r"pip install 'cpsched\[slurm\]'"), on_slurm(2):
+        pass
+
+
+def jobqueue(cluster: Any) -> ModuleType:
+    """Return a stand-in for dask-jobqueue."""
+    module = ModuleType("dask_jobqueue")
+    module.SLURMCluster = cluster  # type: ignore[attr-defined]
+    return module
+
+
+def test_slurm_without_configuration_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """dask-jobqueue refuses to guess memory: its words come through, with where to say it."""
+
+    def refuse(**_: object) -> None:
+        raise ValueError("You must specify how much memory to use per job like ``memory='24 GB'``")
+
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", jobqueue(refuse))
+    with pytest.raises(CampaignError, match=r"how much memory .* jobqueue\.slurm"), on_slurm(2):
+        pass
+
+
+class JobsOfSlurm(LocalCluster):
+    """Stands in for dask-jobqueue's cluster: threads in place of jobs."""
+
+    asked: ClassVar[list[object]] = []
+
+    def __init__(self, **options: object) -> None:
+        self.asked.append(options)
+        super().__init__(n_workers=1, processes=False, dashboard_address="127.0.0.1:0")
+
+
+def test_slurm_gets_a_job_for_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many workers are asked for, each a process of one core, and the cluster is closed at the end."""
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", jobqueue(JobsOfSlurm))
+    with on_slurm(3) as client:
+        assert len(client.nthreads()) == 1
+    assert JobsOfSlurm.asked == [{"n_workers": 3, "cores": 1, "processes": 1}]
+    assert client.status == "closed"

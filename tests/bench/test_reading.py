@@ -1,0 +1,292 @@
+"""Campaigns as TOML: what they mean, and how they are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cpsched.bench import Campaign, cells_of, read_campaign
+from cpsched.bench.campaign import Generated, InstanceFile, LogFile
+from cpsched.errors import DocumentError
+from cpsched.formats.swf import MemoryField, Selection
+
+WHOLE = """
+name = "whole"
+seeds = [3, 1]
+page = "page.md"
+
+[simulation]
+predict = true
+warm_up = 0.1
+cool_down = 0.2
+
+[[workload]]
+name = "log"
+log = "log.swf"
+cluster = "machine.json"
+cores_per_chunk = 4
+memory_field = "bytes-per-job"
+load = [0.8, 1.2]
+[workload.selection]
+first = 10
+jobs = 20
+submitted = [0, 100]
+statuses = [0, 1]
+
+[[workload]]
+name = "window"
+instance = "window.json"
+
+[[workload]]
+name = "lublin"
+generator = "lublin"
+parameters = {jobs = 10, streams = ["batch"]}
+malleable = 0.5
+
+[[policy]]
+scheduler = "pbs_fifo_starve"
+name = "pbs"
+vary = {max_starve = [1, 2]}
+
+[[policy]]
+name = "as asked"
+scheduler = "easy"
+predict = false
+charge_overhead = true
+
+[[table]]
+name = "all"
+title = "All figures"
+figures = ["wqt", "decisions.p99"]
+
+[[table]]
+name = "queues"
+by = "queue"
+figures = ["wait.mean"]
+
+[[plot]]
+name = "curve"
+figure = "wqt"
+over = "load"
+
+[[published]]
+source = "a paper"
+workload = "log"
+policy = "pbs max_starve=2"
+figures = {wqt = 12, "wait.mean" = 3.5}
+"""
+
+
+def read(tmp_path: Path, text: str) -> Campaign:
+    """Read a campaign in whose folder lie the files that it speaks of."""
+    for name in ("log.swf", "machine.json", "window.json", "page.md"):
+        (tmp_path / name).touch()
+    path = tmp_path / "campaign.toml"
+    path.write_text(text)
+    return read_campaign(path)
+
+
+def faults_of(tmp_path: Path, text: str) -> list[str]:
+    """Return all that is wrong with a campaign."""
+    with pytest.raises(DocumentError) as refused:
+        read(tmp_path, text)
+    return [str(fault) for fault in refused.value.faults]
+
+
+def test_a_campaign_is_read_as_it_is_meant(tmp_path: Path) -> None:
+    """Each key of the format has its effect; paths are relative to the campaign's folder."""
+    campaign = read(tmp_path, WHOLE)
+    assert (campaign.name, campaign.seeds, campaign.warm_up, campaign.cool_down) == ("whole", (3, 1), 0.1, 0.2)
+    assert campaign.page == tmp_path / "page.md"
+    slow, fast, window, lublin = campaign.workloads
+    assert slow.source == LogFile(
+        path=tmp_path / "log.swf",
+        cluster=tmp_path / "machine.json",
+        selection=Selection(first=10, jobs=20, submitted=(0, 100), statuses=frozenset({0, 1})),
+        cores_per_chunk=4,
+        memory_field=MemoryField.BYTES_PER_JOB,
+    )
+    assert (slow.label, fast.label) == ("log, load 0.8", "log, load 1.2")
+    assert window.source == InstanceFile(path=tmp_path / "window.json")
+    assert lublin.source == Generated(
+        generator="lublin", parameters=lublin.source.parameters if isinstance(lublin.source, Generated) else {}
+    )
+    assert isinstance(lublin.source, Generated)
+    assert dict(lublin.source.parameters) == {"jobs": 10, "streams": ("batch",)}
+    assert lublin.malleable == 0.5
+    contenders = [(one.label, dict(one.parameters), one.predict, one.charge_overhead) for one in campaign.contenders]
+    assert contenders == [
+        ("pbs max_starve=1", {"max_starve": 1}, True, False),
+        ("pbs max_starve=2", {"max_starve": 2}, True, False),
+        ("as asked", {}, False, True),
+    ]
+    assert [(table.name, table.title, table.by) for table in campaign.tables] == [
+        ("all", "All figures", "total"),
+        ("queues", "queues", "queue"),
+    ]
+    assert [(plot.name, plot.figure, plot.over) for plot in campaign.plots] == [("curve", "wqt", "load")]
+    assert dict(campaign.published[0].figures) == {"wqt": 12, "wait.mean": 3.5}
+
+
+def test_cells_are_the_product(tmp_path: Path) -> None:
+    """A generated workload has a cell for each policy and seed; one that no seed changes has one for each policy."""
+    cells = list(cells_of(read(tmp_path, WHOLE)))
+    seeds = {
+        label: [cell.seed for cell in cells if cell.workload.label == label] for label in ("window", "log, load 0.8")
+    }
+    assert set(map(tuple, seeds.values())) == {(None, None, None)}
+    assert [cell.seed for cell in cells if cell.workload.name == "lublin"] == [3, 3, 3, 1, 1, 1]
+    assert cells[-1].label == "as asked on lublin, malleable 0.5, seed 1"
+
+
+def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+    """A campaign with many faults is refused with each of them: where, expected, got, and what may be meant."""
+    text = """
+    name = "faulty campaign"
+    sedes = [1]
+    [simulation]
+    warm_up = 0.6
+    cool_down = 0.5
+    predict = "yes"
+    [[workload]]
+    name = "a"
+    generator = "lublin"
+    parameters = {job = 10, cores = "many"}
+    load = -1
+    [[workload]]
+    name = "b"
+    instance = "missing.json"
+    log = "log.swf"
+    [[workload]]
+    name = "c"
+    generator = "lubin"
+    [[policy]]
+    scheduler = "pbs_fifo_starve"
+    vary = {max_starv = [1]}
+    [[policy]]
+    scheduler = "pbs_fifo_starve"
+    name = "negative"
+    parameters = {max_starve = -1}
+    [[policy]]
+    scheduler = "esay"
+    [[table]]
+    name = "t"
+    figures = ["wqt", "wait.maen"]
+    [[table]]
+    name = "u"
+    by = "queue"
+    figures = ["makespan"]
+    [[plot]]
+    name = "p"
+    figure = "wqt"
+    over = "malleable"
+    [[published]]
+    source = "s"
+    workload = "d"
+    policy = "p"
+    figures = {wtq = 1}
+    """
+    found = "\n".join(faults_of(tmp_path, text))
+    for expected in (
+        'name: Expected a name of letters, digits, dots, dashes and underscores, got "faulty campaign"',
+        "sedes: unknown key, did you mean seeds?",
+        "simulation.cool_down: Expected warm_up + cool_down < 1, got 1.1",
+        'simulation.predict: Expected true or false, got "yes"',
+        'workload[0].parameters.job: Expected a known parameter, got "job", did you mean jobs?',
+        'workload[0].parameters.cores: Expected an integer, got "many"',
+        "workload[0].parameters.jobs: Expected this parameter, got nothing",
+        "workload[0].load: Expected a number > 0, or a list of different ones, got -1",
+        "workload[1]: Expected one of instance, log and generator, got instance and log",
+        'workload[1].instance: Expected a file, got "missing.json", which does not exist in',
+        'workload[2].generator: Expected a known generator, got "lubin", did you mean lublin?',
+        "policy[0].vary.max_starv: unknown parameter, did you mean max_starve?",
+        "policy[1].parameters: Expected depth and max_starve of 0 or more",
+        'policy[2].scheduler: Expected a known scheduler, got "esay", did you mean easy?',
+        'table[0].figures: Expected a known figure, got "wait.maen", did you mean wait.mean?',
+        "table[1].figures: Expected figures that each queue has, got makespan",
+        "plot[0].over: Expected a workload with several values of malleable, got none",
+        'published[0].workload: Expected a known workload, got "d"',
+        'published[0].figures: Expected a known figure, got "wtq", did you mean wqt?',
+    ):
+        assert expected in found
+    assert len(found.splitlines()) == 19
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("seeds = [3, 1]", "seeds = [1, 1]"), "seeds: Expected a list of different integers >= 0, got [1, 1]"),
+        (("seeds = [3, 1]", "seeds = 3"), "seeds: Expected a list of different integers >= 0, got 3"),
+        (("first = 10", "frist = 10"), "workload[0].selection.frist: unknown key, did you mean first?"),
+        (("submitted = [0, 100]", "submitted = [100, 0]"), "workload[0].selection.submitted: Expected two integers"),
+        (("first = 10", "first = true"), "workload[0].selection.first: Expected an integer >= 0, got true"),
+        (('"bytes-per-job"', '"bytes"'), 'workload[0].memory_field: Expected "kb-per-processor" or "bytes-per-job"'),
+        (('instance = "window.json"', ""), "workload[1]: Expected one of instance, log and generator, got none"),
+        (("jobs = 10,", "jobs = 10.5,"), "workload[2].parameters.jobs: Expected an integer, got 10.5"),
+        (("jobs = 10,", "jobs = 10, seed = 1,"), 'workload[2].parameters.seed: Expected a known parameter, got "seed"'),
+        (('["batch"]', '"batch"'), 'workload[2].parameters.streams: Expected a list of texts, got "batch"'),
+        (
+            ('name = "as asked"', 'name = "pbs max_starve=1"'),
+            'policy: Expected names that differ, got "pbs max_starve=1" 2',
+        ),
+        (('name = "queues"', 'name = "all"'), 'table: Expected names that differ, got "all" 2 times'),
+        (
+            ("vary = {max_starve = [1, 2]}", "vary = {max_starve = 1}"),
+            "policy[0].vary: Expected a list of at least one value",
+        ),
+        (
+            ("vary = {max_starve", "parameters = {max_starve = 3}\nvary = {max_starve"),
+            "policy[0].vary: Expected max_starve in parameters or in vary, got it in both",
+        ),
+        (('page = "page.md"', 'page = "no.md"'), 'page: Expected a file, got "no.md", which does not exist'),
+        (("[simulation]", "[simulations]"), "simulations: unknown key, did you mean simulation?"),
+        (("load = [0.8, 1.2]", "load = nan"), "workload[0].load: Expected a number > 0"),
+        (('by = "queue"', 'by = "user"'), 'table[1].by: Expected "total" or "queue" or "size", got "user"'),
+        (('figures = {wqt = 12, "wait.mean" = 3.5}', ""), "published[0].figures: Expected a table of at least one"),
+        (("wqt = 12", 'wqt = "12"'), 'published[0].figures.wqt: Expected a number, got "12"'),
+    ],
+)
+def test_one_typo_is_one_fault(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
+    """A single mistake in a good campaign is told once, with its place."""
+    assert change[0] in WHOLE
+    (fault,) = faults_of(tmp_path, WHOLE.replace(*change, 1))
+    assert fault.startswith(expected)
+
+
+def test_a_campaign_needs_workloads_and_policies(tmp_path: Path) -> None:
+    """An empty file lacks a name, workloads and policies."""
+    assert faults_of(tmp_path, "") == [
+        "name: Expected a name of letters, digits, dots, dashes and underscores, got nothing",
+        "workload: Expected at least one table [[workload]], got none",
+        "policy: Expected at least one table [[policy]], got none",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("workload = 5", "workload: Expected tables under [[workload]], got 5"),
+        ("workload = [5]", "workload[0]: Expected a table, got 5"),
+        ("simulation = 5", "simulation: Expected a table, got 5"),
+    ],
+)
+def test_a_value_in_the_place_of_a_table_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+    """Where a table is expected, nothing else is."""
+    assert expected in faults_of(tmp_path, text)
+
+
+def test_what_is_no_toml_is_refused_with_its_place(tmp_path: Path) -> None:
+    """A syntax error is told with line and column; a file that is not there with its name."""
+    (fault,) = faults_of(tmp_path, 'name = "a"\nseeds = [1,\n')
+    assert fault.startswith("Expected TOML, got: ")
+    with pytest.raises(DocumentError, match=r"none\.toml"):
+        read_campaign(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("line", ['generator = "lublin"', 'scheduler = "easy"', 'workload = "log"', 'figure = "wqt"'])
+def test_what_is_no_text_is_told_once(tmp_path: Path, line: str) -> None:
+    """A name that is no text is refused as such, and not looked up as well."""
+    assert line in WHOLE
+    (fault,) = faults_of(tmp_path, WHOLE.replace(line, f"{line.partition(' ')[0]} = 5", 1))
+    assert fault.endswith(": Expected a text of one line, got 5")

@@ -1,0 +1,283 @@
+"""What is made of results: figures by name, tables, charts, pages and one Parquet file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from pyarrow import parquet
+
+from cpsched.bench import Campaign, Cell
+from cpsched.bench.campaign import Plot, Published, Table
+from cpsched.bench.charts import bar_chart, line_chart
+from cpsched.bench.figures import FIGURES, MACHINE_FIGURES, rows_of
+from cpsched.bench.pages import filled
+from cpsched.bench.plots import charts_of
+from cpsched.bench.results import Results, write_parquet
+from cpsched.bench.tables import as_csv, as_markdown, in_words
+from cpsched.domain import FrozenMap
+from cpsched.errors import DocumentError
+from cpsched.metrics import MeanInterval, mean_interval
+from tests.bench.fakes import fake_cell, fake_result
+
+Given = dict[Cell, Mapping[str, Any] | None]
+
+
+def results_of(
+    cells: Given,
+    *,
+    table: Table | None = None,
+    plot: Plot | None = None,
+    published: tuple[Published, ...] = (),
+) -> Results:
+    """Return the results of a campaign that has these cells."""
+    campaign = Campaign(
+        name="c",
+        seeds=tuple(dict.fromkeys(cell.seed or 0 for cell in cells)),
+        warm_up=0,
+        cool_down=0,
+        workloads=tuple(dict.fromkeys(cell.workload for cell in cells)),
+        contenders=tuple(dict.fromkeys(cell.contender for cell in cells)),
+        tables=(table,) if table else (),
+        plots=(plot,) if plot else (),
+        published=published,
+        page=None,
+    )
+    return Results.of(campaign, cells.items())
+
+
+def table_of(*figures: str, by: str = "total") -> Table:
+    """Return a table of some figures."""
+    return Table(name="t", title="A table", figures=figures, by=by)
+
+
+@pytest.fixture
+def two_policies(tmp_path: Path) -> Given:
+    """Return the results of two policies with three seeds: WQT 1, 2, 3 and 10 each; a cell of the second has failed."""
+    cells: Given = {fake_cell(tmp_path, "slow|y", seed=seed): fake_result(wqt=seed) for seed in (1, 2, 3)}
+    cells |= {fake_cell(tmp_path, "fast", seed=seed): fake_result(wqt=10, wait=None) for seed in (1, 2)}
+    return cells | {fake_cell(tmp_path, "fast", seed=3): None}
+
+
+def test_figures_have_the_names_of_the_summary() -> None:
+    """Names are those of the summary's fields, with a dot inside distributions; those of the machine are marked."""
+    assert {"wqt", "late", "wait.mean", "bounded_slowdown.p95", "unfairly_delayed"} <= FIGURES.keys()
+    assert {"makespan", "allocated", "jain", "decisions.p99", "seconds"} <= MACHINE_FIGURES.keys()
+    assert not {"total", "by_queue", "begin", "wait", "decisions"} & FIGURES.keys()
+    assert (FIGURES["late"], FIGURES["wqt"]) == (True, False)
+
+
+def test_rows_are_of_all_jobs_and_of_groups() -> None:
+    """A result gives one row for all jobs, with the machine's figures, and one for each queue, without."""
+    total, debug, none = rows_of(fake_result(wqt=3, queues={"debug": 1.0, None: 2.0}))
+    assert (total.by, total.key, total.figures["wqt"], total.figures["decisions.p99"]) == ("total", None, 3, 0.002)
+    assert (total.figures["wait.mean"], total.figures["jain"], total.figures["response.mean"]) == (5.0, None, None)
+    assert (debug.by, debug.key, debug.figures["wqt"], debug.figures["makespan"]) == ("queue", "debug", 1.0, None)
+    assert (none.by, none.key, none.figures["wqt"]) == ("queue", None, 2.0)
+
+
+def test_a_table_for_people(two_policies: Given) -> None:
+    """Means with intervals, hyphens where nothing is known, and which cells are missing.
+
+    Of 1, 2, 3 the mean is 2 and the half width t(2, 97.5 %) · 1 / √3 = 4.303 / 1.732 = 2.484.
+    """
+    assert as_markdown(results_of(two_policies), table_of("wqt", "wait.mean")).splitlines() == [
+        "## A table",
+        "",
+        "Workload: made-up",
+        "",
+        "| policy | wqt | wait.mean |",
+        "| --- | ---: | ---: |",
+        r"| slow\|y | 2.000 ± 2.484 | 5 ± 0 |",
+        "| fast | 10 ± 0 | - |",
+        "",
+        "**Failed cells, which are not in the figures: 1 of fast.**",
+    ]
+
+
+def test_a_table_of_seeds_says_so(tmp_path: Path) -> None:
+    """Where a workload is another one for each seed, the table says what the intervals are."""
+    cells: Given = {}
+    for seed in (1, 2):
+        cell = fake_cell(tmp_path, "fast", seed=seed)
+        cells[changed(cell, malleable=0.5)] = fake_result()
+    text = as_markdown(results_of(cells), table_of("wqt"))
+    assert text.endswith("Means over 2 seeds ± half widths of their 95 % confidence intervals.\n")
+
+
+def changed(cell: Cell, **changes: Any) -> Cell:
+    """Return a cell whose workload is changed."""
+    return replace(cell, workload=replace(cell.workload, **changes))
+
+
+def test_remarks_on_a_log_stand_below_its_table(tmp_path: Path) -> None:
+    """What was left out of a log is told, with how often."""
+    result = fake_result() | {"remarks": {"assumed: one core": 1, "left out: no size": 1234}}
+    text = as_markdown(results_of({fake_cell(tmp_path, "fast"): result}), table_of("wqt"))
+    assert text.endswith("\n\nOf the log: assumed: one core; left out: no size (1,234).\n")
+
+
+def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
+    """Those of a policy of ours come below it, those of others at the end; what was not published is a hyphen."""
+    published = (
+        Published(source="A 2000", workload="other", policy="fast", figures=FrozenMap({"wqt": 1.0})),
+        Published(source="B 2001", workload="w, load 2", policy="theirs", figures=FrozenMap({"late": 7.0})),
+        Published(source="C 2002", workload="w", policy="fast", figures=FrozenMap({"wqt": 1234.5})),
+    )
+    cells: Given = {
+        fake_cell(tmp_path, name, workload="w", load=2.0, seed=None): fake_result(wqt=10) for name in ("fast", "slow")
+    }
+    text = as_markdown(results_of(cells, published=published), table_of("wqt", "late"))
+    assert [line for line in text.splitlines() if line.startswith("|")] == [
+        "| policy | source | wqt | late |",
+        "| --- | --- | ---: | ---: |",
+        "| fast | ours | 10 | 0 |",
+        "| fast | C 2002 | 1,234 | - |",
+        "| slow | ours | 10 | 0 |",
+        "| theirs | B 2001 | - | 7 |",
+    ]
+
+
+def test_a_table_by_queue_has_a_row_for_each_queue_and_policy(tmp_path: Path) -> None:
+    """Groups come in the order of the summary; jobs without queue are told as such."""
+    result = fake_result(queues={"debug": 1.0, None: 2.0})
+    text = as_markdown(
+        results_of({fake_cell(tmp_path, name): result for name in ("a", "b")}), table_of("wqt", by="queue")
+    )
+    assert [line for line in text.splitlines() if line.startswith("| ")][2:] == [
+        "| debug | a | 1 |",
+        "| debug | b | 1 |",
+        "| (none) | a | 2 |",
+        "| (none) | b | 2 |",
+    ]
+
+
+def test_a_table_for_programs(two_policies: Given) -> None:
+    """CSV has the means in full, and half widths and numbers of cells in columns of their own."""
+    slow, fast = csv.DictReader(io.StringIO(as_csv(results_of(two_policies), table_of("wqt", "wait.mean"))))
+    assert (slow["workload"], slow["policy"], slow["wqt"], slow["wqt cells"]) == ("made-up", "slow|y", "2.0", "3")
+    assert float(slow["wqt half width"]) == pytest.approx(2.484, abs=1e-3)
+    assert (fast["wqt cells"], fast["wait.mean"], fast["wait.mean cells"]) == ("2", "", "0")
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([1234567.0], "1,234,567"),
+        ([0.00123456], "0.001235"),
+        ([12.3456], "12.35"),
+        ([0.0], "0"),
+        ([-3.25], "-3.250"),
+        ([7.0, 7.0], "7 ± 0"),
+        ([0.0, 0.0], "0 ± 0"),
+    ],
+)
+def test_numbers_have_four_digits(values: list[float], shown: str) -> None:
+    """Whole numbers are whole; others have four digits, and their half width as many places."""
+    assert in_words(mean_interval(values)) == shown
+
+
+def mean(value: float, half_width: float | None = None) -> MeanInterval:
+    """Return a mean with its interval."""
+    return MeanInterval(mean=value, half_width=half_width, count=3, level=0.95)
+
+
+def elements(svg: str, name: str) -> list[ElementTree.Element]:
+    """Return the elements of a kind; the document is parsed, so that markup in names would be found."""
+    return list(ElementTree.fromstring(svg).iter(f"{{http://www.w3.org/2000/svg}}{name}"))  # noqa: S314 - ours
+
+
+def test_bars_are_as_high_as_their_figures() -> None:
+    """A bar twice as high stands for a figure twice as large, all from 0, and names are text."""
+    svg = bar_chart("<b>", "wqt", {"a & b": mean(10), "c": mean(20, 5)})
+    _, first, second = elements(svg, "rect")
+    heights = [float(bar.get("height", "")) for bar in (first, second)]
+    assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)
+    bottoms = {float(bar.get("y", "")) + float(bar.get("height", "")) for bar in (first, second)}
+    assert max(bottoms) - min(bottoms) < 0.2
+    assert {"<b>", "a & b", "c", "wqt"} <= {text.text for text in elements(svg, "text")}
+
+
+@pytest.mark.parametrize("values", [[0.0], [-5.0, 5.0], [1e-9], [1e12, 1.0]])
+def test_charts_can_draw_any_numbers(values: list[float]) -> None:
+    """Zeros, negative, tiny and huge figures have a place inside of the picture."""
+    svg = line_chart("t", "load", "wqt", {"a": [(1.0, mean(value)) for value in values]})
+    for dot in elements(svg, "circle"):
+        assert 0 <= float(dot.get("cy", "")) <= 340
+
+
+def test_a_plot_over_load_has_a_line_for_each_policy(tmp_path: Path) -> None:
+    """Workloads that differ in nothing but the load are one chart; its points go from low load to high."""
+    cells: Given = {
+        changed(fake_cell(tmp_path, policy, load=load), malleable=share): fake_result(wqt=load)
+        for policy in ("a", "b")
+        for load in (1.5, 0.5)
+        for share in (None, 1.0)
+    }
+    plot = Plot(name="p", title="P", figure="wqt", over="load")
+    charts = dict(charts_of(results_of(cells, plot=plot), plot))
+    assert list(charts) == ["p-1.svg", "p-2.svg"]
+    for svg in charts.values():
+        lines = elements(svg, "polyline")
+        assert len(lines) == 2
+        left, right = (tuple(map(float, point.split(","))) for point in lines[0].get("points", "").split())
+        assert left[0] < right[0]
+        assert left[1] > right[1]
+    assert "P: made-up, malleable 1" in charts["p-2.svg"]
+
+
+def test_a_plot_without_figures_is_no_chart(tmp_path: Path) -> None:
+    """Where all cells have failed nothing is drawn; where one policy has a figure, it is."""
+    plot = Plot(name="p", title="P", figure="wait.mean", over=None)
+    failed: Given = {fake_cell(tmp_path, "a"): None}
+    assert list(charts_of(results_of(failed), plot)) == []
+    ((name, svg),) = charts_of(results_of(failed | {fake_cell(tmp_path, "b"): fake_result()}), plot)
+    assert name == "p.svg"
+    assert len(elements(svg, "rect")) == 2
+
+
+def test_tables_are_put_between_their_marks(tmp_path: Path) -> None:
+    """What stood there is replaced, also the second time; the rest of the page stays."""
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n<!-- table a -->\n<!-- end -->\n\nwords\n\n<!-- table b -->\nold\n\nold\n<!-- end -->\n")
+    tables = {"a": "A\n", "b": "B\n", "c": "C\n"}
+    text = filled(page, tables)
+    assert text == (
+        "# Page\n\n<!-- table a -->\n\nA\n\n<!-- end -->\n\nwords\n\n<!-- table b -->\n\nB\n\n<!-- end -->\n"
+    )
+    page.write_text(text)
+    assert filled(page, tables) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("# Page\n", "Expected a place for a table"), ("<!-- table x -->\n<!-- end -->\n", "table x: Expected one of a")],
+)
+def test_a_page_without_its_places_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+    """A page needs a place, and each place a table of the campaign."""
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises(DocumentError, match=expected):
+        filled(page, {"a": "A"})
+
+
+def test_all_results_are_in_one_file(two_policies: Given, tmp_path: Path) -> None:
+    """Parquet has a row for each cell and group with what the cell is; unknown figures are null."""
+    write_parquet(results_of(two_policies).findings, tmp_path / "r.parquet")
+    read = parquet.read_table(tmp_path / "r.parquet").to_pylist()
+    assert [(row["policy"], row["seed"], row["wqt"]) for row in read] == [
+        ("slow|y", 1, 1.0),
+        ("slow|y", 2, 2.0),
+        ("slow|y", 3, 3.0),
+        ("fast", 1, 10.0),
+        ("fast", 2, 10.0),
+    ]
+    assert read[3]["wait.mean"] is None
+    assert (read[0]["by"], read[0]["makespan"], read[0]["parameters"], read[0]["load"]) == ("total", 100, "{}", None)
+    assert [path.name for path in tmp_path.iterdir()] == ["r.parquet"]

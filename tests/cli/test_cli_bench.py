@@ -1,0 +1,114 @@
+"""``cpsched bench``."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from cpsched.bench import read_campaign
+from cpsched.cli.exits import ExitCode
+from tests.cli.conftest import Run
+
+CAMPAIGN = """
+name = "tiny"
+[[workload]]
+name = "eurora"
+generator = "eurora"
+parameters = {jobs = 20}
+[[policy]]
+scheduler = "fcfs"
+[[policy]]
+scheduler = "easy"
+[[table]]
+name = "waits"
+figures = ["wait.mean"]
+"""
+
+#: A workload that its generator refuses: the model needs 32 nodes.
+REFUSED = """
+[[workload]]
+name = "small"
+generator = "lublin"
+parameters = {jobs = 20, nodes = 8}
+"""
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    """Return a campaign of two cells."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(CAMPAIGN)
+    return path
+
+
+def test_a_campaign_is_run_and_resumed(run: Run, toml: Path, tmp_path: Path) -> None:
+    """Two real cells on a local cluster, a table; the second run finds both finished. A cell that fails is listed at
+    the end and has an exit code of its own.
+    """
+    out = tmp_path / "out"
+    shown = run("bench", toml, "-o", out)
+    assert (shown.exit_code, shown.stderr) == (ExitCode.FINE, "")
+    assert "| fcfs | " in shown.stdout
+    assert shown.stdout.endswith(f"2 cells, 0 of them finished before, 0 failed\nresults: {out}\n")
+    assert (out / "waits.csv").read_text().startswith("workload,load,malleable,total,policy,source,wait.mean,")
+    again = run("bench", toml, "-o", out, "--quiet")
+    assert again.stdout == f"2 cells, 2 of them finished before, 0 failed\nresults: {out}\n"
+    toml.write_text(CAMPAIGN + REFUSED)
+    failed = run("bench", toml, "-o", out, "--quiet", "--workers", 1)
+    assert failed.exit_code == ExitCode.FAILED_CELLS
+    assert "4 cells, 2 of them finished before, 2 failed" in failed.stdout
+    assert failed.stderr.splitlines() == [
+        f"failed: {policy} on small, seed 0: ValueError: need jobs >= 1, nodes >= 32, cores >= 1, got 20, 8, 16"
+        for policy in ("fcfs", "easy")
+    ]
+
+
+def test_a_typo_is_told_with_its_place(run: Run, toml: Path, tmp_path: Path) -> None:
+    """A campaign that is refused ends with exit code 2 before anything is run."""
+    toml.write_text(CAMPAIGN.replace("figures", "figrues"))
+    shown = run("bench", toml, "-o", tmp_path / "out")
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert "table[0].figrues: unknown key, did you mean figures?" in shown.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), ("local", 2)),
+        (("--workers", 7), ("local", 7)),
+        (("--slurm", "--workers", 5), ("on_slurm", 5)),
+        (("--scheduler", "tcp://there:8786"), ("at_address", "tcp://there:8786")),
+    ],
+)
+def test_options_say_who_runs_the_cells(
+    run: Run, toml: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[object, ...], expected: object
+) -> None:
+    """Each option leads to its cluster; where that fails, the error is said and the exit code is 2."""
+    from cpsched.errors import CampaignError
+
+    asked: list[object] = []
+    for name in ("local", "on_slurm", "at_address"):
+
+        def refuse(what: object, name: str = name) -> AbstractContextManager[object]:
+            asked.append((name, what))
+            raise CampaignError("nobody there")
+
+        monkeypatch.setattr(f"cpsched.bench.{name}", refuse)
+    shown = run("bench", toml, "-o", tmp_path / "out", *options)
+    assert (shown.exit_code, shown.stderr) == (ExitCode.BAD_INPUT, "cpsched: nobody there\n")
+    assert asked == [expected]
+
+
+def test_one_cluster_at_a_time(run: Run, toml: Path) -> None:
+    """--scheduler and --slurm exclude each other."""
+    assert run("bench", toml, "--scheduler", "x", "--slurm").exit_code == ExitCode.BAD_INPUT
+
+
+def test_the_shipped_campaigns_are_in_order(repository: Path) -> None:
+    """Each campaign of the repository is read without a fault, if its data are here."""
+    for path in sorted((repository / "campaigns").glob("*.toml")):
+        if "../shared" not in path.read_text() or (repository.parent / "shared").is_dir():
+            assert read_campaign(path).name == path.stem

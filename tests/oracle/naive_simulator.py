@@ -1,0 +1,461 @@
+"""The naive twin of the compiled event loop: what a queue rule does to a workload, second by second of its events.
+
+Written from the contract of queue rules, with one dict for each node, and everything worked out anew at every event.
+Who may stand on which node, and in which order nodes and kinds are taken, is asked of the literal planner.
+
+The contract. At each second at which something happens those end who do so, estimates are corrected that were exceeded,
+nodes return and break, jobs arrive; then there is one pass through the queue. Who starts lets those go that wait for a
+start: if they may come at once, that is another event of the same second. A reservation is made when somebody stands
+behind a head that has to wait; it stands as long as that job is the first one looked at and no earlier end lets it in,
+and falls when an estimate is corrected or a node breaks or returns, since it rests on those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log2, log10
+from typing import NamedTuple
+
+from cpsched.booking import refusal
+from cpsched.domain import Arrangement, DependencyType, Instance, Job, NodeState
+from cpsched.metrics import Ending
+from cpsched.sim import Order, QueueRule, Way
+from tests.oracle.literal_planner import Mapped, Node, awaited, mapping_orders, node_weight
+
+__all__ = ["Run", "Story", "play_naively"]
+
+#: What a node counts besides its resources: less than 0 while a job is on it, or has it exclusively.
+_IDLE, _OPEN = "is idle", "is open"
+#: By how many minutes an estimate is raised that is exceeded, one after the other (Tsafrir et al. 2007, section 4).
+_RAISES = (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000)
+
+#: What is free of each counter, or what a job takes of it, by node; the licences stand under the name None.
+_Amounts = dict[str | None, dict[object, int]]
+
+
+class Run(NamedTuple):
+    """What became of a start: where the chunks stand is None of those who ran at the beginning."""
+
+    start: int
+    end: int
+    mapped: Mapped | None
+
+
+class Story(NamedTuple):
+    """What happened: how each job ended, the runs that came to an end, and those that an outage cut short."""
+
+    endings: dict[str, Ending]
+    runs: dict[str, Run]
+    attempts: list[tuple[str, Run]]
+
+
+@dataclass
+class _Life:
+    """What is known of a job; mutable."""
+
+    job: Job
+    #: Its place in the order of submission.
+    rank: int
+    ending: Ending
+    #: How long it is believed to run (s), and how often that was raised.
+    estimate: int
+    raises: int = 0
+    #: From when on it waits in the queue; None while it waits for others.
+    release: int | None = None
+    has_come: bool = False
+    key: float = 0.0
+    #: When it was started first, and last if it runs; when it is believed to end then, and when it will.
+    first_start: int | None = None
+    start: int | None = None
+    believed: int = 0
+    end: int = 0
+    mapped: Mapped | None = None
+    takes: _Amounts = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> int:
+        """How long it really runs."""
+        return self.job.walltime if self.job.runtime is None else min(self.job.runtime, self.job.walltime)
+
+
+def play_naively(instance: Instance, rule: QueueRule, *, predicts: bool) -> Story:
+    """Return what happens until nothing happens any more."""
+    return _Play(instance, rule, predicts).story()
+
+
+class _Play:
+    """A workload while it is played; mutable."""
+
+    def __init__(self, instance: Instance, rule: QueueRule, predicts: bool) -> None:
+        self.instance, self.rule, self.predicts = instance, rule, predicts
+        cluster = instance.cluster
+        self.nodes = {
+            name: Node.empty(name, index, cluster.class_of[name]) for index, name in enumerate(cluster.node_names)
+        }
+        self.by_weight = sorted(self.nodes, key=lambda name: node_weight(cluster, cluster.class_of[name]))
+        self.free: _Amounts = {name: self._capacity(name) for name in self.nodes}
+        self.free[None] = dict(cluster.licenses)
+        #: In how many outages a node is.
+        self.outages = dict.fromkeys(self.nodes, 0)
+        self.lives = [
+            _Life(job, rank, Ending.REFUSED if self._is_refused(job) else Ending.WAITING, job.walltime)
+            for rank, job in enumerate(sorted(instance.elements(), key=lambda job: job.submit))
+        ]
+        self.by_id = {life.job.id: life for life in self.lives}
+        self.awaited = {life.job.id: awaited(instance, life.job) for life in self.lives}
+        self.orders = {life.job.id: mapping_orders(cluster, life.job) for life in self.lives}
+        #: How long the jobs of each user ran.
+        self.history: dict[str | None, list[int]] = {}
+        self.attempts: list[tuple[str, Run]] = []
+        #: For whom there is a reservation, when and where.
+        self.reservation: tuple[_Life, int, Mapped] | None = None
+        #: What happens to nodes, and has not yet: (time, 0 for a return and 1 for a break, nodes).
+        self.changes = sorted(
+            change
+            for outage in instance.outages
+            for change in ((outage.start, 1, outage.nodes), (outage.end, 0, outage.nodes))
+        )
+
+    def _is_refused(self, job: Job) -> bool:
+        """Tell whether a job can never start, unless it has already."""
+        return job.running is None and refusal(self.instance, job) is not None
+
+    def _capacity(self, name: str) -> dict[object, int]:
+        """Return what an empty node has of each counter."""
+        return {counter: vector.max_avl for counter, vector in self.nodes[name].used.items()} | {_IDLE: 0, _OPEN: 0}
+
+    def story(self) -> Story:
+        """Let everything happen."""
+        self.begin()
+        now: int | None = self.instance.now
+        while now is not None:
+            happens = [self.end(now), self.correct(now), self.change_nodes(now), self.arrive(now)]
+            if any(happens):
+                self.serve(now)
+            now = self.next_second(now)
+        return Story(
+            {life.job.id: life.ending for life in self.lives},
+            {
+                life.job.id: Run(life.start, life.end, life.mapped)
+                for life in self.lives
+                if life.start is not None and life.ending in (Ending.COMPLETED, Ending.KILLED)
+            },
+            sorted(self.attempts),
+        )
+
+    # ---- events ----
+
+    def running(self) -> list[_Life]:
+        """Return who runs."""
+        return [life for life in self.lives if life.start is not None and life.ending == Ending.WAITING]
+
+    def waiting(self) -> list[_Life]:
+        """Return the queue, in the order of submission."""
+        return [
+            life for life in self.lives if life.has_come and life.start is None and life.ending == Ending.WAITING
+        ]
+
+    def to_come(self) -> list[_Life]:
+        """Return who will come at a second that is known."""
+        return [life for life in self.lives if life.release is not None and not life.has_come]
+
+    def begin(self) -> None:
+        """Let those run who do so at the beginning, and see who waits for nobody."""
+        now = self.instance.now
+        for life in self.lives:
+            if life.job.running is not None:
+                life.has_come, life.start, life.first_start = True, life.job.running.start, life.job.running.start
+                life.key = self.key(life, now)
+                held: dict[str, dict[str, int]] = {}
+                for placement in next(s for s in life.job.running.segments if s.end > now).allocation:
+                    here = held.setdefault(placement.node, {})
+                    for name, amount in placement.resources.items():
+                        here[name] = here.get(name, 0) + amount
+                takes = {name: self.nodes[name].demands(amounts) for name, amounts in held.items()}
+                self.book(life, [(name, dict(amounts)) for name, amounts in takes.items()], now)
+        for life in self.lives:
+            self.let_go(life)
+
+    def next_second(self, now: int) -> int | None:
+        """Return when something happens next; breaking nodes are nothing where nobody is left."""
+        times = [max(now, life.release) for life in self.to_come() if life.release is not None]
+        for life in self.running():
+            times += [life.end, life.believed]
+        if (times or self.waiting()) and self.changes:
+            times.append(self.changes[0][0])
+        return min(times, default=None)
+
+    def end(self, now: int) -> bool:
+        """Let those end who do so now."""
+        ended = [life for life in self.running() if life.end == now]
+        for life in ended:
+            self.change(self.free, life.takes, 1)
+            is_killed = life.job.runtime is not None and life.job.runtime > life.job.walltime
+            life.ending = Ending.KILLED if is_killed else Ending.COMPLETED
+            assert life.start is not None
+            self.history.setdefault(life.job.user, []).append(now - life.start)
+        for life in self.lives if ended else ():
+            self.let_go(life)
+        return bool(ended)
+
+    def correct(self, now: int) -> bool:
+        """Believe that those run on for a while who were believed to end now."""
+        exceeded = [life for life in self.running() if life.believed == now]
+        for life in exceeded:
+            assert life.start is not None
+            raised = life.estimate + 60 * _RAISES[min(life.raises, len(_RAISES) - 1)]
+            life.estimate = min(raised, life.job.walltime)
+            life.raises += 1
+            life.believed = max(life.start + life.estimate, now + 1)
+            self.reservation = None
+        return bool(exceeded)
+
+    def change_nodes(self, now: int) -> bool:
+        """Let nodes return and break; nodes that are not up at the beginning do neither."""
+        happens = False
+        while self.changes and self.changes[0][0] <= now:
+            happens = True
+            _, is_break, names = self.changes.pop(0)
+            for name in names:
+                if self.nodes[name].node_class.state is not NodeState.UP:
+                    continue
+                self.outages[name] += 1 if is_break else -1
+                if is_break and self.outages[name] == 1:
+                    self.break_node(name, now)
+                elif not is_break and self.outages[name] == 0:
+                    self.free[name] = self._capacity(name)
+            self.reservation = None
+        return happens
+
+    def break_node(self, name: str, now: int) -> None:
+        """Cut those short who are on a node, and put it out of use."""
+        for life in self.running():
+            if name in life.takes:
+                self.change(self.free, life.takes, 1)
+                assert life.start is not None
+                self.attempts.append((life.job.id, Run(life.start, now, life.mapped)))
+                life.start = None
+                if refusal(self.instance, life.job) is not None:
+                    life.ending = Ending.REFUSED
+        assert self.free.pop(name) == self._capacity(name)
+
+    def arrive(self, now: int) -> bool:
+        """Let those come who do so now."""
+        arrived = [life for life in self.to_come() if life.release is not None and life.release <= now]
+        for life in arrived:
+            life.has_come = True
+            lengths = self.history.get(life.job.user, [])[-2:] if life.job.user is not None else []
+            if self.predicts and lengths:
+                mean = -(-sum(lengths) // len(lengths))  # rounded up
+                life.estimate = max(1, min(mean, life.job.walltime))
+            life.key = self.key(life, now)
+        return bool(arrived)
+
+    def let_go(self, life: _Life) -> None:
+        """Find out from when on a job waits in the queue, if all for whom it waits have let it go."""
+        job = life.job
+        if life.release is not None or job.running is not None or life.ending == Ending.REFUSED:
+            return
+        release = max(job.submit, job.submit if job.not_before is None else job.not_before)
+        for dependency, other_job in self.awaited[job.id]:
+            other = self.by_id[other_job.id]
+            if dependency.type is DependencyType.AFTER:
+                if other.first_start is None:
+                    return
+                release = max(release, other.first_start + dependency.delay)
+                continue
+            wanted = {
+                DependencyType.AFTEROK: {Ending.COMPLETED},
+                DependencyType.AFTERNOTOK: {Ending.KILLED},
+                DependencyType.AFTERANY: {Ending.COMPLETED, Ending.KILLED},
+            }[dependency.type]
+            if other.ending not in wanted:
+                return
+            release = max(release, other.end + dependency.delay)
+        life.release = release
+
+    # ---- the pass through the queue ----
+
+    def key(self, life: _Life, now: int) -> float:
+        """Return by what a job stands in the queue, the least first."""
+        length, cores = max(life.estimate, 1), life.job.request.totals.get("cores", 0)
+        wait = now - life.job.submit
+        match self.rule.order:
+            case Order.SUBMISSION:
+                return life.job.submit
+            case Order.WALLTIME:
+                return length
+            case Order.AREA:
+                return length * cores
+            case Order.F1:
+                return log10(length) * cores + 870 * log10(max(life.job.submit, 1))
+            case Order.WFP3:
+                return -((wait / length) ** 3) * cores
+            case Order.UNICEF:
+                return -wait / (max(log2(cores) if cores else 0.0, 1e-15) * length)
+
+    def serve(self, now: int) -> None:
+        """Start whom the rule starts now."""
+        queue = self.waiting()
+        if self.rule.order in (Order.WFP3, Order.UNICEF):
+            for life in queue:
+                life.key = self.key(life, now)
+        queue.sort(key=lambda life: (life.key, life.rank))
+        if self.is_starved(queue, now):
+            return
+        queue = [life for life in queue if life.start is None]
+        while queue and self.start_head(queue[0], now):
+            del queue[0]
+        behind = queue[1:] if self.rule.depth is None else queue[1 : 1 + self.rule.depth]
+        if not behind or self.rule.way is Way.NOBODY:
+            return
+        reserved = self.reserve(queue[0]) if self.rule.way is Way.NOT_DELAYING else None
+        for life in behind:
+            room = self.free
+            if reserved is not None and now + life.estimate > reserved[1]:
+                room = _lowest(self.free, self.beside(*reserved))
+            self.start_if_mapped(life, room, now)
+
+    def is_starved(self, queue: Sequence[_Life], now: int) -> bool:
+        """Start who starves, and tell whether one is left for whom all have to wait."""
+        if self.rule.max_starve is None:
+            return False
+        for life in sorted(queue, key=lambda life: life.rank):
+            if now - life.job.submit > self.rule.max_starve:
+                if not self.start_if_mapped(life, self.free, now):
+                    return True
+                self.reservation = None
+        return False
+
+    def start_head(self, life: _Life, now: int) -> bool:
+        """Start the head if it fits; who else was the head before loses the reservation."""
+        if self.reservation is not None and self.reservation[0] is not life:
+            self.reservation = None
+        return self.start_if_mapped(life, self.free, now)
+
+    def start_if_mapped(self, life: _Life, room: _Amounts, now: int) -> bool:
+        """Start a job where it fits into some room; tell whether it does."""
+        mapped = self.mapped(life, room)
+        if mapped is None:
+            return False
+        life.start, life.mapped = now, mapped
+        if life.first_start is None:
+            life.first_start = now
+            for other in self.lives:
+                self.let_go(other)
+        self.book(life, self.demands(life.job, mapped), now)
+        return True
+
+    def reserve(self, head: _Life) -> tuple[_Life, int, Mapped] | None:
+        """Return the reservation of the head, None if it could not start if all had ended who run."""
+        room = _copied(self.free)
+        for end in sorted({life.believed for life in self.running()}):
+            if self.reservation is not None and end >= self.reservation[1]:
+                break
+            for life in self.running():
+                if life.believed == end:
+                    self.change(room, life.takes, 1)
+            mapped = self.mapped(head, room)
+            if mapped is not None:
+                self.reservation = head, end, mapped
+                break
+        return self.reservation
+
+    def beside(self, head: _Life, time: int, mapped: Mapped) -> _Amounts:
+        """Return what is free beside a reservation, when those have ended who are believed to by then."""
+        room = _copied(self.free)
+        for life in self.running():
+            if life.believed <= time:
+                self.change(room, life.takes, 1)
+        self.change(room, self.taken(head.job, self.demands(head.job, mapped)), -1)
+        return room
+
+    # ---- room ----
+
+    def demands(self, job: Job, mapped: Mapped) -> list[tuple[str, dict[object, int]]]:
+        """Return what each part of a mapping takes of a node."""
+        return [
+            (
+                name,
+                {
+                    counter: count * amount
+                    for counter, amount in self.nodes[name].demands(job.request.chunks[kind].resources).items()
+                },
+            )
+            for name, kind, count in mapped
+        ]
+
+    def taken(self, job: Job, demands: Iterable[tuple[str, Mapping[object, int]]]) -> _Amounts:
+        """Return all that a job takes."""
+        takes: _Amounts = {None: dict(job.licenses)}
+        for name, amounts in demands:
+            here = takes.setdefault(name, {_IDLE: 1, _OPEN: int(job.request.place.exclusive)})
+            for counter, amount in amounts.items():
+                here[counter] = here.get(counter, 0) + amount
+        return takes
+
+    def book(self, life: _Life, demands: Iterable[tuple[str, Mapping[object, int]]], now: int) -> None:
+        """Let a job take what it needs from now on."""
+        assert life.start is not None
+        life.takes = self.taken(life.job, demands)
+        self.change(self.free, life.takes, -1)
+        life.believed = max(life.start + life.estimate, now + 1)
+        life.end = max(life.start + life.seconds, now + 1)
+
+    @staticmethod
+    def change(room: _Amounts, takes: _Amounts, sign: int) -> None:
+        """Add what a job takes, times `sign`."""
+        for name, amounts in takes.items():
+            for counter, amount in amounts.items():
+                room[name][counter] += sign * amount
+
+    def mapped(self, life: _Life, room: _Amounts) -> Mapped | None:
+        """Return where the chunks of a job stand in some room, None if they find no place."""
+        job = life.job
+        if any(room[None].get(name, 0) < amount for name, amount in job.licenses.items()):
+            return None
+        tries = [
+            (kinds, [name for name in names if name in room])
+            for kinds, names in (
+                [(tuple(range(len(job.request.chunks))), [name]) for name in self.by_weight]
+                if job.request.place.arrangement is Arrangement.PACK
+                else self.orders[job.id]
+            )
+        ]
+        found = (self.greedily_mapped(job, room, kinds, names) for kinds, names in tries)
+        return next((mapped for mapped in found if mapped is not None), None)
+
+    def greedily_mapped(self, job: Job, room: _Amounts, kinds: Sequence[int], names: Sequence[str]) -> Mapped | None:
+        """Fill the nodes with the chunks of each kind, as many as fit; None if some are left (OCCS-30)."""
+        place = job.request.place
+        left = {name: dict(room[name]) for name in names if room[name][_IDLE if place.exclusive else _OPEN] == 0}
+        mapped: Mapped = []
+        for kind in kinds:
+            chunk = job.request.chunks[kind]
+            missing = chunk.count
+            for name in [name for name in names if name in left and self.nodes[name].admits(job, chunk)]:
+                demands = self.nodes[name].demands(chunk.resources)
+                count = min(missing, *(left[name][counter] // amount for counter, amount in demands.items()))
+                if place.arrangement is Arrangement.SCATTER:
+                    count = min(count, 0 if any(name == other for other, _, _ in mapped) else 1)
+                if count > 0:
+                    mapped.append((name, kind, count))
+                    missing -= count
+                    for counter, amount in demands.items():
+                        left[name][counter] -= count * amount
+            if missing:
+                return None
+        return sorted(mapped, key=lambda part: (self.nodes[part[0]].index, part[1]))
+
+
+def _copied(room: _Amounts) -> _Amounts:
+    return {name: dict(amounts) for name, amounts in room.items()}
+
+
+def _lowest(one: _Amounts, other: _Amounts) -> _Amounts:
+    """Return what is free in both rooms."""
+    return {
+        name: {counter: min(amount, other[name][counter]) for counter, amount in amounts.items()}
+        for name, amounts in one.items()
+    }

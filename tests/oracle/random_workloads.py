@@ -1,0 +1,236 @@
+"""Random tiny workloads for simulators: jobs that come over time, run shorter than asked for, and nodes that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from hypothesis import strategies as st
+
+from cpsched.domain import (
+    Amounts,
+    Arrangement,
+    Chunk,
+    Cluster,
+    Dependency,
+    DependencyType,
+    FrozenMap,
+    Instance,
+    Job,
+    KeepFree,
+    NodeClass,
+    NodeState,
+    Outage,
+    Place,
+    Queue,
+    Request,
+    Step,
+)
+from cpsched.sim import Order, QueueRule, Way
+from tests.oracle.literal_planner import Node
+from tests.oracle.random_instances import LICENSE, clusters, dependencies, rarely, requests, running_jobs
+
+T = TypeVar("T")
+
+#: Seconds of a unit of time: with minutes, estimates are raised several times before they reach the walltime.
+UNITS = (1, 60)
+
+
+@st.composite
+def coming_jobs(draw: st.DrawFn, job_id: str, instance: Instance, unit: int) -> Job:
+    """Draw a rigid job, or an array, that comes before or after the beginning."""
+    now, cluster = instance.now, instance.cluster
+    submit = now + unit * draw(st.integers(-3, 9))
+    walltime = unit * draw(st.integers(1, 12))
+    has_license = bool(cluster.licenses) and draw(st.booleans())
+    return Job(
+        id=job_id,
+        user=draw(st.sampled_from(["ann", "bob", None])),
+        queue=draw(st.sampled_from([None, None, None, "short"])),
+        submit=submit,
+        steps=(Step(walltime=walltime, request=draw(requests(cluster))),),
+        licenses=Amounts({LICENSE: draw(st.integers(1, 2))} if has_license else {}),
+        not_before=submit + unit * draw(st.integers(-2, 9)) if draw(rarely()) else None,
+        array=(0, 3, 5) if draw(rarely()) else None,
+        runtime=draw(runtimes(walltime)),
+    )
+
+
+def runtimes(walltime: int) -> st.SearchStrategy[int | None]:
+    """Draw how long a job of some walltime really runs: mostly less, sometimes as long, unknown, or longer."""
+    shorter = st.integers(1, walltime)
+    return shorter | shorter | shorter | st.sampled_from([None, walltime, walltime + 1])
+
+
+@st.composite
+def tidy_running_jobs(draw: st.DrawFn, instance: Instance, most: int) -> list[Job]:
+    """Draw jobs that run at the beginning; each leaves alone what others have for themselves, or are to find free."""
+    cluster = instance.cluster
+    left = {name: dict(cluster.class_of[name].resources) for name in cluster.node_names}
+    licenses = dict(cluster.licenses)
+    found: list[Job] = []
+    for number in range(draw(st.integers(0, most))):
+        job = draw(running_jobs(f"r{number}", cluster, left, licenses, instance.now))
+        if job is not None and is_tidy(instance, [*found, job]):
+            found.append(replace(job, user="ann", runtime=draw(runtimes(job.walltime + 5))))
+    return found
+
+
+def is_tidy(instance: Instance, running: list[Job]) -> bool:
+    """Tell whether jobs that run keep the rules of their nodes, as far as others are concerned."""
+    for name in instance.cluster.node_names:
+        node = Node.empty(name, 0, instance.cluster.class_of[name])
+        held = [
+            (job, placement.resources)
+            for job in running
+            if job.running is not None
+            for placement in job.running.segments[0].allocation
+            if placement.node == name
+        ]
+        if len({job.id for job, _ in held}) > 1 and any(job.request.place.exclusive for job, _ in held):
+            return False
+        demands = [node.demands(resources) for _, resources in held]
+        if any(sum(d.get(counter, 0) for d in demands) > vector.max_avl for counter, vector in node.used.items()):
+            return False
+    return True
+
+
+@st.composite
+def outages(draw: st.DrawFn, instance: Instance, unit: int) -> tuple[Outage, ...]:
+    """Draw some failures of nodes that are up; no job runs on those that are down already."""
+    cluster, now = instance.cluster, instance.now
+    names = [name for name in cluster.node_names if cluster.class_of[name].state is NodeState.UP]
+    used = {
+        placement.node
+        for job in instance.jobs
+        for segment in (job.running.segments if job.running else ())
+        for placement in segment.allocation
+    }
+    found = []
+    for _ in range(draw(st.sampled_from([0, 0, 1, 2, 3])) if names else 0):
+        start = now + unit * draw(st.integers(-3, 15))
+        among = [name for name in names if start > now or name not in used]
+        if among:
+            chosen = draw(st.lists(st.sampled_from(among), min_size=1, max_size=2, unique=True))
+            end = max(start, now) + unit * draw(st.integers(1, 12))
+            found.append(Outage(nodes=tuple(chosen), start=start, end=end))
+    return tuple(found)
+
+
+@st.composite
+def workloads(draw: st.DrawFn, max_nodes: int = 3, max_jobs: int = 16, max_running: int = 3) -> Instance:
+    """Draw a checked workload; `max_jobs` bounds the entries that come, `max_running` those that run already."""
+    now, unit = draw(st.sampled_from([0, 0, 100])), draw(st.sampled_from(UNITS))
+    instance = Instance(
+        name="random",
+        now=now,
+        cluster=draw(clusters(max_nodes)),
+        queues=FrozenMap({"short": Queue(expected_wait=30, max_walltime=9 * unit)}),
+    )
+    jobs = draw(tidy_running_jobs(instance, max_running))
+    for number in range(draw(st.sampled_from([max_jobs, max_jobs // 2, 2, 1]))):
+        job = draw(coming_jobs(f"w{number}", instance, unit))
+        jobs.append(replace(job, after=draw(dependencies(jobs)) if draw(rarely()) else ()))
+    instance = replace(instance, jobs=tuple(draw(st.permutations(jobs))))
+    return replace(instance, outages=draw(outages(instance, unit)))
+
+
+def rules() -> st.SearchStrategy[QueueRule]:
+    """Draw a queue rule; some look only at a few jobs, and some know starving jobs."""
+    return st.builds(
+        QueueRule,
+        name=st.just("random"),
+        way=st.sampled_from([Way.NOT_DELAYING, Way.ANYBODY, Way.NOT_DELAYING, Way.NOBODY]),
+        order=st.sampled_from([Order.SUBMISSION, *Order]),
+        depth=st.none() | st.integers(0, 4),
+        max_starve=st.none() | st.none() | st.integers(0, 30) | st.integers(0, 1200),
+    )
+
+
+class BusyMachine:
+    """Draws workloads from a seed in which nearly everybody has to wait: a few nodes, and jobs on each other's heels."""
+
+    def __init__(self, seed: int, num_jobs: int = 20) -> None:
+        self._rng = np.random.Generator(np.random.PCG64(seed))
+        self._unit = self._one_of(UNITS)
+        self._num_jobs = num_jobs
+
+    def _one_of(self, values: Sequence[T]) -> T:
+        return values[int(self._rng.integers(len(values)))]
+
+    def _happens(self, share: float) -> bool:
+        return bool(self._rng.random() < share)
+
+    def workload(self) -> Instance:
+        """Draw a workload."""
+        classes = tuple(
+            NodeClass(
+                names=tuple(f"{letter}{number}" for number in range(self._one_of([1, 2]))),
+                resources=Amounts({"cores": self._one_of([2, 4]), "mem": self._one_of([4, 8]), **others}),
+                keep_free=(KeepFree(resource="cores", items=1, beneficiary="gpus"),) if others else (),
+            )
+            for letter, others in zip("abc", ({}, {}, self._one_of(({}, {"gpus": 1}))), strict=True)
+        )
+        cluster = Cluster(classes=classes, licenses=Amounts({LICENSE: 2}))
+        jobs: list[Job] = []
+        submit = 10
+        for number in range(self._num_jobs):
+            submit += self._unit * self._one_of([0, 0, 0, 1, 1, 2])
+            jobs.append(self._job(f"j{number}", submit, cluster, jobs))
+        return Instance(name="busy", now=10, cluster=cluster, jobs=tuple(jobs), outages=self._outages(cluster))
+
+    def _job(self, job_id: str, submit: int, cluster: Cluster, others: Sequence[Job]) -> Job:
+        """Draw a job; one in ten waits for others."""
+        walltime = self._unit * self._one_of([1, 2, 3, 4, 6, 8, 12])
+        arrangement = self._one_of([*[Arrangement.FREE] * 6, Arrangement.SCATTER, Arrangement.PACK])
+        kinds = self._one_of([1, 1, 1, 1, 2, 3])
+        place = Place(arrangement=arrangement, exclusive=self._happens(0.1))
+        request = Request(chunks=tuple(self._chunk(cluster) for _ in range(kinds)), place=place)
+        awaits = self._one_of([1, 2]) if others and self._happens(0.1) else 0
+        return Job(
+            id=job_id,
+            user=self._one_of(["ann", "bob"]),
+            submit=submit,
+            steps=(Step(walltime=walltime, request=request),),
+            licenses=Amounts({LICENSE: self._one_of([1, 2])} if self._happens(0.2) else {}),
+            after=tuple(
+                Dependency(
+                    job=self._one_of(others[-6:]).id,
+                    type=self._one_of(list(DependencyType)),
+                    delay=self._one_of([0, 0, self._unit]),
+                )
+                for _ in range(awaits)
+            ),
+            runtime=self._one_of([None, walltime, walltime + 1, *self._rng.integers(1, walltime, 4, endpoint=True).tolist()]),
+        )
+
+    def _chunk(self, cluster: Cluster) -> Chunk:
+        """Draw a kind of chunks; some fill the machine."""
+        asked = {"cores": self._one_of([1, 1, 2])}
+        if self._happens(0.1):
+            asked["mem"] = self._one_of([1, 4])
+        if "gpus" in cluster.totals and self._happens(0.15):
+            asked["gpus"] = 1
+        many = cluster.totals["cores"] // 2 if self._happens(0.15) else 1
+        return Chunk(count=self._one_of([1, 1, 2, many]), resources=Amounts(asked))
+
+    def _outages(self, cluster: Cluster) -> tuple[Outage, ...]:
+        starts = [10 + self._unit * self._one_of(range(30)) for _ in range(self._one_of([0, 0, 1, 2, 3]))]
+        return tuple(
+            Outage(
+                nodes=(self._one_of(cluster.node_names),), start=start, end=start + self._unit * self._one_of(range(1, 9))
+            )
+            for start in starts
+        )
+
+    def rule(self) -> QueueRule:
+        """Draw a rule; most let others past the head, and some look at a few jobs only, or know starving ones."""
+        return QueueRule(
+            name="drawn",
+            way=self._one_of([Way.NOT_DELAYING, Way.NOT_DELAYING, Way.NOT_DELAYING, Way.ANYBODY, Way.NOBODY]),
+            order=self._one_of([Order.SUBMISSION, Order.SUBMISSION, *Order]),
+            depth=self._one_of([None, None, 1, 2, 4]),
+            max_starve=self._one_of([None, None, None, 4 * self._unit, 20 * self._unit]),
+        )

@@ -1,0 +1,35 @@
+"""Workloads played by the compiled event loop, each record looked at by the judge."""
+
+from __future__ import annotations
+
+from cpsched.domain import Instance, PlannedJob
+from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.metrics import Ending
+from cpsched.sim import History, QueueRule, Scheduler, simulate
+from cpsched.verify import verify
+from tests.booking.small_windows import where_it_stands
+from tests.oracle.naive_simulator import Run, Story
+
+
+def played(instance: Instance, rule: QueueRule | Scheduler, *, predicts: bool = False) -> History:
+    """Play a workload by a rule; the judge finds no fault with what happened."""
+    history = simulate(instance, rule, predict=predicts)
+    violations = verify(instance_to_document(instance), plan_to_document(history.record()))
+    assert not violations, "\n".join(map(str, violations))
+    return history
+
+
+def story_of(instance: Instance, history: History) -> Story:
+    """Return what happened in the words of the naive simulator."""
+    record = history.record()
+    is_on = {job.id for job in instance.jobs if job.running is not None}
+
+    def run(planned: PlannedJob) -> tuple[str, Run]:
+        """Return a run; the first one of those who ran at the beginning was no choice."""
+        mapped = None if planned.id in is_on else where_it_stands(instance, planned)[1]
+        is_on.discard(planned.id)
+        return planned.id, Run(planned.start, planned.end, mapped)
+
+    attempts = [run(one) for one in record.attempts]
+    endings = zip(history.runs.ids, map(Ending, history.runs.ending.tolist()), strict=True)
+    return Story(dict(endings), dict(map(run, record.jobs)), sorted(attempts))

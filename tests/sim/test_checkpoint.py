@@ -1,0 +1,237 @@
+"""Simulations that are interrupted, and gone on with from their checkpoint."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpsched.domain import Instance, Plan
+from cpsched.errors import DocumentError
+from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.sim import (
+    Checkpoint,
+    Decision,
+    History,
+    Interrupted,
+    Moment,
+    News,
+    Order,
+    QueueRule,
+    Scheduler,
+    Site,
+    Way,
+    rule_loop,
+    simulate,
+)
+from cpsched.verify import verify
+from cpsched.workloads import lublin
+from tests.oracle.random_workloads import rules, workloads
+
+EASY = QueueRule(name="easy", way=Way.NOT_DELAYING)
+
+
+class OneByOne:
+    """A scheduler that is not compiled: the first of the queue, if it fits; the user may interrupt it as it thinks."""
+
+    name = "one by one"
+
+    def __init__(self, interrupt_at: int | None = None) -> None:
+        self.interrupt_at = interrupt_at
+        self.decisions = 0
+
+    def begin(self, site: Site) -> None:
+        """Make ready: there is nothing to remember."""
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Start the first one if it fits, and look at the next one a second later."""
+        self.decisions += 1
+        if self.decisions == self.interrupt_at:
+            raise KeyboardInterrupt
+        start = site.fit_now(int(site.queue[0]))
+        return Decision() if start is None else Decision(starts=(start,), wake=news.now + 1)
+
+
+def what_happened(history: History) -> tuple[Plan, list[str]]:
+    """Return all that is known of the jobs, without the seconds that it took."""
+    record = history.record()
+    return replace(record, engine=replace(record.engine, elapsed=0.0)), history.allocations()
+
+
+def interrupting(look: int) -> Callable[[Moment], None]:
+    """Return a callback that interrupts at the given call, counted from 1."""
+    calls = iter(range(1, look))
+
+    def count(_: Moment) -> None:
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+
+    return count
+
+
+def in_pieces(
+    workload: Instance, scheduler: QueueRule | Scheduler, path: Path, looks: int, *, predict: bool = False
+) -> tuple[History, int]:
+    """Simulate, interrupted after so many looks each time; return what happened, and the number of pieces."""
+    checkpoint, pieces = Checkpoint(path=path, scheduler="any"), 1
+    while True:
+        try:
+            progress = interrupting(looks)
+            return simulate(workload, scheduler, predict=predict, progress=progress, checkpoint=checkpoint), pieces
+        except Interrupted:
+            checkpoint, pieces = replace(checkpoint, resume=True), pieces + 1
+
+
+@settings(max_examples=50)
+@given(workloads(), rules(), st.booleans(), st.integers(1, 3), st.integers(1, 4))
+def test_a_rule_goes_on_as_if_nothing_had_been(
+    workload: Instance, rule: QueueRule, predict: bool, portion: int, looks: int
+) -> None:
+    """However often a queue rule is interrupted, each job has the same start, end and nodes as without."""
+    whole = simulate(workload, rule, predict=predict)
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rule_loop, "_PORTION", portion)
+        path = Path(folder) / "checkpoint"
+        pieced, _ = in_pieces(workload, rule, path, looks, predict=predict)
+    assert what_happened(pieced) == what_happened(whole)
+
+
+@pytest.mark.parametrize("rule", [EASY, replace(EASY, order=Order.WFP3, depth=5)], ids=["easy", "wfp3"])
+def test_a_long_workload_in_many_pieces(rule: QueueRule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of jobs that need more room than there was at first, in pieces of 50 passes; nothing is left beside the
+    file, which has the times of all decisions.
+    """
+    workload = lublin(700, 5, nodes=128, cores=4)
+    whole = simulate(workload, rule)
+    monkeypatch.setattr(rule_loop, "_PORTION", 50)
+    pieced, pieces = in_pieces(workload, rule, tmp_path / "state", 1)
+    assert pieces > 10
+    assert what_happened(pieced) == what_happened(whole)
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    assert len(pieced.decision_seconds) >= pieces - 1
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 7, 20])
+def test_other_schedulers_begin_anew(tmp_path: Path, looks: int) -> None:
+    """One that is not compiled is asked at once when it is resumed; this one remembers nothing, so all is the same."""
+    workload = lublin(40, 2, nodes=32)
+    whole = simulate(workload, OneByOne())
+    pieced, pieces = in_pieces(workload, OneByOne(), tmp_path / "state", looks)
+    assert pieces > 40 / looks
+    assert what_happened(pieced) == what_happened(whole)
+
+
+@pytest.mark.parametrize("decision", [1, 2, 17, 40])
+def test_an_interrupt_while_a_scheduler_thinks(tmp_path: Path, decision: int) -> None:
+    """What it was asked when the interrupt came it is asked again."""
+    workload = lublin(40, 2, nodes=32)
+    checkpoint = Checkpoint(path=tmp_path / "state", scheduler="any")
+    with pytest.raises(Interrupted) as interrupted:
+        simulate(workload, OneByOne(interrupt_at=decision), checkpoint=checkpoint)
+    started = interrupted.value.history.runs.start >= 0
+    assert started.sum() < 40
+    resumed = simulate(workload, OneByOne(), checkpoint=replace(checkpoint, resume=True))
+    assert what_happened(resumed) == what_happened(simulate(workload, OneByOne()))
+    assert (resumed.runs.start[started] == interrupted.value.history.runs.start[started]).all()
+    assert not verify(instance_to_document(workload), plan_to_document(resumed.record()))
+
+
+def test_an_interrupt_without_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has what happened so far; who does not look at it sees an interrupt like any other."""
+    monkeypatch.setattr(rule_loop, "_PORTION", 50)
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        simulate(lublin(200, 1), EASY, progress=interrupting(2))
+    assert isinstance(interrupt.value, Interrupted)
+    runs = interrupt.value.history.runs
+    assert 0 < runs.over.sum() < 200
+
+
+@pytest.mark.parametrize(("interval", "writings"), [(0.0, 8), (3600.0, 0)])
+def test_the_state_is_written_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: float, writings: int
+) -> None:
+    """With no time in between it is written at each look, and else only when the interval is over."""
+    monkeypatch.setattr(rule_loop, "_PORTION", 50)
+    path, seen = tmp_path / "state", set()
+
+    def look(_: Moment) -> None:
+        if path.exists():
+            seen.add(path.stat().st_ino)
+            path.rename(tmp_path / f"state-{len(seen)}")  # so that no number of a file is used again
+
+    simulate(lublin(200, 1), EASY, progress=look, checkpoint=Checkpoint(path=path, scheduler="easy", interval=interval))
+    assert len(seen) >= writings
+    assert bool(seen) == bool(writings)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Checkpoint:
+    """Return a checkpoint of EASY on a small workload, to resume from."""
+    checkpoint = Checkpoint(path=tmp_path / "state", scheduler="easy")
+    with pytest.raises(Interrupted):
+        simulate(lublin(30, 1), OneByOne(interrupt_at=5), checkpoint=checkpoint)
+    return replace(checkpoint, resume=True)
+
+
+def test_the_checkpoint_of_something_else_is_refused(state: Checkpoint) -> None:
+    """Another workload, or another scheduler, cannot go on from there."""
+    with pytest.raises(DocumentError, match="a checkpoint of this workload"):
+        simulate(lublin(30, 2), OneByOne(), checkpoint=state)
+    with pytest.raises(DocumentError, match="a checkpoint of this scheduler, sjf, got one of easy"):
+        simulate(lublin(30, 1), OneByOne(), checkpoint=replace(state, scheduler="sjf"))
+
+
+def one_array() -> bytes:
+    """Return an array as a file."""
+    stream = io.BytesIO()
+    np.save(stream, np.zeros(3))
+    return stream.getvalue()
+
+
+def some_arrays() -> bytes:
+    """Return an archive of arrays as a file."""
+    stream = io.BytesIO()
+    np.savez(stream, identity=np.zeros(3))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda content: content[: len(content) // 2], lambda _: b"", lambda _: b"{}", lambda _: one_array(),
+     lambda _: some_arrays(), lambda content: content[:2000] + bytes(500) + content[2500:]],
+    ids=["half", "empty", "text", "array", "archive", "holes"],
+)  # fmt: skip
+def test_a_damaged_checkpoint_is_refused(state: Checkpoint, damage: Callable[[bytes], bytes]) -> None:
+    """A file that is no checkpoint, or not any more, is named."""
+    state.path.write_bytes(damage(state.path.read_bytes()))
+    with pytest.raises(DocumentError, match=r"state: 1 fault\n.*Expected a checkpoint"):
+        simulate(lublin(30, 1), OneByOne(), checkpoint=state)
+
+
+def test_a_checkpoint_with_other_arrays_is_refused(state: Checkpoint) -> None:
+    """Arrays that are too short, or of another type, would be read beyond their ends."""
+    with np.load(state.path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    for wrong in (arrays["state.queue"][:-1], arrays["state.queue"].astype(np.int32)):
+        with state.path.open("wb") as stream:
+            np.savez(stream, **{**arrays, "state.queue": wrong})
+        with pytest.raises(DocumentError, match=r"Expected an array state\.queue like that of this workload"):
+            simulate(lublin(30, 1), OneByOne(), checkpoint=state)
+
+
+def test_a_checkpoint_that_is_not_there(tmp_path: Path) -> None:
+    """To resume from no file, or to write where there is no folder, is refused; so is a negative interval."""
+    path = tmp_path / "missing" / "state"
+    with pytest.raises(DocumentError, match="No such file"):
+        simulate(lublin(5, 1), EASY, checkpoint=Checkpoint(path=path, scheduler="easy", resume=True))
+    with pytest.raises(DocumentError, match="Expected to write it, got: No such file"):
+        simulate(lublin(5, 1), OneByOne(), checkpoint=Checkpoint(path=path, scheduler="any", interval=0))
+    with pytest.raises(ValueError, match="interval"):
+        Checkpoint(path=path, scheduler="easy", interval=-1)
