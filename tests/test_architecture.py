@@ -55,7 +55,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "mzn": "errors domain booking engine metrics planner",
         "report": "domain metrics formats",
         "search": "domain rusv booking engine metrics planner",
-        "portfolio": "errors domain engine formats metrics planner policies search cp mzn verify",
+        "portfolio": "errors domain engine formats metrics planner policies sim search cp mzn verify",
         "bench": "errors domain formats metrics policies sim workloads",
         "cli": "errors bench formats metrics planner portfolio report verify workloads",
     }.items()

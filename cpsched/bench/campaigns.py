@@ -66,6 +66,8 @@ def run_campaign(
         If a file cannot be read or written, or the page of the campaign has a place for a table that there is not.
     """
     require_packages()
+    if campaign.page is not None:  # not after hours of work
+        filled(campaign.page, {table.name: "" for table in campaign.tables})
     content = cache(content_digest)
     digests = [(cell, digest_of(cell, content)) for cell in cells_of(campaign)]
     cells = {digest: cell for cell, digest in digests}

@@ -44,10 +44,10 @@ def command(
     slurm: bool,
     quiet: bool,
 ) -> None:
-    """Simulate all cells of a campaign: each policy on each workload, with each seed.
+    """Simulate a campaign: each policy on each workload with each seed.
 
-    CAMPAIGN is a TOML file. Cells that are finished are not run again, also after Ctrl-C. Cells that fail are listed at
-    the end, and end the command with exit code 5.
+    CAMPAIGN is a TOML file, docs/campaigns.md has its keys. Cells that are finished are not run again, also after
+    Ctrl-C. Cells that fail are listed at the end, and end the command with exit code 5.
     """
     from functools import partial
 

@@ -62,17 +62,17 @@ def contenders(names: Sequence[str], settings: Mapping[str, Any]) -> tuple[Conte
     UsageError
         If a name stands twice, or nobody takes a parameter.
     """
-    from cpsched.policies import SCHEDULERS, make_scheduler
+    from cpsched.portfolio import ALL_SCHEDULERS, make_any_scheduler
 
     if len(set(names)) < len(names):
         raise click.UsageError(f"Expected each policy once, got {', '.join(names)}.")
     if len(names) == 1:  # then the scheduler itself says what is wrong with a parameter
-        return (Contender(name=names[0], parameters=settings, scheduler=make_scheduler(names[0], **settings)),)
+        return (Contender(name=names[0], parameters=settings, scheduler=make_any_scheduler(names[0], settings)),)
     made = []
     for name in names:
-        takes = _parameters(SCHEDULERS[name]) if name in SCHEDULERS else {}
+        takes = _parameters(ALL_SCHEDULERS[name]) if name in ALL_SCHEDULERS else {}
         chosen = {key: value for key, value in settings.items() if key in takes}
-        made.append(Contender(name=name, parameters=chosen, scheduler=make_scheduler(name, **chosen)))
+        made.append(Contender(name=name, parameters=chosen, scheduler=make_any_scheduler(name, chosen)))
     unused = [key for key in settings if not any(key in contender.parameters for contender in made)]
     if unused:
         raise click.UsageError(f"None of {', '.join(names)} takes {', '.join(unused)}.")
@@ -85,9 +85,16 @@ def _parameters(factory: Callable[..., object]) -> Mapping[str, inspect.Paramete
 
 def echo_schedulers() -> None:
     """Print the names of all schedulers, each with its parameters and their defaults."""
-    from cpsched.policies import SCHEDULERS
+    from cpsched.portfolio import ALL_SCHEDULERS
 
-    width = max(map(len, SCHEDULERS))
-    for name, factory in SCHEDULERS.items():
-        defaults = [f"{key}={parameter.default!r}" for key, parameter in _parameters(factory).items()]
+    width = max(map(len, ALL_SCHEDULERS))
+    for name, factory in ALL_SCHEDULERS.items():
+        defaults = [f"{key}={_said(parameter.default)}" for key, parameter in _parameters(factory).items()]
         click.echo(f"{name:<{width}}  {' '.join(defaults)}".rstrip())
+
+
+def _said(value: object) -> str:
+    """Write a value as ``--set`` reads it, and none as ``-``."""
+    if value is None:
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -13,7 +13,7 @@ from cpsched.policies.easy import Easy
 from cpsched.policies.evolving import VARIANTS, EvolvingEngine
 from cpsched.policies.fcfs import Fcfs
 from cpsched.policies.malleable import SD_RULES, SdEngine
-from cpsched.policies.online import SCHEDULERS, make_scheduler
+from cpsched.policies.online import SCHEDULERS, make_scheduler, scheduler_from
 from cpsched.policies.pbs_fifo_bf10 import PbsFifoBf10
 from cpsched.policies.pbs_walltime_bf400 import PbsWalltimeBf400
 from cpsched.policies.policy import Policy
@@ -21,7 +21,17 @@ from cpsched.policies.policy_engine import PolicyEngine
 from cpsched.policies.sjf import Sjf
 from cpsched.policies.wspt import Wspt
 
-__all__ = ["POLICIES", "SCHEDULERS", "EvolvingEngine", "Policy", "PolicyEngine", "SdEngine", "make_scheduler"]
+__all__ = [
+    "POLICIES",
+    "SCHEDULERS",
+    "EvolvingEngine",
+    "Policy",
+    "PolicyEngine",
+    "SdEngine",
+    "Wspt",
+    "make_scheduler",
+    "scheduler_from",
+]
 
 _RULES: tuple[Policy, ...] = (
     Fcfs(),

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from cpsched.domain import Instance, Job, Plan
 from cpsched.engine import Budget
-from cpsched.planner import replanned
-from cpsched.policies import by_smiths_rule
+from cpsched.policies import Wspt
 from cpsched.portfolio.recipe import prepare, solve
 from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import team_of
+from cpsched.portfolio.warm_start import WarmStart
 from cpsched.sim import Rolling
 
 __all__ = ["make_engine_scheduler"]
@@ -61,7 +61,9 @@ def make_engine_scheduler(
         raise ValueError(f"Expected 1 worker or more, got {workers}")
     solves = bool(team_of(name, workers=workers).lanes)
     budget = Budget(budget).seconds if solves else 0.0
-    return Rolling(_Cycles(name=name, budget=budget, most=window, workers=workers, seed=seed), min_interval=min_interval)
+    return Rolling(
+        _Cycles(name=name, budget=budget, most=window, workers=workers, seed=seed), min_interval=min_interval
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +82,16 @@ class _Cycles:
 
     def plan(self, window: Instance, previous: Plan | None) -> Plan:
         """Plan the first jobs of a window."""
-        head = _head(window, self.most)
-        if self.name == "planner" and previous is not None:
-            return self.follow(head, previous)
-        return solve(
-            head, engine=self.name, budget=self.budget, seed=self.seed, workers=self.workers, warm=previous
-        )
+        team = team_of(self.name, workers=self.workers)
+        if previous is not None and team.first.name == "planner":
+            team = replace(team, first=WarmStart(previous))
+        return solve(_head(window, self.most), engine=self.name, budget=self.budget, seed=self.seed, team=team)
 
     def follow(self, window: Instance, previous: Plan) -> Plan:
         """Let everybody keep start and nodes, or move up, as far as possible."""
-        clock = Budget(0)
-        outcome = replanned(window, previous)
-        return plan_of(window, self.name, outcome, budget=0, elapsed=clock.elapsed)
+        clock, head = Budget(0), _head(window, self.most)
+        outcome = WarmStart(previous).plan(head, None)
+        return plan_of(head, self.name, outcome, budget=0, elapsed=clock.elapsed)
 
 
 def _head(window: Instance, most: int | None) -> Instance:
@@ -110,4 +110,4 @@ def _most_urgent(window: Instance, jobs: Sequence[Job]) -> list[Job]:
         due = window.due(job)
         return due is None or due >= window.now
 
-    return sorted(by_smiths_rule(window, jobs), key=is_in_time)
+    return sorted(Wspt().order(window, jobs), key=is_in_time)

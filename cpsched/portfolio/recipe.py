@@ -12,7 +12,7 @@ from cpsched.metrics import least_running_cost, objective_value
 from cpsched.planner import warmup_evolving
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.scoring import judge_of, plan_of, scored
-from cpsched.portfolio.teams import team_of
+from cpsched.portfolio.teams import Team, team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.search import warm_up_evolving_search
 
@@ -50,6 +50,7 @@ def solve(
     bound: float = 0.0,
     warm: Plan | None = None,
     solver: str = "gecode",
+    team: Team | None = None,
     document: object | None = None,
     progress: Progress | None = None,
     watch: Callable[[Board], None] | None = None,
@@ -78,6 +79,8 @@ def solve(
         An earlier plan, which is brought up to date and offered first; jobs may have come and gone since.
     solver
         Which solver the engine ``minizinc`` calls.
+    team
+        Who works in place of those who usually do for this engine.
     document
         The document that the instance was read from, for the verifier; None: it is written anew.
     progress
@@ -93,7 +96,7 @@ def solve(
         If the first plan breaks a rule: a bug of cpsched.
     """
     clock = Budget(budget)
-    team = team_of(engine, workers=workers, solver=solver)
+    team = team_of(engine, workers=workers, solver=solver) if team is None else team
     team.check(instance, engine)
     outcome = team.first.plan(instance, progress)
     began = clock.elapsed

@@ -1,16 +1,16 @@
-"""An earlier plan as one more solver: what it knows is offered once."""
+"""An earlier plan as one more solver: what it knows is offered once; or as the engine that makes the first plan."""
 
 from __future__ import annotations
 
 from cpsched.domain import Instance, Plan
-from cpsched.engine import Board
+from cpsched.engine import Board, Outcome, Progress
 from cpsched.planner import replanned
 
 __all__ = ["WarmStart"]
 
 
 class WarmStart:
-    """Offers an earlier plan, brought up to date."""
+    """Knows an earlier plan, which it brings up to date."""
 
     name = "warm"
 
@@ -24,9 +24,13 @@ class WarmStart:
         """Return nothing: a plan that cannot be brought up to date is told on the board."""
         return ()
 
+    def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
+        """Plan all jobs as in the earlier plan, as far as possible."""
+        return replanned(instance, self._plan)
+
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Offer it, if it plans the same jobs as the plan on the board."""
-        outcome = replanned(instance, self._plan)
+        outcome = self.plan(instance, None)
         if {job.id for job in outcome.jobs} == {job.id for job in board.best.jobs}:
             board.offer(outcome.jobs, by=self.name)
         else:

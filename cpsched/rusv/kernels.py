@@ -884,7 +884,7 @@ def place_jobs(
         if old < 0:
             latest = latest_before(job, latest, starts, followers_of, followers)
         else:
-            latest = old - 1  # which keeps the distance of those that wait for it
+            latest = min(latest, old - 1)  # which keeps the distance of those that wait for it
             take_placement(
                 demand, pool[first : first + count], count, old, old + duration, 1,
                 head, slots, order, members, rows, blk, srows, sblk, spare,

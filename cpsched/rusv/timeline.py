@@ -597,38 +597,39 @@ class Timeline:
             )  # fmt: skip
             moved += more
             if code != kernels.DONE:
-                self._make_room(code, table)
+                self.make_room(code, table)
             elif progress is not None:
                 progress(done, len(queue))
         return moved
 
-    def compress(self, table: JobTable, queue: Ints, until: int) -> int:
-        """Do what `backfill` does, but pass over those that cannot gain from what was given back before `until`.
+    def compress(self, table: JobTable, queue: Ints, unseen: Ints, depth: int) -> None:
+        """Do what `backfill` does for the first `depth` of a queue, and let the others move to their earliest possible
+        start only; pass over those that cannot gain.
 
-        Where the whole queue has been tried since all that was given back from `until` on, nobody is passed over who
-        would get an earlier start. Jobs without a place stay so.
-
-        Returns
-        -------
-        int
-            Before which second those have given something back who moved (0: nobody did), which those before them in
-            the queue have not seen.
+        Parameters
+        ----------
+        table, queue
+            Jobs without a place stay so.
+        unseen
+            int64 (jobs,): before which second something was given back since a job was tried last; it is brought up to
+            date. A job that could not start earlier then, and has seen all that is given back, is not passed over
+            wrongly.
+        depth
+            How many of the queue may move to any start.
         """
         if self._state[0][kernels.H_FREED] < FOREVER:
             self._forget()
-        done, left = 0, 0
+        done = 0
         while done < len(queue):
             arguments = self.kernel_arguments()
-            code, done, back = compress_kernels.compress_jobs(
-                queue, done, max(until, left), table.jobs, table.starts, table.spans, table.pool, table.used,
+            code, done = compress_kernels.compress_jobs(
+                queue, done, depth, unseen, table.jobs, table.starts, table.spans, table.pool, table.used,
                 self._bounds, table.waits_of, table.waits, table.followers_of, table.followers, *arguments,
             )  # fmt: skip
-            left = max(left, int(back))
             if code != kernels.DONE:
-                self._make_room(code, table)
-        return left
+                self.make_room(code, table)
 
-    def _make_room(self, code: int, table: JobTable) -> None:
+    def make_room(self, code: int, table: JobTable) -> None:
         """Let what must grow that a kernel asks for."""
         if code == kernels.GROW_STATE:
             self.grow()

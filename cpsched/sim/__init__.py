@@ -3,12 +3,13 @@
 May import: `domain`, `rusv`, `booking`, `metrics`, `errors`. Knows no scheduler: these plug in from above. Begin with
 `simulate.py`, the front door, and `scheduler.py`, the joint. Queue rules (`rules.py`) are played by a compiled event
 loop (`kernels.py`); all others are asked whenever something has happened (`scheduler_loop.py`), see machine and queue
-through a `Site`, and may keep an `Outlook` of what will be free. `load.py` has a workload as arrays, `world.py` what
-changes, and `checkpoint.py` keeps that in a file.
+through a `Site`, and may keep an `Outlook` of what will be free; `rolling.py` makes one of whoever plans windows.
+`load.py` has a workload as arrays, `world.py` what changes, and `checkpoint.py` keeps that in a file.
 """
 
 from cpsched.sim.checkpoint import Checkpoint
 from cpsched.sim.load import unsupported
+from cpsched.sim.rolling import Planning, Rolling
 from cpsched.sim.rules import Order, QueueRule, Way
 from cpsched.sim.scheduler import Change, Decision, News, Scheduler, Start
 from cpsched.sim.simulate import History, Interrupted, Moment, simulate
@@ -26,7 +27,9 @@ __all__ = [
     "News",
     "Order",
     "Outlook",
+    "Planning",
     "QueueRule",
+    "Rolling",
     "Scheduler",
     "Site",
     "Start",

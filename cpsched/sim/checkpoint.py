@@ -148,10 +148,12 @@ class Keeper:
 
     def _read(self) -> dict[str, NDArray[Any]]:
         try:
-            with np.load(self._path, allow_pickle=False) as archive:
+            with self._path.open("rb") as stream:
+                archive = np.load(stream, allow_pickle=False)
+                if not isinstance(archive, np.lib.npyio.NpzFile):
+                    raise ValueError("one array")
                 return {name: archive[name] for name in archive.files}
-        except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-            # AttributeError: the file is one array, and no archive of several
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             self._refuse(f"Expected a checkpoint that can be read, got: {error}")
 
     def _refuse(self, message: str) -> NoReturn:

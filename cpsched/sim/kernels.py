@@ -20,8 +20,8 @@ map_now, spell_out = present_kernels.map_now, present_kernels.spell_out
 (
     C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
     C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
-    C_FIXED, CLOCK,
-) = range(22)  # fmt: skip
+    C_FIXED, C_ASIDE, CLOCK,
+) = range(23)  # fmt: skip
 
 J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
 R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
@@ -594,10 +594,10 @@ def start_beside(job, is_long, now, s, m, t, x):
 
 @kernel
 def start_out_of_turn(candidates, now, s, m, t, x):
-    """Start those behind the head that fit and do not delay it; tell whether there are any."""
+    """Start those behind the head that fit and do not delay it; their number is counted."""
     stamp, shadow = s.clock[C_STAMP], s.clock[C_SHADOW]
     failed, demand, estimate, demands, sysreq = s.failed, s.demand, s.estimate, t.demands, t.sysreq
-    started, is_low_known = False, False
+    is_low_known = False
     for i in range(candidates.shape[0]):
         job = candidates[i]
         is_long = now + estimate[job] > shadow
@@ -607,10 +607,10 @@ def start_out_of_turn(candidates, now, s, m, t, x):
             lower_by_two(m.low, m.free, m.after)
             lower_by_two(m.slow, m.sfree, m.safter)
             is_low_known = True
-        started = start_beside(job, is_long, now, s, m, t, x) or started
+        if start_beside(job, is_long, now, s, m, t, x):
+            s.clock[C_ASIDE] += 1
         if s.clock[C_LACKS]:
             break
-    return started
 
 
 @kernel
@@ -670,14 +670,15 @@ def pass_queue(now, rule, s, m, t, x):
     if start_heads(now, s, m, t, x) > 0:  # who was first is so no more, or was not for a moment
         close_gaps(s)
         s.clock[C_RESERVED] = -1
-    last = min(s.clock[C_QUEUED], 1 + rule.depth)
+    last = min(s.clock[C_QUEUED], 1 + rule.depth - s.clock[C_ASIDE])
     if s.clock[C_LACKS] or last == 0 or (last == 1 and rule.way == NOT_DELAYING):
         return  # where somebody comes to a head without reservation, all is looked through again
     s.clock[C_HEAD] = s.queue[0]
     if rule.way == NOBODY:
         return
     s.clock[C_SHADOW] = FOREVER if rule.way == ANYBODY else reserve(s.queue[0], s, m, t, x)
-    if start_out_of_turn(s.queue[1:last], now, s, m, t, x):
+    start_out_of_turn(s.queue[1:last], now, s, m, t, x)
+    if s.clock[C_ASIDE] > 0:
         if last < s.clock[C_QUEUED]:
             s.clock[C_HEAD] = -1  # others have come within the depth
         close_gaps(s)
@@ -696,7 +697,8 @@ def pass_arrivals(now, rule, count, s, m, t, x):
         places[k] = place_in_queue(s.arrived[k], s.keys, s.queue, s.clock)
     places.sort()
     looked_at = np.searchsorted(places, rule.depth, side="right")
-    if start_out_of_turn(s.queue[places[:looked_at]], now, s, m, t, x):
+    start_out_of_turn(s.queue[places[:looked_at]], now, s, m, t, x)
+    if s.clock[C_ASIDE] > 0:
         if looked_at < count:
             s.clock[C_HEAD] = -1  # others have come within the depth
         close_gaps(s)
@@ -771,7 +773,7 @@ def advance(rule, most_passes, s, m, t, x):
         count = 0
         if s.clock[C_LACKS]:
             s.clock[C_LACKS], s.clock[C_IS_FULL] = 0, 1
-            now = s.clock[C_NOW]
+            now = s.clock[C_NOW]  # whom the pass has let past the head already counts for the depth
         else:
             now = next_event(s)
             if now == FOREVER:
@@ -781,7 +783,7 @@ def advance(rule, most_passes, s, m, t, x):
                 and s.attempts.shape[0] < s.clock[C_ATTEMPTS] + s.clock[C_RUNNING]
             ):
                 return LACKS_ROOM
-            s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE] = now, 0, 0
+            s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE], s.clock[C_ASIDE] = now, 0, 0, 0
             pass_ends(now, s, m, t, x)
             pass_outages(now, rule.order, s, m, t, x)
             count = let_come(now, rule, s)

@@ -17,8 +17,9 @@ __all__ = ["Planning", "Rolling"]
 class Planning(Protocol):
     """Who plans one window after the other."""
 
-    #: As users name it on the command line.
-    name: str
+    @property
+    def name(self) -> str:
+        """As users name it on the command line."""
 
     def prepare(self) -> None:
         """Compile or load what planning needs, so that no decision pays for it."""
@@ -33,9 +34,9 @@ class Planning(Protocol):
 class Rolling:
     """A scheduler that plans a rolling window: who runs and who waits now; and starts whose time has come (BRIDI-4).
 
-    A planning cycle comes when jobs have come or gone since the last one, but not before `min_interval` seconds are
-    over. When a scheduler is asked for other reasons (BRIDI-13), or in between, the last plan is brought up to date.
-    Malleable jobs run at full share.
+    A planning cycle comes when jobs have come or gone since the last one, or nodes have failed or returned, but not
+    before `min_interval` seconds are over. Until then, and where a planned start is all that has come (BRIDI-13), the
+    last plan is brought up to date. Malleable jobs run at full share.
 
     Parameters
     ----------
@@ -61,13 +62,15 @@ class Rolling:
         self._planning.prepare()
         self._index = {job.id: index for index, job in enumerate(site.jobs)}
         self._plan: Plan | None = None
-        #: When the next cycle may begin, and whether there is something to plan anew.
+        #: When the next cycle may begin, whether there is something to plan anew, and which nodes are out.
         self._next_cycle, self._is_stale = site.now, False
+        self._out: frozenset[str] = frozenset()
 
     def decide(self, site: Site, news: News) -> Decision:
         """Plan, or bring the plan up to date; start whose planned start is now."""
-        self._is_stale = self._is_stale or bool(news.arrived or news.gone)
-        window = _window(site)
+        before, self._out = self._out, frozenset(site.columns.node_names[node] for node in site.nodes_out.tolist())
+        self._is_stale = self._is_stale or bool(news.arrived or news.gone) or self._out != before
+        window = _window(site, self._out)
         if self._plan is None or (self._is_stale and site.now >= self._next_cycle):
             self._plan = self._planning.plan(window, self._plan)
             self._next_cycle, self._is_stale = site.now + self._min_interval, False
@@ -94,13 +97,12 @@ class Rolling:
         return Decision(starts=due, wake=min(later, default=None))
 
 
-def _window(site: Site) -> Instance:
-    """Return the window of this second as planners are to see it: with the nodes that are out down, and each waiting
-    job as long as it is believed to run.
+def _window(site: Site, out: Collection[str]) -> Instance:
+    """Return the window of this second as planners are to see it: the nodes that are out are down, and waiting jobs are
+    rigid, and take as long as they are believed to run.
     """
     window = site.window()
     estimates = {site.jobs[job].id: site.estimate(job) for job in site.queue.tolist()}
-    out = {site.columns.node_names[node] for node in site.nodes_out.tolist()}
     jobs = tuple(_believed(job, estimates.get(job.id, job.walltime)) for job in window.jobs)
     return replace(window, jobs=jobs, cluster=_without(window.cluster, out) if out else window.cluster)
 

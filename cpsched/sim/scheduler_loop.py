@@ -25,6 +25,8 @@ class _Loop:
         self._site = Site(world)
         self._arrived: list[int] = []
         self._gone: list[int] = []
+        #: Whether nodes have broken or returned since.
+        self._has_returned = False
         #: When the scheduler wants to be asked again: at first now, for where a simulation is resumed somebody waits.
         self._wake: int | None = world.now
         #: What it has decided, and when that takes effect; while that lasts, it is not asked.
@@ -41,7 +43,9 @@ class _Loop:
 
     def step(self, now: int, rule_numbers: object) -> None:
         """Let everything happen at `now`, and ask the scheduler if somebody waits."""
+        before = self._world.num_outages
         arrived, gone = self._world.step(now, rule_numbers)  # type: ignore[arg-type]
+        self._has_returned |= self._world.num_outages > before
         self._arrived += arrived
         self._gone += gone
         if self._decided is not None:
@@ -56,13 +60,13 @@ class _Loop:
         if is_woken:
             self._wake = None
         has_work = self._world.num_waiting or self._world.is_shrunk
-        if has_work and (is_woken or self._arrived or self._gone):
+        if has_work and (is_woken or self._arrived or self._gone or self._has_returned):
             self._ask(now)
 
     def _ask(self, now: int) -> None:
         """Ask the scheduler; let those begin whom it starts, now or when it has thought."""
         news = News(now=now, arrived=tuple(self._arrived), gone=tuple(self._gone))
-        self._arrived, self._gone = [], []
+        self._arrived, self._gone, self._has_returned = [], [], False
         began = time.perf_counter()
         decision = self._scheduler.decide(self._site, news)
         self._seconds.append(time.perf_counter() - began)

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import WHOLE_REQUEST, Columns
-from cpsched.domain import Amounts, Job, Mode, Placement, modes, rate_on
+from cpsched.domain import Amounts, Job, Mode, Placement, counted, held_by_node, modes, rate_on, resumable
 from cpsched.rusv import present_kernels
 
-__all__ = ["Held", "Ways", "Work", "ways_of"]
+__all__ = ["Held", "Standing", "Ways", "Work", "ways_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,6 +28,15 @@ class Held:
     columns: NDArray[np.int64]
     amounts: NDArray[np.int64]
     sums: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Standing:
+    """A job that has run since before the beginning: where, in which of its modes, and what it has done (s)."""
+
+    entries: NDArray[np.int32]
+    modes: NDArray[np.int8]
+    done: Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +142,31 @@ class Ways:
         if chunk != WHOLE_REQUEST:
             return [(chunk, count)]
         return [(kind, chunk.count) for kind, chunk in enumerate(self.job.request.chunks)]
+
+    def standing(self, demand: int, now: int) -> Standing | None:
+        """Return how far the job is that has run since before `now`, and where it stands; None where that is not known.
+
+        Parameters
+        ----------
+        demand
+            What it asks for, as the timeline knows it.
+        """
+        left = resumable(self.job, now)
+        if left is None or self.job.running is None:
+            return None
+        present = next(segment for segment in self.job.running.segments if segment.end > now)
+        placed = counted(self.job.request, present.allocation) or ()
+        full = [self._placement(one.node, one.chunk or 0, one.count or 0, 0) for one in placed if one.count]
+        entries = self.columns.entries_of(demand, self.job.request, full)
+        if entries is None or len(full) != len({one.node for one in placed}):
+            return None
+        held = held_by_node(present.allocation)
+        on_mode = [held_by_node(allocation) for allocation in left.allocations]
+        nodes = [self.columns.node_names[node] for node in entries[:, 0].tolist()]
+        ways = [next((mode for mode, on in enumerate(on_mode) if on[node] == held[node]), -1) for node in nodes]
+        if min(ways) < 0:
+            return None
+        return Standing(entries=entries, modes=np.array(ways, dtype=np.int8), done=self.job.walltime - left.work)
 
     def _placement(self, node: str, kind: int, count: int, mode: int) -> Placement:
         resources = self.modes[mode].request.chunks[kind].taken(count)

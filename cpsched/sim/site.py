@@ -67,13 +67,19 @@ class Site:
     def is_running(self, job: int) -> bool:
         """Tell whether a job runs."""
         runs = self._world.state.runs[job]
-        return bool(runs[kernels.R_START] >= 0 and runs[kernels.R_ENDING] == kernels.WAITING)
+        return bool(runs[kernels.R_END] >= 0 and runs[kernels.R_ENDING] == kernels.WAITING)
 
     def entries_of(self, job: int) -> NDArray[np.int32]:
-        """Return where a running job that has started in this simulation stands, as its start said it; read only."""
+        """Return where a running job stands, as its start said it; read only. Of one that has run since before the
+        beginning that is known if it is malleable and its chunks are.
+        """
         s = self._world.state
         _, _, _, _, first, count = s.runs[job].tolist()
         return s.pool[first : first + count]
+
+    def modes_of(self, job: int) -> NDArray[np.int8]:
+        """Return in which of its modes a running job runs on each of its entries; read only."""
+        return self._world.modes_of(job)
 
     @property
     def num_changes(self) -> int:

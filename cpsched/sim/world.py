@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Amounts, Job, Placement, Running, Segment
+from cpsched.domain import Amounts, Job, Placement, Running, Segment, held_by_node, repeated
 from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
 from cpsched.sim import kernels
@@ -58,10 +58,39 @@ class World:
         for index, job in enumerate(self.load.jobs):
             if job.running is not None:
                 s.runs[index, kernels.R_START], s.runs[index, kernels.R_STARTS] = job.running.start, 1
+                if job.malleability is not None:
+                    self._go_on(index, job, job.running)
                 kernels.book_run(index, self.load.now, s, self.machine, self.tables, self.scratch)
                 kernels.let_go_at_start(index, self.load.now, s)
             elif s.jobs[index, kernels.J_ARRIVAL] < 0 and not waits[index] and self.load.demand[index] >= 0:
                 kernels.push(int(s.release[index]), kernels.RELEASED, index, s.heap, s.clock)
+
+    def _go_on(self, index: int, job: Job, running: Running) -> None:
+        """Note how far a malleable job is that has run since before the beginning, and where it stands.
+
+        Where that is not known, its segments are a fact, and it ends with them.
+        """
+        s, ways = self.state, self.load.ways.get(index)
+        found = None if ways is None else ways.standing(int(self.load.demand[index]), self.load.now)
+        if ways is None or found is None:
+            length = running.segments[-1].end - running.start
+            s.jobs[index, kernels.J_LENGTH] = s.jobs[index, kernels.J_WALLTIME] = s.estimate[index] = length
+            return
+        while len(self.state.pool) - s.clock[kernels.C_POOL] < len(found.entries):
+            self._double("pool")
+        first, count = int(s.clock[kernels.C_POOL]), len(found.entries)
+        self.state.pool[first : first + count] = found.entries
+        s.clock[kernels.C_POOL] += count
+        s.runs[index, kernels.R_FIRST], s.runs[index, kernels.R_COUNT] = first, count
+        rate = ways.rate(found.entries, found.modes)
+        self._work[index] = Work(since=self.now, done=found.done, rate=rate)
+        self._note(index, found.modes)
+        self._expect(index, running.start, 0, self._work[index])
+
+    def _has_run_since(self, job: int) -> bool:
+        """Tell whether a job runs that did so before the beginning."""
+        running, (start, end, ending) = self.load.jobs[job].running, self.state.runs[job, :3].tolist()
+        return running is not None and start == running.start and end >= 0 and ending == kernels.WAITING
 
     def make_room(self) -> None:
         """Let the arrays grow that may be full."""
@@ -80,9 +109,10 @@ class World:
         """Take those out of the queue who have started: an interrupt may have come before that was done."""
         kernels.close_gaps(self.state)
         s = self.state
+        self._work = {job: work for job, work in self._work.items() if self._has_run_since(job)}
         for job, time, first in s.changes[: s.clock[kernels.C_CHANGES]].tolist():
-            start, _, ending, _, entry, count = s.runs[job].tolist()
-            if 0 <= start <= time and ending == kernels.WAITING:
+            start, end, ending, _, entry, count = s.runs[job].tolist()
+            if start <= time < end and ending == kernels.WAITING:
                 rate = self.load.ways[job].rate(s.pool[entry : entry + count], s.modes[first : first + count])
                 self._work[job] = Work(since=time, done=self._work_of(job).at(time), rate=rate)
 
@@ -95,6 +125,11 @@ class World:
     def num_done(self) -> int:
         """How many jobs have ended."""
         return int(self.state.clock[kernels.C_DONE])
+
+    @property
+    def num_outages(self) -> int:
+        """How often nodes have broken or returned."""
+        return int(self.state.clock[kernels.C_OUTAGE])
 
     @property
     def num_waiting(self) -> int:
@@ -119,7 +154,7 @@ class World:
         count = kernels.step(now, rule, s, self.machine, self.tables, self.scratch)
         gone = s.gone[: s.clock[kernels.C_GONE]].tolist()
         for job in gone:
-            if self._work.pop(job, None) is not None and s.runs[job, kernels.R_START] < 0:
+            if self._work.pop(job, None) is not None and s.runs[job, kernels.R_END] < 0:
                 self._expect(job, 0, int(s.estimate[job]), Work(since=0, done=Fraction(0), rate=Fraction(1)))
         return s.arrived[:count].tolist(), gone
 
@@ -155,6 +190,12 @@ class World:
         """Return what a running job has to do yet until its walltime is over: seconds at full share."""
         return int(self.load.walltime[job]) - self._work_of(job).at(self.now)
 
+    def modes_of(self, job: int) -> NDArray[np.int8]:
+        """Return in which of its modes a running job runs on each of its entries."""
+        start, _, _, _, _, count = self.state.runs[job].tolist()
+        since = [first for time, first in self._changes_of(job) if time >= start]
+        return self.state.modes[since[-1] : since[-1] + count] if since else np.zeros(count, dtype=np.int8)
+
     def _work_of(self, job: int) -> Work:
         """Return how far a running job is."""
         begun = Work(since=int(self.state.runs[job, kernels.R_START]), done=Fraction(0), rate=Fraction(1))
@@ -166,7 +207,7 @@ class World:
         start, end, ending, _, first, count = s.runs[job].tolist()
         entries = s.pool[first : first + count]
         ways = self._ways(job, entries, change.modes)
-        if ways is None or start < 0 or ending != kernels.WAITING:
+        if ways is None or end < 0 or ending != kernels.WAITING:
             return False
         kernels.give_back(job, s, self.machine, self.tables, self.scratch)
         is_free = self._is_free(ways.held(entries, change.modes, self.tables, self.scratch))
@@ -264,7 +305,7 @@ class World:
         """Return a running job as a scheduling window has it."""
         start, end, _, _, first, count = self.state.runs[index].tolist()
         if index in self.load.ways and count and len(job.request.chunks) == 1:
-            segments = self.segments(index, start, end, self.state.pool[first : first + count])
+            segments = self.segments(index, start, end, self.state.pool[first : first + count], counted=True)
             return replace(job, after=(), not_before=None, running=Running(start=start, segments=segments))
         if job.running is not None and count == 0:
             *past, last = job.running.segments
@@ -316,26 +357,34 @@ class World:
         for job, start, end, first, count in s.attempts[: s.clock[kernels.C_ATTEMPTS]].tolist():
             yield job, start, end, s.pool[first : first + count]
 
-    def segments(self, job: int, start: int, end: int, entries: NDArray[np.int32]) -> tuple[Segment, ...]:
-        """Return a run of a job in segments: one for each change of shares."""
-        ways, found = self.load.ways.get(job), list[Segment]()
-        changes = [] if ways is None else [change for change in self._changes_of(job) if start <= change[0] < end]
+    def segments(
+        self, job: int, start: int, end: int, entries: NDArray[np.int32], *, counted: bool = False
+    ) -> tuple[Segment, ...]:
+        """Return a run of a job in segments: one for each change of shares.
+
+        Parameters
+        ----------
+        counted
+            Whether those that have run since before the beginning say which chunks stand where.
+        """
+        of_job, ways = self.load.jobs[job], self.load.ways.get(job)
+        changes = [change for change in self._changes_of(job) if start <= change[0] < end]
         if ways is None or not changes:
-            return (
-                Segment(
-                    start=start,
-                    end=end,
-                    allocation=self.load.columns.allocation_of(self.load.jobs[job].request, entries),
-                ),
-            )
-        full = np.zeros(len(entries), dtype=np.int8)
-        times = dict(
-            [(start, full), *((time, self.state.modes[first : first + len(entries)]) for time, first in changes)]
-        )
-        ends = [*list(times)[1:], end]
+            allocation = self.load.columns.allocation_of(of_job.request, entries)
+            return (Segment(start=start, end=end, allocation=allocation),)
+        times = {time: self.state.modes[first : first + len(entries)] for time, first in changes}
+        stated: tuple[Segment, ...] = ()
+        if of_job.running is not None and start == of_job.running.start:
+            stated = of_job.running.segments if counted else repeated(of_job).segments
+        else:
+            times = {start: np.zeros(len(entries), dtype=np.int8), **times}
+        now, ends = self.load.now, [*list(times)[1:], end]
+        found = [replace(segment, end=min(segment.end, now)) for segment in stated if segment.start < now]
         for (begin, chosen), until in zip(times.items(), ends, strict=True):
             allocation = ways.allocation(entries, chosen)
-            if found and found[-1].allocation == allocation:
+            if stated and not counted:
+                allocation = tuple(replace(held, chunk=None, count=None) for held in allocation)
+            if found and held_by_node(found[-1].allocation) == held_by_node(allocation):
                 found[-1] = replace(found[-1], end=until)
             else:
                 found.append(Segment(start=begin, end=until, allocation=allocation))

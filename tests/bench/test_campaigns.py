@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cpsched.bench import Cell, Outcome, cells_of, read_campaign, run_campaign
+from cpsched.errors import DocumentError
 from tests.bench.fakes import fake_work, runs_of
 
 if TYPE_CHECKING:
@@ -105,6 +106,13 @@ def test_a_failed_cell_is_run_again_by_the_next_run_and_no_other(toml: Path, cli
     assert (again.earlier, again.failures) == (1, ())
     assert begun(toml) == [1, 1]
     assert not told.exists()
+
+
+def test_a_page_without_a_place_is_refused_before_anything_is_run(toml: Path) -> None:
+    """What is wrong with the page is told before workers are asked for."""
+    (toml.parent / "page.md").write_text("# Page\n")
+    with pytest.raises(DocumentError, match="Expected a place for a table"):
+        run_campaign(read_campaign(toml), toml.parent / "out", nobody, work=fake_work)
 
 
 def test_a_changed_input_is_run_again(toml: Path, client: Client) -> None:

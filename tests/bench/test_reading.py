@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from cpsched.bench import Campaign, cells_of, read_campaign
 from cpsched.bench.campaign import Generated, InstanceFile, LogFile
+from cpsched.bench.figures import FIGURES
+from cpsched.bench.loading import GENERATORS
+from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError
 from cpsched.formats.swf import MemoryField, Selection
 
@@ -109,11 +113,7 @@ def test_a_campaign_is_read_as_it_is_meant(tmp_path: Path) -> None:
     )
     assert (slow.label, fast.label) == ("log, load 0.8", "log, load 1.2")
     assert window.source == InstanceFile(path=tmp_path / "window.json")
-    assert lublin.source == Generated(
-        generator="lublin", parameters=lublin.source.parameters if isinstance(lublin.source, Generated) else {}
-    )
-    assert isinstance(lublin.source, Generated)
-    assert dict(lublin.source.parameters) == {"jobs": 10, "streams": ("batch",)}
+    assert lublin.source == Generated(generator="lublin", parameters=FrozenMap({"jobs": 10, "streams": ("batch",)}))
     assert lublin.malleable == 0.5
     contenders = [(one.label, dict(one.parameters), one.predict, one.charge_overhead) for one in campaign.contenders]
     assert contenders == [
@@ -290,3 +290,32 @@ def test_what_is_no_text_is_told_once(tmp_path: Path, line: str) -> None:
     assert line in WHOLE
     (fault,) = faults_of(tmp_path, WHOLE.replace(line, f"{line.partition(' ')[0]} = 5", 1))
     assert fault.endswith(": Expected a text of one line, got 5")
+
+
+@pytest.fixture
+def docs_page(repository: Path) -> str:
+    """Return the page that describes the format."""
+    return (repository / "docs" / "campaigns.md").read_text()
+
+
+def test_the_example_of_the_page_is_a_campaign(docs_page: str, tmp_path: Path) -> None:
+    """What the page shows is read without a fault, once its files are there."""
+    (example,) = re.findall(r"```toml\n(.*?)```", docs_page, flags=re.DOTALL)
+    for name in re.findall(r'"([^" ]+\.(?:json|md|swf)(?:\.gz)?)"', example):
+        (tmp_path / name).touch()
+    campaign = read(tmp_path, example)
+    assert campaign.workloads[0].label == "eurora, load 0.8, malleable 0.5"
+    assert [contender.label for contender in campaign.contenders] == [
+        "easy",
+        "starving max_starve=3600",
+        "starving max_starve=86400",
+        "easy, predicted",
+    ]
+
+
+def test_the_page_has_all_figures_and_generators(docs_page: str) -> None:
+    """Each figure stands on the page by its name, in whole or in its two parts; each generator in its list."""
+    for name in FIGURES:
+        first, _, second = name.partition(".")
+        assert f"`{name}`" in docs_page or (f"`{first}`" in docs_page and f"`.{second}`" in docs_page), name
+    assert ", ".join(GENERATORS) in docs_page

@@ -24,8 +24,11 @@ from cpsched.domain import (
     NodeState,
     Outage,
     Place,
+    Placement,
     Queue,
     Request,
+    Running,
+    Segment,
     Step,
 )
 from cpsched.sim import Order, QueueRule, Way
@@ -174,12 +177,34 @@ class BusyMachine:
             for letter, others in zip("abc", ({}, {}, self._one_of(({}, {"gpus": 1}))), strict=True)
         )
         cluster = Cluster(classes=classes, licenses=Amounts({LICENSE: 2}))
-        jobs: list[Job] = []
+        jobs = [self._running(name, cluster) for name in cluster.node_names if self._happens(0.3)]
         submit = 10
         for number in range(self._num_jobs):
             submit += self._unit * self._one_of([0, 0, 0, 1, 1, 2])
             jobs.append(self._job(f"j{number}", submit, cluster, jobs))
         return Instance(name="busy", now=10, cluster=cluster, jobs=tuple(jobs), outages=self._outages(cluster))
+
+    def _running(self, node: str, cluster: Cluster) -> Job:
+        """Draw a job that runs on a node at the beginning; one in five can never start again."""
+        start, walltime = 10 - self._one_of([0, 5, 15]), self._unit * self._one_of([1, 3, 6])
+        held = Amounts({"cores": self._one_of([1, cluster.class_of[node].resources["cores"] - 1])})
+        chunk = Chunk(count=1, resources=held, where=FrozenMap({"arch": "old"} if self._happens(0.2) else {}))
+        segment = Segment(
+            start=start, end=max(start + walltime, 11), allocation=(Placement(node=node, resources=held),)
+        )
+        return Job(
+            id=f"on-{node}",
+            user="ann",
+            submit=start - 5,
+            steps=(Step(walltime=walltime, request=Request(chunks=(chunk,), place=Place())),),
+            running=Running(start=start, segments=(segment,)),
+            runtime=self._runtime(walltime),
+        )
+
+    def _runtime(self, walltime: int) -> int | None:
+        """Draw how long a job really runs: as long as it may, longer, or less."""
+        shorter = self._rng.integers(1, walltime, 4, endpoint=True).tolist()
+        return self._one_of([None, walltime, walltime + 1, *shorter])
 
     def _job(self, job_id: str, submit: int, cluster: Cluster, others: Sequence[Job]) -> Job:
         """Draw a job; one in ten waits for others."""
@@ -203,7 +228,7 @@ class BusyMachine:
                 )
                 for _ in range(awaits)
             ),
-            runtime=self._one_of([None, walltime, walltime + 1, *self._rng.integers(1, walltime, 4, endpoint=True).tolist()]),
+            runtime=self._runtime(walltime),
         )
 
     def _chunk(self, cluster: Cluster) -> Chunk:
@@ -217,7 +242,7 @@ class BusyMachine:
         return Chunk(count=self._one_of([1, 1, 2, many]), resources=Amounts(asked))
 
     def _outages(self, cluster: Cluster) -> tuple[Outage, ...]:
-        starts = [10 + self._unit * self._one_of(range(30)) for _ in range(self._one_of([0, 0, 1, 2, 3]))]
+        starts = [10 + self._unit * self._one_of(range(1, 30)) for _ in range(self._one_of([0, 0, 1, 2, 3]))]
         return tuple(
             Outage(
                 nodes=(self._one_of(cluster.node_names),), start=start, end=start + self._unit * self._one_of(range(1, 9))

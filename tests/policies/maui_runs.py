@@ -25,7 +25,9 @@ def machine(num_nodes: int, cores: int = 1, **options: object) -> Instance:
     return Instance(name="small", cluster=cluster, queues=queues, epoch=MONDAY, **options)
 
 
-def job(name: str, chunks: int, walltime: int, *, submit: int = 0, runtime: int | None = None, **options: object) -> Job:
+def job(
+    name: str, chunks: int, walltime: int, *, submit: int = 0, runtime: int | None = None, **options: object
+) -> Job:
     """Return a job of chunks of one core."""
     request = Request(chunks=(Chunk(count=chunks, resources=Amounts({"cores": 1})),))
     steps = (Step(walltime=walltime, request=request),)

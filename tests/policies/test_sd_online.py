@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from random import Random
 
 import pytest
 
 from cpsched.domain import Instance, Malleability, PlannedJob, RuntimeModel
+from cpsched.policies import SdEngine
 from cpsched.policies.malleable import PiWeight, SdRule
 from cpsched.policies.online.sd import SdPolicy
 from cpsched.policies.online.static_backfill import static_backfill
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.policies.naive_sd_online import Task, sd_online_by_the_second
+from tests.policies.test_sd_engine import FREE, HOUR, worked
+from tests.policies.test_sd_properties import malleable_window
 from tests.sim.played import played
 
 HALF = Malleability(shares=(0.5,), model=RuntimeModel.WORST)
@@ -57,6 +59,55 @@ def drawn_tasks(dice: Random, size: int, malleable: float) -> list[Task]:
     return tasks
 
 
+@pytest.mark.parametrize(
+    ("rule", "without", "mates"),
+    [
+        (FREE, "", "C"),
+        (FREE, "C", "AB"),
+        (FREE, "AC", "D"),
+        (replace(FREE, pi_weight=PiWeight.NODES), "", "AB"),
+        (SdRule(name="dyn", max_slowdown=None), "", "C"),
+        (SdRule(name="dyn", max_slowdown=None), "AC", ""),
+        (SdRule(name="four", max_slowdown=4.1), "AC", ""),
+        (SdRule(name="four", max_slowdown=4.2), "AC", "D"),
+        (replace(FREE, most_mates=1), "C", "D"),
+    ],
+)
+def test_worked_choice(rule: SdRule, without: str, mates: str) -> None:
+    """Plain {C} 1.75, then {A, B} 3.125, then {D} 4.1; by nodes {A, B} 6.25; the mean of slowdowns drops D (SD-8)."""
+    policy = SdPolicy(rule, None)
+    found = {job.id: job for job in played(worked(without), policy).record().jobs}
+    assert "".join(name for name in "ABCDE" if name in found and len(found[name].segments) > 1) == mates
+    assert policy.counters == {"guests": int(bool(mates)), "mates": len(mates)}
+
+
+def test_worked_limits() -> None:
+    """With A and B as mates the limits are 5 h, 9 h and, for the guest, 2 h; it ends after half an hour of work, when
+    an hour is over, and they have lost half an hour (SD-3, SD-8, SD-11).
+    """
+    rule = replace(FREE, pi_weight=PiWeight.NODES)
+    found = {job.id: job for job in played(worked(), SdPolicy(rule, None)).record().jobs}
+    assert [(found[name].end - found[name].start) / HOUR for name in "ABN"] == [5, 9, 2]
+    early = replace(
+        worked(), jobs=tuple(replace(job, runtime=1800 if job.id == "N" else None) for job in worked().jobs)
+    )
+    found = {job.id: job for job in played(early, SdPolicy(rule, None)).record().jobs}
+    assert [(found[name].end - found[name].start) / HOUR for name in "ABN"] == [4.5, 8.5, 1]
+
+
+def test_a_mate_that_ends_early_leaves_its_cores_to_the_guest() -> None:
+    """The mate's walltime is 100 s, but it ends after 30 s of work; its guest goes on with all cores (SD-10, A-20)."""
+    mate, guest = (
+        replace(waiting(name, walltime, chunk(cores=4)), malleability=HALF, runtime=runtime)
+        for name, walltime, runtime in (("m", 100, 30), ("g", 40, 40))
+    )
+    record = played(window([nodes("a", cores=4)], mate, guest), SdPolicy(FREE, None)).record()
+    assert {job.id: parts(job) for job in record.jobs} == {
+        "m": [(0, 60, {"a": 2})],
+        "g": [(0, 60, {"a": 2}), (60, 70, {"a": 4})],
+    }
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_policy_is_its_naive_twin(seed: int) -> None:
     """What is done at events gives the starts, ends, nodes and counts that looking in every second gives (SD-2)."""
@@ -84,3 +135,31 @@ def test_static_backfill_without_malleable_jobs(seed: int) -> None:
     workload = workload_of(drawn_tasks(dice, size, 0), size)
     policy = SdPolicy(SdRule(name="twin", max_slowdown=None), depth)
     assert played(workload, policy).record().jobs == played(workload, static_backfill(depth)).record().jobs
+
+
+def known_window(seed: int) -> tuple[Instance, SdRule]:
+    """Return a window in which all wait that ever come, in the order of submission, and run for their walltimes."""
+    instance, rule = malleable_window(seed)
+    jobs = sorted(instance.jobs, key=lambda job: (job.running is None, job.submit, job.id))
+    plain = {"priority": None, "not_before": None, "deadline": None, "after": ()}
+    return replace(instance, jobs=tuple(replace(job, submit=min(job.submit, 0), **plain) for job in jobs)), rule
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_policy_does_what_the_engine_plans(seed: int) -> None:
+    """Where all is known, what happens is what the engine of the same rule plans, segment by segment."""
+    instance, rule = known_window(seed)
+    outcome = SdEngine(rule).plan(instance, None)
+    record = played(instance, SdPolicy(rule, None)).record()
+    assert {job.id: parts(job) for job in record.jobs} == {job.id: parts(job) for job in outcome.jobs}
+
+
+def parts(planned: PlannedJob) -> list[tuple[int, int, dict[str, int]]]:
+    """Return start, end and cores by node of each segment."""
+    found = []
+    for segment in planned.segments:
+        cores: dict[str, int] = {}
+        for placement in segment.allocation:
+            cores[placement.node] = cores.get(placement.node, 0) + placement.resources["cores"]
+        found.append((segment.start, segment.end, cores))
+    return found

@@ -39,7 +39,9 @@ EASY = QueueRule(name="easy", way=Way.NOT_DELAYING)
 
 
 class OneByOne:
-    """A scheduler that is not compiled: the first of the queue, if it fits; the user may interrupt it as it thinks."""
+    """A scheduler that is not compiled: the first of the queue, if it fits, each job in seconds of its own, so that one
+    that is asked twice in a second says nothing new. The user may interrupt it as it thinks.
+    """
 
     name = "one by one"
 
@@ -51,11 +53,14 @@ class OneByOne:
         """Make ready: there is nothing to remember."""
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Start the first one if it fits, and look at the next one a second later."""
+        """Start the first one if it is its turn and it fits."""
         self.decisions += 1
         if self.decisions == self.interrupt_at:
             raise KeyboardInterrupt
-        start = site.fit_now(int(site.queue[0]))
+        first = int(site.queue[0])
+        if news.now % 7 != first % 7:
+            return Decision(wake=news.now + (first - news.now) % 7)
+        start = site.fit_now(first)
         return Decision() if start is None else Decision(starts=(start,), wake=news.now + 1)
 
 
@@ -118,13 +123,13 @@ def test_a_long_workload_in_many_pieces(rule: QueueRule, tmp_path: Path, monkeyp
     assert len(pieced.decision_seconds) >= pieces - 1
 
 
-@pytest.mark.parametrize("looks", [1, 2, 3, 7, 20])
+@pytest.mark.parametrize("looks", [2, 3, 7, 20])
 def test_other_schedulers_begin_anew(tmp_path: Path, looks: int) -> None:
-    """One that is not compiled is asked at once when it is resumed; this one remembers nothing, so all is the same."""
+    """One that is not compiled is asked at once when it is resumed; as this one remembers nothing, all is the same."""
     workload = lublin(40, 2, nodes=32)
     whole = simulate(workload, OneByOne())
     pieced, pieces = in_pieces(workload, OneByOne(), tmp_path / "state", looks)
-    assert pieces > 40 / looks
+    assert pieces >= 80 // looks
     assert what_happened(pieced) == what_happened(whole)
 
 
@@ -153,22 +158,21 @@ def test_an_interrupt_without_checkpoint(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 0 < runs.over.sum() < 200
 
 
-@pytest.mark.parametrize(("interval", "writings"), [(0.0, 8), (3600.0, 0)])
+@pytest.mark.parametrize(("interval", "writings"), [(0.0, 4), (3600.0, 0)])
 def test_the_state_is_written_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: float, writings: int
 ) -> None:
-    """With no time in between it is written at each look, and else only when the interval is over."""
+    """With no time in between it is written at each look, of which there are 4, and else when the interval is over."""
     monkeypatch.setattr(rule_loop, "_PORTION", 50)
-    path, seen = tmp_path / "state", set()
+    path, seen = tmp_path / "state", list[Path]()
 
     def look(_: Moment) -> None:
         if path.exists():
-            seen.add(path.stat().st_ino)
-            path.rename(tmp_path / f"state-{len(seen)}")  # so that no number of a file is used again
+            path.rename(tmp_path / f"state-{len(seen)}")
+            seen.append(path)
 
     simulate(lublin(200, 1), EASY, progress=look, checkpoint=Checkpoint(path=path, scheduler="easy", interval=interval))
-    assert len(seen) >= writings
-    assert bool(seen) == bool(writings)
+    assert len(seen) == writings
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Job, Malleability, Outage, RuntimeModel, modes, rate_on
@@ -109,9 +109,10 @@ def malleable_workloads(draw: st.DrawFn) -> Instance:
     return replace(window([nodes("a b c", cores=7)], *jobs), outages=failing)
 
 
+@settings(max_examples=60)
 @given(malleable_workloads(), st.integers(0, 1000), st.booleans())
 def test_jobs_end_when_their_work_is_done(instance: Instance, seed: int, predicts: bool) -> None:
-    """However shares change, a job ends in the second in which its last attempt has done its work, as the judge says."""
+    """However shares change, a job ends in the second in which its last attempt has done its work; the judge agrees."""
     whim = Whim(seed)
     history = played(instance, whim, predicts=predicts)
     runs = history.runs
@@ -127,3 +128,71 @@ def test_jobs_end_when_their_work_is_done(instance: Instance, seed: int, predict
             done += rate
             now += 1
         assert runs.end[place] == now
+
+
+class Script:
+    """Starts jobs where they fit, the first one in some modes, and changes them as it says: (second, job, modes)."""
+
+    name = "script"
+
+    def __init__(self, first: list[int], *changes: tuple[int, int, list[int]]) -> None:
+        self._first, self._changes = np.array(first, np.int8), changes
+
+    def begin(self, site: Site) -> None:
+        """Make ready."""
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Do what the script says for this second."""
+        fits = [found for job in site.queue.tolist() if (found := site.fit_now(job)) is not None]
+        starts = [replace(found, modes=self._first) if found.job == 0 else found for found in fits]
+        changes = [Change(job, np.array(chosen, np.int8)) for time, job, chosen in self._changes if time == news.now]
+        later = [time for time, _, _ in self._changes if time > news.now]
+        return Decision(starts=starts, changes=changes, wake=min(later, default=None))
+
+
+HOUR = 3600
+
+
+def scripted(model: RuntimeModel, runtime: int) -> Instance:
+    """Return a job of 4 h on two nodes, another one that never fits beside it, and a small one."""
+    malleability = Malleability(shares=(0.5,), model=model)
+    job = waiting("a", 4 * HOUR, chunk(2, cores=48), malleability=malleability)
+    waits = waiting("b", HOUR, chunk(2, cores=48), submit=1)
+    return window([nodes("n m", cores=48)], replace(job, runtime=runtime), waits)
+
+
+@pytest.mark.parametrize(
+    ("model", "runtime", "end"),
+    [
+        (RuntimeModel.IDEAL, 4, 5),
+        (RuntimeModel.WORST, 4, 5.5),
+        (RuntimeModel.IDEAL, 3, 4),
+        (RuntimeModel.WORST, 9, 5.5),
+    ],
+)
+def test_worked_example_of_the_runtime_models(model: RuntimeModel, runtime: int, end: float) -> None:
+    """24 and 48 of 48 cores for 2 h are 1.5 h of work, or 1 h; 24 and 24 for 1 h half an hour more: the increase is 1 h
+    or 1.5 h (SD-3). Who is killed has done the work of its walltime.
+    """
+    script = Script([1, 0], (2 * HOUR, 0, [1, 1]), (3 * HOUR, 0, [0, 0]))
+    assert played(scripted(model, runtime * HOUR), script).runs.end.tolist() == [end * HOUR, (end + 1) * HOUR]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [(9, 0, [1]), (9, 0, [0, 2]), (9, 0, [-1, 0]), (9, 1, [0, 0]), (9, 0, [])],
+    ids=["one entry", "no such mode", "a negative mode", "who waits", "no entries"],
+)
+def test_what_cannot_change(change: tuple[int, int, list[int]]) -> None:
+    """A scheduler that changes what cannot be changed so is told."""
+    with pytest.raises(EngineError, match="script changes job"):
+        played(scripted(RuntimeModel.IDEAL, HOUR), Script([0, 0], change))
+
+
+def test_cores_that_others_have() -> None:
+    """Who has lent cores cannot have them back while somebody else has them."""
+    instance = scripted(RuntimeModel.IDEAL, 4 * HOUR)
+    guest = waiting("g", 3 * HOUR, chunk(1, cores=24))
+    instance = replace(instance, jobs=(instance.jobs[0], guest))
+    with pytest.raises(EngineError, match="script changes job a at 9"):
+        played(instance, Script([1, 1], (9, 0, [0, 0])))

@@ -5,6 +5,6 @@ has a file of its own: most are queue rules, which the simulator has compiled; `
 reservations and are asked at every event.
 """
 
-from cpsched.policies.online.catalogue import SCHEDULERS, make_scheduler
+from cpsched.policies.online.catalogue import SCHEDULERS, make_scheduler, scheduler_from
 
-__all__ = ["SCHEDULERS", "make_scheduler"]
+__all__ = ["SCHEDULERS", "make_scheduler", "scheduler_from"]

@@ -40,10 +40,9 @@ class AllocationBank:
             self._balance[user] = round(granted * _HOUR)
         return self._balance[user]
 
-    @property
-    def holding(self) -> tuple[int, ...]:
-        """The jobs for which something is held."""
-        return tuple(self._holds)
+    def holds(self, job: int) -> bool:
+        """Tell whether something is held for a job."""
+        return job in self._holds
 
     def can_pay(self, user: str | None, cores: int, seconds: int, rate: float) -> bool:
         """Tell whether a user has enough for so many seconds on so many cores. What costs nothing may always run."""

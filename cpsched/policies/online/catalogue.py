@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Literal, get_args, get_origin
@@ -14,16 +14,19 @@ from cpsched.policies.online.easy import easy
 from cpsched.policies.online.f1 import f1
 from cpsched.policies.online.fcfs import fcfs
 from cpsched.policies.online.first_fit import first_fit
+from cpsched.policies.online.maui import maui
 from cpsched.policies.online.pbs_fifo_bf10 import pbs_fifo_bf10
 from cpsched.policies.online.pbs_fifo_starve import pbs_fifo_starve
 from cpsched.policies.online.pbs_walltime_bf400 import pbs_walltime_bf400
 from cpsched.policies.online.saf import saf
+from cpsched.policies.online.sd import sd_5, sd_10, sd_50, sd_dyn, sd_inf
 from cpsched.policies.online.sjf import sjf
+from cpsched.policies.online.static_backfill import static_backfill
 from cpsched.policies.online.unicef import unicef
 from cpsched.policies.online.wfp3 import wfp3
 from cpsched.sim import QueueRule, Scheduler
 
-__all__ = ["SCHEDULERS", "make_scheduler"]
+__all__ = ["SCHEDULERS", "make_scheduler", "scheduler_from"]
 
 #: What makes each scheduler, with its parameters as keywords; one that does not fit is refused with a `ValueError`.
 SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
@@ -36,9 +39,16 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "f1": f1,
     "easy": easy,
     "conservative": Conservative,
+    "maui": maui,
     "pbs_fifo_bf10": pbs_fifo_bf10,
     "pbs_walltime_bf400": pbs_walltime_bf400,
     "pbs_fifo_starve": pbs_fifo_starve,
+    "static_backfill": static_backfill,
+    "sd_5": sd_5,
+    "sd_10": sd_10,
+    "sd_50": sd_50,
+    "sd_inf": sd_inf,
+    "sd_dyn": sd_dyn,
 }
 
 _WORDS: dict[object, str] = {
@@ -65,9 +75,22 @@ def make_scheduler(name: str, **parameters: object) -> QueueRule | Scheduler:
     DocumentError
         With everything that is wrong: a name that no scheduler has, and parameters that it does not take.
     """
-    if name not in SCHEDULERS:
-        raise DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{_hint(name, SCHEDULERS)}")])
-    signature = inspect.signature(SCHEDULERS[name], eval_str=True).parameters
+    return scheduler_from(SCHEDULERS, name, parameters)
+
+
+def scheduler_from(
+    factories: Mapping[str, Callable[..., QueueRule | Scheduler]], name: str, parameters: Mapping[str, object]
+) -> QueueRule | Scheduler:
+    """Make a scheduler by one of several functions, as `make_scheduler` does.
+
+    Raises
+    ------
+    DocumentError
+        With everything that is wrong.
+    """
+    if name not in factories:
+        raise DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{_hint(name, factories)}")])
+    signature = inspect.signature(factories[name], eval_str=True).parameters
     faults = []
     for key, value in parameters.items():
         if key not in signature:
@@ -77,7 +100,7 @@ def make_scheduler(name: str, **parameters: object) -> QueueRule | Scheduler:
             faults.append(Fault(key, f"Expected {_in_words(signature[key].annotation)}, got {value!r}"))
     if not faults:
         try:
-            return SCHEDULERS[name](**parameters)
+            return factories[name](**parameters)
         except ValueError as error:
             faults.append(Fault("", str(error)))
     raise DocumentError(f"scheduler {name}", faults)
@@ -98,7 +121,8 @@ def _fits(value: object, hint: object) -> bool:
     """Tell whether a value is what a parameter's annotation says."""
     choices = _choices(hint)
     is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value in choices or type(value) in choices or (is_number and float in choices)
+    is_nested = any(isinstance(value, kind) for kind in map(get_origin, choices) if isinstance(kind, type))
+    return is_nested or value in choices or type(value) in choices or (is_number and float in choices)
 
 
 def _in_words(hint: object) -> str:

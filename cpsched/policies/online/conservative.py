@@ -1,11 +1,14 @@
 """Conservative backfilling, on-line (OCCS-52): whoever comes gets a reservation, which never gets later.
 
 Mu'alem and Feitelson, TPDS 2001: a job is reserved the earliest place beside all that is reserved already, and when
-somebody ends early, all are compressed: in the order of submission, each moves up if it can.
+somebody ends early, the reservations are compressed: one after the other, each moves up if it can.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
+from cpsched.policies.online.ranking import ranks
 from cpsched.rusv import FOREVER, NOWHERE, JobTable
 from cpsched.sim import Decision, News, Outlook, Site, Start
 
@@ -15,34 +18,51 @@ __all__ = ["Conservative"]
 class Conservative:
     """Every job has a reservation on concrete nodes from its submission on, which it keeps, or an earlier one.
 
+    Who comes in the same second is served by priority, and reservations are compressed by priority, then by submission.
     Reservations rest on estimates that are upper bounds, and on nodes that stay. When an estimate is exceeded, a node
-    breaks, or a decision took effect late, all are made anew, in the order of submission. A job whose nodes are out has
-    none.
+    breaks, or a decision took effect late, all are made anew, in the same order. A job whose nodes are out has none.
+
+    Parameters
+    ----------
+    depth
+        How many of the queue move up as far as they can whenever somebody ends early; those behind move only if they
+        can start at once, for most of a long queue would move at each event. 0: none but those.
+
+    Raises
+    ------
+    ValueError
+        If the depth is negative.
     """
 
     name = "conservative"
 
+    def __init__(self, depth: int = 16) -> None:
+        if depth < 0:
+            raise ValueError(f"Expected a depth of 0 or more, got {depth}")
+        self._depth = depth
+
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
         self._site = site
-        rows = [(demand, 0, FOREVER, 1) for demand in site.demand.tolist()]
+        self._rank = ranks(site)
         #: The reservations of those who wait: when, and where.
-        self._table = JobTable(rows)
+        self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
+        #: Before which second something was given back that a job has not seen, see `Timeline.compress`.
+        self._unseen = np.zeros(len(site.jobs), dtype=np.int64)
         self._outlook: Outlook | None = None
-        #: Before which second something may be free that somebody has not seen.
-        self._freed_until = 0
 
     def decide(self, site: Site, news: News) -> Decision:
         """Start those whose reservations begin now."""
         now, queue, table = news.now, site.queue, self._table
+        queue = queue[np.argsort(self._rank[queue])]
         table.jobs[queue, 1] = now
         outlook = self._follow(news)
-        if self._freed_until > now:
-            planned = queue[table.starts[queue] != NOWHERE]
-            self._freed_until = outlook.timeline.compress(table, planned, self._freed_until)
-        unplanned = queue[table.starts[queue] == NOWHERE]
+        has_place = table.starts[queue] != NOWHERE
+        outlook.timeline.compress(table, queue[has_place], self._unseen, self._depth)
+        unplanned = queue[~has_place]
         table.jobs[unplanned, 3] = [site.estimate(job) for job in unplanned.tolist()]
         outlook.timeline.plan(table, unplanned)
+        self._unseen[unplanned] = 0
         starts = table.starts[queue]
         later = starts[starts > now]
         return Decision(
@@ -56,11 +76,11 @@ class Conservative:
         table.starts[list(news.gone)] = NOWHERE
         if self._outlook is not None:
             changes = self._outlook.follow(news.gone)
-            self._freed_until = max(self._freed_until, changes.freed_until)
+            self._unseen[queue] = np.maximum(self._unseen[queue], changes.freed_until)
             starts = table.starts[queue]
             if not changes.has_taken and not ((starts >= 0) & (starts < news.now)).any():
                 return self._outlook
-        table.starts[queue], self._freed_until = NOWHERE, 0
+        table.starts[queue] = NOWHERE
         self._outlook = Outlook(self._site)
         self._outlook.follow(())
         return self._outlook

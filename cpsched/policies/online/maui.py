@@ -63,14 +63,17 @@ class Maui:
             pool=None if params.shortpool is None else KeptNodes(params.shortpool, site, timeline),
         )
         self._columns = [columns_of(timeline.demands, _nodes_of(site, downtime)) for downtime in params.downtimes]
-        #: Since when those run who are known to.
+        #: Since when those run who do.
         self._running: dict[int, int] = {}
+        #: Whom the last decision started.
+        self._started: tuple[int, ...] = ()
         self._reservations: tuple[Reservation, ...] = ()
         #: Whether one of them has lapsed in the last cycle, so that there may be room where there was none.
         self._has_lapsed = False
         #: The first start that was ever reserved for a job; if walltimes hold, it does not start later.
         self.promised: dict[int, int] = {}
-        self._catch_up(site, News(now=site.now, arrived=(), gone=()))
+        for job in site.running.tolist():
+            self._note_start(site, job, site.start_of(job))
 
     @property
     def bank(self) -> AllocationBank | None:
@@ -100,16 +103,20 @@ class Maui:
         for booking in withheld:
             timeline.release(booking)
         self._reservations = tuple(cycle.reservations)
+        self._started = tuple(start.job for start in cycle.starts)
+        for job in self._started:
+            self._note_start(site, job, now)
         for reservation in self._reservations:
             self.promised.setdefault(reservation.job, reservation.start)
-        return Decision(starts=tuple(cycle.starts), wake=self._next_look(now))
+        return Decision(starts=tuple(cycle.starts), wake=self._next_look(site, now))
 
-    def _next_look(self, now: int) -> int | None:
+    def _next_look(self, site: Site, now: int) -> int | None:
         """Return when somebody may start although nobody has come or gone."""
         times = [reservation.start for reservation in self._reservations]
         times += [downtime.end for downtime in self.params.downtimes if downtime.end > now]
-        if self._parts.pool is not None and self._parts.pool.until is not None:
-            times.append(self._parts.pool.until)
+        if self._parts.pool is not None:
+            ends = [now + site.estimate(job) for job in self._started]
+            times += self._parts.pool.changes(now, [*site.ends.tolist(), *ends])
         return min(times, default=None)
 
     # --- who runs -------------------------------------------------------------------------------------------------
@@ -118,31 +125,27 @@ class Maui:
         """Count what has been used, and settle what it has cost."""
         self._parts.priorities.advance(news.now)
         for job in news.gone:
-            if job not in self._running:
-                self._note_start(site, job)
-            self._note_end(site, job, news.now)
-        for job in site.running.tolist():
-            if job not in self._running:
-                self._note_start(site, job)
-        bank = self._parts.bank
-        if bank is not None:
-            for job in bank.holding:
-                if job not in self._running:  # its node broke before it could begin
-                    bank.settle(job, 0)
+            has_ended = site.start_of(job) >= 0  # or its node broke
+            self._note_end(job, site.end_of(job) if has_ended else news.now)
+        for job in self._started:
+            if job in self._running and self._running[job] != site.start_of(job):
+                # it could begin only when the decision had been charged for, or not at all
+                self._note_end(job, self._running[job])
+                if site.is_running(job):
+                    self._note_start(site, job, site.start_of(job))
+        self._started = ()
 
-    def _note_start(self, site: Site, job: int) -> None:
-        """Note that a job has started. Who ran before the beginning holds its price from then on."""
-        start = site.start_of(job)
+    def _note_start(self, site: Site, job: int, start: int) -> None:
+        """Note that a job starts. Who ran before the beginning holds its price from then on."""
         self._running[job] = start
         self._parts.priorities.begin(job, start)
         bank, qos = self._parts.bank, self._parts.priorities.qos[job]
-        if bank is not None and job not in bank.holding and Exemption.BANK not in qos.exempt:
+        if bank is not None and not bank.holds(job) and Exemption.BANK not in qos.exempt:
             bank.hold(job, site.jobs[job].user, int(site.cores[job]), int(site.walltime[job]), qos.billing_rate)
 
-    def _note_end(self, site: Site, job: int, now: int) -> None:
+    def _note_end(self, job: int, end: int) -> None:
         """Note that a job has ended, or was cut short."""
         start = self._running.pop(job)
-        end = site.end_of(job) if site.start_of(job) >= 0 else now
         self._parts.priorities.end(job, end)
         if self._parts.bank is not None:
             self._parts.bank.settle(job, end - start)

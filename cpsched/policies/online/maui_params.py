@@ -6,8 +6,9 @@ Names of kinds of credentials are those of the documents: an account is a job's 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from types import NoneType
 from typing import Any
 
 from cpsched.domain import FrozenMap
@@ -64,6 +65,24 @@ def _require_words(kinds: Iterable[object], words: type[StrEnum], what: str) -> 
         _require(kind in known, f"{what} of {', '.join(known)}", repr(kind))
 
 
+_TYPES: dict[str, tuple[type[object], ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "None": (NoneType,),
+}
+
+
+def _require_numbers(part: Any) -> None:
+    """Check the fields of a dataclass that are numbers, or true or false."""
+    for one in fields(part):
+        names, value = str(one.type).split(" | "), getattr(part, one.name)
+        if all(name in _TYPES for name in names):
+            fits = any(isinstance(value, _TYPES[name]) for name in names)
+            is_mistaken = isinstance(value, bool) and "bool" not in names
+            _require(fits and not is_mistaken, f"{one.name} as {one.type}", repr(value))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
     """What a unit of each component adds to a job's priority (MAUI-4); a weight of Maui's groups is multiplied in."""
@@ -93,6 +112,9 @@ class Weights:
     #: Of how near it is to the targets of its quality of service, from 1 to 10,000.
     target_queue_time: float = 0
     target_xfactor: float = 0
+
+    def __post_init__(self) -> None:
+        _require_numbers(self)
 
 
 class TargetKind(StrEnum):
@@ -152,6 +174,7 @@ class Fairshare:
     targets: FrozenMap[str, FrozenMap[str, str | float]] = field(default_factory=FrozenMap)
 
     def __post_init__(self) -> None:
+        _require_numbers(self)
         _require(self.interval > 0 and self.depth > 0, "windows of fairshare", f"{self.depth} of {self.interval} s")
         _require(0 < self.decay <= 1, "a decay of fairshare in (0, 1]", self.decay)
         _require_words(self.targets, Credential, "fairshare targets")
@@ -178,6 +201,7 @@ class Qos:
     exempt: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        _require_numbers(self)
         _require(self.billing_rate >= 0, "a billing rate of 0 or more", self.billing_rate)
         _require(self.target_xfactor is None or self.target_xfactor > 1, "a target over 1", self.target_xfactor)
         _require(self.target_queue_time is None or self.target_queue_time > 0, "a target > 0", self.target_queue_time)
@@ -194,6 +218,7 @@ class Downtime:
     nodes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        _require_numbers(self)
         _require(self.start < self.end, "a downtime that begins before its end", f"[{self.start}, {self.end})")
 
 
@@ -211,6 +236,7 @@ class ShortPool:
     lookahead: int = 2 * _HOUR
 
     def __post_init__(self) -> None:
+        _require_numbers(self)
         _require(self.nodes > 0, "nodes of the short pool > 0", self.nodes)
         hours = f"{self.begin_hour} to {self.end_hour}"
         _require(0 <= self.begin_hour < self.end_hour <= 24, "hours of a day, the first before the last", hours)
@@ -226,6 +252,7 @@ class Credits:
     others: float | None = None
 
     def __post_init__(self) -> None:
+        _require_numbers(self)
         for credit in (*self.users.values(), self.others or 0.0):
             _require(credit >= 0, "credits of 0 or more", credit)
 
@@ -255,9 +282,13 @@ class MauiParams:
     bank: Credits | None = None
 
     def __post_init__(self) -> None:
+        _require_numbers(self)
         _require(self.reservation_depth >= 0, "a reservation_depth of 0 or more", self.reservation_depth)
         _require_words(self.priorities, Credential, "priorities")
         _require(Credential.QOS not in self.priorities, "the priority of a qos in qos", "it in priorities")
+        for table in self.priorities.values():
+            for value in table.values():
+                _require(isinstance(value, int | float), "priorities as numbers", repr(value))
         for kind in ("users", "groups", "accounts"):
             names = [name for qos in self.qos.values() for name in getattr(qos, kind)]
             twice = sorted({name for name in names if names.count(name) > 1})
@@ -285,6 +316,7 @@ def params_of(tables: Mapping[str, Any]) -> MauiParams:
 
 
 def _made(part: type[Any], table: object) -> object:
+    _require(isinstance(table, Mapping | part), f"a table for {part.__name__}", repr(table))
     return part(**table) if isinstance(table, Mapping) else table
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Amounts, NodeClass
 from cpsched.policies.malleable import Guest, Lender, Mate, SdRule, lender_of
-from cpsched.sim import Site, Start
+from cpsched.sim import Site
 
 __all__ = ["Owner", "Owners"]
 
@@ -60,25 +60,38 @@ class Owners:
         #: Who lends to nobody, with when its walltime is over.
         self._idle: dict[int, Fraction] = {}
         self._list: _List | None = None
+        #: How many running jobs stand on each node, if there are jobs without cores, which may do so beside an owner.
+        self._is_crowded = any("cores" not in chunk.resources for job in site.jobs for chunk in job.request.chunks)
+        self._tenants = np.zeros(len(site.columns.node_names), dtype=np.int64)
+        self._stands: dict[int, NDArray[np.int32]] = {}
+        for running in site.running.tolist():
+            self.enter(running, site.entries_of(running))
         #: Where each job stands in the order of ids, which decides among equal ones.
         self._rank = np.argsort(np.argsort(np.array([job.id for job in site.jobs], dtype=np.str_)))
         self._kinds: dict[tuple[tuple[NodeClass, tuple[Amounts, ...]], ...], int] = {}
         self._of_kind: list[Lender] = []
         self._room: dict[tuple[int, int], bool] = {}
 
-    def add(self, start: Start) -> None:
-        """Add a job that starts at full share, if it can lend."""
-        job = self._site.jobs[start.job]
-        allocation = self._site.columns.allocation_of(job.request, start.entries)
+    def enter(self, job: int, entries: NDArray[np.int32]) -> None:
+        """Note where a job stands that starts."""
+        if self._is_crowded:
+            self._stands[job] = np.unique(entries[:, 0])
+            self._tenants[self._stands[job]] += 1
+            self._list = None
+
+    def add(self, index: int, entries: NDArray[np.int32], over: Fraction) -> None:
+        """Add a job that has all cores of its nodes, if it can lend; `over` is when its walltime is."""
+        job = self._site.jobs[index]
+        allocation = self._site.columns.allocation_of(job.request, entries)
         lender = lender_of(job, allocation, self._site.instance.cluster, self._rule)
         if lender is None:
             return
         kind = self._kinds.setdefault(lender.kinds, len(self._kinds))
         if kind == len(self._of_kind):
             self._of_kind.append(lender)
-        nodes = np.unique(start.entries[:, 0])
-        self.of[start.job] = Owner(lender=lender, entries=start.entries, nodes=nodes, kind=kind)
-        self._note(start.job, Fraction(self._site.now + job.walltime))
+        nodes = np.unique(entries[:, 0])
+        self.of[index] = Owner(lender=lender, entries=entries, nodes=nodes, kind=kind)
+        self._note(index, over)
 
     def add_again(self, job: int) -> int:
         """Let a job have its nodes to itself from now on; return when it ends, as its walltime has it."""
@@ -95,7 +108,14 @@ class Owners:
         self._list = None
 
     def remove(self, job: int) -> None:
-        """Forget a job that is gone, if it is one of these."""
+        """Forget a job that is gone."""
+        self.drop(job)
+        if job in self._stands:
+            self._tenants[self._stands.pop(job)] -= 1
+            self._list = None
+
+    def drop(self, job: int) -> None:
+        """Let a job be none of these."""
         self.of.pop(job, None)
         if self._idle.pop(job, None) is not None:
             self._list = None
@@ -117,13 +137,11 @@ class Owners:
         ends = site.now + seconds + np.maximum(0, np.ceil(left - listed.pace * seconds - _SLACK))
         penalties = (ends - site.submit[listed.jobs]) / site.walltime[listed.jobs]
         fits = (listed.nodes <= wanted) & (left >= listed.pace * float(guest.time) - _SLACK) & (penalties < cut_off)
+        has_room = np.array([self._has_room(kind, guest) for kind in range(len(self._of_kind))], dtype=np.bool_)
         places = np.flatnonzero(fits)
-        has_room = [self._has_room(kind, guest) for kind in listed.kinds[places].tolist()]
-        places = places[np.array(has_room, dtype=np.bool_)]
-        if self._rule.truncation is None:
-            if most <= 2:
-                sizes = listed.nodes[places]  # of a pair, who is one of them is known by the other's size
-                places = places[(sizes == wanted) | np.isin(wanted - sizes, sizes if most > 1 else [])]
+        places = places[has_room[listed.kinds[places]]]
+        if self._rule.truncation is None and len(places):
+            places = places[_may_complete(listed.nodes[places], wanted, most)]
             order = np.lexsort((self._rank[listed.jobs[places]], penalties[places], listed.nodes[places]))
             places = places[order]
             sizes = listed.nodes[places]
@@ -151,12 +169,25 @@ class Owners:
     def _listed(self) -> _List:
         if self._list is None:
             jobs = list(self._idle)
+            if self._is_crowded:
+                jobs = [job for job in jobs if self._tenants[self.of[job].nodes].max() == 1]
             owners = [self.of[job] for job in jobs]
             self._list = _List(
                 jobs=np.array(jobs, dtype=np.int64),
                 nodes=np.array([len(owner.nodes) for owner in owners], dtype=np.int64),
                 kinds=np.array([owner.kind for owner in owners], dtype=np.int64),
-                over=np.array([float(over) for over in self._idle.values()], dtype=np.float64),
+                over=np.array([float(self._idle[job]) for job in jobs], dtype=np.float64),
                 pace=np.array([float(owner.lender.pace.cautious) for owner in owners], dtype=np.float64),
             )
         return self._list
+
+
+def _may_complete(sizes: NDArray[np.int64], wanted: int, most: int) -> NDArray[np.bool_]:
+    """Tell which of these sizes can be part of a sum of so many nodes; of at most two, each is known by the other."""
+    if most > 2:
+        return np.ones(len(sizes), dtype=np.bool_)
+    is_there = np.zeros(wanted + 1, dtype=np.bool_)
+    if most > 1:
+        is_there[sizes] = True
+    is_there[0] = True
+    return is_there[wanted - sizes]

@@ -50,6 +50,32 @@ class Sharing:
         #: Who was started as a guest, and who has lent (SD-12).
         self.guests: set[int] = set()
         self.lenders: set[int] = set()
+        self._recover()
+
+    def _recover(self) -> None:
+        """Find out who shares with whom of those who run already: of two on a node the guest has started last."""
+        site, on_node, mates = self._site, dict[int, int](), dict[int, set[int]]()
+        running = [job for job in site.running.tolist() if site.jobs[job].malleability is not None]
+        for job in sorted(running, key=lambda job: (site.start_of(job), job)):
+            entries = site.entries_of(job)
+            nodes = entries[:, 0].tolist()
+            found = {on_node[node] for node in nodes if node in on_node}
+            if found and self._guest_for(job) is not None:
+                mates[job] = found
+            elif len(entries):
+                self._owners.add(job, entries, site.now + site.work_left(job))
+                on_node.update((node, job) for node in nodes if job in self._owners.of)
+        lending = {mate for found in mates.values() for mate in found}
+        for job in set(self._owners.of) - lending:
+            if site.modes_of(job).any():  # nobody has what it lacks
+                self._owners.drop(job)
+        for guest, found in mates.items():
+            self._mates[guest] = tuple(sorted(found))
+            for mate in found:
+                self._guest[mate], self._modes[mate] = guest, site.modes_of(mate).copy()
+                self._owners.lend(mate)
+            self._pace[guest], self._modes[guest] = self._pace_of(guest), site.modes_of(guest).copy()
+            self._predict(guest)
 
     @property
     def starts(self) -> list[Start]:
@@ -69,7 +95,7 @@ class Sharing:
     # --- what has happened --------------------------------------------------------------------------------------
 
     def follow(self, gone: Sequence[int]) -> None:
-        """Keep up with what has happened: who shared nodes with those who are gone has these for itself (SD-10, A-20)."""
+        """Keep up with what has happened: who shared with those who are gone has all for itself (SD-10, A-20)."""
         over = {*gone, *(job for job in self._starts if not self._site.is_running(job))}
         self._owners.refresh(
             job for job in (*self._starts, *self._changed) if job not in over and job not in self._guest
@@ -85,7 +111,8 @@ class Sharing:
             self._part(guest, over)
         if self._future.is_void:
             for guest in self._mates:
-                self._predict(guest)
+                if self._drifts(guest):
+                    self._predict(guest)
 
     def _part(self, guest: int, over: set[int]) -> None:
         """Let a guest and its mates have what those of them had who are gone."""
@@ -102,15 +129,19 @@ class Sharing:
 
     def _expand(self, job: int) -> None:
         """Give a guest all cores of those of its nodes whose owners are gone."""
+        self._pace[job] = self._pace_of(job)
+        self._change(job, np.where(self._is_lent(job), self._mode(job, self._rule.guest_share), 0).astype(np.int8))
+        del self._ends[job]  # even if that stays: it has nodes of its own now
+        self._predict(job)
+
+    def _pace_of(self, job: int) -> Pace:
+        """Return how fast a guest is that runs, with all cores of its own nodes."""
         entries, is_lent = self._site.entries_of(job), self._is_lent(job)
         guest, names = self._asked[job], self._site.columns.node_names
         assert guest is not None  # noqa: S101 - it runs as one
         shared = [names[node] for node in entries[is_lent, 0].tolist()]
         own = [names[node] for node in entries[~is_lent, 0].tolist()]
-        self._pace[job] = guest.pace_on(guest.allocation(shared, own))
-        self._change(job, np.where(is_lent, self._mode(job, self._rule.guest_share), 0).astype(np.int8))
-        del self._ends[job]  # even if that stays: it has nodes of its own now
-        self._predict(job)
+        return guest.pace_on(guest.allocation(shared, own))
 
     def _is_lent(self, guest: int) -> NDArray[np.bool_]:
         """Tell which entries of a guest stand on nodes of others."""
@@ -132,6 +163,11 @@ class Sharing:
         ends |= {job: site.now + site.estimate(job) for job in self._starts} | self._ends
         jobs, last = list(ends), np.array(list(ends.values()), dtype=np.int64)
         return float(((last - site.submit[jobs]) / site.walltime[jobs]).mean()) if jobs else 0.0
+
+    def _drifts(self, guest: int) -> bool:
+        """Tell whether predicted ends get earlier as time goes on, since they are cautious."""
+        paces = [self._pace[guest], *(self._owners.of[mate].lender.pace for mate in self._mates[guest])]
+        return any(pace.real != pace.cautious for pace in paces)
 
     def _predict(self, guest: int) -> None:
         """Renew the predicted ends of a guest and its mates, and keep their nodes for them until then (SD-11, A-27)."""
@@ -163,9 +199,10 @@ class Sharing:
     def start(self, start: Start) -> None:
         """Start a job as reserved (the static attempt)."""
         self._starts[start.job] = start
+        self._owners.enter(start.job, start.entries)
         job = self._site.jobs[start.job]
         if job.malleability is not None:
-            self._owners.add(start)
+            self._owners.add(start.job, start.entries, Fraction(self._site.now + job.walltime))
 
     def borrow(self, job: int, cut_off: float) -> bool:
         """Start a job on the nodes of others if it ends earlier so, and they are to be had (the malleable attempt)."""
@@ -195,6 +232,7 @@ class Sharing:
         entries = np.stack([nodes, np.full(len(nodes), kind), np.ones(len(nodes))], axis=1).astype(np.int32)
         self._modes[job] = self._uniform(job, entries, self._rule.guest_share)
         self._starts[job] = Start(job, entries, self._modes[job])
+        self._owners.enter(job, entries)
         self._mates[job], self._pace[job] = mates, guest.pace
         self.guests.add(job)
         self.lenders.update(mates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -28,9 +29,9 @@ def end_of_work(epoch: datetime, now: int, begin_hour: int, end_hour: int) -> in
 class KeptNodes:
     """The short pool at work; mutable: it is laid out anew whenever a long job looks for room.
 
-    The pool is no fixed set of nodes. It is made of those that are idle or will be so soon: idle ones first, and of
-    these the last in the order of filling. Until work ends, long jobs have nothing that is free on them. Who runs when
-    work begins runs on, and so does what was promised before: a reservation is no part of the pool.
+    The pool is no fixed set of nodes. It is made of those that are busy and believed to be idle soon, then of idle
+    ones, the last in the order of filling first. Until work ends, long jobs have nothing that is free on them. Who runs
+    when work begins runs on, and what was promised before holds: what is reserved by then is no part of the pool.
 
     Raises
     ------
@@ -63,11 +64,25 @@ class KeptNodes:
         timeline = self._timeline
         idle = timeline.idle_nodes(timeline.free_at(now)[0]) & self._is_up
         soon = timeline.idle_nodes(timeline.free_at(now + self._params.lookahead)[0]) & self._is_up
-        by_need = [*np.flatnonzero(idle & soon)[::-1].tolist(), *np.flatnonzero(soon & ~idle)[::-1].tolist()]
+        by_need = [*np.flatnonzero(soon & ~idle)[::-1].tolist(), *np.flatnonzero(soon & idle)[::-1].tolist()]
         chosen = by_need[: self._params.nodes]
         if chosen:
             columns = columns_of(timeline.demands, chosen)
             self._bookings = withhold(timeline, columns, now, self.until)
+
+    def changes(self, now: int, ends: Iterable[int]) -> list[int]:
+        """Return when there may be more for long jobs: work ends, or a busy node begins to count.
+
+        Parameters
+        ----------
+        now
+            Later than this.
+        ends
+            When jobs are believed to end.
+        """
+        if self.until is None:
+            return []
+        return [self.until, *(end - self._params.lookahead for end in ends if end - self._params.lookahead > now)]
 
     def give_back(self) -> None:
         """Withhold nothing."""

@@ -1,0 +1,157 @@
+"""Rolling windows: when they are planned, what planners see, and that what is planned happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpsched.domain import Instance, Job, Malleability, NodeState, Outage, Plan
+from cpsched.engine import Outcome
+from cpsched.errors import EngineError
+from cpsched.planner import PlannerEngine, replanned
+from cpsched.portfolio import plan_of
+from cpsched.sim import QueueRule, Rolling, Way
+from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.oracle.random_workloads import workloads
+from tests.sim.played import played
+
+
+@dataclass
+class Told:
+    """Plans as the planner does, and remembers what it was asked."""
+
+    name: str = "told"
+    #: What becomes of a plan before it is answered.
+    change: Callable[[Outcome], Outcome] = lambda outcome: outcome
+    cycles: list[Instance] = field(default_factory=list)
+    followed: list[Instance] = field(default_factory=list)
+
+    def prepare(self) -> None:
+        """Need nothing that is not there."""
+
+    def plan(self, window: Instance, previous: Plan | None) -> Plan:
+        """Plan the window anew."""
+        self.cycles.append(window)
+        return self._answer(window, PlannerEngine().plan(window, None))
+
+    def follow(self, window: Instance, previous: Plan) -> Plan:
+        """Let everybody keep start and nodes."""
+        self.followed.append(window)
+        return self._answer(window, replanned(window, previous))
+
+    def _answer(self, window: Instance, outcome: Outcome) -> Plan:
+        return plan_of(window, self.name, self.change(outcome), budget=0, elapsed=0)
+
+
+def core(job_id: str, submit: int, walltime: int, runtime: int, cores: int = 1, **options: object) -> Job:
+    """Return a job of some cores of one node."""
+    return waiting(job_id, walltime, chunk(cores=cores), submit=submit, runtime=runtime, **options)
+
+
+def starts(instance: Instance, told: Told, *, min_interval: int = 0, predicts: bool = False) -> dict[str, int]:
+    """Play a workload; return who started when."""
+    record = played(instance, Rolling(told, min_interval=min_interval), predicts=predicts).record()
+    return {job.id: job.start for job in record.jobs}
+
+
+def moments(windows: list[Instance]) -> list[int]:
+    """Return the seconds of some windows."""
+    return [one.now for one in windows]
+
+
+def test_a_cycle_comes_whenever_jobs_have_come_or_gone() -> None:
+    """Two cores: a (0-30, gone at 20) and b (0-20) are planned at once; c waits for a's core, which comes early."""
+    jobs = core("a", 0, 30, 20), core("b", 5, 40, 40), core("c", 8, 10, 10)
+    told = Told()
+    assert starts(window([nodes("n", cores=2)], *jobs), told) == {"a": 0, "b": 5, "c": 20}
+    assert (moments(told.cycles), told.followed) == ([0, 5, 8, 20], [])
+
+
+def test_between_two_cycles_the_plan_is_followed() -> None:
+    """At most one cycle in 15 s: who comes at 5 is planned beside the others at once, and a cycle is made up for."""
+    jobs = core("a", 0, 30, 20), core("b", 5, 40, 40), core("c", 8, 10, 10)
+    told = Told()
+    assert starts(window([nodes("n", cores=2)], *jobs), told, min_interval=15) == {"a": 0, "b": 5, "c": 20}
+    assert moments(told.cycles) == [0, 15]
+    assert moments(told.followed) == [5, 8, 20]
+
+
+def test_a_planned_start_is_no_reason_to_plan_anew() -> None:
+    """All that happens at 7 is that the start comes which was planned for then."""
+
+    def later(outcome: Outcome) -> Outcome:
+        moved = [replace(job, start=max(job.start, 7), end=max(job.start, 7) + 10) for job in outcome.jobs]
+        return replace(outcome, jobs=tuple(moved))
+
+    told = Told(change=later)
+    assert starts(window([nodes("n", cores=1)], core("a", 0, 10, 10)), told) == {"a": 7}
+    assert (moments(told.cycles), moments(told.followed)) == ([0], [7])
+
+
+def test_planners_see_neither_runtimes_nor_shares() -> None:
+    """What runs and what waits is rigid, its runtime hidden; waiting counts from the submission."""
+    jobs = [core(name, 3, 10, 4, malleability=Malleability(shares=(0.5,))) for name in "ab"]
+    told = Told()
+    starts(window([nodes("n", cores=1)], *jobs), told)
+    seen = [job for one in told.cycles for job in one.jobs]
+    assert [(job.id, job.running is not None) for job in seen] == [("a", False), ("b", False), ("b", False)]
+    assert {(job.runtime, job.submit, job.walltime) for job in seen} == {(None, 3, 10)}
+
+
+def test_nodes_that_are_out_are_down_until_they_return() -> None:
+    """The second node is away in 10-50: b, for which the first has no room, waits; the last cycle comes as it returns."""
+    jobs = core("a", 0, 100, 100), core("b", 20, 30, 30)
+    instance = window([nodes("n m", cores=1)], *jobs, outages=(Outage(nodes=("m",), start=10, end=50),))
+    told = Told()
+    assert starts(instance, told) == {"a": 0, "b": 50}
+    states = [{one.names: one.state for one in cycle.cluster.classes} for cycle in told.cycles]
+    assert moments(told.cycles) == [0, 20, 50]
+    assert states[1] == {("n",): NodeState.UP, ("m",): NodeState.DOWN}
+    assert states[0] == states[2] == {("n", "m"): NodeState.UP}
+
+
+def test_predicted_runtimes_are_planned_with() -> None:
+    """The user's jobs took 5 s of 100 twice: the third is planned with 5 s, as long as it does not run longer."""
+    jobs = [core(name, submit, 100, 5, user="ann") for name, submit in (("a", 0), ("b", 0), ("c", 6), ("d", 6))]
+    told = Told()
+    starts(window([nodes("n", cores=1)], *jobs), told, predicts=True)
+    seen = {(one.now, job.id): job.walltime for one in told.cycles for job in one.jobs if job.running is None}
+    assert seen[(0, "b")] == 100
+    assert seen[(10, "d")] == 5
+
+
+def test_a_plan_that_cannot_be_is_no_decision() -> None:
+    """Who plans a job on nodes where it may not stand is told so."""
+
+    def elsewhere(outcome: Outcome) -> Outcome:
+        (job,) = outcome.jobs
+        (segment,) = job.segments
+        (held,) = segment.allocation
+        segment = replace(segment, allocation=(replace(held, node="nowhere"),))
+        return replace(outcome, jobs=(replace(job, segments=(segment,)),))
+
+    instance = window([nodes("n", cores=1)], core("a", 0, 10, 10))
+    with pytest.raises(EngineError, match="told plans job a at 0 on nodes where it may not stand"):
+        played(instance, Rolling(Told(change=elsewhere)))
+
+
+def test_the_interval_is_checked() -> None:
+    """An interval is 0 or more."""
+    with pytest.raises(ValueError, match="min_interval of 0 or more seconds, got -1"):
+        Rolling(Told(), min_interval=-1)
+
+
+@settings(max_examples=100)
+@given(workloads(), st.sampled_from([0, 0, 7, 300]), st.booleans())
+def test_everybody_has_his_turn(instance: Instance, min_interval: int, predicts: bool) -> None:
+    """Who ends, who is killed, and who never starts is the same as under a rule that lets anybody start who fits; the
+    judge finds no fault with what happened.
+    """
+    rule = QueueRule(name="first-fit", way=Way.ANYBODY)
+    expected = played(instance, rule, predicts=predicts).runs.ending.tolist()
+    rolling = Rolling(Told(), min_interval=min_interval)
+    assert played(instance, rolling, predicts=predicts).runs.ending.tolist() == expected

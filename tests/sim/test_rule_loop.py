@@ -1,0 +1,266 @@
+"""The compiled event loop: its naive twin, what holds for every workload, and worked examples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpsched.domain import DependencyType, Instance, Job, Outage
+from cpsched.metrics import Ending
+from cpsched.rusv import FOREVER
+from cpsched.sim import Order, QueueRule, Way
+from cpsched.sim.load import Load
+from cpsched.sim.rule_loop import play_rule
+from cpsched.sim.world import World
+from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
+from tests.oracle.literal_planner import Machine
+from tests.oracle.naive_simulator import play_naively
+from tests.oracle.random_instances import instances
+from tests.oracle.random_workloads import BusyMachine, rules, workloads
+from tests.policies import ruled
+from tests.sim.played import played, starts, story_of
+
+pytestmark = pytest.mark.kernels
+
+FCFS = QueueRule(name="fcfs", way=Way.NOBODY)
+FIRST_FIT = QueueRule(name="first_fit", way=Way.ANYBODY)
+EASY = QueueRule(name="easy", way=Way.NOT_DELAYING)
+HOUR = 3600
+
+
+def world_after(instance: Instance, rule: QueueRule, *, room: int | None = None) -> World:
+    """Return the world after everything has happened, with `room` for so many entries and attempts to begin with."""
+    world = World(Load(instance))
+    if room is not None:
+        pool, attempts = np.zeros((room, 3), dtype=np.int32), np.zeros((room, 5), dtype=np.int64)
+        world.state = world.state._replace(pool=pool, attempts=attempts)
+    play_rule(world, rule, predicts=False, seconds=[], look=lambda: None)
+    return world
+
+
+# --- the naive twin --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_busy_machines_are_played_as_by_the_naive_twin(first: int) -> None:
+    """Starts, ends, nodes, endings and what outages cut short are the same where nearly everybody has to wait."""
+    for seed in range(first, first + 20):
+        drawn = BusyMachine(seed)
+        instance, rule = drawn.workload(), drawn.rule()
+        history = played(instance, rule, predicts=seed % 2 == 1)
+        story = play_naively(instance, rule, predicts=seed % 2 == 1)
+        assert story_of(instance, history) == story, (seed, rule)
+        cut = [name for name, _ in story.attempts]
+        expected = [cut.count(name) + (name in story.runs) for name in history.runs.ids]
+        assert history.runs.attempts.tolist() == expected, (seed, rule)
+
+
+@settings(max_examples=100)
+@given(workloads(), rules(), st.booleans())
+def test_odd_machines_are_played_as_by_the_naive_twin(instance: Instance, rule: QueueRule, predicts: bool) -> None:
+    """So they are on all kinds of nodes: guarded, drained, keeping cores free, with jobs on them at the beginning."""
+    history = played(instance, rule, predicts=predicts)
+    assert story_of(instance, history) == play_naively(instance, rule, predicts=predicts)
+
+
+# --- what holds for every workload -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_machine_is_empty_in_the_end(seed: int) -> None:
+    """What was taken is given back: all is free in the end, now and later, on the nodes and in the sums."""
+    drawn = BusyMachine(seed)
+    instance, rule = replace(drawn.workload(), outages=()), drawn.rule()
+    before, after = World(Load(replace(instance, jobs=()))), world_after(instance, rule)
+    assert after.num_waiting == 0
+    for name in ("free", "sfree", "future", "sfuture"):
+        assert np.array_equal(getattr(before.machine, name), getattr(after.machine, name)), name
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_workload_is_played_the_same_way(seed: int) -> None:
+    """Nothing depends on what has been played before, nor on when an array has to grow."""
+    drawn = BusyMachine(seed)
+    instance, rule = drawn.workload(), drawn.rule()
+    tight, roomy, again = (world_after(instance, rule, room=room) for room in (1, None, None))
+    assert len(tight.state.pool) < len(roomy.state.pool)
+    for name in ("start", "end", "nodes", "ending", "attempts"):
+        found = getattr(roomy.runs(), name)
+        assert np.array_equal(found, getattr(again.runs(), name)), name
+        assert np.array_equal(found, getattr(tight.runs(), name)), name
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_head_waits_longer_than_was_promised(seed: int) -> None:
+    """A job starts at the latest when the literal planner would have started it on becoming the head (EASY).
+
+    It is asked with the walltimes, which nobody exceeds, of those who run then.
+    """
+    instance = BusyMachine(seed).workload()
+    jobs = [of_one_kind(job) for job in instance.jobs]
+    instance = replace(instance, outages=(), jobs=tuple(replace(job, after=()) for job in jobs))
+    story = story_of(instance, played(instance, EASY))
+    queue = sorted(jobs, key=lambda job: job.submit)
+    for place, job in enumerate(queue):
+        if job.running is not None or story.endings[job.id] == Ending.REFUSED:
+            continue
+        ahead = [other for other in queue[:place] if other.id in story.runs]
+        moment = max([job.submit, instance.now, *(story.runs[other.id].start for other in ahead)])
+        machine = Machine(instance.cluster)
+        for other in queue:
+            run = story.runs.get(other.id)
+            if run is None or run.end <= moment or not (run.start < moment or other in ahead):
+                continue
+            if run.mapped is None:
+                machine.book_running(other)
+            else:
+                machine.book(other, run.start, run.mapped)
+        promised = machine.place(job, moment, FOREVER)
+        assert promised is not None
+        assert story.runs[job.id].start <= promised[0], job.id
+
+
+def of_one_kind(job: Job) -> Job:
+    """Return a job with the first kind of its chunks only: several kinds may be lucky, and fit with less room."""
+    (step,) = job.steps
+    return replace(job, steps=(replace(step, request=replace(step.request, chunks=step.request.chunks[:1])),))
+
+
+@pytest.mark.parametrize(
+    ("policy", "rule"),
+    [
+        ("fcfs", FCFS),
+        ("easy", EASY),
+        ("pbs_fifo_bf10", QueueRule(name="bf10", way=Way.NOT_DELAYING, depth=10)),
+        ("pbs_walltime_bf400", QueueRule(name="bf400", way=Way.NOT_DELAYING, order=Order.WALLTIME, depth=400)),
+    ],
+)
+@settings(max_examples=25)
+@given(instances(max_nodes=3, max_jobs=12).filter(lambda instance: instance.now >= 0))
+def test_with_true_walltimes_a_window_is_planned_as_it_is_played(
+    policy: str, rule: QueueRule, instance: Instance
+) -> None:
+    """The rules that plan a window know all that the simulator will know, if everybody runs for his walltime.
+
+    Not compared is what the two mean to do differently: priorities, which queue rules do not have; jobs that wait for
+    another one to fail, which a plan takes for granted and a simulation waits for in vain; and luck with several kinds.
+    """
+    jobs = tuple(plain(job) for job in instance.jobs)
+    instance = replace(instance, jobs=jobs)
+    assert starts(played(instance, rule)) == {
+        job_id: start for job_id, start in ruled.starts(instance, policy).items() if start is not None
+    } | {job.id: job.running.start for job in jobs if job.running is not None}
+
+
+def plain(job: Job) -> Job:
+    """Return a job without priority, and without what no simulation honours yet."""
+    if job.running is not None:
+        return replace(job, priority=0)
+    after = tuple(link for link in job.after if link.type is not DependencyType.AFTERNOTOK)
+    return replace(of_one_kind(job), priority=0, start_at=None, deadline=None, after=after)
+
+
+# --- worked examples -------------------------------------------------------------------------------------------------
+
+
+def test_the_scenario_of_a_starving_job() -> None:
+    """64 nodes: A has 40 of them for 30 h, B wants 40, and every 30 min a job of 20 nodes comes for 1 h (PBS-6).
+
+    These start beside A, one after the other, until B has waited for more than 24 h; then all wait for B.
+    """
+    a, b = waiting("A", 30 * HOUR, chunk(40, cores=1)), waiting("B", HOUR, chunk(40, cores=1))
+    cs = [waiting(f"C{n}", HOUR, chunk(20, cores=1), submit=n * HOUR // 2) for n in range(1, 70)]
+    names = " ".join(f"n{number}" for number in range(64))
+    instance = window([nodes(names, cores=1)], a, b, *cs)
+    pbs = QueueRule(name="pbs", way=Way.ANYBODY, max_starve=24 * HOUR)
+    found = starts(played(instance, pbs))
+    assert (found["A"], found["B"]) == (0, 30 * HOUR)
+    others = sorted(found[job.id] for job in cs)
+    # the 24th C comes to run at 23:30, the next one would at 24:30
+    assert [start for start in others if start < 30 * HOUR] == [HOUR // 2 + n * HOUR for n in range(24)]
+    assert [start for start in others if start == 30 * HOUR] == [30 * HOUR]  # 24 nodes are left beside B: one C
+    assert starts(played(instance, FIRST_FIT))["B"] == 30 * HOUR  # B does not fit beside A in any case
+
+
+def test_who_waits_for_too_long_stops_the_others() -> None:
+    """Two cores; pairs of short jobs of one core overlap, so that a job of both starts only when it starves."""
+    small = [waiting(f"s{n}", 20, chunk(cores=1), submit=10 * n) for n in range(12)]
+    instance = window([nodes("n", cores=2)], *small, waiting("wide", 5, chunk(cores=2), submit=15))
+    assert starts(played(instance, FIRST_FIT))["wide"] == 130  # the last one, s11, has ended
+    starving = QueueRule(name="pbs", way=Way.ANYBODY, max_starve=30)
+    found = starts(played(instance, starving))
+    # at 50 it has waited 35 s: nobody starts; s4 ends at 60
+    assert (found["s4"], found["wide"], found["s5"]) == (40, 60, 65)
+
+
+def test_a_reservation_falls_with_its_head() -> None:
+    """Shortest first: the head's nodes are promised for 10, but a shorter job comes, passes it, and keeps one until 30.
+
+    So the head waits until 30, and who stands behind it has until then.
+    """
+    jobs = [
+        running("r", 10, a={"cores": 1}),
+        running("s", 10, b={"cores": 1}),
+        waiting("head", 50, chunk(3, cores=1)),
+        waiting("first", 29, chunk(cores=1), submit=1),
+        waiting("behind", 60, chunk(cores=1), submit=2),
+        waiting("late", 55, chunk(2, cores=1), submit=3),
+    ]
+    rule = QueueRule(name="sjf", way=Way.NOT_DELAYING, order=Order.WALLTIME)
+    found = starts(played(window([nodes("a b c", cores=1)], *jobs), rule))
+    assert found == {"r": 0, "s": 0, "head": 30, "first": 1, "late": 80, "behind": 80}
+
+
+def test_who_is_cut_short_waits_in_his_old_place() -> None:
+    """The node breaks at 4 and returns at 9: the job that ran from the beginning starts anew before those behind it."""
+    jobs = [running("on", 10, a={"cores": 2}), waiting("next", 5, chunk(cores=2)), waiting("last", 5, chunk(cores=2))]
+    for order in (Order.SUBMISSION, Order.AREA):
+        instance = window([nodes("a", cores=2)], *jobs, outages=(Outage(nodes=("a",), start=4, end=9),))
+        history = played(replace(instance, now=0), QueueRule(name="rule", way=Way.NOBODY, order=order))
+        (attempt,) = history.record().attempts
+        assert (attempt.id, attempt.start, attempt.end) == ("on", 0, 4)
+        place = {Order.SUBMISSION: (9, 19, 24), Order.AREA: (19, 9, 14)}[order]
+        assert tuple(starts(history)[name] for name in ("on", "next", "last")) == place
+
+
+def test_who_is_cut_short_may_not_come_back() -> None:
+    """It runs where it could not start; when its node has broken, it is refused, and blocks nobody."""
+    old = running("old", 10, a={"cores": 1})
+    (step,) = old.steps
+    request = replace(step.request, chunks=(chunk(cores=1, where={"arch": "none"}),))
+    old = replace(old, steps=(replace(step, request=request),))
+    broken = (Outage(nodes=("a",), start=4, end=9),)
+    history = played(window([nodes("a", cores=1)], old, waiting("next", 5, chunk(cores=1)), outages=broken), FCFS)
+    assert history.runs.ending.tolist() == [Ending.REFUSED, Ending.COMPLETED]
+    assert starts(history) == {"next": 9}
+
+
+def test_a_node_with_two_masters_is_free_when_both_have_gone() -> None:
+    """Two running jobs have the same node for themselves, until 5 and until 9."""
+    jobs = [running("x", 5, EXCLUSIVE, a={"cores": 1}), running("y", 9, EXCLUSIVE, a={"cores": 1})]
+    waiter = waiting("w", 1, chunk(cores=1))
+    for order in (jobs, jobs[::-1]):
+        assert starts(played(window([nodes("a", cores=4)], *order, waiter), EASY))["w"] == 9
+
+
+def test_an_estimate_is_raised_when_it_is_exceeded() -> None:
+    """The user's jobs ran for 10 s and 20 s: the next one is believed to end after 15 s, then after a minute more.
+
+    It holds the node until 1100. The head, which wants it, is promised 1015 at first; who takes 40 s has no place
+    before that, but one before 1075.
+    """
+    jobs = [
+        waiting("one", 100, chunk(cores=2), user="ann", runtime=10),
+        waiting("two", 100, chunk(cores=2), user="ann", runtime=20),
+        waiting("long", 400, chunk(cores=1), user="ann", submit=1000, runtime=100),
+        waiting("head", 500, chunk(cores=2), user="bob", submit=1001, runtime=7),
+        waiting("small", 40, chunk(cores=1), user="eve", submit=1002),
+    ]
+    instance = window([nodes("n", cores=2)], *jobs)
+    found = starts(played(instance, EASY, predicts=True))
+    assert (found["long"], found["small"], found["head"]) == (1000, 1015, 1100)
+    assert starts(played(instance, EASY))["small"] == 1002  # the walltime of `long` is believed
