@@ -85,7 +85,7 @@ HOMES: dict[str, frozenset[str]] = {
         "minizinc": "mzn",
         "networkx": "domain booking",
         "numba": "rusv search sim",
-        "numpy": "booking cp metrics planner report rusv search sim workloads",
+        "numpy": "booking cp metrics planner policies report rusv search sim workloads",
         "ortools": "cp",
         "pandas": "metrics workloads formats report",
         "pyarrow": "bench",

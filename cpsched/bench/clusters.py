@@ -36,7 +36,7 @@ def require_packages() -> None:
 @contextmanager
 def local(workers: int) -> Iterator[Client]:
     """Give a client of so many processes on this machine, which end with it."""
-    from distributed import Client, LocalCluster
+    from distributed import LocalCluster
 
     # Simulations hold the interpreter's lock: a process each.
     cluster = LocalCluster(
@@ -44,10 +44,10 @@ def local(workers: int) -> Iterator[Client]:
         threads_per_worker=1,
         processes=True,
         dashboard_address="127.0.0.1:0",
-        silence_logs=logging.ERROR,
+        silence_logs=logging.CRITICAL,
         preload=[_DEAF],
     )
-    with cluster, Client(cluster) as client:
+    with cluster, cluster.get_client() as client:
         yield client
 
 
@@ -85,11 +85,9 @@ def on_slurm(workers: int) -> Iterator[Client]:
         from dask_jobqueue import SLURMCluster
     except ImportError as error:
         raise CampaignError("--slurm needs dask-jobqueue: pip install 'cpsched[slurm]'") from error
-    from distributed import Client
-
     try:
         cluster = SLURMCluster(n_workers=workers, cores=1, processes=1)
     except ValueError as error:
         raise CampaignError(f"dask-jobqueue: {error} See jobqueue.slurm in Dask's configuration.") from error
-    with cluster, Client(cluster) as client:
+    with cluster, cluster.get_client() as client:
         yield client

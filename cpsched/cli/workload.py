@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,7 +137,8 @@ def _of_log(path: Path, options: LogOptions) -> tuple[Instance, Notes]:
         cores_per_chunk=options.cores_per_chunk,
         memory_field=MemoryField(options.memory_field),
     )
-    return window.instance, _notes_of(log, window, assumed)
+    name = path.name.removesuffix(".gz").removesuffix(".swf")
+    return replace(window.instance, name=name), _notes_of(log, window, assumed)
 
 
 def _notes_of(log: SwfLog, window: SwfWindow, assumed: tuple[str, ...]) -> Notes:

@@ -3,11 +3,13 @@
 May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
 planner books on; its kernels are in `kernels.py`, and `jit.py` compiles and caches them.
 `present_kernels.py` has what is needed where only one moment counts;
+`compression.py` lets jobs move up when something was given back, with kernels of its own;
 `courses.py` has jobs of several steps, whose kernels are in `course_kernels.py`;
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 
 from cpsched.rusv import course_kernels, kernels, present_kernels
+from cpsched.rusv.compression import Compression
 from cpsched.rusv.courses import Course, Courses, Turns
 from cpsched.rusv.jit import announced, kernel
 from cpsched.rusv.profile import Profile
@@ -19,6 +21,7 @@ __all__ = [
     "NOWHERE",
     "AmountVector",
     "Booking",
+    "Compression",
     "Course",
     "Courses",
     "Demands",

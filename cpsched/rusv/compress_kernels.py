@@ -1,9 +1,29 @@
-"""Kernels that let planned jobs move up when something was given back: `Timeline.compress`."""
+"""The kernels of `compression.py`, which owns shapes and checks."""
 
 from __future__ import annotations
 
 from cpsched.rusv.jit import kernel
-from cpsched.rusv.kernels import DONE, H_BLOCKS, following, is_good, last_bad, locate, next_good, place_jobs
+from cpsched.rusv.kernels import (
+    BLOCK,
+    D_KIND,
+    DONE,
+    H_BLOCKS,
+    K_MOST,
+    K_NEED,
+    K_SEG,
+    LAZY,
+    LOW,
+    S_FIRST,
+    S_LENGTH,
+    S_TERM,
+    following,
+    is_good,
+    last_bad,
+    locate,
+    next_good,
+    place_jobs,
+)
+from cpsched.rusv.vector import FOREVER
 
 
 @kernel
@@ -36,29 +56,125 @@ def may_gain(
 
 
 @kernel
-def compress_jobs(
-    queue, begin, depth, unseen, jobs, starts, spans, pool, used, bounds, waits_of, waits, followers_of, followers,
+def chunks_at(row, block, first, last, node, most, rows, blk, terms):
+    """Return how many chunks fit on a node in one slot."""
+    units = most
+    for k in range(first, last):
+        units = min(units, (rows[row, terms[k, 0] + node] + blk[block, LAZY, terms[k, 0] + node]) // terms[k, 1])
+    return units
+
+
+@kernel
+def holds_one(block, first, last, node, blk, terms):
+    """Tell whether a chunk fits on a node in every slot of a block."""
+    for k in range(first, last):
+        if blk[block, LOW, terms[k, 0] + node] < terms[k, 1]:
+            return False
+    return True
+
+
+@kernel
+def free_until(place, index, first, last, node, head, slots, order, members, rows, blk, terms):
+    """Return until when, from a slot on, a chunk fits on a node."""
+    while place < head[H_BLOCKS]:
+        block = order[place]
+        if not holds_one(block, first, last, node, blk, terms):
+            while index < members[block, BLOCK]:
+                row = members[block, index]
+                if chunks_at(row, block, first, last, node, 1, rows, blk, terms) < 1:
+                    return slots[row, 0]
+                index += 1
+        place, index = place + 1, 0
+    return FOREVER
+
+
+@kernel
+def look_at_nodes(
+    demand, now, nodes, units, until, head, slots, order, members, rows, blk, demands, kinds, segments, terms
+):  # fmt: skip
+    """Write on which nodes chunks of a demand's only kind fit now, and for each node how many, and until when one does;
+    return on how many nodes.
+    """
+    kind = demands[demand, D_KIND]
+    place, index = locate(head, slots, order, members, now)
+    block = order[place]
+    row, most = members[block, index], kinds[kind, K_MOST]
+    count = 0
+    for n in range(until.shape[0]):
+        until[n] = now
+    for segment in range(kinds[kind, K_SEG], kinds[kind + 1, K_SEG]):
+        first, last = segments[segment, S_TERM], segments[segment + 1, S_TERM]
+        for n in range(segments[segment, S_LENGTH]):
+            found = chunks_at(row, block, first, last, n, most, rows, blk, terms)
+            if found > 0:
+                node = segments[segment, S_FIRST] + n
+                nodes[count] = node
+                count += 1
+                units[node] = found
+                until[node] = free_until(place, index, first, last, n, head, slots, order, members, rows, blk, terms)
+    return count
+
+
+@kernel
+def may_start(need, now, duration, start, entries, count, nodes, units, until):
+    """Tell whether there may be chunks enough for a job, booked on `entries` from `start` on, if it starts now.
+
+    On a node that has no room until the end, it can stand up to its own booking, and go on there.
+    """
+    end, total = now + duration, 0
+    for node in nodes:
+        total += units[node] * (until[node] >= end)
+    if total < need and start < end:
+        for e in range(count):
+            node = entries[e, 0]
+            if start <= until[node] < end:
+                total += entries[e, 2]
+    return total >= need
+
+
+@kernel
+def compress(
+    queue, begin, depth, unseen, chunk_of, nodes, units, until, stamp,
+    jobs, starts, spans, pool, used, memory, waits_of, waits, followers_of, followers,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Give each of ``queue[begin:]`` an earlier start that can gain from what was given back before ``unseen[job]``;
-    from the place `depth` on, only if that is its earliest possible start.
+    """Give each of ``queue[begin:]`` that can gain an earlier start; from the place `depth` on, only its earliest
+    possible one.
 
-    Returns (DONE or what must grow, place in the queue that was reached).
+    `stamp` has the state that counts, and for each kind of chunk the one in which nodes were looked at, and how many
+    have room. Returns (DONE or what must grow, place in the queue that was reached).
     """
     for k in range(begin, queue.shape[0]):
         job = queue[k]
         demand, earliest, latest, duration, start = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3], starts[job]
-        until = unseen[job] if k < depth else min(unseen[job], earliest + 1)
-        if start < 0 or until <= earliest:
+        before, chunk = unseen[job], chunk_of[demand]
+        if start <= earliest or before <= earliest:
             continue
-        if may_gain(
-            demand, earliest, duration, start, until, head, slots, order, members, srows, sblk, demands, sysreq
-        ):
-            jobs[job, 2] = min(latest, until - 1)
+        if k < depth or chunk < 0:
+            before = before if k < depth else earliest + 1
+            can_gain = may_gain(
+                demand, earliest, duration, start, before, head, slots, order, members, srows, sblk, demands, sysreq
+            )
+        else:
+            before = earliest + 1
+            place, index = locate(head, slots, order, members, earliest)
+            can_gain = is_good(order[place], index, demand, members, srows, sblk, demands, sysreq)
+            if can_gain and stamp[chunk, 0] != stamp[-1, 0]:
+                stamp[chunk, 0] = stamp[-1, 0]
+                stamp[chunk, 1] = look_at_nodes(
+                    demand, earliest, nodes[chunk], units[chunk], until[chunk],
+                    head, slots, order, members, rows, blk, demands, kinds, segments, terms,
+                )  # fmt: skip
+            can_gain = can_gain and may_start(
+                kinds[demands[demand, D_KIND], K_NEED], earliest, duration, start, pool[spans[job, 0] :],
+                spans[job, 1], nodes[chunk, : stamp[chunk, 1]], units[chunk], until[chunk],
+            )  # fmt: skip
+        if can_gain:
+            jobs[job, 2] = min(latest, before - 1)
             code, _, moved = place_jobs(
-                queue, k, k + 1, jobs, starts, spans, pool, used, bounds, waits_of, waits, followers_of, followers,
+                queue, k, k + 1, jobs, starts, spans, pool, used, memory, waits_of, waits, followers_of, followers,
                 head, slots, order, members, rows, blk, srows, sblk, spare,
                 demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
                 free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
@@ -67,6 +183,7 @@ def compress_jobs(
             if code != DONE:
                 return code, k
             if moved:
+                stamp[-1, 0] += 1
                 for other in queue:
                     unseen[other] = max(unseen[other], start + duration)
         if k < depth:

@@ -921,7 +921,7 @@ def place_jobs(
             old, count = start, found
         if old >= 0:
             if demands[demand, D_FLAGS] & JOINT == 0:
-                remember_start(bounds[demand], released, duration, old)
+                remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
             take_placement(
                 demand, pool[first : first + count], count, old, old + duration, -1,
                 head, slots, order, members, rows, blk, srows, sblk, spare,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import compress_kernels, course_kernels, kernels
+from cpsched.rusv import course_kernels, kernels
 from cpsched.rusv.courses import Courses
 from cpsched.rusv.vector import FOREVER
 
@@ -602,35 +602,8 @@ class Timeline:
                 progress(done, len(queue))
         return moved
 
-    def compress(self, table: JobTable, queue: Ints, unseen: Ints, depth: int) -> None:
-        """Do what `backfill` does for the first `depth` of a queue, and let the others move to their earliest possible
-        start only; pass over those that cannot gain.
-
-        Parameters
-        ----------
-        table, queue
-            Jobs without a place stay so.
-        unseen
-            int64 (jobs,): before which second something was given back since a job was tried last; it is brought up to
-            date. A job that could not start earlier then, and has seen all that is given back, is not passed over
-            wrongly.
-        depth
-            How many of the queue may move to any start.
-        """
-        if self._state[0][kernels.H_FREED] < FOREVER:
-            self._forget()
-        done = 0
-        while done < len(queue):
-            arguments = self.kernel_arguments()
-            code, done = compress_kernels.compress_jobs(
-                queue, done, depth, unseen, table.jobs, table.starts, table.spans, table.pool, table.used,
-                self._bounds, table.waits_of, table.waits, table.followers_of, table.followers, *arguments,
-            )  # fmt: skip
-            if code != kernels.DONE:
-                self.make_room(code, table)
-
     def make_room(self, code: int, table: JobTable) -> None:
-        """Let what must grow that a kernel asks for."""
+        """Let what must grow that a kernel asks for, one that places jobs of a table."""
         if code == kernels.GROW_STATE:
             self.grow()
         else:

@@ -88,7 +88,7 @@ class State(NamedTuple):
     queue: NDArray[Any]
     #: int64 (jobs, 2): those who run, ascending by (when they are believed to end, job).
     ends: NDArray[Any]
-    #: int64 (·, 3): events to come, (time, kind, job), as a binary heap; those of a run that was cut short come in vain.
+    #: int64 (·, 3): events to come, (time, kind, job), as a binary heap; those of runs that were cut short are in vain.
     heap: NDArray[Any]
     #: int32 (·, 3): entries (node, kind, chunks) of all placements.
     pool: NDArray[Any]

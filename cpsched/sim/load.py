@@ -113,7 +113,7 @@ class Load:
         return np.where(self.runtime > self.walltime, Ending.KILLED, Ending.COMPLETED).astype(np.int64)
 
     def _compile(self) -> Ints:
-        """Return the demand of each job, -1 of those that can never start; jobs that ask for the same share the work."""
+        """Return the demand of each job, -1 of those that can never start; jobs that ask for the same share work."""
         guards = any(guard.max_walltime is not None for c in self.instance.cluster.classes for guard in c.admits)
         bounds = any(queue.max_walltime is not None for queue in self.instance.queues.values())
         known: dict[object, tuple[int, tuple[WaitingReason, str] | None]] = {}

@@ -77,6 +77,10 @@ class Site:
         _, _, _, _, first, count = s.runs[job].tolist()
         return s.pool[first : first + count]
 
+    def since(self, job: int) -> int:
+        """Return since when a running job runs as it does: since its start, or its last change of shares."""
+        return self._world.since(job)
+
     def modes_of(self, job: int) -> NDArray[np.int8]:
         """Return in which of its modes a running job runs on each of its entries; read only."""
         return self._world.modes_of(job)
@@ -126,7 +130,7 @@ class Site:
         """Return the scheduling window of this second: who runs, and who waits (of all, or of these)."""
         listed = self.queue.tolist() if waiting is None else waiting
         jobs = [self._world.running_job(job, self.jobs[job]) for job in sorted(self.running.tolist())]
-        jobs.extend(replace(self.jobs[job], after=(), not_before=None) for job in listed)
+        jobs.extend(replace(self.jobs[job], after=(), not_before=None, running=None) for job in listed)
         return replace(self.instance, now=self.now, jobs=tuple(jobs))
 
     def held(self, job: int, timeline: Timeline) -> Booking:

@@ -190,6 +190,10 @@ class World:
         """Return what a running job has to do yet until its walltime is over: seconds at full share."""
         return int(self.load.walltime[job]) - self._work_of(job).at(self.now)
 
+    def since(self, job: int) -> int:
+        """Return since when a running job runs as it does."""
+        return max([int(self.state.runs[job, kernels.R_START]), *(time for time, _ in self._changes_of(job)[-1:])])
+
     def modes_of(self, job: int) -> NDArray[np.int8]:
         """Return in which of its modes a running job runs on each of its entries."""
         start, _, _, _, _, count = self.state.runs[job].tolist()

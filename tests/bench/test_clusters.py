@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import dask.config
 import pytest
-from distributed import LocalCluster
 
 from cpsched.bench import at_address, on_slurm
 from cpsched.bench.clusters import require_packages
@@ -68,20 +68,33 @@ def test_slurm_without_configuration_is_told(monkeypatch: pytest.MonkeyPatch) ->
         pass
 
 
-class JobsOfSlurm(LocalCluster):
-    """Stands in for dask-jobqueue's cluster: threads in place of jobs."""
+class JobsOfSlurm:
+    """Stands in for dask-jobqueue's cluster; its workers are those of the tests."""
 
-    asked: ClassVar[list[object]] = []
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self.calls: list[object] = []
 
-    def __init__(self, **options: object) -> None:
-        self.asked.append(options)
-        super().__init__(n_workers=1, processes=False, dashboard_address="127.0.0.1:0")
+    def __call__(self, **options: object) -> JobsOfSlurm:
+        """Take the place of making one."""
+        self.calls.append(options)
+        return self
+
+    def __enter__(self) -> None:
+        self.calls.append("open")
+
+    def __exit__(self, *_: object) -> None:
+        self.calls.append("closed")
+
+    def get_client(self) -> AbstractContextManager[Client]:
+        """Return a client of its workers."""
+        return at_address(self._address)
 
 
-def test_slurm_gets_a_job_for_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slurm_gets_a_job_for_each_worker(monkeypatch: pytest.MonkeyPatch, client: Client) -> None:
     """So many workers are asked for, each a process of one core, and the cluster is closed at the end."""
-    monkeypatch.setitem(sys.modules, "dask_jobqueue", jobqueue(JobsOfSlurm))
-    with on_slurm(3) as client:
-        assert len(client.nthreads()) == 1
-    assert JobsOfSlurm.asked == [{"n_workers": 3, "cores": 1, "processes": 1}]
-    assert client.status == "closed"
+    cluster = JobsOfSlurm(client.scheduler.address)
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", jobqueue(cluster))
+    with on_slurm(3) as other:
+        assert set(other.nthreads()) == set(client.nthreads())
+    assert cluster.calls == [{"n_workers": 3, "cores": 1, "processes": 1}, "open", "closed"]

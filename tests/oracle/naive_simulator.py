@@ -152,9 +152,7 @@ class _Play:
 
     def waiting(self) -> list[_Life]:
         """Return the queue, in the order of submission."""
-        return [
-            life for life in self.lives if life.has_come and life.start is None and life.ending == Ending.WAITING
-        ]
+        return [life for life in self.lives if life.has_come and life.start is None and life.ending == Ending.WAITING]
 
     def to_come(self) -> list[_Life]:
         """Return who will come at a second that is known."""
@@ -415,6 +413,9 @@ class _Play:
         job = life.job
         if any(room[None].get(name, 0) < amount for name, amount in job.licenses.items()):
             return None
+        for name, amount in job.request.totals.items():
+            if sum(free.get(name, 0) for node, free in room.items() if node is not None) < amount:
+                return None  # the system has not enough (OCCS-23)
         tries = [
             (kinds, [name for name in names if name in room])
             for kinds, names in (

@@ -153,7 +153,7 @@ def rules() -> st.SearchStrategy[QueueRule]:
 
 
 class BusyMachine:
-    """Draws workloads from a seed in which nearly everybody has to wait: a few nodes, and jobs on each other's heels."""
+    """Draws workloads from a seed in which nearly everybody has to wait: few nodes, and jobs on each other's heels."""
 
     def __init__(self, seed: int, num_jobs: int = 20) -> None:
         self._rng = np.random.Generator(np.random.PCG64(seed))
@@ -245,7 +245,9 @@ class BusyMachine:
         starts = [10 + self._unit * self._one_of(range(1, 30)) for _ in range(self._one_of([0, 0, 1, 2, 3]))]
         return tuple(
             Outage(
-                nodes=(self._one_of(cluster.node_names),), start=start, end=start + self._unit * self._one_of(range(1, 9))
+                nodes=(self._one_of(cluster.node_names),),
+                start=start,
+                end=start + self._unit * self._one_of(range(1, 9)),
             )
             for start in starts
         )

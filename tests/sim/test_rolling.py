@@ -145,7 +145,7 @@ def test_the_interval_is_checked() -> None:
         Rolling(Told(), min_interval=-1)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(workloads(), st.sampled_from([0, 0, 7, 300]), st.booleans())
 def test_everybody_has_his_turn(instance: Instance, min_interval: int, predicts: bool) -> None:
     """Who ends, who is killed, and who never starts is the same as under a rule that lets anybody start who fits; the

@@ -14,6 +14,7 @@ from cpsched.policies.online.easy import easy
 from cpsched.policies.online.f1 import f1
 from cpsched.policies.online.fcfs import fcfs
 from cpsched.policies.online.first_fit import first_fit
+from cpsched.policies.online.malleable_value import malleable_value
 from cpsched.policies.online.maui import maui
 from cpsched.policies.online.pbs_fifo_bf10 import pbs_fifo_bf10
 from cpsched.policies.online.pbs_fifo_starve import pbs_fifo_starve
@@ -49,6 +50,7 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "sd_50": sd_50,
     "sd_inf": sd_inf,
     "sd_dyn": sd_dyn,
+    "malleable_value": malleable_value,
 }
 
 _WORDS: dict[object, str] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cpsched.policies.online.ranking import ranks
-from cpsched.rusv import FOREVER, NOWHERE, JobTable
+from cpsched.rusv import FOREVER, NOWHERE, Compression, JobTable
 from cpsched.sim import Decision, News, Outlook, Site, Start
 
 __all__ = ["Conservative"]
@@ -47,8 +47,6 @@ class Conservative:
         self._rank = ranks(site)
         #: The reservations of those who wait: when, and where.
         self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
-        #: Before which second something was given back that a job has not seen, see `Timeline.compress`.
-        self._unseen = np.zeros(len(site.jobs), dtype=np.int64)
         self._outlook: Outlook | None = None
 
     def decide(self, site: Site, news: News) -> Decision:
@@ -58,11 +56,10 @@ class Conservative:
         table.jobs[queue, 1] = now
         outlook = self._follow(news)
         has_place = table.starts[queue] != NOWHERE
-        outlook.timeline.compress(table, queue[has_place], self._unseen, self._depth)
+        self._compression.compress(queue[has_place], self._depth)
         unplanned = queue[~has_place]
         table.jobs[unplanned, 3] = [site.estimate(job) for job in unplanned.tolist()]
         outlook.timeline.plan(table, unplanned)
-        self._unseen[unplanned] = 0
         starts = table.starts[queue]
         later = starts[starts > now]
         return Decision(
@@ -76,13 +73,14 @@ class Conservative:
         table.starts[list(news.gone)] = NOWHERE
         if self._outlook is not None:
             changes = self._outlook.follow(news.gone)
-            self._unseen[queue] = np.maximum(self._unseen[queue], changes.freed_until)
+            self._compression.give_back(queue, changes.freed_until)
             starts = table.starts[queue]
             if not changes.has_taken and not ((starts >= 0) & (starts < news.now)).any():
                 return self._outlook
         table.starts[queue] = NOWHERE
         self._outlook = Outlook(self._site)
         self._outlook.follow(())
+        self._compression = Compression(self._outlook.timeline, table)
         return self._outlook
 
     def _start(self, job: int, now: int, outlook: Outlook) -> Start:

@@ -33,7 +33,9 @@ class FutureMap:
     def follow(self, gone: Sequence[int]) -> None:
         """Keep up with what has happened."""
         changes = self._outlook.follow(gone)
-        if changes.has_taken or changes.freed_until > self._site.now:
+        now = self._site.now
+        is_missed = any(booking.start < now for booking in self._reserved.values())  # nobody was asked in that second
+        if changes.has_taken or changes.freed_until > now or is_missed:
             self.clear()
 
     def clear(self) -> None:
@@ -55,9 +57,13 @@ class FutureMap:
         return self._outlook.timeline.booking_of(int(self._site.demand[job]), entries, self._site.now, end)
 
     def reserve(self, jobs: Sequence[int]) -> None:
-        """Reserve a place for each of these jobs that has none, behind all others that have one."""
+        """Reserve a place for each of these jobs, beside those before it, and for no other."""
+        has_place = [job in self._reserved or job in self._placeless for job in jobs]
+        if len(self._reserved) + len(self._placeless) > sum(has_place) or has_place != sorted(has_place, reverse=True):
+            self.clear()
+            has_place = [False] * len(jobs)
         self.is_void = False
-        asking = [job for job in jobs if job not in self._reserved and job not in self._placeless]
+        asking = [job for job, has_one in zip(jobs, has_place, strict=True) if not has_one]
         if not asking:
             return
         table, timeline = self._table, self._outlook.timeline

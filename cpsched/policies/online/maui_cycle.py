@@ -149,10 +149,14 @@ class Cycle:
 
     def _moved_forward(self, kept: Reservation) -> Fit:
         """Return the earliest place for a job that has one already, which may be that one."""
-        self._lay_pool(kept.job)  # before the room is free for which there is a promise
+        pool = self._parts.pool
+        if pool is not None:
+            pool.give_back()  # it is another one without this reservation
         self._timeline.release(kept.booking)
-        fit = self._earliest_fit(kept.job, latest=kept.start - 1) if self._has_freed else None
+        fit = self._fit(kept.job, latest=kept.start - 1) if self._has_freed else None
         if fit is None:
+            if pool is not None:
+                pool.give_back()  # what was promised comes first
             return Fit(kept.start, kept.entries)
         self._too_long, self._has_freed = {}, True
         return fit
@@ -171,10 +175,8 @@ class Cycle:
         return fit
 
     def _fit(self, job: int, *, latest: int) -> Fit | None:
+        """Return the earliest place for a job from now on, beside all that is booked."""
         self._lay_pool(job)
-        return self._earliest_fit(job, latest=latest)
-
-    def _earliest_fit(self, job: int, *, latest: int) -> Fit | None:
         demand = int(self._site.demand[job])
         return self._timeline.earliest_fit(demand, earliest=self._now, latest=latest, duration=self._duration(job))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -51,10 +50,12 @@ class Owners:
     ----------
     site, rule
         The simulation, and the parameters.
+    by_loss
+        Whether the penalty of a mate is what its slowdown loses by lending, in place of what it is then.
     """
 
-    def __init__(self, site: Site, rule: SdRule) -> None:
-        self._site, self._rule = site, rule
+    def __init__(self, site: Site, rule: SdRule, *, by_loss: bool = False) -> None:
+        self._site, self._rule, self._by_loss = site, rule, by_loss
         #: By job.
         self.of: dict[int, Owner] = {}
         #: Who lends to nobody, with when its walltime is over.
@@ -120,11 +121,9 @@ class Owners:
         if self._idle.pop(job, None) is not None:
             self._list = None
 
-    def refresh(self, jobs: Iterable[int]) -> None:
-        """Ask the site anew of those who lend to nobody: what was decided may have come about later."""
-        for job in jobs:
-            if job in self._idle:
-                self.add_again(job)
+    def is_idle(self, job: int) -> bool:
+        """Tell whether a job could lend, and lends to nobody."""
+        return job in self._idle
 
     def candidates(self, guest: Guest, cut_off: float) -> list[Mate]:
         """Return possible mates of a guest: they end after it, have room for it, and a penalty below the cut-off.
@@ -135,7 +134,8 @@ class Owners:
         wanted, seconds = guest.chunk.count, guest.seconds
         left = listed.over - site.now
         ends = site.now + seconds + np.maximum(0, np.ceil(left - listed.pace * seconds - _SLACK))
-        penalties = (ends - site.submit[listed.jobs]) / site.walltime[listed.jobs]
+        since = listed.over if self._by_loss else site.submit[listed.jobs]
+        penalties = (ends - since) / site.walltime[listed.jobs]
         fits = (listed.nodes <= wanted) & (left >= listed.pace * float(guest.time) - _SLACK) & (penalties < cut_off)
         has_room = np.array([self._has_room(kind, guest) for kind in range(len(self._of_kind))], dtype=np.bool_)
         places = np.flatnonzero(fits)
@@ -156,7 +156,8 @@ class Owners:
             return None
         of_job = self._site.jobs[job]
         end = self._site.now + guest.seconds + max(0, ceil(work - pace * guest.seconds))
-        penalty = Fraction(end - of_job.submit, of_job.walltime)
+        since = self._idle[job] if self._by_loss else of_job.submit
+        penalty = Fraction(end - since) / of_job.walltime
         return Mate(job_id=of_job.id, nodes=len(self.of[job].nodes), penalty=penalty)
 
     def _has_room(self, kind: int, guest: Guest) -> bool:

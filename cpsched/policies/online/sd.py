@@ -54,10 +54,15 @@ class SdPolicy:
         """Start who can, and give those their cores back whose guests have ended."""
         self._map.follow(news.gone)
         self._sharing.follow(news.gone)
-        waiting = site.queue.tolist()
+        waiting = self._in_order(site)
         while started := self._pass(waiting[: self._depth], news.now):
             waiting = [job for job in waiting if job not in started]
         return Decision(starts=self._sharing.starts, changes=self._sharing.changes, wake=self._map.next_start())
+
+    def _in_order(self, site: Site) -> list[int]:
+        """Return the waiting jobs in the order in which they are served."""
+        found: list[int] = site.queue.tolist()
+        return found
 
     def _pass(self, first: list[int], now: int) -> set[int]:
         """Go through the first jobs of the queue until a guest changes what everybody may expect; return who starts."""

@@ -28,14 +28,17 @@ class Sharing:
         The simulation, and the map on which nodes are kept for those who share.
     rule
         The parameters.
+    by_value
+        Whether a guest starts only if the slowdown that it saves is more than its mates lose, and those are its mates
+        that lose least.
     """
 
-    def __init__(self, site: Site, future: FutureMap, rule: SdRule) -> None:
+    def __init__(self, site: Site, future: FutureMap, rule: SdRule, *, by_value: bool = False) -> None:
         self._site, self._future, self._rule = site, future, rule
         self._number = {job.id: index for index, job in enumerate(site.jobs)}
         #: Jobs as guests, of whom that was asked.
         self._asked: dict[int, Guest | None] = {}
-        self._owners = Owners(site, rule)
+        self._owners, self._by_value = Owners(site, rule, by_loss=by_value), by_value
         #: The mates of each guest that runs, while they run, and the other way round.
         self._mates: dict[int, tuple[int, ...]] = {}
         self._guest: dict[int, int] = {}
@@ -47,6 +50,7 @@ class Sharing:
         #: What has been decided in this second, and what was before.
         self._starts: dict[int, Start] = {}
         self._changed: dict[int, Modes | None] = {}
+        self._decided_at = site.now
         #: Who was started as a guest, and who has lent (SD-12).
         self.guests: set[int] = set()
         self.lenders: set[int] = set()
@@ -97,10 +101,10 @@ class Sharing:
     def follow(self, gone: Sequence[int]) -> None:
         """Keep up with what has happened: who shared with those who are gone has all for itself (SD-10, A-20)."""
         over = {*gone, *(job for job in self._starts if not self._site.is_running(job))}
-        self._owners.refresh(
-            job for job in (*self._starts, *self._changed) if job not in over and job not in self._guest
-        )
-        self._starts, self._changed = {}, {}
+        decided = [job for job in (*self._starts, *self._changed) if job not in over]
+        late = [job for job in decided if self._site.since(job) != self._decided_at]
+        kept = set(self._changed)
+        self._starts, self._changed, self._decided_at = {}, {}, self._site.now
         self._ends = {job: end for job, end in self._ends.items() if job in self._mates or job in self._guest}
         parted = {self._guest.get(job, job) for job in over} & self._mates.keys()
         for job in over:
@@ -109,10 +113,22 @@ class Sharing:
                 known.pop(job, None)
         for guest in sorted(parted):
             self._part(guest, over)
+        for job in late:
+            self._put_right(job, is_kept=job in kept)
         if self._future.is_void:
             for guest in self._mates:
                 if self._drifts(guest):
                     self._predict(guest)
+
+    def _put_right(self, job: int, *, is_kept: bool) -> None:
+        """Reckon anew with a job that has begun, or changed, later than it was decided."""
+        guest = self._guest.get(job, job)
+        if guest in self._mates:
+            self._predict(guest)
+        elif self._owners.is_idle(job):
+            end = self._owners.add_again(job)
+            if is_kept:
+                self._keep(job, end, self._owners.of[job].entries)
 
     def _part(self, guest: int, over: set[int]) -> None:
         """Let a guest and its mates have what those of them had who are gone."""
@@ -211,6 +227,9 @@ class Sharing:
             return False
         chosen = select_mates(self._owners.candidates(guest, cut_off), guest.chunk.count, self._rule)
         if chosen is None:
+            return False
+        saved = Fraction(reserved + guest.job.walltime - self._site.now - guest.seconds, guest.job.walltime)
+        if self._by_value and sum(mate.penalty for mate in chosen) >= saved:
             return False
         self._share(job, guest, tuple(self._number[mate.job_id] for mate in chosen))
         return True

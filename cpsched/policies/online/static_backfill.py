@@ -7,8 +7,8 @@ from cpsched.sim import Decision, News, Site
 
 __all__ = ["DEPTH", "StaticBackfill", "checked_depth", "static_backfill"]
 
-#: How many jobs Slurm's backfilling looked at by default when SD-Policy was built into it (``bf_max_job_test``).
-DEPTH = 100
+#: How many jobs Slurm's backfilling looks at by default (``bf_max_job_test``).
+DEPTH = 500
 
 
 class StaticBackfill:

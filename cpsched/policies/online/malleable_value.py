@@ -1,0 +1,57 @@
+"""Malleable jobs by their value for the mean slowdown, on-line: what SD-Policy can be when it reckons (SD-14).
+
+The machinery is that of `sd.py`; who decides is the sum of all predicted slowdowns. The queue is served by Smith's rule
+(what a second of waiting adds to it, by the core-seconds that the job takes), and a guest starts if the slowdown that
+it saves is more than its mates lose, who are those that lose least.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cpsched.policies.malleable import SdRule
+from cpsched.policies.online.future_map import FutureMap
+from cpsched.policies.online.sd import SdPolicy
+from cpsched.policies.online.sharing import Sharing
+from cpsched.policies.online.static_backfill import DEPTH
+from cpsched.sim import Site
+
+__all__ = ["MalleableByValue", "malleable_value"]
+
+
+class MalleableByValue(SdPolicy):
+    """Lends cores where that makes the sum of the predicted slowdowns less.
+
+    Parameters
+    ----------
+    depth
+        So many of those that wait are looked at; None: all.
+
+    Raises
+    ------
+    ValueError
+        If the depth is less than 1.
+    """
+
+    def __init__(self, depth: int | None) -> None:
+        super().__init__(SdRule(name="malleable_value", max_slowdown=math.inf), depth)
+
+    def begin(self, site: Site) -> None:
+        """Make ready for a simulation."""
+        self._map = FutureMap(site)
+        self._sharing = Sharing(site, self._map, self._rule, by_value=True)
+        #: Smith's rule: a second costs 1 / walltime, and the job takes walltime * cores.
+        self._keys = site.walltime.astype(np.float64) ** 2 * np.maximum(site.cores, 1)
+
+    def _in_order(self, site: Site) -> list[int]:
+        """Return the waiting jobs by Smith's rule."""
+        queue = site.queue
+        found: list[int] = queue[np.argsort(self._keys[queue], kind="stable")].tolist()
+        return found
+
+
+def malleable_value(depth: int | None = DEPTH) -> MalleableByValue:
+    """Return the scheduler."""
+    return MalleableByValue(depth)

@@ -1,0 +1,33 @@
+"""Real logs, played by the compiled event loop and by its naive twin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cpsched.formats.swf import Selection, machine_of_log, read_swf, swf_to_instance
+from cpsched.sim import Order, QueueRule, Way
+from tests.oracle.naive_simulator import play_naively
+from tests.sim.played import played, story_of
+
+
+@pytest.mark.parametrize("predicts", [False, True])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        QueueRule(name="easy", way=Way.NOT_DELAYING),
+        QueueRule(name="sjf", way=Way.ANYBODY, order=Order.WALLTIME, depth=10),
+    ],
+    ids=lambda rule: rule.name,
+)
+def test_the_first_jobs_of_a_real_log(rule: QueueRule, predicts: bool, shared_data: Path) -> None:
+    """300 lines of the SP2 at San Diego: 128 nodes, and 286 jobs with a run time, some hundred of which wait."""
+    log = read_swf(shared_data / "logs" / "SDSC-SP2-1998-4.2-cln.firsthalf.swf.gz")
+    chosen = Selection(jobs=300)
+    instance = swf_to_instance(log, machine_of_log(log).machine, selection=chosen, arriving=True).instance
+    history = played(instance, rule, predicts=predicts)
+    waits = history.runs.start - history.runs.submit
+    assert len(instance.jobs) == 286
+    assert (waits > 0).sum() > 80
+    assert story_of(instance, history) == play_naively(instance, rule, predicts=predicts)
