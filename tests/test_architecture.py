@@ -57,7 +57,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "search": "domain rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies sim search cp mzn verify",
         "bench": "errors domain formats metrics policies sim workloads",
-        "cli": "errors bench formats metrics planner portfolio report verify workloads",
+        "cli": "errors bench formats metrics planner portfolio report sim verify workloads",
     }.items()
 }
 
