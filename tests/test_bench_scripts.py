@@ -124,3 +124,11 @@ def test_bench_changing(repository: Path) -> None:
     planner, portfolio = (int(cell.replace(",", "")) for cell in row[7:9])
     assert portfolio <= planner
     assert row[5].startswith("sd_")
+
+
+def test_logs_are_simulated(repository: Path) -> None:
+    """bench_sim prints a row for each rule; nobody waits longer under EASY than under strict order in the mean."""
+    tables = tables_of(run(repository, "bench_sim"))
+    rows = {row[3]: row for row in tables["Whole logs"]}
+    assert list(rows) == ["fcfs", "easy", "conservative"]
+    assert int(rows["easy"][6].replace(",", "")) <= int(rows["fcfs"][6].replace(",", ""))

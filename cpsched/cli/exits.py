@@ -27,6 +27,6 @@ MEANINGS = {
     ExitCode.UNVERIFIED: "the planner's own plan did not verify: a bug of cpsched, nothing was written",
     ExitCode.REFUSED: "the engine cannot honour what the instance asks for",
     ExitCode.FAILED_CELLS: "cells of a campaign failed: each is listed with its error, the others are finished",
-    ExitCode.INTERRUPTED: "interrupted before there was a plan, nothing was written",
+    ExitCode.INTERRUPTED: "interrupted: no plan was written, of a simulation what happened until then",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",
 }

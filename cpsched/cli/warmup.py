@@ -1,4 +1,4 @@
-"""``cpsched warmup``: compile now what the first plan would compile."""
+"""``cpsched warmup``: compile now what the first plan and the first simulation would compile."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ __all__ = ["command"]
 def command() -> None:
     """Compile all kernels now, for a fast next start."""
     from cpsched.portfolio import prepare
+    from cpsched.sim import warm_up_simulation
 
     click.echo("Compiling the kernels ...", err=True)
     begin = time.perf_counter()
     prepare("portfolio")
+    warm_up_simulation()
     click.echo(f"The kernels are ready after {time.perf_counter() - begin:.1f} s.")

@@ -74,56 +74,74 @@ def holds_one(block, first, last, node, blk, terms):
 
 
 @kernel
-def free_until(place, index, first, last, node, head, slots, order, members, rows, blk, terms):
-    """Return until when, from a slot on, a chunk fits on a node."""
-    while place < head[H_BLOCKS]:
+def follow_nodes(place, index, first, last, origin, nodes, until, head, slots, order, members, rows, blk, terms):
+    """Write for nodes on which a chunk fits in a slot until when it does: the start of the first slot in which it does
+    not. `nodes` is used up.
+
+    Slots are gone through one by one only in blocks where it ends, and there with all those nodes side by side.
+    """
+    count = nodes.shape[0]
+    while place < head[H_BLOCKS] and count > 0:
         block = order[place]
-        if not holds_one(block, first, last, node, blk, terms):
-            while index < members[block, BLOCK]:
-                row = members[block, index]
-                if chunks_at(row, block, first, last, node, 1, rows, blk, terms) < 1:
-                    return slots[row, 0]
-                index += 1
+        passing = 0
+        for i in range(count):  # who has room in the whole block comes first
+            if holds_one(block, first, last, nodes[i] - origin, blk, terms):
+                nodes[i], nodes[passing] = nodes[passing], nodes[i]
+                passing += 1
+        while index < members[block, BLOCK] and passing < count:
+            row, left = members[block, index], passing
+            for i in range(passing, count):
+                node = nodes[i]
+                if chunks_at(row, block, first, last, node - origin, 1, rows, blk, terms) > 0:
+                    nodes[left] = node
+                    left += 1
+                else:
+                    until[node] = slots[row, 0]
+            count = left
+            index += 1
         place, index = place + 1, 0
-    return FOREVER
+    for i in range(count):
+        until[nodes[i]] = FOREVER
 
 
 @kernel
 def look_at_nodes(
-    demand, now, nodes, units, until, head, slots, order, members, rows, blk, demands, kinds, segments, terms
+    demand, now, nodes, units, until, scratch, head, slots, order, members, rows, blk, demands, kinds, segments, terms
 ):  # fmt: skip
-    """Write on which nodes chunks of a demand's only kind fit now, and for each node how many, and until when one does;
-    return on how many nodes.
+    """Write on which nodes chunks of a demand's only kind fit now; how many; and for each node until when one does.
+    Return on how many nodes.
     """
     kind = demands[demand, D_KIND]
     place, index = locate(head, slots, order, members, now)
     block = order[place]
-    row, most = members[block, index], kinds[kind, K_MOST]
-    count = 0
+    row, count = members[block, index], 0
     for n in range(until.shape[0]):
         until[n] = now
     for segment in range(kinds[kind, K_SEG], kinds[kind + 1, K_SEG]):
-        first, last = segments[segment, S_TERM], segments[segment + 1, S_TERM]
+        first, last, origin = segments[segment, S_TERM], segments[segment + 1, S_TERM], segments[segment, S_FIRST]
+        before = count
         for n in range(segments[segment, S_LENGTH]):
-            found = chunks_at(row, block, first, last, n, most, rows, blk, terms)
+            found = chunks_at(row, block, first, last, n, FOREVER, rows, blk, terms)
             if found > 0:
-                node = segments[segment, S_FIRST] + n
-                nodes[count] = node
+                nodes[count], units[origin + n], scratch[count] = origin + n, found, origin + n
                 count += 1
-                units[node] = found
-                until[node] = free_until(place, index, first, last, n, head, slots, order, members, rows, blk, terms)
+        follow_nodes(
+            place, index, first, last, origin, scratch[before:count], until,
+            head, slots, order, members, rows, blk, terms,
+        )  # fmt: skip
     return count
 
 
 @kernel
-def may_start(need, now, duration, start, entries, count, nodes, units, until):
-    """Tell whether there may be chunks enough for a job, booked on `entries` from `start` on, if it starts now.
+def may_start(need, most, now, duration, start, entries, count, nodes, units, until):
+    """Tell whether `need` chunks may fit, `most` on a node, for a job that starts now, and was to start on `entries` at
+    `start`.
 
     On a node that has no room until the end, it can stand up to its own booking, and go on there.
     """
     end, total = now + duration, 0
     for node in nodes:
-        total += units[node] * (until[node] >= end)
+        total += min(units[node], most) * (until[node] >= end)
     if total < need and start < end:
         for e in range(count):
             node = entries[e, 0]
@@ -134,7 +152,7 @@ def may_start(need, now, duration, start, entries, count, nodes, units, until):
 
 @kernel
 def compress(
-    queue, begin, depth, unseen, chunk_of, nodes, units, until, stamp,
+    queue, begin, depth, unseen, chunk_of, nodes, units, until, scratch, stamp,
     jobs, starts, spans, pool, used, memory, waits_of, waits, followers_of, followers,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
@@ -164,12 +182,13 @@ def compress(
             if can_gain and stamp[chunk, 0] != stamp[-1, 0]:
                 stamp[chunk, 0] = stamp[-1, 0]
                 stamp[chunk, 1] = look_at_nodes(
-                    demand, earliest, nodes[chunk], units[chunk], until[chunk],
+                    demand, earliest, nodes[chunk], units[chunk], until[chunk], scratch,
                     head, slots, order, members, rows, blk, demands, kinds, segments, terms,
                 )  # fmt: skip
+            kind = demands[demand, D_KIND]
             can_gain = can_gain and may_start(
-                kinds[demands[demand, D_KIND], K_NEED], earliest, duration, start, pool[spans[job, 0] :],
-                spans[job, 1], nodes[chunk, : stamp[chunk, 1]], units[chunk], until[chunk],
+                kinds[kind, K_NEED], kinds[kind, K_MOST], earliest, duration, start,
+                pool[spans[job, 0] :], spans[job, 1], nodes[chunk, : stamp[chunk, 1]], units[chunk], until[chunk],
             )  # fmt: skip
         if can_gain:
             jobs[job, 2] = min(latest, before - 1)

@@ -38,6 +38,7 @@ class Compression:
         #: For each of those, which nodes have room now; how many fit on each node; and until when one does.
         shape = int(self._chunk_of.max(initial=-1)) + 1, demands.layout.num_nodes
         self._nodes, self._units, self._until = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+        self._scratch: Ints = np.zeros(shape[1], dtype=np.int64)
         #: In which state that was so, and of how many nodes; last, the state that counts.
         self._stamp: Ints = np.zeros((1 + shape[0], 2), dtype=np.int64)
         self._memory: Ints = np.zeros((len(demands), 17, 3), dtype=np.int64)
@@ -55,7 +56,8 @@ class Compression:
         table, done = self._table, 0
         while done < len(queue):
             code, done = compress_kernels.compress(
-                queue, done, depth, self._unseen, self._chunk_of, self._nodes, self._units, self._until, self._stamp,
+                queue, done, depth, self._unseen, self._chunk_of,
+                self._nodes, self._units, self._until, self._scratch, self._stamp,
                 table.jobs, table.starts, table.spans, table.pool, table.used, self._memory,
                 table.waits_of, table.waits, table.followers_of, table.followers, *self._timeline.kernel_arguments(),
             )  # fmt: skip
@@ -75,7 +77,6 @@ def _chunks(demands: Demands) -> Ints:
             continue
         rows = segments[kinds[kind, kernels.K_SEG] : kinds[kind + 1, kernels.K_SEG] + 1]
         amounts = terms[rows[0, kernels.S_TERM] : rows[-1, kernels.S_TERM]]
-        places = rows[:-1, : kernels.S_TERM]
-        key = b"|".join(part.tobytes() for part in (places, amounts, kinds[kind, kernels.K_MOST :]))
+        key = b"|".join(part.tobytes() for part in (rows[:-1, : kernels.S_TERM], amounts))
         found[demand] = known.setdefault(key, len(known))
     return found

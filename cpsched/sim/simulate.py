@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
@@ -107,11 +107,11 @@ class History:
         by_filling = np.array([number[name] for name in load.columns.node_names], dtype=np.int64)
         found = [""] * len(load.jobs)
         for job, _, _, entries in world.placements():
-            nodes = by_filling[entries[:, 0]]
+            nodes = by_filling[entries[:, 0]].tolist()
             running = load.jobs[job].running
-            if running is not None and not len(entries):
-                nodes = np.array([number[held.node] for held in running.segments[-1].allocation])
-            found[int(load.places[job])] = _ranges(np.unique(nodes))
+            if running is not None and not nodes:
+                nodes = [number[held.node] for held in running.segments[-1].allocation]
+            found[int(load.places[job])] = _ranges(sorted(set(nodes)))
         return found
 
 
@@ -122,11 +122,11 @@ def _ended(job: Job, end: int) -> PlannedJob:
     return replace(run, end=end, segments=(*past, replace(last, end=end)))
 
 
-def _ranges(numbers: NDArray[np.int64]) -> str:
+def _ranges(numbers: Sequence[int]) -> str:
     """Return ascending numbers as ranges with blanks between them."""
-    breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
-    parts = np.split(numbers, breaks)
-    return " ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts if len(part))
+    firsts = [number for before, number in zip([-2, *numbers], numbers, strict=False) if number != before + 1]
+    lasts = [number for number, after in zip(numbers, [*numbers[1:], -2], strict=False) if after != number + 1]
+    return " ".join(str(one) if one == other else f"{one}-{other}" for one, other in zip(firsts, lasts, strict=True))
 
 
 class Interrupted(KeyboardInterrupt):

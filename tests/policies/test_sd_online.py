@@ -203,14 +203,14 @@ def test_decisions_that_take_time(seed: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Stopped(SdPolicy):
-    """Is interrupted when it is asked for the sixth time."""
+    """Is interrupted when it is asked for the fourth time."""
 
     asked = 0
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Decide five times."""
+        """Decide three times."""
         self.asked += 1
-        if self.asked == 6:
+        if self.asked == 4:
             raise KeyboardInterrupt
         return super().decide(site, news)
 

@@ -103,7 +103,7 @@ def test_planners_see_neither_runtimes_nor_shares() -> None:
 
 
 def test_nodes_that_are_out_are_down_until_they_return() -> None:
-    """The second node is away in 10-50: b, for which the first has no room, waits; the last cycle comes as it returns."""
+    """The second node is away in 10-50: b, which finds no room on the first, waits until it returns."""
     jobs = core("a", 0, 100, 100), core("b", 20, 30, 30)
     instance = window([nodes("n m", cores=1)], *jobs, outages=(Outage(nodes=("m",), start=10, end=50),))
     told = Told()

@@ -198,21 +198,33 @@ def test_who_waits_for_too_long_stops_the_others() -> None:
 
 
 def test_a_reservation_falls_with_its_head() -> None:
-    """Shortest first: the head's nodes are promised for 10, but a shorter job comes, passes it, and keeps one until 30.
+    """The head is promised all four nodes for 10; at 5 an older job becomes the head, and keeps one of them until 30.
 
-    So the head waits until 30, and who stands behind it has until then.
+    Who comes then, and is done in 20 s, delays nobody.
     """
     jobs = [
-        running("r", 10, a={"cores": 1}),
-        running("s", 10, b={"cores": 1}),
-        waiting("head", 50, chunk(3, cores=1)),
-        waiting("first", 29, chunk(cores=1), submit=1),
-        waiting("behind", 60, chunk(cores=1), submit=2),
-        waiting("late", 55, chunk(2, cores=1), submit=3),
+        running("r", 10, a={"cores": 1}, b={"cores": 1}),
+        waiting("old", 25, chunk(cores=1), not_before=5),
+        waiting("head", 50, chunk(4, cores=1)),
+        waiting("long", 60, chunk(cores=1), submit=1),
+        waiting("short", 20, chunk(cores=1), submit=6),
     ]
-    rule = QueueRule(name="sjf", way=Way.NOT_DELAYING, order=Order.WALLTIME)
-    found = starts(played(window([nodes("a b c", cores=1)], *jobs), rule))
-    assert found == {"r": 0, "s": 0, "head": 30, "first": 1, "late": 80, "behind": 80}
+    found = starts(played(window([nodes("a b c d", cores=1)], *jobs), EASY))
+    assert found == {"r": 0, "old": 5, "head": 30, "long": 80, "short": 6}
+
+
+def test_how_far_is_looked_does_not_depend_on_room() -> None:
+    """Two behind the head are looked at, and start; the third one is, when s ends, though an array grows meanwhile."""
+    jobs = [
+        running("r", 10, a={"cores": 4}),
+        running("s", 3, b={"cores": 1}),
+        waiting("head", 5, chunk(2, cores=4)),
+        *(waiting(f"w{number}", 5, chunk(cores=1)) for number in range(3)),
+    ]
+    instance = window([nodes("a b", cores=4)], *jobs)
+    for room in (None, 1):
+        runs = world_after(instance, replace(EASY, depth=2), room=room).runs()
+        assert runs.start.tolist() == [0, 0, 10, 0, 0, 3]
 
 
 def test_who_is_cut_short_waits_in_his_old_place() -> None:
@@ -240,27 +252,30 @@ def test_who_is_cut_short_may_not_come_back() -> None:
 
 
 def test_a_node_with_two_masters_is_free_when_both_have_gone() -> None:
-    """Two running jobs have the same node for themselves, until 5 and until 9."""
+    """Two running jobs have the same node for themselves, until 5 and until 9; the other node is free."""
     jobs = [running("x", 5, EXCLUSIVE, a={"cores": 1}), running("y", 9, EXCLUSIVE, a={"cores": 1})]
-    waiter = waiting("w", 1, chunk(cores=1))
+    both, one = waiting("both", 1, chunk(2, cores=4)), waiting("one", 1, chunk(cores=1))
     for order in (jobs, jobs[::-1]):
-        assert starts(played(window([nodes("a", cores=4)], *order, waiter), EASY))["w"] == 9
+        found = starts(played(window([nodes("a b", cores=4)], *order, both, one), EASY))
+        assert (found["one"], found["both"]) == (0, 9)
 
 
 def test_an_estimate_is_raised_when_it_is_exceeded() -> None:
-    """The user's jobs ran for 10 s and 20 s: the next one is believed to end after 15 s, then after a minute more.
+    """The user's jobs ran for 10 s and 20 s: the next one is believed to take 15 s, then a minute more, then five.
 
-    It holds the node until 1100. The head, which wants it, is promised 1015 at first; who takes 40 s has no place
-    before that, but one before 1075.
+    It holds a core until 1100. The head, which wants both, is promised 1015 at first, then 1075, then 1375: at 1015
+    there is time for who takes 60 s, but not for who takes 61 s.
     """
     jobs = [
         waiting("one", 100, chunk(cores=2), user="ann", runtime=10),
         waiting("two", 100, chunk(cores=2), user="ann", runtime=20),
         waiting("long", 400, chunk(cores=1), user="ann", submit=1000, runtime=100),
         waiting("head", 500, chunk(cores=2), user="bob", submit=1001, runtime=7),
-        waiting("small", 40, chunk(cores=1), user="eve", submit=1002),
+        waiting("over", 61, chunk(cores=1), user="eve", submit=1002),
+        waiting("just", 60, chunk(cores=1), user="eve", submit=1002),
     ]
     instance = window([nodes("n", cores=2)], *jobs)
     found = starts(played(instance, EASY, predicts=True))
-    assert (found["long"], found["small"], found["head"]) == (1000, 1015, 1100)
-    assert starts(played(instance, EASY))["small"] == 1002  # the walltime of `long` is believed
+    assert (found["long"], found["just"], found["over"], found["head"]) == (1000, 1015, 1075, 1136)
+    found = starts(played(instance, EASY))  # all believe the walltime of `long`
+    assert (found["over"], found["just"], found["head"]) == (1002, 1063, 1123)

@@ -22,6 +22,7 @@ from cpsched.policies.online.pbs_walltime_bf400 import pbs_walltime_bf400
 from cpsched.policies.online.saf import saf
 from cpsched.policies.online.sd import sd_5, sd_10, sd_50, sd_dyn, sd_inf
 from cpsched.policies.online.sjf import sjf
+from cpsched.policies.online.slurm import slurm
 from cpsched.policies.online.static_backfill import static_backfill
 from cpsched.policies.online.unicef import unicef
 from cpsched.policies.online.wfp3 import wfp3
@@ -44,6 +45,7 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "pbs_fifo_bf10": pbs_fifo_bf10,
     "pbs_walltime_bf400": pbs_walltime_bf400,
     "pbs_fifo_starve": pbs_fifo_starve,
+    "slurm": slurm,
     "static_backfill": static_backfill,
     "sd_5": sd_5,
     "sd_10": sd_10,

@@ -7,6 +7,7 @@ somebody ends early, the reservations are compressed: one after the other, each 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.policies.online.ranking import ranks
 from cpsched.rusv import FOREVER, NOWHERE, Compression, JobTable
@@ -47,17 +48,16 @@ class Conservative:
         self._rank = ranks(site)
         #: The reservations of those who wait: when, and where.
         self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
-        self._outlook: Outlook | None = None
+        #: What will be free, with the reservations booked, and what lets these move up.
+        self._plan: tuple[Outlook, Compression] | None = None
 
     def decide(self, site: Site, news: News) -> Decision:
         """Start those whose reservations begin now."""
         now, queue, table = news.now, site.queue, self._table
         queue = queue[np.argsort(self._rank[queue])]
         table.jobs[queue, 1] = now
-        outlook = self._follow(news)
-        has_place = table.starts[queue] != NOWHERE
-        self._compression.compress(queue[has_place], self._depth)
-        unplanned = queue[~has_place]
+        outlook = self._follow(queue, news)
+        unplanned = queue[table.starts[queue] == NOWHERE]
         table.jobs[unplanned, 3] = [site.estimate(job) for job in unplanned.tolist()]
         outlook.timeline.plan(table, unplanned)
         starts = table.starts[queue]
@@ -67,21 +67,25 @@ class Conservative:
             wake=int(later.min()) if len(later) else None,
         )
 
-    def _follow(self, news: News) -> Outlook:
-        """Return what will be free, with the reservations booked, as far as they hold."""
-        queue, table = self._site.queue, self._table
+    def _follow(self, queue: NDArray[np.int64], news: News) -> Outlook:
+        """Return what will be free; reservations that still hold are booked, and compressed if somebody ended early."""
+        table = self._table
         table.starts[list(news.gone)] = NOWHERE
-        if self._outlook is not None:
-            changes = self._outlook.follow(news.gone)
-            self._compression.give_back(queue, changes.freed_until)
+        if self._plan is not None:
+            outlook, compression = self._plan
+            changes = outlook.follow(news.gone)
             starts = table.starts[queue]
-            if not changes.has_taken and not ((starts >= 0) & (starts < news.now)).any():
-                return self._outlook
+            has_place = starts != NOWHERE
+            if not changes.has_taken and not (has_place & (starts < news.now)).any():
+                if changes.freed_until > news.now:
+                    compression.give_back(queue, changes.freed_until)
+                    compression.compress(queue[has_place], self._depth)
+                return outlook
         table.starts[queue] = NOWHERE
-        self._outlook = Outlook(self._site)
-        self._outlook.follow(())
-        self._compression = Compression(self._outlook.timeline, table)
-        return self._outlook
+        outlook = Outlook(self._site)
+        outlook.follow(())
+        self._plan = outlook, Compression(outlook.timeline, table)
+        return outlook
 
     def _start(self, job: int, now: int, outlook: Outlook) -> Start:
         """Return the start of a job whose reservation begins now, which is what it holds from now on."""

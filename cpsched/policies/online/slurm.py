@@ -8,10 +8,10 @@ touching a reservation starts, any other one gets a reservation, for this cycle 
 don't require whole nodes."
 
 Priority is that of the job, else of its queue, else none: then the order of submission rules, as with
-``priority/basic``, and with ``priority/multifactor``, whose weights are all 0 by default. Queues are not partitions here:
-all share the nodes, and one order. The seconds that a cycle takes, and with them ``bf_max_time`` and
-``bf_yield_interval``, are those of ``charge_overhead`` in a simulation, ``default_queue_depth`` is no limit, and
-submission is followed by the quick pass at once (``batch_sched_delay`` 0).
+``priority/basic``, and with ``priority/multifactor``, whose weights are all 0 by default. Queues are not partitions
+here: all share the nodes, and one order. The seconds that a cycle takes are those of ``charge_overhead`` in a
+simulation (no ``bf_max_time``, no ``bf_yield_interval``); the quick pass has no ``default_queue_depth``, and follows a
+submission at once (``batch_sched_delay`` 0). Whole nodes are reserved without licenses (no ``bf_licenses``).
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.policies.online import slurm_kernels
+from cpsched.policies.online.ranking import ranks
 from cpsched.rusv import Timeline, kernels
 from cpsched.sim import Decision, News, Outlook, Site, Start
 
-__all__ = ["Slurm", "SlurmParameters"]
+__all__ = ["Slurm", "SlurmParameters", "slurm"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +71,7 @@ class Slurm:
         self._outlook = Outlook(site)
         self._demands = site.demand.astype(np.int64)
         self._estimates = np.array([site.estimate(job) for job in range(len(site.jobs))], dtype=np.int64)
-        priority = [site.instance.priority(job) for job in site.jobs]
-        #: Where each job stands among all, by priority and submission.
-        self._rank = np.argsort(np.argsort(-np.array(priority, dtype=np.int64), kind="stable"))
+        self._rank = ranks(site)
         #: What a cycle finds for each demand, see `slurm_kernels.reserve`.
         self._memory = np.zeros((len(site.columns.demands), 17, 3), dtype=np.int64)
         #: When the next cycle is due at the earliest.
@@ -135,10 +134,9 @@ class Slurm:
         self._memory[:, 0, 0] = 0
         place = 0
         while place < len(queue):
-            arguments = timeline.kernel_arguments()
             code, place, count = slurm_kernels.reserve(
                 *(queue, place, now, latest, parameters.bf_resolution, by_nodes),
-                *(self._demands, self._estimates, self._memory, *arguments),
+                *(self._demands, self._estimates, self._memory, *timeline.kernel_arguments()),
             )
             if code == kernels.GROW_STATE:
                 timeline.grow()
@@ -149,3 +147,28 @@ class Slurm:
                 timeline.book(timeline.booking_of(int(self._demands[job]), start.entries, now, end))
                 yield start
                 place += 1
+
+
+def slurm(
+    bf_interval: int = 30,
+    bf_window: int = 1440,
+    bf_resolution: int = 60,
+    bf_max_job_test: int = 500,
+    reserves: Literal["nodes", "chunks"] = "nodes",
+) -> Slurm:
+    """Return the scheduler, with the fields of `SlurmParameters`.
+
+    Raises
+    ------
+    ValueError
+        If one is less than 1.
+    """
+    return Slurm(
+        SlurmParameters(
+            bf_interval=bf_interval,
+            bf_window=bf_window,
+            bf_resolution=bf_resolution,
+            bf_max_job_test=bf_max_job_test,
+            reserves=reserves,
+        )
+    )

@@ -1,0 +1,140 @@
+"""Engines as on-line schedulers: what they start, in which order, and what they plan at the most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpsched.domain import FrozenMap, Instance, Job, MaxWait, Plan, Queue
+from cpsched.errors import EngineError
+from cpsched.formats import instance_to_document, plan_to_document, read_instance
+from cpsched.planner import PlannerEngine
+from cpsched.portfolio import ENGINES, Team, make_engine_scheduler, online
+from cpsched.search import Search, SearchParams
+from cpsched.sim import simulate
+from cpsched.verify import verify
+from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.oracle.random_workloads import workloads
+
+REAL = Path(__file__).parents[3] / "shared" / "data" / "eurora" / "workload-1000-7200.json.gz"
+
+
+def core(job_id: str, submit: int, walltime: int, **options: object) -> Job:
+    """Return a job of one core that runs for its walltime."""
+    return waiting(job_id, walltime, chunk(cores=1), submit=submit, runtime=walltime, **options)
+
+
+def starts(instance: Instance, name: str, **parameters: object) -> dict[str, int]:
+    """Play a workload by an engine; the judge finds no fault with what happened. Return who started when."""
+    record = simulate(instance, make_engine_scheduler(name, **parameters)).record()
+    violations = verify(instance_to_document(instance), plan_to_document(record))
+    assert not violations, "\n".join(map(str, violations))
+    return {job.id: job.start for job in record.jobs}
+
+
+def one_core(*jobs: Job, **options: object) -> Instance:
+    """Return a workload for a machine of one core."""
+    return window([nodes("n", cores=1)], *jobs, **options)
+
+
+def test_the_planner_keeps_its_word() -> None:
+    """Planned afresh, d would come before b and c, for it is more important; but these have their starts.
+
+    a 0-10, b 10-40, c 40-50; d, which comes at 5, finds 50.
+    """
+    jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5, priority=9)
+    assert starts(one_core(*jobs), "planner") == {"a": 0, "b": 10, "c": 40, "d": 50}
+
+
+def test_solvers_begin_from_the_last_plan() -> None:
+    """Without a budget nothing is improved, and nobody loses what he has: it is as if the planner had planned."""
+    jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5, priority=9)
+    for name in ("search", "portfolio"):
+        assert starts(one_core(*jobs), name, budget=0) == {"a": 0, "b": 10, "c": 40, "d": 50}
+
+
+def test_solvers_make_more_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the sum of waits the short ones come first: d 10-15, c 15-25, b 25-55. Steps end the search, and no clock."""
+    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=20)),),))
+    monkeypatch.setattr(online, "team_of", lambda *_, **__: team)
+    jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
+    assert starts(one_core(*jobs), "search", budget=600) == {"a": 0, "d": 10, "c": 15, "b": 25}
+
+
+def test_rules_for_windows_play_too() -> None:
+    """Smith's rule plans the window anew in each cycle; without a solver a budget means nothing."""
+    jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
+    assert starts(one_core(*jobs), "policy:wspt", budget=100.0) == {"a": 0, "d": 10, "c": 15, "b": 25}
+
+
+def test_no_more_jobs_are_planned_than_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of b, c and d are planned: those with the least work, c and d; but b as soon as it is overdue, from 7 on.
+
+    The rule that plans them lets d and c go first all the same.
+    """
+    seen = []
+
+    def solved(instance: Instance, **_: object) -> Plan:
+        seen.append((instance.now, [job.id for job in instance.jobs if job.running is None]))
+        return solve(instance, engine="policy:wspt", budget=0)
+
+    solve = online.solve
+    monkeypatch.setattr(online, "solve", solved)
+    late = Queue(expected_wait=1800, max_wait=MaxWait(seconds=5))
+    jobs = core("a", 0, 10), core("b", 1, 30, queue="late"), core("c", 2, 10), core("d", 5, 5)
+    instance = one_core(*jobs, queues=FrozenMap({"late": late}))
+    assert starts(instance, "policy:wspt", window=2) == {"a": 0, "d": 10, "c": 15, "b": 25}
+    assert seen == [
+        (0, ["a"]),
+        (1, ["b"]),
+        (2, ["b", "c"]),
+        (5, ["c", "d"]),
+        (10, ["b", "d"]),
+        (15, ["b", "c"]),
+        (25, ["b"]),
+    ]
+
+
+@settings(max_examples=40)
+@given(
+    workloads(), st.sampled_from(["planner", "policy:wspt", "search"]), st.sampled_from([0, 60]), st.none() | st.just(2)
+)
+def test_the_judge_finds_no_fault(instance: Instance, name: str, min_interval: int, window: int | None) -> None:
+    """Whatever comes, what happens keeps all rules; and it is the same a second time, where no clock decides."""
+    parameters = {"budget": 0, "min_interval": min_interval, "window": window}
+    assert starts(instance, name, **parameters) == starts(instance, name, **parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"budget": -1}, "budget of 0 s or more, got -1"),
+        ({"min_interval": -1}, "min_interval of 0 or more seconds, got -1"),
+        ({"window": 0}, "window of 1 job or more, got 0"),
+        ({"workers": 0}, "1 worker or more, got 0"),
+    ],
+)
+def test_parameters_are_checked(parameters: dict[str, int], message: str) -> None:
+    """A figure that makes no sense is refused, with what was expected."""
+    with pytest.raises(ValueError, match=message):
+        make_engine_scheduler("search", **parameters)
+
+
+def test_names_are_checked() -> None:
+    """Every engine can be a scheduler; nobody else can."""
+    assert [make_engine_scheduler(name).name for name in ENGINES] == list(ENGINES)
+    with pytest.raises(EngineError, match="got 'oracle'"):
+        make_engine_scheduler("oracle")
+
+
+def test_a_real_workload() -> None:
+    """The first 60 jobs of a day of Eurora, by the planner: everybody runs, and the judge finds no fault."""
+    if not REAL.exists():
+        pytest.skip(f"the workloads of Eurora are not here: {REAL}")
+    whole = read_instance(REAL)
+    instance = replace(whole, jobs=whole.jobs[:60])
+    assert set(starts(instance, "planner")) == {job.id for job in instance.jobs}
