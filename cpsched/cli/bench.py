@@ -44,7 +44,7 @@ def command(
     slurm: bool,
     quiet: bool,
 ) -> None:
-    """Simulate a campaign: each policy on each workload with each seed.
+    """Simulate a campaign: policies on workloads with seeds.
 
     CAMPAIGN is a TOML file, docs/campaigns.md has its keys. Cells that are finished are not run again, also after
     Ctrl-C. Cells that fail are listed at the end, and end the command with exit code 5.

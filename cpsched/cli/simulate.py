@@ -107,7 +107,7 @@ def command(
     notes: bool,
     quiet: bool,
 ) -> None:
-    """Simulate a workload: jobs come as they came, and a policy says who starts when and where.
+    """Simulate a workload: a policy works it off as it arrives.
 
     WORKLOAD is an instance whose jobs have runtimes, or a log in Standard Workload Format (.swf, .swf.gz).
 

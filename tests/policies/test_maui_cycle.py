@@ -115,6 +115,19 @@ def test_weak_nodes_are_filled_first() -> None:
     assert nodes_of(judged(instance, Maui())) == {"a": {"small"}, "b": {"big"}}
 
 
+def test_a_reserved_job_has_the_weak_nodes_that_are_free_when_it_starts() -> None:
+    """A reservation on the strong node, which is free first as is believed, is moved when the weak one is free too."""
+    weak = NodeClass(names=("weak",), resources=Amounts({"cores": 2}))
+    strong = NodeClass(names=("strong",), resources=Amounts({"cores": 4}))
+    jobs = (job("a", 2, 100, runtime=50), job("b", 4, 50), job("head", 2, 10))
+    instance = replace(machine(1), cluster=Cluster(classes=(strong, weak)), jobs=jobs)
+    scheduler = Maui()
+    history = judged(instance, scheduler)
+    assert scheduler.promised == {2: 50}
+    assert history.runs.start.tolist() == [0, 0, 50]
+    assert nodes_of(history) == {"a": {"weak"}, "b": {"strong"}, "head": {"weak"}}
+
+
 # --- downtimes --------------------------------------------------------------------------------------------------------
 
 

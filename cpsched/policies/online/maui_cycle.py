@@ -148,12 +148,14 @@ class Cycle:
             self._has_freed = True
 
     def _moved_forward(self, kept: Reservation) -> Fit:
-        """Return the earliest place for a job that has one already, which may be that one."""
+        """Return the earliest place for a job that has one already, which may be that one; if it starts now, it has the
+        weakest nodes that are free by now.
+        """
         pool = self._parts.pool
         if pool is not None:
             pool.give_back()  # it is another one without this reservation
         self._timeline.release(kept.booking)
-        fit = self._fit(kept.job, latest=kept.start - 1) if self._has_freed else None
+        fit = self._fit(kept.job, latest=max(kept.start - 1, self._now)) if self._has_freed else None
         if fit is None:
             if pool is not None:
                 pool.give_back()  # what was promised comes first
