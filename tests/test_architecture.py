@@ -56,7 +56,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "report": "domain metrics formats",
         "search": "domain rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies sim search cp mzn verify",
-        "bench": "errors domain formats metrics policies sim workloads",
+        "bench": "errors domain formats metrics portfolio sim workloads",
         "cli": "errors bench formats metrics planner portfolio report sim verify workloads",
     }.items()
 }

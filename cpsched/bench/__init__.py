@@ -1,6 +1,6 @@
 """Campaigns: many workloads, policies and seeds, simulated side by side, and tables and charts of what came of it.
 
-May import: `sim`, `policies`, `workloads`, `metrics`, `formats`, `domain`, `errors`; Dask and pyarrow, which are not
+May import: `sim`, `portfolio`, `workloads`, `metrics`, `formats`, `domain`, `errors`; Dask and pyarrow, which are not
 installed with cpsched by default, inside functions. Begin with `campaigns.py`, the recipe, and `campaign.py`, the
 nouns. `reading.py` makes a campaign of a TOML file, with `fields.py` and `signatures.py`, which find what is wrong with
 it; `loading.py` and `cell.py` are what workers do; `running.py` gives them work on one of `clusters.py` and keeps what

@@ -9,7 +9,7 @@ from cpsched.bench.campaign import Cell, Contender
 from cpsched.bench.loading import load_workload
 from cpsched.domain import Instance
 from cpsched.metrics import runs_summary
-from cpsched.policies import make_scheduler
+from cpsched.portfolio import make_any_scheduler
 from cpsched.sim import History, simulate
 from cpsched.workloads import eurora_stream
 
@@ -56,7 +56,7 @@ def _simulated(workload: Instance, contender: Contender) -> History:
     """Let a new scheduler work off a workload."""
     return simulate(
         workload,
-        make_scheduler(contender.scheduler, **contender.parameters),
+        make_any_scheduler(contender.scheduler, contender.parameters),
         predict=contender.predict,
         charge_overhead=contender.charge_overhead,
     )

@@ -29,7 +29,7 @@ from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import Faults, shown
 from cpsched.formats.swf import MemoryField, Selection
-from cpsched.policies import SCHEDULERS, make_scheduler
+from cpsched.portfolio import ALL_SCHEDULERS, make_any_scheduler
 
 __all__ = ["read_campaign"]
 
@@ -215,14 +215,14 @@ def _contenders(fields: Fields, how: Mapping[str, bool]) -> list[Contender]:
     fixed = fields.raw("parameters")
     varied = _varied(fields, fixed)
     fields.close()
-    if scheduler not in SCHEDULERS:
-        fields.refuse_unknown("scheduler", "scheduler", scheduler, SCHEDULERS)
+    if scheduler not in ALL_SCHEDULERS:
+        fields.refuse_unknown("scheduler", "scheduler", scheduler, ALL_SCHEDULERS)
         return []
     found = []
     for choice in product(*([(key, value) for value in values] for key, values in varied.items())):
         parameters = parameters_of({**fixed, **dict(choice)})
         try:
-            make_scheduler(scheduler, **parameters)
+            make_any_scheduler(scheduler, parameters)
         except DocumentError as error:
             for fault in error.faults:
                 place = ("vary" if fault.path in varied else "parameters", *filter(None, [fault.path]))
