@@ -55,8 +55,9 @@ def examples_in(markdown: str) -> Iterator[Example]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with the shipped instances, a log, a machine, and `cpsched` on the search path."""
-    shutil.copytree(ROOT / "instances", tmp_path / "instances")
+    """Return a folder with what is shipped for users, a log, a machine, and `cpsched` on the search path."""
+    for shipped in ("campaigns", "instances"):
+        shutil.copytree(ROOT / shipped, tmp_path / shipped)
     (tmp_path / "log.swf.gz").write_text(LOG)
     (tmp_path / "machine.json").write_text(json.dumps(MACHINE))
     script = tmp_path / "bin" / "cpsched"

@@ -349,7 +349,11 @@ def test_a_simulation_is_resumed(run: Run, workload: Path, tmp_path: Path, monke
 def test_ctrl_c_in_a_process(repository: Path, workload: Path, tmp_path: Path) -> None:
     """A real SIGINT ends a scheduler that is not compiled with its results and its checkpoint."""
     state = tmp_path / "state"
-    command = (sys.executable, "-m", "cpsched", "simulate", workload, "--policy", "planner", "-o", tmp_path / "out")
+    # whoever runs the tests in the background has them ignore SIGINT, and children inherit that
+    heeding = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from cpsched.cli import run; run()"
+    )
+    command = (sys.executable, "-c", heeding, "simulate", workload, "--policy", "planner", "-o", tmp_path / "out")
     with subprocess.Popen(  # noqa: S603
         [*map(str, command), "--checkpoint", str(state), "--interval", "0"],
         cwd=repository,

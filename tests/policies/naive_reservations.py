@@ -77,7 +77,7 @@ def in_turn(site: Site, jobs: Sequence[int]) -> list[int]:
 
 
 class NaiveConservative:
-    """Whenever somebody ended early, each job is taken out and put where it fits first, or stays."""
+    """At each event each job is taken out and put where it fits first, or stays."""
 
     name = "naive conservative"
 
@@ -93,11 +93,11 @@ class NaiveConservative:
     def decide(self, site: Site, news: News) -> Decision:
         """Start those whose turn it is."""
         now = news.now
-        gone = [self.held.pop(job) for job in news.gone]
+        for job in news.gone:
+            del self.held[job]
         queue = in_turn(site, site.queue.tolist())
-        if any(one.end > now for one in gone):
-            for place, job in enumerate(job for job in queue if job in self.held):
-                self.move_up(job, now, now if place >= self.depth else self.held[job].start - 1)
+        for place, job in enumerate(job for job in queue if job in self.held):
+            self.move_up(job, now, now if place >= self.depth else self.held[job].start - 1)
         for job in queue:
             if job not in self.held:
                 found = self.machine.earliest(job, now, 1 << 60, self.held.values())
@@ -110,7 +110,9 @@ class NaiveConservative:
         )
 
     def move_up(self, job: int, now: int, latest: int) -> None:
-        """Give a job an earlier place, if there is one."""
+        """Give a job an earlier place, if there is one; whoever starts now stays."""
+        if self.held[job].start == now:
+            return
         old = self.held.pop(job)
         self.held[job] = self.machine.earliest(job, now, min(latest, old.start - 1), self.held.values()) or old
 

@@ -26,8 +26,8 @@ class Conservative:
     Parameters
     ----------
     depth
-        How many of the queue move up as far as they can whenever somebody ends early; those behind move only if they
-        can start at once, for most of a long queue would move at each event. 0: none but those.
+        How many of the queue move up as far as they can at each event; those behind move only if they can start at
+        once: most of a long queue would move whenever somebody ends early, again and again. 0: none but those.
 
     Raises
     ------
@@ -68,7 +68,7 @@ class Conservative:
         )
 
     def _follow(self, queue: NDArray[np.int64], news: News) -> Outlook:
-        """Return what will be free; reservations that still hold are booked, and compressed if somebody ended early."""
+        """Return what will be free; reservations are booked, and compressed if they still hold."""
         table = self._table
         table.starts[list(news.gone)] = NOWHERE
         if self._plan is not None:
@@ -77,9 +77,8 @@ class Conservative:
             starts = table.starts[queue]
             has_place = starts != NOWHERE
             if not changes.has_taken and not (has_place & (starts < news.now)).any():
-                if changes.freed_until > news.now:
-                    compression.give_back(queue, changes.freed_until)
-                    compression.compress(queue[has_place], self._depth)
+                compression.give_back(queue, changes.freed_until)
+                compression.compress(queue[has_place], self._depth)
                 return outlook
         table.starts[queue] = NOWHERE
         outlook = Outlook(self._site)

@@ -21,7 +21,7 @@ from cpsched.policies.online.maui_cycle import Cycle, Parts, Reservation
 from cpsched.policies.online.maui_params import Downtime, Exemption, MauiParams, params_of
 from cpsched.policies.online.maui_priority import Priorities
 from cpsched.policies.online.short_pool import KeptNodes
-from cpsched.policies.online.withholding import columns_of, withhold
+from cpsched.policies.online.withholding import Closures, columns_of
 from cpsched.sim import Decision, News, Outlook, Site
 
 __all__ = ["Maui", "maui"]
@@ -62,7 +62,10 @@ class Maui:
             bank=None if params.bank is None else AllocationBank(params.bank),
             pool=None if params.shortpool is None else KeptNodes(params.shortpool, site, timeline),
         )
-        self._columns = [columns_of(timeline.demands, _nodes_of(site, downtime)) for downtime in params.downtimes]
+        self._closures = Closures(
+            outlook,
+            [(columns_of(timeline.demands, _nodes_of(site, one)), one.start, one.end) for one in params.downtimes],
+        )
         #: Since when those run who do.
         self._running: dict[int, int] = {}
         #: Whom the last decision started.
@@ -84,14 +87,8 @@ class Maui:
         """Go through one cycle."""
         self._catch_up(site, news)
         now, parts = news.now, self._parts
-        timeline = parts.outlook.timeline
         changes = parts.outlook.follow(news.gone)
-        withheld = [
-            booking
-            for downtime, columns in zip(self.params.downtimes, self._columns, strict=True)
-            if downtime.end > now
-            for booking in withhold(timeline, columns, max(now, downtime.start), downtime.end)
-        ]
+        self._closures.follow(now, changes)
         if parts.pool is not None:
             parts.pool.open(now)
         queue = site.queue
@@ -100,8 +97,6 @@ class Maui:
         cycle = Cycle(site, parts, self._reservations, has_freed=has_freed, has_taken=changes.has_taken)
         cycle.run(order.tolist())
         self._has_lapsed = cycle.close()
-        for booking in withheld:
-            timeline.release(booking)
         self._reservations = tuple(cycle.reservations)
         self._started = tuple(start.job for start in cycle.starts)
         for job in self._started:

@@ -155,7 +155,9 @@ class Cycle:
         if pool is not None:
             pool.give_back()  # it is another one without this reservation
         self._timeline.release(kept.booking)
-        fit = self._fit(kept.job, latest=max(kept.start - 1, self._now)) if self._has_freed else None
+        fit = None
+        if self._has_freed or kept.start == self._now:
+            fit = self._fit(kept.job, latest=max(kept.start - 1, self._now))
         if fit is None:
             if pool is not None:
                 pool.give_back()  # what was promised comes first

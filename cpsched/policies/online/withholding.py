@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import Booking, Demands, Timeline
+from cpsched.sim import Changes, Outlook
 
-__all__ = ["columns_of", "withhold"]
+__all__ = ["Closures", "columns_of", "withhold"]
 
 
 def columns_of(demands: Demands, nodes: Iterable[int]) -> NDArray[np.int64]:
@@ -46,3 +47,35 @@ def withhold(timeline: Timeline, columns: NDArray[np.int64], start: int, end: in
         timeline.book(booking)
         bookings.append(booking)
     return bookings
+
+
+class Closures:
+    """Nodes that are withheld in times known beforehand; mutable.
+
+    Parameters
+    ----------
+    outlook
+        On whose timeline.
+    spans
+        Of each closure the columns, its start and its end.
+    """
+
+    def __init__(self, outlook: Outlook, spans: Sequence[tuple[NDArray[np.int64], int, int]]) -> None:
+        self._timeline = outlook.timeline
+        #: With their bookings, once there are any.
+        self._coming: list[tuple[NDArray[np.int64], int, int, list[Booking]]] = [(*span, []) for span in spans]
+
+    def follow(self, now: int, changes: Changes) -> None:
+        """Withhold what is free by now, after the outlook has changed."""
+        coming = []
+        for columns, start, end, bookings in self._coming:
+            is_over = end <= now
+            is_touched = changes.has_taken or changes.freed_until > start
+            if bookings and not (is_over or is_touched):
+                coming.append((columns, start, end, bookings))
+                continue
+            for booking in bookings:
+                self._timeline.release(booking)
+            if not is_over:
+                coming.append((columns, start, end, withhold(self._timeline, columns, max(now, start), end)))
+        self._coming = coming
