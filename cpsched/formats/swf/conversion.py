@@ -12,19 +12,20 @@ from cpsched.domain import Amounts, Chunk, FrozenMap, Instance, Job, Queue, Requ
 from cpsched.errors import Fault
 from cpsched.formats.notations import MAX_AMOUNT
 from cpsched.formats.request_text import MAX_COUNT
+from cpsched.formats.swf.calendar import BadCalendar, date_of
 from cpsched.formats.swf.log import SwfJob, SwfLog
 from cpsched.formats.swf.selection import Selection
 
-__all__ = ["MemoryField", "Oddity", "SwfWindow", "swf_to_instance"]
+__all__ = ["MAX_DURATION", "MAX_TIME", "WALLTIME_CLASSES", "MemoryField", "Oddity", "SwfWindow", "swf_to_instance"]
 
 #: The bounds of the instance document: times and durations.
-_MAX_TIME, _MAX_DURATION = 10**12, 10**10
+MAX_TIME, MAX_DURATION = 10**12, 10**10
 
 #: Statuses of lines that tell one part of a job that was swapped or checkpointed; the whole job has a line of its own.
 _PARTIAL = frozenset({2, 3, 4})
 
 #: Classes of walltime for jobs without a declared queue: name, longest walltime (s), expected wait (s).
-_CLASSES = (("short", 3600, 1800), ("medium", 21600, 21600), ("long", _MAX_DURATION, 86400))
+WALLTIME_CLASSES = (("short", 3600, 1800), ("medium", 21600, 21600), ("long", MAX_DURATION, 86400))
 
 #: The fields that a message may speak of, by their number in the format.
 _FIELDS = {1: "number", 2: "submit time", 4: "run time", 5: "processors", 8: "requested processors"}
@@ -54,6 +55,7 @@ class Oddity(StrEnum):
     RUNTIME_UNKNOWN = "run time unknown: runtime is left out"
     RUNTIME_IS_ZERO = "run time 0: its runtime is 1 s"
     OUT_OF_ORDER = "submitted before the job above: sorted in"
+    NO_CALENDAR = "when the log began is not understood: the instance has no epoch"
     TOO_LARGE = "larger than the machine: it can never run"
 
 
@@ -68,7 +70,7 @@ class SwfWindow:
     left_out : tuple of Fault
         Jobs that could not be taken, and why; the path is ``line N``.
     adjusted : tuple of Fault
-        Jobs that were taken, but with something else in place of what the log says or does not say.
+        Jobs that were taken, but with something else in place of what the log says or does not say; or the header.
     oversized : tuple of Fault
         Jobs that were taken, though the machine can never run them.
     counts : FrozenMap
@@ -105,7 +107,8 @@ def swf_to_instance(
 ) -> SwfWindow:
     """Make an instance of the jobs of a log, on the nodes and in the queues of `machine`.
 
-    Second 0 of the instance is the first submit time of the selection. A job of P processors becomes P chunks
+    Second 0 of the instance is the first submit time of the selection; when that was, its `epoch`, says the machine, or
+    else the log's header (`date_of`). A job of P processors becomes P chunks
     of one core, placed freely. Its walltime is the requested time, or the run time where nothing was requested. Its
     queue is ``q`` and the log's queue number where `machine` declares that, else a class of walltime: ``short`` (up
     to 1 h), ``medium`` (up to 6 h) or ``long``, with an expected wait of 1800, 21600 or 86400 s. Memory counts where
@@ -141,10 +144,17 @@ def swf_to_instance(
     chosen, kept_out = selection.of(log.jobs)
     converter = _Converter(machine, cores_per_chunk or 1, memory_field, arriving)
     converter.convert(chosen)
+    converter.date(log)
     origin = converter.origin
     first, last = (converter.jobs[0].submit, converter.jobs[-1].submit) if converter.jobs else (0, 0)
     moment = (first if arriving else last) if now is None else now - origin
-    instance = replace(machine, now=moment, queues=FrozenMap(converter.queues), jobs=tuple(converter.jobs))
+    instance = replace(
+        machine,
+        epoch=converter.epoch,
+        now=moment,
+        queues=FrozenMap(converter.queues),
+        jobs=tuple(converter.jobs),
+    )
     return SwfWindow(
         instance=instance,
         left_out=tuple(converter.left_out),
@@ -178,6 +188,7 @@ class _Converter:
         self._names: dict[tuple[str, int], str] = {}
         self._declared = frozenset(machine.queues)
         self.queues = dict(machine.queues)
+        self.epoch = machine.epoch
         self.origin = 0
         self.jobs: list[Job] = []
         self.left_out: list[Fault] = []
@@ -206,6 +217,16 @@ class _Converter:
             latest = max(latest, swf_job.submit)
         self.jobs.sort(key=lambda job: job.submit)
 
+    def date(self, log: SwfLog) -> None:
+        """Find out when second 0 is, if the machine does not say so."""
+        if self.epoch is not None:
+            return
+        try:
+            self.epoch = date_of(log, self.origin)
+        except BadCalendar as reason:
+            self.counts[Oddity.NO_CALENDAR] += 1
+            self.adjusted.append(reason.fault)
+
     def _note(self, faults: list[Fault], swf_job: SwfJob, oddity: Oddity, message: str) -> None:
         self.counts[oddity] += 1
         faults.append(Fault(f"line {swf_job.line}", f"job {swf_job.number}: {message}"))
@@ -215,7 +236,7 @@ class _Converter:
             why = "is that of a part of a job that was swapped or checkpointed, not of a job"
             raise _NotTaken(Oddity.PART, _field(11, swf_job.status, why))
         submit = swf_job.submit - self.origin
-        if submit > _MAX_TIME:
+        if submit > MAX_TIME:
             raise _NotTaken(Oddity.BEYOND, _field(2, swf_job.submit, "is more than 10^12 s after the first one"))
         # what is noted of a job counts only if the job is taken
         notes: list[tuple[Oddity, str]] = []
@@ -238,9 +259,9 @@ class _Converter:
 
     def _walltime(self, swf_job: SwfJob, notes: list[tuple[Oddity, str]]) -> int:
         requested, ran = swf_job.requested_time, swf_job.run_time
-        if requested is not None and 0 < requested <= _MAX_DURATION:
+        if requested is not None and 0 < requested <= MAX_DURATION:
             return requested
-        if ran is not None and 0 < ran <= _MAX_DURATION:
+        if ran is not None and 0 < ran <= MAX_DURATION:
             message = _field(9, requested, f"is no walltime: the run time {ran} is")
             notes.append((Oddity.WALLTIME_IS_RUNTIME, message))
             return ran
@@ -248,7 +269,7 @@ class _Converter:
 
     def _runtime(self, swf_job: SwfJob, notes: list[tuple[Oddity, str]]) -> int | None:
         ran = swf_job.run_time
-        if ran is not None and 0 < ran <= _MAX_DURATION:
+        if ran is not None and 0 < ran <= MAX_DURATION:
             return ran
         if ran == 0:
             notes.append((Oddity.RUNTIME_IS_ZERO, _field(4, ran, "is less than a second: its runtime is 1")))
@@ -315,7 +336,7 @@ class _Converter:
         declared = self._name("q", number)
         if declared in self._declared:
             return str(declared)
-        name, _, expected_wait = next(entry for entry in _CLASSES if walltime <= entry[1])
+        name, _, expected_wait = next(entry for entry in WALLTIME_CLASSES if walltime <= entry[1])
         self.queues.setdefault(name, Queue(expected_wait=expected_wait))
         return name
 

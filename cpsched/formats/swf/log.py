@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
-import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
+from cpsched.formats.log_lines import read_lines
 
 __all__ = ["HEADER", "NUM_FIELDS", "SwfJob", "SwfLog", "read_swf"]
 
-#: A log of more bytes than this (unpacked) is refused; the largest public ones have about 100 MiB.
-_MAX_LOG_BYTES = 2**31
-#: So are such lines; the 21 columns of MetaCentrum list every node of a job and take some kilobytes.
-_MAX_LINE_BYTES = 2**20
 #: What the logs hold numbers in: beyond this a field is a fault, whatever it means.
 _MAX_NUMBER = 10**15
 
@@ -105,7 +99,7 @@ def read_swf(path: str | Path) -> SwfLog:
     comments: list[str] = []
     jobs: list[SwfJob] = []
     faults: list[Fault] = []
-    for number, text in enumerate(_lines(Path(path)), start=1):
+    for number, text in enumerate(read_lines(Path(path)), start=1):
         if text.startswith(";"):
             comment = text.lstrip("; \t")
             if match := HEADER.fullmatch(comment):
@@ -123,25 +117,6 @@ def read_swf(path: str | Path) -> SwfLog:
         )
     headers = FrozenMap((key, tuple(values)) for key, values in header.items())
     return SwfLog(str(path), headers, tuple(comments), tuple(jobs), tuple(faults))
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the stripped lines of a file, plain or gzip; refuse one larger than any log, or with longer lines."""
-    size = 0
-    try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
-            while line := stream.readline(_MAX_LINE_BYTES):
-                size += len(line)
-                if size > _MAX_LOG_BYTES or len(line) == _MAX_LINE_BYTES:
-                    limits = f"{_MAX_LOG_BYTES} bytes, and fewer than {_MAX_LINE_BYTES} in each line"
-                    raise DocumentError(str(path), [Fault("", f"Expected at most {limits}, got more")])
-                yield line.decode("utf-8", errors="replace").strip()
-    except (OSError, ValueError, EOFError, zlib.error) as error:
-        # ValueError: a NUL in the path.
-        raise DocumentError(str(path), [Fault("", f"Expected a readable log, got: {error}")]) from error
 
 
 def _parse_job(text: str, line: int) -> SwfJob:

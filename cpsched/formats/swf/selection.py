@@ -4,10 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
-from cpsched.formats.swf.log import SwfJob
+__all__ = ["Logged", "Selection"]
 
-__all__ = ["Selection"]
+
+class Logged(Protocol):
+    """What the filters look at in a job of a log; logs of one kind have numbers there, others names; None: unknown."""
+
+    @property
+    def submit(self) -> int:
+        """Seconds on the clock of the log."""
+
+    @property
+    def status(self) -> int | None:
+        """As in field 11 of the Standard Workload Format."""
+
+    @property
+    def queue(self) -> int | str | None:
+        """Its number or name."""
+
+    @property
+    def partition(self) -> int | str | None:
+        """Its number or name."""
+
+
+_Job = TypeVar("_Job", bound=Logged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +44,8 @@ class Selection:
 
     #: Statuses (field 11), queues (15) and partitions (16) that are let through; -1 is unknown.
     statuses: frozenset[int] | None = None
-    queues: frozenset[int] | None = None
-    partitions: frozenset[int] | None = None
+    queues: frozenset[int | str] | None = None
+    partitions: frozenset[int | str] | None = None
     #: Half-open range ``[from, until)`` of submit times on the log's clock.
     submitted: tuple[int, int] | None = None
     #: Index (from 0) of the first job among those that the others let through, and how many at most. Lines that are no
@@ -37,7 +59,7 @@ class Selection:
         if self.submitted is not None and self.submitted[0] >= self.submitted[1]:
             raise ValueError(f"need submitted[0] < submitted[1], got {self.submitted}")
 
-    def of(self, jobs: Sequence[SwfJob]) -> tuple[Sequence[SwfJob], dict[str, int]]:
+    def of(self, jobs: Sequence[_Job]) -> tuple[Sequence[_Job], dict[str, int]]:
         """Return the jobs that pass all filters, in their order, and how many each filter kept out, by its name."""
         kept_out: dict[str, int] = {}
         for name, passes in self._filters():
@@ -50,7 +72,7 @@ class Selection:
             jobs = taken
         return jobs, kept_out
 
-    def _filters(self) -> Iterator[tuple[str, Callable[[SwfJob], bool]]]:
+    def _filters(self) -> Iterator[tuple[str, Callable[[Logged], bool]]]:
         statuses, queues, partitions, submitted = self.statuses, self.queues, self.partitions, self.submitted
         if statuses is not None:
             yield "status", lambda job: _known(job.status) in statuses
@@ -62,5 +84,5 @@ class Selection:
             yield "submitted", lambda job: submitted[0] <= job.submit < submitted[1]
 
 
-def _known(value: int | None) -> int:
+def _known(value: int | str | None) -> int | str:
     return -1 if value is None else value

@@ -1,0 +1,117 @@
+"""A job as a resource manager's log tells of it, whichever log that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cpsched.domain import Dependency, Request
+from cpsched.errors import Fault
+
+__all__ = ["FEATURE", "Held", "JobLog", "LogJob", "LogKind", "LogOddity", "Note", "OddLine"]
+
+#: The value of a property that a node just has: a feature of Slurm, a node property of Torque.
+FEATURE = "yes"
+
+
+class LogKind(StrEnum):
+    """The logs that are read here."""
+
+    TORQUE = "Torque accounting"
+    SBATCH = "sbatch events"
+
+
+class LogOddity(StrEnum):
+    """What can be odd about a job of a log, in words."""
+
+    DELETED = "left out: deleted before it started, and nothing says what it asked for"
+    NOT_STARTED = "left out: not started when the log ends, and nothing says what it asked for"
+    TWICE = "left out: its id stands twice"
+    NO_WALLTIME = "left out: no walltime"
+    NO_RUNTIME = "left out: no run time"
+    BEYOND = "left out: beyond the bounds of a document"
+    RAN_AGAIN = "ran several times: the last run is taken"
+    WALLTIME_IS_RUNTIME = "requested time unknown: the run time is its walltime"
+    RUNTIME_UNKNOWN = "run time unknown: runtime is left out"
+    RUNTIME_IS_ZERO = "run time 0: its runtime is 1 s"
+    RUNS_TO_THE_LIMIT = "run time below 0, which is without end: its walltime is its runtime"
+    SIZE_IS_WHAT_IT_GOT = "nothing says what it asked for: what it got is its size"
+    VIRTUAL_MEMORY = "memory not requested: the virtual memory is"
+    NO_MEMORY = "memory not requested: none is booked"
+    ON_ONE_NODE = "number of nodes not requested, but amounts per node: all on one node"
+    NOT_SIMULATED = "something that it asked for is not simulated: done without"
+    OUT_OF_ORDER = "submitted before the job above: sorted in"
+    TOO_LARGE = "larger than the machine: it can never run"
+
+
+#: Something odd, and in words about this very job.
+Note = tuple[LogOddity, str]
+
+
+class OddLine(Exception):  # noqa: N818 - control flow, never seen outside
+    """A line is no job; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What a job held on one node."""
+
+    node: str
+    cores: int
+    #: One more than the highest slot that it was given there; 0 where slots have no numbers.
+    slots: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogJob:
+    """One job; times in seconds on the log's own clock, None is unknown."""
+
+    id: str
+    #: Where it stands in the file, from 1.
+    line: int
+    submit: int
+    request: Request
+    walltime: int | None
+    runtime: int | None
+    #: When nothing held it back any more.
+    eligible: int | None = None
+    start: int | None = None
+    user: str | None = None
+    group: str | None = None
+    project: str | None = None
+    queue: str | None = None
+    partition: str | None = None
+    #: As in field 11 of the Standard Workload Format: 0 failed, 1 completed, 5 cancelled.
+    status: int | None = None
+    after: tuple[Dependency, ...] = ()
+    #: Where it ran; empty where the log does not say.
+    allocation: tuple[Held, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLog:
+    """A log as it was read.
+
+    Attributes
+    ----------
+    source : str
+        The file it came from.
+    kind : LogKind
+        What it is.
+    jobs : tuple of LogJob
+        In the order of the lines.
+    faults : tuple of Fault
+        The lines that tell nothing of a job; the path is ``line N``.
+    left_out : tuple
+        Jobs that the log names, of which it does not say enough: what is odd, and where.
+    has_unix_times : bool
+        Whether second 0 of the log's clock is that of 1970.
+    """
+
+    source: str
+    kind: LogKind
+    jobs: tuple[LogJob, ...]
+    faults: tuple[Fault, ...]
+    left_out: tuple[tuple[LogOddity, Fault], ...] = ()
+    has_unix_times: bool = False

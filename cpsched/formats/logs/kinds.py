@@ -1,0 +1,58 @@
+"""Which kind of log a file is, by its name or by its first lines."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats.log_lines import read_lines
+from cpsched.formats.logs.jobs import JobLog, LogKind
+from cpsched.formats.logs.sbatch import EVENT, read_sbatch
+from cpsched.formats.logs.torque import RECORD, read_torque
+
+__all__ = ["kind_of", "read_log"]
+
+_SUFFIXES = {".acct": LogKind.TORQUE, ".events": LogKind.SBATCH}
+_READERS = {LogKind.TORQUE: read_torque, LogKind.SBATCH: read_sbatch}
+#: How many lines are looked at.
+_FIRST_LINES = 20
+_ELASTISIM = re.compile(r'"application_model"\s*:')
+
+
+def kind_of(path: Path) -> LogKind | None:
+    """Tell the kind of a log by the end of its name, or by its first lines; None where it is none of these.
+
+    Raises
+    ------
+    DocumentError
+        If these are jobs of ElastiSim, which have no run times.
+    """
+    for suffix, kind in _SUFFIXES.items():
+        if path.name.removesuffix(".gz").endswith(suffix):
+            return kind
+    try:
+        lines = list(islice(read_lines(path), _FIRST_LINES))
+    except DocumentError:
+        # whoever reads it says what is wrong with it
+        return None
+    if any(map(_ELASTISIM.search, lines)):
+        missing = "run time and walltime: they come of an application model and a platform that are not in the file"
+        raise DocumentError(
+            str(path), [Fault("", f"Expected an instance or a log, got jobs of ElastiSim without {missing}")]
+        )
+    if any(map(RECORD.fullmatch, lines)):
+        return LogKind.TORQUE
+    return LogKind.SBATCH if any(map(EVENT.fullmatch, lines)) else None
+
+
+def read_log(path: str | Path, kind: LogKind) -> JobLog:
+    """Read a log of a known kind.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be read or holds not one job.
+    """
+    return _READERS[kind](path)

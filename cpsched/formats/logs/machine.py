@@ -1,0 +1,138 @@
+"""The machine of a log that tells where its jobs ran: the smallest one on which what happened was possible."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from cpsched.domain import Amounts, Cluster, FrozenMap, Instance, NodeClass
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats.hostlist import MAX_NODES
+from cpsched.formats.logs.jobs import JobLog, LogJob
+from cpsched.formats.notations import MAX_AMOUNT
+from cpsched.formats.swf import AssumedMachine
+
+__all__ = ["machine_of_jobs", "name_of_log"]
+
+_SUFFIX = re.compile(r"(\.(acct|events|log|txt))?(\.gz)?$")
+_NUMBERS = re.compile(r"([0-9]+)")
+
+
+def name_of_log(log: JobLog) -> str:
+    """Return the name of a log's file without suffixes."""
+    return _SUFFIX.sub("", Path(log.source).name) or "log"
+
+
+def machine_of_jobs(log: JobLog) -> AssumedMachine:
+    """Return the nodes on which jobs of a log ran.
+
+    A node has as many cores as its highest slot says, or as jobs ever held there at once. Of everything else nodes
+    with equally many cores have the same: the most that jobs held at once on one of them, where a node's share of a
+    job's memory, GPUs and so on is its share of the job's cores. A node has the properties that were asked for by the
+    jobs that ran on it.
+
+    Raises
+    ------
+    DocumentError
+        If the log does not say where jobs ran: then a cluster file is needed.
+    """
+    nodes = _observed(log)
+    if not nodes:
+        message = f"{log.kind} as these do not say on which nodes jobs ran; a cluster file describes the machine"
+        raise DocumentError(log.source, [Fault("", f"Expected a cluster file (--cluster): {message}")])
+    if len(nodes) > MAX_NODES:
+        raise DocumentError(log.source, [Fault("", f"Expected at most {MAX_NODES} nodes, got {len(nodes)}")])
+    alike: dict[int, dict[str, int]] = defaultdict(dict)
+    for node in nodes.values():
+        most = alike[node.cores]
+        for name, amount in node.most.items():
+            most[name] = max(most.get(name, 0), amount)
+    classes: dict[tuple[int, FrozenMap[str, str]], list[str]] = {}
+    for name in sorted(nodes, key=_natural):
+        classes.setdefault((nodes[name].cores, FrozenMap(nodes[name].properties)), []).append(name)
+    cluster = Cluster(
+        classes=tuple(
+            NodeClass(names=tuple(names), resources=Amounts(_resources(cores, alike[cores])), properties=properties)
+            for (cores, properties), names in classes.items()
+        )
+    )
+    return AssumedMachine(Instance(name=name_of_log(log), cluster=cluster), _assumed(cluster))
+
+
+class _Node:
+    """Mutable: what was seen of one node."""
+
+    def __init__(self) -> None:
+        self.slots = 0
+        self.properties: dict[str, str] = {}
+        #: When what was taken (above 0) or given back there.
+        self.changes: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self.most: dict[str, int] = {}
+
+    @property
+    def cores(self) -> int:
+        return max(self.slots, self.most.get("cores", 0))
+
+    def hold(self, name: str, amount: int, start: int, end: int) -> None:
+        self.changes[name] += [(start, amount), (end, -amount)]
+
+    def close(self) -> None:
+        """Find out what was held at once; who goes in a second does so before who comes."""
+        for name, changes in self.changes.items():
+            held = most = 0
+            for _, amount in sorted(changes):
+                held += amount
+                most = max(most, held)
+            self.most[name] = min(most, MAX_AMOUNT)
+        self.changes.clear()
+
+
+def _observed(log: JobLog) -> dict[str, _Node]:
+    nodes: dict[str, _Node] = defaultdict(_Node)
+    for job in log.jobs:
+        _observe(job, nodes)
+    for node in nodes.values():
+        node.close()
+    return {name: node for name, node in nodes.items() if node.cores}
+
+
+def _observe(job: LogJob, nodes: dict[str, _Node]) -> None:
+    """Note what a job held, and where; of one of which the end is unknown only where it was."""
+    totals = job.request.totals
+    cores = sum(held.cores for held in job.allocation)
+    for held in job.allocation:
+        node = nodes[held.node]
+        node.slots = max(node.slots, min(held.slots, MAX_AMOUNT))
+        for chunk in job.request.chunks[:1] if len({chunk.where for chunk in job.request.chunks}) == 1 else ():
+            node.properties |= dict(chunk.where)
+        if job.start is not None and job.runtime:
+            node.hold("cores", held.cores, job.start, job.start + job.runtime)
+            for name, amount in totals.items():
+                if name != "cores":
+                    node.hold(name, -(-amount * held.cores // cores), job.start, job.start + job.runtime)
+
+
+def _resources(cores: int, most: dict[str, int]) -> dict[str, int]:
+    return {"cores": cores} | {name: amount for name, amount in most.items() if name != "cores" and amount}
+
+
+def _natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Sort c2 before c10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(name))
+
+
+def _assumed(cluster: Cluster) -> tuple[str, ...]:
+    """Say what was taken for granted."""
+    sizes: dict[Amounts, int] = defaultdict(int)
+    owners: dict[str, int] = defaultdict(int)
+    for node_class in cluster.classes:
+        sizes[node_class.resources] += len(node_class.names)
+        for name in node_class.properties:
+            owners[name] += len(node_class.names)
+    said = []
+    for resources, number in sizes.items():
+        has = ", ".join(f"{amount} {name}" for name, amount in resources.items())
+        said.append(f"{number} nodes of {has}: the most that jobs of the log held at once on one of them")
+    said += [f"{number} nodes have {name}: on them ran jobs that asked for it" for name, number in owners.items()]
+    return tuple(said)

@@ -1,0 +1,153 @@
+"""Events of the Slurm simulator: when somebody calls sbatch, how long his job would run, and all his arguments.
+
+Source of the format: Simakov et al., "A Slurm simulator: implementation and parametric analysis", PMBS 2017, and the
+tools of its authors at the University at Buffalo (``slurm_sim_tools``, files ``*.events``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from cpsched.domain import Dependency, DependencyType, Request
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats.faults import shown
+from cpsched.formats.log_lines import read_lines
+from cpsched.formats.logs.jobs import JobLog, LogJob, LogKind, LogOddity, Note, OddLine
+from cpsched.formats.logs.quantities import slurm_seconds
+from cpsched.formats.logs.sbatch_options import read_options, read_request
+from cpsched.formats.notations import MAX_NAME
+
+__all__ = ["EVENT", "read_sbatch"]
+
+#: ``-dt SECONDS -e TYPE | arguments``, the two in either order.
+EVENT = re.compile(r"(?=[^|]*-dt\s+(?P<time>\S+))(?=[^|]*-e\s+(?P<kind>\w+))[^|]*\|(?P<arguments>.*)")
+_NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{0,9})?")
+#: The simulator knows a job by the number in its name.
+_NUMBERED = re.compile(r"job(?:id)?_0*([0-9]{1,18})")
+_WITHOUT_LIMIT = frozenset({"0", "-1", "infinite", "unlimited"})
+_DEPENDENCIES = tuple(DependencyType)
+#: What decides about the request.
+_ASKING = frozenset({"nodes", "ntasks", "cpus-per-task", "ntasks-per-node", "mem", "mem-per-cpu", "gres"})
+_ASKING |= {"gpus-per-node", "constraint", "exclusive"}
+
+
+def read_sbatch(path: str | Path) -> JobLog:
+    """Read the events of a simulation, plain or gzip.
+
+    Submissions are rounded down to whole seconds, run times up. A run time below 0 is without end: it is the walltime.
+    The queue is the QOS, and the partition where there is none.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be read or holds not one job.
+    """
+    reader = _Reader()
+    for number, text in enumerate(read_lines(Path(path)), start=1):
+        if text and not text.startswith("#"):
+            try:
+                reader.read(text, number)
+            except OddLine as reason:
+                reader.faults.append(Fault(f"line {number}", str(reason)))
+    if not reader.jobs:
+        raise DocumentError(str(path), [Fault("", "Expected sbatch events, got no job line"), *reader.faults[:5]])
+    return JobLog(source=str(path), kind=LogKind.SBATCH, jobs=tuple(reader.jobs), faults=tuple(reader.faults))
+
+
+class _Reader:
+    """Mutable: the jobs so far."""
+
+    def __init__(self) -> None:
+        self.jobs: list[LogJob] = []
+        self.faults: list[Fault] = []
+        #: Equal requests, each once.
+        self._requests: dict[frozenset[tuple[str, str]], tuple[Request, tuple[Note, ...]]] = {}
+
+    def read(self, text: str, line: int) -> None:
+        """Take one event."""
+        match = EVENT.fullmatch(text)
+        if match is None or not text.replace("\t", " ").isprintable():
+            raise OddLine(f"Expected -dt SECONDS -e submit_batch_job | arguments of sbatch, got {shown(text)}")
+        if match["kind"] != "submit_batch_job":
+            raise OddLine(f"Expected the event submit_batch_job, got {shown(match['kind'])}, which is not simulated")
+        submit = math.floor(_number(match["time"], "-dt"))
+        options = read_options(match["arguments"])
+        notes: list[Note] = []
+        key = frozenset((name, value) for name, value in options.items() if name in _ASKING)
+        if key not in self._requests:
+            self._requests[key] = read_request(options)
+        request, said = self._requests[key]
+        walltime = _read_walltime(options)
+        runtime = _read_runtime(options, walltime, notes)
+        after = _read_dependencies(options.get("dependency"), notes)
+        partition, _, others = options.get("partition", "").partition(",")
+        if others:
+            notes.append((LogOddity.NOT_SIMULATED, "asks for one of several partitions: the first one"))
+        if "cancel-in" in options:
+            notes.append((LogOddity.NOT_SIMULATED, "is cancelled by its user some time: left to itself"))
+        job = LogJob(
+            id=_read_id(options, line),
+            line=line,
+            submit=submit,
+            request=request,
+            walltime=walltime,
+            runtime=runtime,
+            user=_name(options, "uid"),
+            group=_name(options, "gid"),
+            project=_name(options, "account"),
+            queue=_name(options, "qos") or partition or None,
+            partition=partition or None,
+            after=after,
+            notes=(*said, *notes),
+        )
+        self.jobs.append(job)
+
+
+def _number(text: str, what: str) -> float:
+    if not _NUMBER.fullmatch(text):
+        raise OddLine(f"Expected {what} in seconds, got {shown(text)}")
+    return float(text)
+
+
+def _name(options: Mapping[str, str], key: str) -> str | None:
+    name = options.get(key)
+    if name is not None and not 0 < len(name) <= MAX_NAME:
+        raise OddLine(f"Expected a {key} of 1 to {MAX_NAME} characters, got {len(name)}")
+    return name
+
+
+def _read_id(options: Mapping[str, str], line: int) -> str:
+    """Return the job's number, as its option or its name says it; else its name; else where it stands."""
+    written = _name(options, "job-id") or _name(options, "job-name") or f"line{line}"
+    match = _NUMBERED.fullmatch(written)
+    return match[1] if match else written
+
+
+def _read_walltime(options: Mapping[str, str]) -> int | None:
+    text = options.get("time")
+    return None if text is None or text.lower() in _WITHOUT_LIMIT else slurm_seconds(text)
+
+
+def _read_runtime(options: Mapping[str, str], walltime: int | None, notes: list[Note]) -> int | None:
+    if "sim-walltime" not in options:
+        return None
+    seconds = math.ceil(_number(options["sim-walltime"], "-sim-walltime"))
+    if seconds < 0:
+        notes.append((LogOddity.RUNS_TO_THE_LIMIT, f"has a run time of {seconds}: its walltime is"))
+        return walltime
+    return seconds
+
+
+def _read_dependencies(text: str | None, notes: list[Note]) -> tuple[Dependency, ...]:
+    """``dependency := TYPE ':' ID (':' ID)* (',' …)*``, all of them; ``?`` (one of them) is nothing we can wait for."""
+    found: list[Dependency] = []
+    for part in text.split(",") if text else ():
+        kind, *ids = part.split(":")
+        if kind in _DEPENDENCIES and ids and all(map(str.isdecimal, ids)):
+            found.extend(Dependency(job=job.lstrip("0") or "0", type=DependencyType(kind)) for job in ids)
+        else:
+            notes.append((LogOddity.NOT_SIMULATED, f"waits for {shown(part)}: done without"))
+    return tuple(found)

@@ -1,0 +1,228 @@
+"""Accounting logs of Torque and PBS: ``date;type;id;key=value key=value …``, a record each time something happens.
+
+Source of the format: Torque Administrator Guide, "Accounting records"; PBS Professional writes the same with more keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from cpsched.domain import Dependency, DependencyType, Request
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats.faults import shown
+from cpsched.formats.log_lines import read_lines
+from cpsched.formats.logs.jobs import JobLog, LogJob, LogKind, LogOddity, Note, OddLine
+from cpsched.formats.logs.quantities import torque_seconds
+from cpsched.formats.logs.torque_request import read_exec_host, read_request
+from cpsched.formats.notations import MAX_NAME
+
+__all__ = ["RECORD", "read_torque"]
+
+#: A record: when, of which type, of which job, and what else is told.
+RECORD = re.compile(r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};([A-Za-z]);([^;]*);(.*)")
+_TIME = re.compile(r"[0-9]{1,15}")
+_STATUS = re.compile(r"-?[0-9]{1,9}")
+_LIST = "Resource_List."
+_DEPENDENCIES = tuple(DependencyType)
+#: Beyond it (256 + the number of a signal) a job was killed.
+_SIGNALS = 256
+_FAILED, _COMPLETED, _CANCELLED = 0, 1, 5
+
+
+def read_torque(path: str | Path) -> JobLog:
+    """Read an accounting log, plain or gzip; several days may stand in one file.
+
+    A job is what its last ``E`` (ended) record says, or its ``S`` (started) record where it did not end in the log: its
+    run time is unknown then. What a job asked for that has only ``Q`` (queued) and ``D`` (deleted) is not written down,
+    and it is told as left out. Of other records (aborted, rerun, checkpointed, reservations) nothing is needed.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be read or holds not one job.
+    """
+    reader = _Reader()
+    for number, text in enumerate(read_lines(Path(path)), start=1):
+        if text:
+            try:
+                reader.read(text, number)
+            except OddLine as reason:
+                reader.faults.append(Fault(f"line {number}", str(reason)))
+    reader.close()
+    if not reader.jobs:
+        expected = "Expected an accounting log with started or ended jobs (records S and E), got none"
+        raise DocumentError(str(path), [Fault("", expected), *reader.faults[:5]])
+    return JobLog(
+        source=str(path),
+        kind=LogKind.TORQUE,
+        jobs=tuple(reader.jobs.values()),
+        faults=tuple(reader.faults),
+        left_out=tuple(reader.left_out),
+        has_unix_times=True,
+    )
+
+
+class _Reader:
+    """Mutable: the records so far."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, LogJob] = {}
+        self.faults: list[Fault] = []
+        self.left_out: list[tuple[LogOddity, Fault]] = []
+        #: Lines of the first record of each job, and of those that were started, with what is told.
+        self._first: dict[str, int] = {}
+        self._started: dict[str, tuple[int, str]] = {}
+        #: Jobs with a record S or E, understood or not.
+        self._told: set[str] = set()
+        self._deleted: set[str] = set()
+        #: Equal requests, each once.
+        self._requests: dict[tuple[object, ...], tuple[Request, tuple[Note, ...]]] = {}
+
+    def read(self, text: str, line: int) -> None:
+        """Take one record."""
+        match = RECORD.fullmatch(text)
+        if match is None or not text.replace("\t", " ").isprintable():
+            raise OddLine(f"Expected date;type;id;key=value, got {shown(text)}")
+        kind, written, told = match.groups()
+        job = written.partition(".")[0]
+        if kind in "QSED" and not 0 < len(job) <= MAX_NAME:
+            raise OddLine(f"Expected a job id, got {shown(written)}")
+        if kind in "QSED":
+            self._first.setdefault(job, line)
+        if kind == "D":
+            self._deleted.add(job)
+        elif kind in "SE":
+            self._told.add(job)
+            if kind == "S":
+                self._started[job] = line, told
+            else:
+                self._end(job, line, told)
+
+    def _end(self, job: str, line: int, told: str) -> None:
+        self._started.pop(job, None)
+        before = self.jobs.get(job)
+        notes: tuple[Note, ...] = ()
+        if before is not None:
+            notes = ((LogOddity.RAN_AGAIN, f"ended in line {before.line} before: this run is taken"),)
+        ended = self._job(job, line, told, notes, has_ended=True)
+        self.jobs.pop(job, None)
+        self.jobs[job] = ended
+
+    def close(self) -> None:
+        """Look at the jobs that did not end."""
+        for job, (line, told) in self._started.items():
+            if job in self.jobs:
+                continue
+            try:
+                self.jobs[job] = self._job(job, line, told, (), has_ended=False)
+            except OddLine as reason:
+                self.faults.append(Fault(f"line {line}", str(reason)))
+        for job, line in self._first.items():
+            if job not in self._told:
+                oddity = LogOddity.DELETED if job in self._deleted else LogOddity.NOT_STARTED
+                self.left_out.append((oddity, Fault(f"line {line}", f"job {shown(job)[1:-1]}: has no record S or E")))
+
+    def _job(self, job: str, line: int, told: str, notes: tuple[Note, ...], *, has_ended: bool) -> LogJob:
+        """Return the job that a record S or E speaks of."""
+        fields = _fields(told)
+        submit = _time(fields, "ctime" if "ctime" in fields else "qtime")
+        start = _time(fields, "start")
+        end = _time(fields, "end") if has_ended else None
+        if end is not None and end < start:
+            raise OddLine(f"Expected an end >= start={start}, got {end}")
+        eligible = _time(fields, "etime") if "etime" in fields else submit
+        walltime = fields.get(f"{_LIST}walltime")
+        after, ignored = _dependencies(fields.get("depend"))
+        request, said = self._request(fields)
+        return LogJob(
+            id=job,
+            line=line,
+            submit=submit,
+            request=request,
+            walltime=None if walltime is None else torque_seconds(walltime),
+            runtime=None if end is None else end - start,
+            eligible=eligible if eligible > submit else None,
+            start=start,
+            user=_name(fields, "user"),
+            group=_name(fields, "group"),
+            project=_name(fields, "account") or _name(fields, "project"),
+            queue=_name(fields, "queue"),
+            status=_status(fields.get("Exit_status")),
+            after=after,
+            allocation=read_exec_host(fields["exec_host"]) if "exec_host" in fields else (),
+            notes=(*notes, *said, *ignored),
+        )
+
+    def _request(self, fields: Mapping[str, str]) -> tuple[Request, tuple[Note, ...]]:
+        """Return what was asked for, the same object for all that ask for the same."""
+        asked = {key.removeprefix(_LIST): value for key, value in fields.items() if key.startswith(_LIST)}
+        asked.pop("walltime", None)
+        has_size = not asked.keys().isdisjoint({"select", "nodes", "procs", "ncpus"})
+        got = () if has_size or "exec_host" not in fields else read_exec_host(fields["exec_host"])
+        key = (*asked.items(), *got)
+        if key not in self._requests:
+            self._requests[key] = read_request(asked, got)
+        return self._requests[key]
+
+
+def _fields(told: str) -> dict[str, str]:
+    """Split ``key=value key=value``; what has no ``=`` belongs to the value before."""
+    fields: dict[str, list[str]] = {}
+    words: list[str] = []
+    for token in told.split():
+        key, sign, value = token.partition("=")
+        if not sign and not fields:
+            raise OddLine(f"Expected key=value, got {shown(token)}")
+        if not sign:
+            words.append(token)
+            continue
+        if key in fields:
+            raise OddLine(f"Expected {shown(key)[1:-1]} once, got it twice")
+        fields[key] = words = [value]
+    return {key: " ".join(values) for key, values in fields.items()}
+
+
+def _time(fields: Mapping[str, str], key: str) -> int:
+    text = fields.get(key, "")
+    if not _TIME.fullmatch(text):
+        raise OddLine(f"Expected {key} in seconds since 1970, got {shown(text) if text else 'nothing'}")
+    return int(text)
+
+
+def _name(fields: Mapping[str, str], key: str) -> str | None:
+    name = fields.get(key, "").strip('"')
+    if len(name) > MAX_NAME:
+        raise OddLine(f"Expected a {key} of at most {MAX_NAME} characters, got {len(name)}")
+    return name or None
+
+
+def _status(text: str | None) -> int | None:
+    """Return the status of the Standard Workload Format that an exit status is.
+
+    0 is completed; 256 and more is killed by a signal (271: deleted with SIGTERM), cancelled; -11, -10 and -12 (over
+    the limit of walltime, memory, CPU time), other negative ones (the node could not start it) and those of the job's
+    own script are failed.
+    """
+    if text is None:
+        return None
+    if not _STATUS.fullmatch(text):
+        raise OddLine(f"Expected a number as Exit_status, got {shown(text)}")
+    code = int(text)
+    if code == 0:
+        return _COMPLETED
+    return _CANCELLED if code >= _SIGNALS else _FAILED
+
+
+def _dependencies(text: str | None) -> tuple[tuple[Dependency, ...], tuple[Note, ...]]:
+    """``depend := TYPE ':' ID (':' ID)* (',' …)*``; types that wait for no job's end or start are done without."""
+    found: list[Dependency] = []
+    notes: list[Note] = []
+    for part in text.split(",") if text else ():
+        kind, *ids = part.split(":")
+        if kind in _DEPENDENCIES:
+            found.extend(Dependency(job=job.partition(".")[0], type=DependencyType(kind)) for job in ids if job)
+        else:
+            notes.append((LogOddity.NOT_SIMULATED, f"waits {shown(part)}: done without"))
+    return tuple(found), tuple(notes)
