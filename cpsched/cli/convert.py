@@ -1,4 +1,4 @@
-"""``cpsched convert``: a window of a log in Standard Workload Format becomes an instance."""
+"""``cpsched convert``: a window of a log becomes an instance."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from cpsched.cli.options import (
     JOBS,
     MEMORY_FIELD,
     OUTPUT_FILE,
+    PARTITION,
+    QUEUE,
+    STATUS,
     SUBMITTED,
     ends_in,
 )
 from cpsched.cli.text import printable
+from cpsched.cli.workload import LogOptions, Notes, echo_notes, filtered, take_jobs
 
 __all__ = ["command"]
 
 
 @click.command(
-    "convert", epilog="Example: cpsched convert log.swf.gz machine.json --first 1000 --jobs 500 -o window.json.gz"
+    "convert", epilog="Example: cpsched convert log.swf.gz machine.json --status 1 --jobs 500 -o window.json.gz"
 )
 @click.argument("log", type=EXISTING_FILE)
 @click.argument("cluster", type=EXISTING_FILE)
@@ -34,9 +38,12 @@ __all__ = ["command"]
     callback=ends_in(".json", ".json.gz"),
     help="Where the instance goes.",
 )
+@STATUS
+@QUEUE
+@PARTITION
+@SUBMITTED
 @FIRST
 @JOBS
-@SUBMITTED
 @click.option("--now", type=int, help="The instant to plan from, on the log's clock.  [default: the last submission]")
 @CORES_PER_CHUNK
 @MEMORY_FIELD
@@ -44,33 +51,40 @@ def command(
     log: Path,
     cluster: Path,
     output: Path,
+    status: tuple[int, ...],
+    queue: tuple[str, ...],
+    partition: tuple[str, ...],
+    submitted: tuple[int, int] | None,
     first: int,
     jobs: int | None,
-    submitted: tuple[int, int] | None,
     now: int | None,
     cores_per_chunk: int | None,
     memory_field: str,
 ) -> None:
-    """Make an instance of a log in Standard Workload Format.
+    """Make an instance of a log.
 
-    LOG may be gzipped. CLUSTER is an instance document without jobs, in which all but the cluster may be left out. All
-    jobs of the window wait.
+    LOG is in Standard Workload Format, accounting of Torque or PBS (.acct), or sbatch lines of the Slurm simulator
+    (.events), and may be gzipped. CLUSTER is an instance document without jobs, in which all but the cluster may be
+    left out. All jobs of the window wait. --first and --jobs count those that the other filters let through.
     """
     from cpsched.cli.screen import warn
     from cpsched.formats import write_instance
-    from cpsched.formats.swf import MemoryField, Selection, read_machine, read_swf, swf_to_instance
 
-    machine = read_machine(cluster)
-    read = read_swf(log)
-    window = swf_to_instance(
-        read,
-        machine,
-        selection=Selection(first=first, jobs=jobs, submitted=submitted),
-        now=now,
+    options = LogOptions(
+        cluster=cluster,
+        status=status,
+        queue=queue,
+        partition=partition,
+        submitted=submitted,
+        first=first,
+        jobs=jobs,
         cores_per_chunk=cores_per_chunk,
-        memory_field=MemoryField(memory_field),
+        memory_field=memory_field,
     )
-    warn(read.faults, "faulty line")
+    taken = take_jobs(log, options, arriving=False, now=now)
+    window = taken.window
+    warn(taken.faults, "faulty line")
+    echo_notes(Notes(counts=tuple((words, count) for words, count in filtered(window) if count)), is_whole=False)
     warn(window.left_out, "left out")
     warn(window.adjusted, "adjusted")
     warn(window.oversized, "too large")

@@ -16,7 +16,10 @@ __all__ = [
     "JOBS",
     "MEMORY_FIELD",
     "OUTPUT_FILE",
+    "PARTITION",
     "PLAN_FILE",
+    "QUEUE",
+    "STATUS",
     "SUBMITTED",
     "ends_in",
 ]
@@ -62,6 +65,16 @@ FIRST = click.option(
     "--first", type=click.IntRange(min=0), default=0, show_default=True, help="Index of the first job."
 )
 JOBS = click.option("--jobs", type=click.IntRange(min=1), help="How many jobs at most.  [default: all]")
+
+
+def _only(name: str, field: int, type_: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return an option that names values of a field of SWF, or what is the same in other logs, -1 being unknown."""
+    return click.option(
+        f"--{name}", type=type_, multiple=True, help=f"Only jobs of this {name} (field {field}); may be given again."
+    )
+
+
+STATUS, QUEUE, PARTITION = _only("status", 11, int), _only("queue", 15, str), _only("partition", 16, str)
 
 
 def _is_range(ctx: click.Context, param: click.Parameter, submitted: tuple[int, int] | None) -> tuple[int, int] | None:

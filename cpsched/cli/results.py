@@ -21,7 +21,13 @@ def summary_of(instance: Instance, history: History) -> RunsSummary:
     from cpsched.metrics import runs_summary
 
     cores = instance.cluster.totals.get("cores", 0)
-    return runs_summary(history.runs, max(1, cores), decision_seconds=history.decision_seconds)
+    resources = {**instance.cluster.totals, **instance.cluster.licenses}
+    return runs_summary(
+        history.runs,
+        max(1, cores),
+        resources={name: amount for name, amount in resources.items() if amount},
+        decision_seconds=history.decision_seconds,
+    )
 
 
 def write_results(

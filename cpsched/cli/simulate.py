@@ -109,7 +109,8 @@ def command(
 ) -> None:
     """Simulate a workload: a policy works it off as it arrives.
 
-    WORKLOAD is an instance whose jobs have runtimes, or a log in Standard Workload Format (.swf, .swf.gz).
+    WORKLOAD is an instance whose jobs have runtimes, or a log: in Standard Workload Format (.swf), accounting of
+    Torque or PBS (.acct), or sbatch lines of the Slurm simulator (.events); all may be gzipped.
 
     Ctrl-C ends the simulation; the results are what happened until then. Resumed from a checkpoint, a policy with a
     compiled event loop (queue rules: fcfs, sjf, easy and their like) goes on as if nothing had been; the others begin
@@ -136,6 +137,9 @@ def command(
         kept = _kept(checkpoint, contender, conditions, resume=resume, interval=interval)
         history, is_whole = _play(instance, contender, conditions, kept, quiet=quiet)
         summaries[contender.name] = summary = summary_of(instance, history)
+        if summary.total.overdue and not quiet:
+            late = f"{summary.total.overdue:,} x waited longer than the max_wait of the queue"
+            click.echo(f"{contender.name}: {late}", err=True)
         if output is not None:
             about = _about(instance, contender, conditions, history, is_whole=is_whole)
             folder = output / contender.name if len(chosen) > 1 else output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -10,15 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.options import CORES_PER_CHUNK, EXISTING_FILE, FIRST, JOBS, MEMORY_FIELD, SUBMITTED
+from cpsched.cli.options import (
+    CORES_PER_CHUNK,
+    EXISTING_FILE,
+    FIRST,
+    JOBS,
+    MEMORY_FIELD,
+    PARTITION,
+    QUEUE,
+    STATUS,
+    SUBMITTED,
+)
 from cpsched.cli.text import printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance
     from cpsched.errors import Fault
-    from cpsched.formats.swf import SwfLog, SwfWindow
+    from cpsched.formats.logs import LogKind, LogWindow
+    from cpsched.formats.swf import Selection, SwfWindow
 
-__all__ = ["LogOptions", "Notes", "echo_notes", "is_log", "log_options", "read_workload"]
+__all__ = ["LogOptions", "Notes", "TakenJobs", "echo_notes", "filtered", "is_log", "log_options", "read_workload"]
+__all__ += ["take_jobs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,26 +39,41 @@ class LogOptions:
 
     cluster: Path | None = None
     status: tuple[int, ...] = ()
-    queue: tuple[int, ...] = ()
-    partition: tuple[int, ...] = ()
+    queue: tuple[str, ...] = ()
+    partition: tuple[str, ...] = ()
     submitted: tuple[int, int] | None = None
     first: int = 0
     jobs: int | None = None
     cores_per_chunk: int | None = None
     memory_field: str = "kb-per-processor"
 
+    def selection(self, *, by_number: bool) -> Selection:
+        """Return which jobs of the log are taken; logs in SWF number their queues and partitions, others name them."""
+        from cpsched.formats.swf import Selection
 
-def _filter(name: str, field: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option(
-        f"--{name}", type=int, multiple=True, help=f"Only jobs of this {name} (field {field}); may be given again."
-    )
+        return Selection(
+            statuses=frozenset(self.status) or None,
+            queues=frozenset(_named("queue", self.queue, by_number=by_number)) or None,
+            partitions=frozenset(_named("partition", self.partition, by_number=by_number)) or None,
+            submitted=self.submitted,
+            first=self.first,
+            jobs=self.jobs,
+        )
+
+
+def _named(option: str, given: tuple[str, ...], *, by_number: bool) -> Iterator[int | str]:
+    """Yield numbers or names; -1 is unknown in any log."""
+    for text in given:
+        if by_number and not text.removeprefix("-").isdecimal():
+            raise click.UsageError(f"--{option}: expected a number in a log in SWF, got {printable(text)}.")
+        yield int(text) if by_number or text == "-1" else text
 
 
 _LOG_OPTIONS = (
-    click.option("--cluster", type=EXISTING_FILE, help="The machine of a log.  [default: what its header says]"),
-    _filter("status", 11),
-    _filter("queue", 15),
-    _filter("partition", 16),
+    click.option("--cluster", type=EXISTING_FILE, help="The machine of a log.  [default: what the log says of it]"),
+    STATUS,
+    QUEUE,
+    PARTITION,
     SUBMITTED,
     FIRST,
     JOBS,
@@ -79,9 +106,26 @@ class Notes:
     assumed: tuple[str, ...] = ()
 
 
-def is_log(path: Path) -> bool:
-    """Tell by its name whether a file is a log in Standard Workload Format."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenJobs:
+    """Jobs of a log on a machine."""
+
+    window: SwfWindow | LogWindow
+    #: The lines that are no job.
+    faults: tuple[Fault, ...]
+    #: Of the machine.
+    assumed: tuple[str, ...]
+
+
+def _is_swf(path: Path) -> bool:
     return path.name.endswith((".swf", ".swf.gz"))
+
+
+def is_log(path: Path) -> bool:
+    """Tell by its name, or by its first lines, whether a file is a log."""
+    from cpsched.formats.logs import kind_of
+
+    return _is_swf(path) or kind_of(path) is not None
 
 
 def read_workload(path: Path, log: LogOptions) -> tuple[Instance, Notes]:
@@ -105,15 +149,36 @@ def _of_instance(path: Path, log: LogOptions) -> tuple[Instance, Notes]:
     from cpsched.formats import read_instance
 
     if log != LogOptions():
-        raise click.UsageError(f"Options for logs need a log (.swf or .swf.gz), got {printable(str(path))}.")
+        raise click.UsageError(f"Options for logs need a log (.swf, .acct, .events), got {printable(str(path))}.")
     warnings: list[Fault] = []
     instance = read_instance(path, on_warning=warnings.append)
     return instance, Notes(counts=(("warnings", len(warnings)),) if warnings else (), faults=tuple(warnings))
 
 
 def _of_log(path: Path, options: LogOptions) -> tuple[Instance, Notes]:
-    from cpsched.formats.swf import MemoryField, Selection, machine_of_log, read_machine, read_swf, swf_to_instance
+    taken = take_jobs(path, options, arriving=True)
+    name = path.name.removesuffix(".gz")
+    for suffix in (".swf", ".acct", ".events"):
+        name = name.removesuffix(suffix)
+    return replace(taken.window.instance, name=name), _notes_of(taken)
 
+
+def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | None = None) -> TakenJobs:
+    """Make an instance of the jobs of a log; what is none of the other kinds is in Standard Workload Format.
+
+    Raises
+    ------
+    DocumentError
+        If a file is refused, or the log does not say enough to do without a cluster file.
+    UsageError
+        If there are options for logs of another kind.
+    """
+    from cpsched.formats.logs import kind_of
+    from cpsched.formats.swf import MemoryField, machine_of_log, read_machine, read_swf, swf_to_instance
+
+    kind = None if _is_swf(path) else kind_of(path)
+    if kind is not None:
+        return _take_logged(path, kind, options, arriving=arriving, now=now)
     log = read_swf(path)
     assumed: tuple[str, ...] = ()
     if options.cluster is not None:
@@ -121,34 +186,51 @@ def _of_log(path: Path, options: LogOptions) -> tuple[Instance, Notes]:
     else:
         found = machine_of_log(log)
         machine, assumed = found.machine, found.assumed
-    selection = Selection(
-        statuses=frozenset(options.status) or None,
-        queues=frozenset(options.queue) or None,
-        partitions=frozenset(options.partition) or None,
-        submitted=options.submitted,
-        first=options.first,
-        jobs=options.jobs,
-    )
     window = swf_to_instance(
         log,
         machine,
-        selection=selection,
-        arriving=True,
+        selection=options.selection(by_number=True),
+        arriving=arriving,
+        now=now,
         cores_per_chunk=options.cores_per_chunk,
         memory_field=MemoryField(options.memory_field),
     )
-    name = path.name.removesuffix(".gz").removesuffix(".swf")
-    return replace(window.instance, name=name), _notes_of(log, window, assumed)
+    return TakenJobs(window=window, faults=log.faults, assumed=assumed)
 
 
-def _notes_of(log: SwfLog, window: SwfWindow, assumed: tuple[str, ...]) -> Notes:
-    counts = [("left out: lines that are no job", len(log.faults))]
-    counts += [(f"left out by the filter {name}", count) for name, count in window.kept_out.items()]
+def _take_logged(path: Path, kind: LogKind, options: LogOptions, *, arriving: bool, now: int | None) -> TakenJobs:
+    """Make an instance of the jobs of a resource manager's log."""
+    from cpsched.formats.logs import log_to_instance, machine_of_jobs, read_log
+    from cpsched.formats.swf import read_machine
+
+    if options.cores_per_chunk is not None or options.memory_field != LogOptions().memory_field:
+        raise click.UsageError(f"--cores-per-chunk and --memory-field are for logs in SWF, got {kind}.")
+    log = read_log(path, kind)
+    assumed: tuple[str, ...] = ()
+    if options.cluster is not None:
+        machine = read_machine(options.cluster)
+    else:
+        found = machine_of_jobs(log)
+        machine, assumed = found.machine, found.assumed
+    selection = options.selection(by_number=False)
+    window = log_to_instance(log, machine, selection=selection, arriving=arriving, now=now)
+    return TakenJobs(window=window, faults=log.faults, assumed=assumed)
+
+
+def filtered(window: SwfWindow | LogWindow) -> list[tuple[str, int]]:
+    """Return how many jobs each filter kept out, in words."""
+    return [(f"left out by the filter {name}", count) for name, count in window.kept_out.items()]
+
+
+def _notes_of(taken: TakenJobs) -> Notes:
+    window = taken.window
+    counts = [("left out: lines that are no job", len(taken.faults))]
+    counts += filtered(window)
     counts += [(str(oddity), count) for oddity, count in window.counts.items()]
     return Notes(
         counts=tuple((words, count) for words, count in counts if count),
-        faults=(*log.faults, *window.left_out, *window.adjusted, *window.oversized),
-        assumed=assumed,
+        faults=(*taken.faults, *window.left_out, *window.adjusted, *window.oversized),
+        assumed=taken.assumed,
     )
 
 

@@ -30,7 +30,7 @@ from cpsched.metrics.plans import (
 )
 from cpsched.metrics.runs import Ending, Runs
 from cpsched.metrics.series import Steps, load_over_time, series
-from cpsched.metrics.summary import Decisions, Distribution, Figures, Group, RunsSummary, runs_summary
+from cpsched.metrics.summary import Decisions, Distribution, Figures, Group, ResourceUse, RunsSummary, runs_summary
 
 __all__ = [
     "Decisions",
@@ -41,6 +41,7 @@ __all__ = [
     "Group",
     "MeanInterval",
     "QueueWaits",
+    "ResourceUse",
     "Runs",
     "RunsSummary",
     "Steps",

@@ -5,6 +5,7 @@ A simulator fills `Runs`; every figure and every file of what happened comes fro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -54,19 +55,27 @@ class Runs:
     #: Of the last attempt; -1: never started.
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    #: What it asks for, in all.
+    #: What it asks for, in all: cores, and every resource of the machine by its name, licenses too.
     cores: NDArray[np.int64]
+    asked: Mapping[str, NDArray[np.int64]]
     #: How many nodes it had; 0: never started.
     nodes: NDArray[np.int64]
     #: The wait that its queue lets its user expect, > 0.
     expected_wait: NDArray[np.int64]
+    #: The wait beyond which its queue says that it is overdue; -1: none.
+    max_wait: NDArray[np.int64]
     #: How often it was started; more than once where a node failed under it.
     attempts: NDArray[np.int64]
+    #: Of its first attempt; -1: never started.
+    first_start: NDArray[np.int64]
+    #: Seconds of the attempts that failing nodes cut short.
+    lost: NDArray[np.int64]
     #: Values of `Ending`.
     ending: NDArray[np.int8]
 
     def __post_init__(self) -> None:
-        lengths = {field.name: len(getattr(self, field.name)) for field in fields(self)}
+        columns = self._columns()
+        lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"expected columns of one length, got {lengths}")
         wrong = np.flatnonzero(self.over & ~((self.submit <= self.start) & (self.start <= self.end)))
@@ -74,6 +83,11 @@ class Runs:
             job = wrong[0]
             times = f"{self.submit[job]}, {self.start[job]}, {self.end[job]}"
             raise ValueError(f"expected submit <= start <= end, got {times} (job {self.ids[job]!r})")
+
+    def _columns(self) -> dict[str, NDArray[np.int64]]:
+        """Return all columns by their names; of a resource that it is ``asked_`` for."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "asked"}
+        return columns | {f"asked_{name}": amounts for name, amounts in self.asked.items()}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -92,6 +106,6 @@ class Runs:
         """Return the runs as a table with the columns of this class, their names in the singular; one row per job."""
         import pandas as pd
 
-        columns = {_SINGULAR.get(field.name, field.name): getattr(self, field.name) for field in fields(self)}
+        columns = {_SINGULAR.get(name, name): column for name, column in self._columns().items()}
         names = [ending.name.lower() for ending in Ending]
         return pd.DataFrame(columns | {"ending": pd.Categorical.from_codes(self.ending.tolist(), categories=names)})

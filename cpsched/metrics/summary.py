@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,13 @@ from cpsched.metrics.series import load_over_time
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Decisions", "Distribution", "Figures", "Group", "RunsSummary", "runs_summary"]
+__all__ = ["Decisions", "Distribution", "Figures", "Group", "ResourceUse", "RunsSummary", "runs_summary"]
 
 #: A job's time of running counts as at least this many seconds in its bounded slowdown (Feitelson, JSSPP 2001).
 _TAU = 10
+#: Where classes of jobs end, by run time and by nodes, such that those of SD-14 are among them.
+_CLASS_HOURS = (4, 12, 24)
+_CLASS_NODES = (64, 512, 1024)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,8 @@ class Figures:
     restarts: int
     #: Cores x seconds that the jobs have held in their last attempts.
     core_seconds: int
+    #: Cores x seconds of the attempts that failing nodes cut short: nothing of them is kept.
+    lost_core_seconds: int
     #: From submission to start and to end, in seconds; None, as all of its kind, where no job is over.
     wait: Distribution | None
     response: Distribution | None
@@ -74,6 +79,9 @@ class Figures:
     tardiness: int
     #: The same seconds, each job's divided by its expected wait, summed.
     weighted_tardiness: float
+    #: How many have waited for their first start longer than the ``max_wait`` of their queue, hard or not; those count
+    #: that still wait at the end.
+    overdue: int
     #: How many are found by `overtaken`, as a share of those not refused; None where there are none.
     unfairly_delayed: float | None
 
@@ -85,6 +93,17 @@ class Group:
     #: None: the jobs without queue or user.
     key: str | None
     figures: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceUse:
+    """How much of a resource is in use, as of cores: what jobs ask for, for as long as they run."""
+
+    name: str
+    #: What the machine has.
+    capacity: int
+    allocated: float
+    effective: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +123,8 @@ class RunsSummary:
     #: Share of the cores that is held, and that is held by jobs which complete (EVO-12), of all jobs.
     allocated: float
     effective: float
+    #: The same of all that the machine has, licenses too.
+    by_resource: tuple[ResourceUse, ...]
     #: Jobs that wait, over time, of all jobs.
     mean_queue_length: float
     max_queue_length: int
@@ -115,6 +136,8 @@ class RunsSummary:
     by_queue: tuple[Group, ...]
     #: By cores, from small to large: 1, 2-8, 9-64, 65-512, ...
     by_size: tuple[Group, ...]
+    #: By the seconds that a job runs on all it asks for, and by its nodes, from short to long (SD-14).
+    by_class: tuple[Group, ...]
     by_user: tuple[Group, ...]
 
     def as_document(self) -> dict[str, Any]:
@@ -126,6 +149,7 @@ def runs_summary(
     runs: Runs,
     capacity: int,
     *,
+    resources: Mapping[str, int] | None = None,
     warm_up: float = 0.0,
     cool_down: float = 0.0,
     decision_seconds: Sequence[float] | NDArray[np.float64] = (),
@@ -138,6 +162,8 @@ def runs_summary(
         What became of each job.
     capacity
         Cores of the machine, > 0.
+    resources
+        What the machine has of everything, > 0; of nothing by default.
     warm_up, cool_down
         Shares of the jobs, first and last in the order of submission, that do not count: the machine fills and drains
         while they are there. They are shares of the jobs and not seconds, so that one setting fits logs of every
@@ -165,14 +191,24 @@ def runs_summary(
         makespan=_makespan(runs, counted),
         begin=begin,
         end=end,
-        allocated=_share_held(runs, runs.end > runs.start, begin, end, capacity),
-        effective=_share_held(runs, runs.ending == Ending.COMPLETED, begin, end, capacity),
+        allocated=_allocated(runs, runs.cores, begin, end, capacity),
+        effective=_effective(runs, runs.cores, begin, end, capacity),
+        by_resource=tuple(
+            ResourceUse(
+                name=name,
+                capacity=amount,
+                allocated=_allocated(runs, runs.asked[name], begin, end, amount),
+                effective=_effective(runs, runs.asked[name], begin, end, amount),
+            )
+            for name, amount in (resources or {}).items()
+        ),
         mean_queue_length=mean_queue_length,
         max_queue_length=max_queue_length,
         jain=_jain_over(by_user),
         decisions=_decisions(np.asarray(decision_seconds, dtype=np.float64)),
         by_queue=_groups(runs, fates, counted, runs.queues),
         by_size=_groups_by_size(runs, fates, counted),
+        by_class=_groups_by_class(runs, fates, counted),
         by_user=by_user,
     )
 
@@ -190,7 +226,7 @@ def _measured(runs: Runs, warm_up: float, cool_down: float) -> tuple[NDArray[np.
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Fates:
-    """What the times of each job come to; only `overtaken` means something where a job is not over."""
+    """What the times of each job come to; only the last two mean something where a job is not over."""
 
     wait: NDArray[np.int64]
     response: NDArray[np.int64]
@@ -198,12 +234,13 @@ class _Fates:
     bounded_slowdown: NDArray[np.float64]
     static_slowdown: NDArray[np.float64]
     overtaken: NDArray[np.bool_]
+    is_overdue: NDArray[np.bool_]
 
 
 def _fates(runs: Runs) -> _Fates:
     """Work out the times of all jobs at once."""
     response, ran = runs.end - runs.submit, runs.end - runs.start
-    static = np.where(runs.runtime >= 0, np.minimum(runs.runtime, runs.walltime), runs.walltime)
+    static = _static(runs)
     return _Fates(
         wait=runs.start - runs.submit,
         response=response,
@@ -211,7 +248,21 @@ def _fates(runs: Runs) -> _Fates:
         bounded_slowdown=np.maximum(1.0, response / np.maximum(_TAU, ran)),
         static_slowdown=response / np.maximum(1, static),
         overtaken=overtaken(runs),
+        is_overdue=_is_overdue(runs),
     )
+
+
+def _is_overdue(runs: Runs) -> NDArray[np.bool_]:
+    """Tell who has waited for his first start longer than his queue says, or has done so when all ends."""
+    until = np.where(runs.first_start >= 0, runs.first_start, runs.horizon)
+    found: NDArray[np.bool_] = (runs.max_wait >= 0) & (until - runs.submit > runs.max_wait)
+    found &= runs.ending != Ending.REFUSED
+    return found
+
+
+def _static(runs: Runs) -> NDArray[np.int64]:
+    """Return for how many seconds each job runs on all it asks for."""
+    return np.where(runs.runtime >= 0, np.minimum(runs.runtime, runs.walltime), runs.walltime)
 
 
 def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
@@ -230,6 +281,7 @@ def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
         waiting=int(of_ending[Ending.WAITING]),
         restarts=int(np.maximum(0, runs.attempts[jobs] - 1).sum()),
         core_seconds=int((runs.cores[jobs] * held).sum()),
+        lost_core_seconds=int((runs.cores[jobs] * runs.lost[jobs]).sum()),
         wait=_distribution(fates.wait[over]),
         response=_distribution(fates.response[over]),
         slowdown=_distribution(fates.slowdown[over]),
@@ -239,6 +291,7 @@ def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
         late=int(np.count_nonzero(behind)),
         tardiness=int(behind.sum()),
         weighted_tardiness=float((behind / expected).sum()),
+        overdue=int(np.count_nonzero(fates.is_overdue[jobs])),
         unfairly_delayed=float(fates.overtaken[may_run].mean()) if may_run.size else None,
     )
 
@@ -265,12 +318,24 @@ def _makespan(runs: Runs, jobs: NDArray[np.int64]) -> int:
     return int(runs.end[over].max() - runs.submit[jobs].min()) if over.size else 0
 
 
-def _share_held(runs: Runs, holders: NDArray[np.bool_], begin: int, end: int, capacity: int) -> float:
-    """Return the share of capacity x ``[begin, end)`` that these jobs hold; 0 where it is empty."""
+def _allocated(runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, capacity: int) -> float:
+    """Return the share of a resource that is held."""
+    return _share_held(runs, amounts, runs.end > runs.start, begin, end, capacity)
+
+
+def _effective(runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, capacity: int) -> float:
+    """Return the share of a resource that is held by jobs which complete."""
+    return _share_held(runs, amounts, runs.ending == Ending.COMPLETED, begin, end, capacity)
+
+
+def _share_held(
+    runs: Runs, amounts: NDArray[np.int64], holders: NDArray[np.bool_], begin: int, end: int, capacity: int
+) -> float:
+    """Return the share of capacity x ``[begin, end)`` that these jobs hold with so much each; 0 where it is empty."""
     if begin == end:
         return 0.0
     seconds = np.clip(runs.end[holders], begin, end) - np.clip(runs.start[holders], begin, end)
-    return int((runs.cores[holders] * seconds).sum()) / (capacity * (end - begin))
+    return int((amounts[holders] * seconds).sum()) / (capacity * (end - begin))
 
 
 def _queue_lengths(runs: Runs, begin: int, end: int) -> tuple[float, int]:
@@ -307,6 +372,25 @@ def _groups_by_size(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple
         for index, part in enumerate(parts)
         if part.size
     )
+
+
+def _groups_by_class(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
+    """Return the figures of the jobs that are over by how long they run and by how many nodes they had."""
+    over = jobs[runs.over[jobs]]
+    length = np.searchsorted([hours * 3600 for hours in _CLASS_HOURS], _static(runs)[over])
+    width = np.searchsorted(_CLASS_NODES, runs.nodes[over])
+    names = [f"{time}, {nodes}" for time in _spans(_CLASS_HOURS, "h") for nodes in _spans(_CLASS_NODES, "nodes")]
+    parts = _parts(over, length * (len(_CLASS_NODES) + 1) + width, len(names))
+    return tuple(
+        Group(key=name, figures=_figures(runs, fates, part))
+        for name, part in zip(names, parts, strict=True)
+        if part.size
+    )
+
+
+def _spans(ends: Sequence[int], unit: str) -> list[str]:
+    """Return names for the spans up to each of these ends, and beyond the last."""
+    return [*(f"up to {end} {unit}" for end in ends), f"more than {ends[-1]} {unit}"]
 
 
 def _parts(jobs: NDArray[np.int64], codes: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:

@@ -50,6 +50,8 @@ def _figures(summary: RunsSummary) -> Iterator[tuple[str, str]]:
     yield "WQT", f"{total.wqt:,.1f}"
     yield "NL", f"{total.late:,}"
     yield "TR", f"{total.tardiness:,} s"
+    yield "overdue", f"{total.overdue:,}"
+    yield "lost to failures", f"{total.lost_core_seconds / 3600:,.1f} core-h"
     yield "utilisation", f"{summary.allocated:.1%}"
     yield "queue, mean", f"{summary.mean_queue_length:,.1f}"
     yield "queue, longest", f"{summary.max_queue_length:,}"

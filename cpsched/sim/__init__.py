@@ -11,7 +11,7 @@ from cpsched.sim.checkpoint import Checkpoint
 from cpsched.sim.load import unsupported
 from cpsched.sim.rolling import Planning, Rolling
 from cpsched.sim.rules import Order, QueueRule, Way
-from cpsched.sim.scheduler import Change, Decision, News, Scheduler, Start
+from cpsched.sim.scheduler import Change, Counting, Decision, News, Scheduler, Start
 from cpsched.sim.simulate import History, Interrupted, Moment, simulate
 from cpsched.sim.site import Changes, Outlook, Site
 from cpsched.sim.warmup import warm_up_simulation
@@ -20,6 +20,7 @@ __all__ = [
     "Change",
     "Changes",
     "Checkpoint",
+    "Counting",
     "Decision",
     "History",
     "Interrupted",

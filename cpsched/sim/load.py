@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import CheapFirst, Columns, refusal
-from cpsched.domain import DependencyType, Instance, Job, NodeState, WaitingReason
+from cpsched.domain import DependencyType, Instance, Job, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.metrics import Ending
 from cpsched.rusv import Timeline, present_kernels
@@ -25,6 +25,9 @@ _TYPES = {
     DependencyType.AFTERANY: kernels.AFTER_ANY,
     DependencyType.AFTERNOTOK: kernels.AFTER_NOT_OK,
 }
+
+#: Why a job is refused whose kinds of chunks fit one by one, but not together.
+_NOT_MAPPED = "each kind of its chunks finds room by itself, but no way was found to place all on the empty machine"
 
 Ints = NDArray[np.int64]
 
@@ -91,6 +94,7 @@ class Load:
         self.walltime = self._ints(job.walltime for job in self.jobs)
         self.runtime = self._ints(-1 if job.runtime is None else job.runtime for job in self.jobs)
         self.demand = self._compile()
+        self._refuse_unmapped()
         #: How those can run that are malleable, by their index.
         self.ways = ways_of(self.jobs, self.demand, self.columns)
         self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)
@@ -120,19 +124,46 @@ class Load:
         demands = []
         for number, job in enumerate(self.jobs):
             walltime = job.walltime if guards or bounds else 0
-            key = (id(job.request), job.licenses, job.queue, walltime)
+            # who may not start before he is overdue, by a hard max_wait, never can
+            times = None if job.not_before is None else (job.submit, job.not_before)
+            key = (id(job.request), job.licenses, job.queue, walltime, times)
             if key not in known:
-                verdict = refusal(self.instance, job)
-                demand = -1 if verdict else self._demand(job)
-                known[key] = demand, verdict
+                known[key] = self._demand_or_verdict(job)
             demand, verdict = known[key]
             demands.append(demand)
             if verdict is not None:
                 self.refused[number] = verdict
         return self._ints(demands)
 
-    def _demand(self, job: Job) -> int:
-        return self.columns.compile(job.request, job.licenses, job.walltime)
+    def asked(self) -> dict[str, Ints]:
+        """Return what each job asks for of each resource that the machine has, licenses too."""
+        totals = {id(job.request): job.request.totals for job in self.jobs}
+        cluster = self.instance.cluster
+        asked = {name: self._ints(totals[id(job.request)].get(name, 0) for job in self.jobs) for name in cluster.totals}
+        return asked | {name: self._ints(job.licenses.get(name, 0) for job in self.jobs) for name in cluster.licenses}
+
+    def _demand_or_verdict(self, job: Job) -> tuple[int, tuple[WaitingReason, str] | None]:
+        """Return the demand of a job, or -1 and why it can never start."""
+        verdict = refusal(self.instance, job)
+        return (-1, verdict) if verdict else (self.columns.compile(job.request, job.licenses, job.walltime), None)
+
+    def _refuse_unmapped(self) -> None:
+        """Refuse those whose several kinds of chunks are not mapped even to the empty machine: they would wait for
+        ever, and be in the way of others.
+        """
+        kinds = np.fromiter((len(job.request.chunks) for job in self.jobs), dtype=np.int64, count=len(self.jobs))
+        demands = np.unique(self.demand[(kinds > 1) & (self.demand >= 0)])
+        if not len(demands):
+            return
+        timeline = Timeline(self.columns.demands)
+        free, sums = timeline.free_at(0)
+        tables, scratch = _kernel_views(timeline)
+        free, sums = free.astype(np.int32), sums.astype(np.int64)
+        fits = present_kernels.map_now
+        lost = [demand for demand in demands.tolist() if not fits(demand, free, sums, tables, scratch)]
+        for number in np.flatnonzero(np.isin(self.demand, lost)).tolist():
+            self.refused[number] = WaitingReason.NOT_MAPPED, _NOT_MAPPED
+            self.demand[number] = -1
 
     def _compile_links(self) -> tuple[Ints, Ints]:
         """Return who waits for each job: where those begin, and (job, type, delay) of each. Who runs, or can never run,
@@ -185,34 +216,34 @@ class Load:
 
     def kernel_views(self) -> tuple[present_kernels.Tables, present_kernels.Scratch]:
         """Return the tables and the scratch that kernels need for one moment."""
-        arguments = self.timeline.kernel_arguments()[9:]
-        demands, kinds, segments, terms, scale, sysreq, _, reach, runs, runcols, capacity, colsys, run_of = arguments[
-            :13
-        ]
-        free, buffer, entries, columns, amounts, scolumns, samounts, stamps = arguments[13:]
-        tables = present_kernels.Tables(
-            demands, kinds, segments, terms, scale, sysreq, reach, runs, runcols, capacity, colsys, run_of
-        )
-        head = np.zeros(8, dtype=np.int64)
-        return tables, present_kernels.Scratch(
-            free[0], buffer, entries, columns, amounts, scolumns, samounts, stamps, head
-        )
+        return _kernel_views(self.timeline)
 
     def outages(self) -> tuple[Ints, Ints]:
         """Return what happens to nodes, ascending: (time, kind, first, last), and the nodes that these point to.
 
-        Nodes that are not up at the beginning stay so, and cannot break.
+        Nodes that are drained or down at the beginning stay so, but break like others: who runs there is cut short.
         """
-        down = {name for c in self.instance.cluster.classes if c.state is not NodeState.UP for name in c.names}
         nodes: list[int] = []
         rows = []
         for outage in self.instance.outages:
             first = len(nodes)
-            nodes.extend(self.columns.node_number[name] for name in outage.nodes if name not in down)
+            nodes.extend(self.columns.node_number[name] for name in outage.nodes)
             rows.append((outage.start, kernels.BREAKS, first, len(nodes)))
             rows.append((outage.end, kernels.RETURNS, first, len(nodes)))
         rows.sort(key=lambda row: (row[0], -row[1], row[2]))  # who returns does so before others break
         return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(nodes, dtype=np.int64)
+
+
+def _kernel_views(timeline: Timeline) -> tuple[present_kernels.Tables, present_kernels.Scratch]:
+    """Return the tables and the scratch that kernels need for one moment, of a timeline with all demands."""
+    arguments = timeline.kernel_arguments()[9:]
+    demands, kinds, segments, terms, scale, sysreq, _, reach, runs, runcols, capacity, colsys, run_of = arguments[:13]
+    free, buffer, entries, columns, amounts, scolumns, samounts, stamps = arguments[13:]
+    tables = present_kernels.Tables(
+        demands, kinds, segments, terms, scale, sysreq, reach, runs, runcols, capacity, colsys, run_of
+    )
+    head = np.zeros(8, dtype=np.int64)
+    return tables, present_kernels.Scratch(free[0], buffer, entries, columns, amounts, scolumns, samounts, stamps, head)
 
 
 def _cores(job: Job) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import count
 from typing import Protocol
 
-from cpsched.domain import Cluster, Instance, Job, NodeState, Plan
+from cpsched.domain import Cluster, FrozenMap, Instance, Job, NodeState, Plan, WaitingReason
 from cpsched.errors import EngineError
 from cpsched.sim.scheduler import Decision, News
 from cpsched.sim.site import Site
@@ -38,6 +39,9 @@ class Rolling:
     before `min_interval` seconds are over. Until then, and where a planned start is all that has come (BRIDI-13), the
     last plan is brought up to date. Malleable jobs run at full share.
 
+    A hard ``max_wait`` is kept as long as a plan can. Who is too late for it is planned again at once, with the others
+    and as if the ``max_wait`` of his queue were not hard, until he has started.
+
     Parameters
     ----------
     planning
@@ -65,6 +69,8 @@ class Rolling:
         #: When the next cycle may begin, whether there is something to plan anew, and which nodes are out.
         self._next_cycle, self._is_stale = site.now, False
         self._out: frozenset[str] = frozenset()
+        #: Who can no longer keep the hard ``max_wait`` of his queue.
+        self._late: set[str] = set()
 
     def decide(self, site: Site, news: News) -> Decision:
         """Plan, or bring the plan up to date; start whose planned start is now."""
@@ -72,11 +78,20 @@ class Rolling:
         self._is_stale = self._is_stale or bool(news.arrived or news.gone) or self._out != before
         window = _window(site, self._out)
         if self._plan is None or (self._is_stale and site.now >= self._next_cycle):
-            self._plan = self._planning.plan(window, self._plan)
+            self._plan = self._planned(window)
             self._next_cycle, self._is_stale = site.now + self._min_interval, False
         else:
-            self._plan = self._planning.follow(window, self._plan)
+            self._plan = self._planning.follow(_lenient(window, self._late), self._plan)
         return self._decision(site, self._plan)
+
+    def _planned(self, window: Instance) -> Plan:
+        """Plan a window in which nobody is left behind because he is too late."""
+        while True:
+            plan = self._planning.plan(_lenient(window, self._late), self._plan)
+            too_late = {waiting.id for waiting in plan.waiting_room if waiting.reason is WaitingReason.TOO_LATE}
+            if too_late <= self._late:
+                return plan
+            self._late |= too_late
 
     def _decision(self, site: Site, plan: Plan) -> Decision:
         """Return what a plan of this second says."""
@@ -113,6 +128,21 @@ def _believed(job: Job, seconds: int) -> Job:
         return job
     (step,) = job.steps
     return replace(job, malleability=None, steps=(replace(step, walltime=seconds),))
+
+
+def _lenient(window: Instance, late: Collection[str]) -> Instance:
+    """Return a window in which some jobs are in queues like theirs, but with a ``max_wait`` that is not hard."""
+    moved: dict[str, str] = {}
+    queues, jobs = dict(window.queues), list(window.jobs)
+    for place, job in enumerate(jobs):
+        if job.id not in late or job.queue is None or window.must_start_by(job) is None:
+            continue
+        queue = window.queues[job.queue]
+        if job.queue not in moved and queue.max_wait is not None:
+            moved[job.queue] = next(name for number in count() if (name := f"late {number}") not in queues)
+            queues[moved[job.queue]] = replace(queue, max_wait=replace(queue.max_wait, is_hard=False))
+        jobs[place] = replace(job, queue=moved[job.queue])
+    return replace(window, queues=FrozenMap(queues), jobs=tuple(jobs)) if moved else window
 
 
 def _without(cluster: Cluster, out: Collection[str]) -> Cluster:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cpsched.sim.site import Site
 
-__all__ = ["Change", "Decision", "News", "Scheduler", "Start"]
+__all__ = ["Change", "Counting", "Decision", "News", "Scheduler", "Start"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +68,12 @@ class Scheduler(Protocol):
 
     def decide(self, site: Site, news: News) -> Decision:
         """Say who starts now. The queue is not empty, or somebody runs that is not at full share."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A scheduler that counts what it does beside starting jobs."""
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """How often it has done what, since it began."""

@@ -53,9 +53,7 @@ class _Loop:
                 return
             _, decision = self._decided
             self._decided = None
-            for change in decision.changes:
-                self._world.change(change)
-            self._world.begin([start for start in decision.starts if self._world.can_begin(start)])
+            self._begin_late(decision)
         is_woken = self._wake is not None and self._wake <= now
         if is_woken:
             self._wake = None
@@ -80,6 +78,16 @@ class _Loop:
             self._decided = now + charged, decision
         else:
             self._begin(decision)
+
+    def _begin_late(self, decision: Decision) -> None:
+        """Let those jobs change and begin that still can: others may have ended, and nodes broken, since it was
+        decided.
+        """
+        for change in decision.changes:
+            self._world.change(change)
+        for start in decision.starts:
+            if self._world.can_begin(start):
+                self._world.begin((start,))
 
     def _begin(self, decision: Decision) -> None:
         """Let jobs change and begin now."""
@@ -120,8 +128,8 @@ def play_scheduler(
     predicts
         Whether runtimes are predicted; else the walltimes are believed.
     charges
-        Whether decisions take effect only after the seconds that they took, in which the scheduler is not asked. What
-        cannot begin any more then (a node broke) waits on.
+        Whether decisions take effect only after the seconds that they took, in which the scheduler is not asked. Who
+        cannot begin any more then (a node broke) waits on, and who cannot change any more (he has ended) does not.
     look
         Called after each decision.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
@@ -26,7 +26,7 @@ from cpsched.sim.checkpoint import Checkpoint, Keeper
 from cpsched.sim.load import Load
 from cpsched.sim.rule_loop import play_rule
 from cpsched.sim.rules import QueueRule
-from cpsched.sim.scheduler import Scheduler
+from cpsched.sim.scheduler import Counting, Scheduler
 from cpsched.sim.scheduler_loop import play_scheduler
 from cpsched.sim.world import World
 
@@ -55,6 +55,8 @@ class History:
     decision_seconds: NDArray[np.float64]
     #: Seconds that the simulation took.
     elapsed: float
+    #: What the scheduler has counted, see `Counting`.
+    counters: Mapping[str, int]
     _world: World
 
     def record(self) -> Plan:
@@ -197,6 +199,7 @@ def simulate(
             runs=world.runs(),
             decision_seconds=np.array(seconds, dtype=np.float64),
             elapsed=time.perf_counter() - began if keeper is None else keeper.elapsed,
+            counters=scheduler.counters if isinstance(scheduler, Counting) else {},
             _world=world,
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Amounts, Job, Placement, Running, Segment, held_by_node, repeated
+from cpsched.domain import Amounts, Instance, Job, Placement, Running, Segment, held_by_node, repeated
 from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
 from cpsched.sim import kernels
@@ -331,6 +331,7 @@ class World:
         order = np.argsort(load.places, kind="stable")
         found, ended = s.runs[order], s.runs[order, kernels.R_ENDING] >= kernels.COMPLETED
         jobs = [load.jobs[index] for index in order.tolist()]
+        first_start, lost = self._first_starts_and_losses()
         return Runs(
             ids=tuple(job.id for job in jobs),
             users=tuple(job.user for job in jobs),
@@ -342,11 +343,23 @@ class World:
             start=found[:, kernels.R_START],
             end=np.where(ended, found[:, kernels.R_END], -1),
             cores=load.cores[order].astype(np.int64),
+            asked={name: amounts[order] for name, amounts in load.asked().items()},
             nodes=self._num_nodes()[order],
             expected_wait=np.array([load.instance.expected_wait(job) for job in jobs], dtype=np.int64),
+            max_wait=np.array([_max_wait(load.instance, job) for job in jobs], dtype=np.int64),
             attempts=found[:, kernels.R_STARTS],
+            first_start=first_start[order],
+            lost=lost[order],
             ending=found[:, kernels.R_ENDING].astype(np.int8),
         )
+
+    def _first_starts_and_losses(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return when each job has started first (-1: never), and the seconds that outages have cost it."""
+        first_start, lost = self.state.runs[:, kernels.R_START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
+        for job, start, end, _ in reversed(list(self.attempts())):
+            first_start[job] = start
+            lost[job] += end - start
+        return first_start, lost
 
     def placements(self) -> Iterator[tuple[int, int, int, NDArray[np.int32]]]:
         """Yield (job, start, end, entries) of all that has run to its end."""
@@ -415,3 +428,9 @@ class World:
                 first = s.runs[index, kernels.R_FIRST]
                 count[index] = len(np.unique(s.pool[first : first + count[index], 0]))
         return count
+
+
+def _max_wait(instance: Instance, job: Job) -> int:
+    """Return the seconds of waiting after which a job is overdue, -1 where its queue has no such limit."""
+    due = instance.due(job)
+    return -1 if due is None else due - job.submit

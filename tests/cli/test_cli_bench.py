@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -112,3 +117,38 @@ def test_the_shipped_campaigns_are_in_order(repository: Path) -> None:
     for path in sorted((repository / "campaigns").glob("*.toml")):
         if "../shared" not in path.read_text() or (repository.parent / "shared").is_dir():
             assert read_campaign(path).name == path.stem
+
+
+#: Hours of work behind the two cells of the campaign.
+ENDLESS = """
+[[workload]]
+name = "months"
+generator = "lublin"
+parameters = {jobs = 1000000, nodes = 128}
+"""
+
+
+def test_ctrl_c_in_a_process_keeps_the_finished_cells(repository: Path, toml: Path, run: Run, tmp_path: Path) -> None:
+    """A real SIGINT, which a terminal sends to the workers too, ends a campaign with exit code 130 and no traceback."""
+    toml.write_text(CAMPAIGN + ENDLESS)
+    out = tmp_path / "out"
+    # whoever runs the tests in the background has them ignore SIGINT, and children inherit that
+    heeding = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from cpsched.cli import run; run()"
+    )
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", heeding, "bench", str(toml), "-o", str(out), "--workers", "1"],
+        cwd=repository,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        while len(list(out.glob("cells/*.json"))) < 2 and process.poll() is None:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        printed, said = process.communicate()
+    assert process.returncode == ExitCode.INTERRUPTED, said
+    assert (printed, said) == ("", "cpsched: interrupted\n")
+    toml.write_text(CAMPAIGN)
+    assert "2 cells, 2 of them finished before, 0 failed" in run("bench", toml, "-o", out).stdout

@@ -63,6 +63,42 @@ def test_the_window_is_chosen(run: Run, log: Path, machine: Path, tmp_path: Path
     assert instance.jobs[0].request.chunks[0].resources == {"cores": 4}
 
 
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        (("--status", 1), ["1", "3"]),
+        (("--status", 1, "--status", 0), ["1", "2", "3"]),
+        (("--queue", 2), ["2"]),
+        (("--queue", -1), ["3"]),
+        (("--partition", 4, "--status", 1), ["3"]),
+        (("--status", 1, "--first", 1, "--jobs", 1), ["3"]),
+    ],
+)
+def test_jobs_are_chosen_by_what_the_log_says_of_them(
+    run: Run, machine: Path, tmp_path: Path, options: tuple[object, ...], chosen: list[str]
+) -> None:
+    """Status, queue and partition choose jobs, -1 being unknown, before --first and --jobs do; others are counted."""
+    log, out = tmp_path / "log.swf", tmp_path / "window.json"
+    rows = [(1, 1, 1, 3), (2, 0, 2, 4), (3, 1, -1, 4)]
+    log.write_text(
+        "".join(f"{n} {n} 0 60 1 -1 -1 1 60 -1 {s} 7 1 -1 {queue} {part} -1 -1\n" for n, s, queue, part in rows)
+    )
+    shown = run("convert", log, machine, "-o", out, *options)
+    assert shown.exit_code == ExitCode.FINE
+    assert [job.id for job in read_instance(out).jobs] == chosen
+    counts = [int(line.split()[0]) for line in shown.stderr.splitlines() if "x left out by the filter" in line]
+    assert sum(counts) == 3 - len(chosen)
+
+
+def test_filters_that_leave_nothing_say_what_they_kept_out(run: Run, log: Path, machine: Path, tmp_path: Path) -> None:
+    """The error stands below how many jobs each filter left out."""
+    shown = run("convert", log, machine, "-o", tmp_path / "out.json", "--queue", 9)
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert "4 x left out by the filter queue" in shown.stderr
+    assert "No job of the log is in this window." in shown.stderr
+    assert run("convert", log, machine, "-o", tmp_path / "out.json", "--queue", "debug").exit_code == ExitCode.BAD_INPUT
+
+
 @pytest.mark.parametrize("options", [("--submitted", 5, 5), ("--first", 100), ("--jobs", 0), ("--first", -1)])
 def test_a_window_without_jobs_is_refused(
     run: Run, log: Path, machine: Path, tmp_path: Path, options: tuple[object, ...]

@@ -220,6 +220,21 @@ def test_an_engine_schedules(run: Run, log: Path, tmp_path: Path) -> None:
     assert summary_in(tmp_path / "out")["charge_overhead"]
 
 
+def test_who_waits_too_long_is_counted(run: Run, log: Path, tmp_path: Path) -> None:
+    """No rule knows max_wait: the count is said and stands in the summary, and the judge names each job."""
+    machine, out = tmp_path / "machine.json", tmp_path / "out"
+    queues = {"q1": {"expected_wait": 10, "max_wait": {"seconds": 20, "hard": True}}}
+    cluster = {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4, "gpus": 1}}]}
+    machine.write_text(json.dumps({"cluster": cluster, "queues": queues}))
+    shown = run("simulate", log, "--cluster", machine, "--policy", "first_fit", "--verify", "-o", out)
+    assert shown.exit_code == ExitCode.VIOLATIONS
+    assert "first_fit: 1 x waited longer than the max_wait of the queue" in shown.stderr
+    assert "max_wait: 2: starts at 60, expected 30 or earlier" in shown.stderr
+    summary = summary_in(out)
+    assert summary["total"]["overdue"] == 1
+    assert [use["name"] for use in summary["by_resource"]] == ["cores", "gpus"]
+
+
 def test_all_policies_are_listed(run: Run) -> None:
     """--list-policies names every scheduler with its parameters, and needs no workload."""
     shown = run("simulate", "--list-policies")

@@ -24,6 +24,10 @@ class Row(NamedTuple):
     runtime: int = -1
     expected_wait: int = 1800
     attempts: int = 1
+    max_wait: int = -1
+    first_start: int = -1
+    lost: int = 0
+    gpus: int = 0
 
     @property
     def is_over(self) -> bool:
@@ -49,8 +53,12 @@ def runs_of(*rows: Row) -> Runs:
         end=column([row.end for row in rows]),
         cores=column([row.cores for row in rows]),
         nodes=column([int(row.start >= 0) for row in rows]),
+        asked={"gpus": column([row.gpus for row in rows]), "cores": column([row.cores for row in rows])},
         expected_wait=column([row.expected_wait for row in rows]),
+        max_wait=column([row.max_wait for row in rows]),
         attempts=column([row.attempts for row in rows]),
+        first_start=column([row.first_start for row in rows]),
+        lost=column([row.lost for row in rows]),
         ending=np.array([row.ending for row in rows], dtype=np.int8),
     )
 
@@ -76,6 +84,10 @@ def rows(draw: st.DrawFn) -> Row:
         runtime=draw(st.integers(-1, 15)),
         expected_wait=draw(st.integers(1, 10)),
         attempts=attempts,
+        max_wait=draw(st.sampled_from((-1, 0, 3, 8))),
+        first_start=draw(st.integers(submit, start)) if attempts else -1,
+        lost=draw(st.integers(0, 5)) if attempts > 1 else 0,
+        gpus=draw(st.integers(0, 2)),
     )
 
 

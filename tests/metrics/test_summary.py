@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from statistics import fmean, median
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +39,7 @@ def literal_figures(rows: list[Row], jobs: list[int]) -> Figures:
     responses = [row.end - row.submit for row in over]
     behind = [max(0, row.start - row.submit - row.expected_wait) for row in over]
     statics = [row.walltime if row.runtime < 0 else min(row.runtime, row.walltime) for row in over]
+    horizon = max(max(row.submit, row.start, row.end) for row in rows)
     delayed = overtaken(runs_of(*rows))
     judged = [bool(delayed[job]) for job in jobs if rows[job].ending is not Ending.REFUSED]
     return Figures(
@@ -47,6 +50,7 @@ def literal_figures(rows: list[Row], jobs: list[int]) -> Figures:
         waiting=sum(row.ending is Ending.WAITING for row in chosen),
         restarts=sum(row.attempts - 1 for row in chosen if row.attempts),
         core_seconds=sum(row.cores * (row.end - row.start) for row in chosen),
+        lost_core_seconds=sum(row.cores * row.lost for row in chosen),
         wait=spread([float(wait) for wait in waits]),
         response=spread([float(response) for response in responses]),
         slowdown=spread(
@@ -62,6 +66,11 @@ def literal_figures(rows: list[Row], jobs: list[int]) -> Figures:
         late=sum(seconds > 0 for seconds in behind),
         tardiness=sum(behind),
         weighted_tardiness=sum(seconds / row.expected_wait for seconds, row in zip(behind, over, strict=True)),
+        overdue=sum(
+            (horizon if row.first_start < 0 else row.first_start) - row.submit > row.max_wait
+            for row in chosen
+            if row.max_wait >= 0 and row.ending is not Ending.REFUSED
+        ),
         unfairly_delayed=fmean(judged) if judged else None,
     )
 
@@ -120,10 +129,20 @@ def test_the_machine_is_measured_over_the_jobs_that_count(rows: list[Row], warm_
         if row.ending is Ending.COMPLETED
         for second in seconds
     )
-    found = runs_summary(runs_of(*rows), 100, warm_up=warm_up, cool_down=cool_down)
+    found = runs_summary(
+        runs_of(*rows), 100, resources={"gpus": 40, "cores": 100}, warm_up=warm_up, cool_down=cool_down
+    )
     assert (found.begin, found.end, found.cut) == (begin, end, len(rows) - len(jobs))
     assert found.allocated == pytest.approx(held / (100 * len(seconds)) if seconds else 0.0)
     assert found.effective == pytest.approx(useful / (100 * len(seconds)) if seconds else 0.0)
+    gpus = [
+        sum(row.gpus * (row.start <= second < row.end) for row in chosen for second in seconds)
+        for chosen in (rows, [row for row in rows if row.ending is Ending.COMPLETED])
+    ]
+    assert [(use.name, use.capacity, use.allocated, use.effective) for use in found.by_resource] == [
+        ("gpus", 40, *(pytest.approx(held / (40 * len(seconds)) if seconds else 0.0) for held in gpus)),
+        ("cores", 100, found.allocated, found.effective),
+    ]
     assert found.mean_queue_length == pytest.approx(fmean(queued) if queued else 0.0)
     assert found.max_queue_length == max(queued, default=0)
     assert_alike(found.total, literal_figures(rows, jobs))
@@ -169,6 +188,24 @@ def test_killed_jobs_hold_but_achieve_nothing() -> None:
     rows = (Row(0, 0, 100, cores=2), Row(0, 0, 100, cores=1, ending=Ending.KILLED))
     summary = runs_summary(runs_of(*rows), 4)
     assert (summary.allocated, summary.effective) == (0.75, 0.5)
+
+
+def test_classes_go_by_run_time_and_nodes() -> None:
+    """A job that runs for 4 h on 64 nodes is in the first class, one of a second or a node more in the next; what a job
+    runs is what it would at full share, and one that never ran is in none (SD-14).
+    """
+    hours = [Row(0, 0, 9, walltime=10**6, runtime=seconds) for seconds in (14400, 14401, 43200, 43201, 86400, 86401)]
+    cut, unknown, waiting = Row(0, 0, 9, walltime=5, runtime=10**6), Row(0, 0, 9, walltime=50_000), Row(0)
+    rows = [*hours, cut, unknown, waiting._replace(ending=Ending.WAITING)]
+    nodes = np.array([64, 65, 512, 513, 1024, 1025, 1, 2, 0])
+    groups = runs_summary(replace(runs_of(*rows), nodes=nodes), 10**6).by_class
+    assert [(group.key, group.figures.jobs) for group in groups] == [
+        ("up to 4 h, up to 64 nodes", 2),
+        ("up to 12 h, up to 512 nodes", 2),
+        ("up to 24 h, up to 64 nodes", 1),
+        ("up to 24 h, up to 1024 nodes", 2),
+        ("more than 24 h, more than 1024 nodes", 1),
+    ]
 
 
 def test_size_classes_end_at_powers_of_eight() -> None:

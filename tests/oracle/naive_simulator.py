@@ -18,7 +18,7 @@ from math import log2, log10
 from typing import NamedTuple
 
 from cpsched.booking import refusal
-from cpsched.domain import Arrangement, DependencyType, Instance, Job, NodeState
+from cpsched.domain import Arrangement, DependencyType, Instance, Job
 from cpsched.metrics import Ending
 from cpsched.sim import Order, QueueRule, Way
 from tests.oracle.literal_planner import Mapped, Node, awaited, mapping_orders, node_weight
@@ -96,15 +96,16 @@ class _Play:
         self.by_weight = sorted(self.nodes, key=lambda name: node_weight(cluster, cluster.class_of[name]))
         self.free: _Amounts = {name: self._capacity(name) for name in self.nodes}
         self.free[None] = dict(cluster.licenses)
+        self.empty = _copied(self.free)
         #: In how many outages a node is.
         self.outages = dict.fromkeys(self.nodes, 0)
+        self.orders = {job.id: mapping_orders(cluster, job) for job in instance.elements()}
         self.lives = [
-            _Life(job, rank, Ending.REFUSED if self._is_refused(job) else Ending.WAITING, job.walltime)
+            _Life(job, rank, self._ending_before(job), job.walltime)
             for rank, job in enumerate(sorted(instance.elements(), key=lambda job: job.submit))
         ]
         self.by_id = {life.job.id: life for life in self.lives}
         self.awaited = {life.job.id: awaited(instance, life.job) for life in self.lives}
-        self.orders = {life.job.id: mapping_orders(cluster, life.job) for life in self.lives}
         #: How long the jobs of each user ran.
         self.history: dict[str | None, list[int]] = {}
         self.attempts: list[tuple[str, Run]] = []
@@ -117,9 +118,13 @@ class _Play:
             for change in ((outage.start, 1, outage.nodes), (outage.end, 0, outage.nodes))
         )
 
+    def _ending_before(self, job: Job) -> Ending:
+        """Return how a job ends that never starts."""
+        return Ending.REFUSED if job.running is None and self._is_refused(job) else Ending.WAITING
+
     def _is_refused(self, job: Job) -> bool:
-        """Tell whether a job can never start, unless it has already."""
-        return job.running is None and refusal(self.instance, job) is not None
+        """Tell whether a job can never start, even on the empty machine."""
+        return refusal(self.instance, job) is not None or self.mapped(job, self.empty) is None
 
     def _capacity(self, name: str) -> dict[object, int]:
         """Return what an empty node has of each counter."""
@@ -210,14 +215,12 @@ class _Play:
         return bool(exceeded)
 
     def change_nodes(self, now: int) -> bool:
-        """Let nodes return and break; nodes that are not up at the beginning do neither."""
+        """Let nodes return and break."""
         happens = False
         while self.changes and self.changes[0][0] <= now:
             happens = True
             _, is_break, names = self.changes.pop(0)
             for name in names:
-                if self.nodes[name].node_class.state is not NodeState.UP:
-                    continue
                 self.outages[name] += 1 if is_break else -1
                 if is_break and self.outages[name] == 1:
                     self.break_node(name, now)
@@ -234,7 +237,7 @@ class _Play:
                 assert life.start is not None
                 self.attempts.append((life.job.id, Run(life.start, now, life.mapped)))
                 life.start = None
-                if refusal(self.instance, life.job) is not None:
+                if self._is_refused(life.job):
                     life.ending = Ending.REFUSED
         assert self.free.pop(name) == self._capacity(name)
 
@@ -334,7 +337,7 @@ class _Play:
 
     def start_if_mapped(self, life: _Life, room: _Amounts, now: int) -> bool:
         """Start a job where it fits into some room; tell whether it does."""
-        mapped = self.mapped(life, room)
+        mapped = self.mapped(life.job, room)
         if mapped is None:
             return False
         life.start, life.mapped = now, mapped
@@ -354,7 +357,7 @@ class _Play:
             for life in self.running():
                 if life.believed == end:
                     self.change(room, life.takes, 1)
-            mapped = self.mapped(head, room)
+            mapped = self.mapped(head.job, room)
             if mapped is not None:
                 self.reservation = head, end, mapped
                 break
@@ -408,9 +411,8 @@ class _Play:
             for counter, amount in amounts.items():
                 room[name][counter] += sign * amount
 
-    def mapped(self, life: _Life, room: _Amounts) -> Mapped | None:
+    def mapped(self, job: Job, room: _Amounts) -> Mapped | None:
         """Return where the chunks of a job stand in some room, None if they find no place."""
-        job = life.job
         if any(room[None].get(name, 0) < amount for name, amount in job.licenses.items()):
             return None
         for name, amount in job.request.totals.items():

@@ -21,7 +21,6 @@ from cpsched.domain import (
     Job,
     KeepFree,
     NodeClass,
-    NodeState,
     Outage,
     Place,
     Placement,
@@ -102,9 +101,8 @@ def is_tidy(instance: Instance, running: list[Job]) -> bool:
 
 @st.composite
 def outages(draw: st.DrawFn, instance: Instance, unit: int) -> tuple[Outage, ...]:
-    """Draw some failures of nodes that are up; no job runs on those that are down already."""
-    cluster, now = instance.cluster, instance.now
-    names = [name for name in cluster.node_names if cluster.class_of[name].state is NodeState.UP]
+    """Draw some failures of nodes; no job runs on those that an outage has taken already."""
+    names, now = instance.cluster.node_names, instance.now
     used = {
         placement.node
         for job in instance.jobs
@@ -112,7 +110,7 @@ def outages(draw: st.DrawFn, instance: Instance, unit: int) -> tuple[Outage, ...
         for placement in segment.allocation
     }
     found = []
-    for _ in range(draw(st.sampled_from([0, 0, 1, 2, 3])) if names else 0):
+    for _ in range(draw(st.sampled_from([0, 0, 1, 2, 3]))):
         start = now + unit * draw(st.integers(-3, 15))
         among = [name for name in names if start > now or name not in used]
         if among:

@@ -9,7 +9,11 @@ from cpsched.report import runs_table
 from tests.metrics.made_runs import Row, runs_of
 
 #: Waits 0 and 100 s, on 4 cores for 200 s; the second is late by 50 s, and the slowdowns are 1 and 2.
-FIRST = runs_of(Row(0, 0, 100, cores=4, expected_wait=50), Row(0, 100, 200, cores=4, expected_wait=50))
+#: The second one is overdue after 40 s, and lost 900 s to a failing node.
+FIRST = runs_of(
+    Row(0, 0, 100, cores=4, expected_wait=50),
+    Row(0, 100, 200, cores=4, expected_wait=50, max_wait=40, first_start=50, lost=900),
+)
 
 
 def shown(summaries: dict[str, RunsSummary]) -> dict[str, list[str]]:
@@ -37,6 +41,8 @@ def test_each_simulation_has_a_column() -> None:
         "WQT": ["2.0", "0.0"],
         "NL": ["1", "0"],
         "TR": ["50 s", "0 s"],
+        "overdue": ["1", "0"],
+        "lost to failures": ["1.0 core-h", "0.0 core-h"],
         "utilisation": ["100.0%", "0.0%"],
         "queue, longest": ["1", "0"],
         "makespan": ["3 min 20 s", "0 s"],

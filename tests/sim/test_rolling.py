@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpsched.domain import Instance, Job, Malleability, NodeState, Outage, Plan
+from cpsched.domain import FrozenMap, Instance, Job, Malleability, MaxWait, NodeState, Outage, Plan, Queue
 from cpsched.engine import Outcome
 from cpsched.errors import EngineError
+from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.planner import PlannerEngine, replanned
 from cpsched.portfolio import plan_of
-from cpsched.sim import QueueRule, Rolling, Way
-from tests.booking.small_windows import chunk, nodes, waiting, window
+from cpsched.sim import QueueRule, Rolling, Way, simulate
+from cpsched.verify import verify
+from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_workloads import workloads
 from tests.sim.played import played
 
@@ -137,6 +139,33 @@ def test_a_plan_that_cannot_be_is_no_decision() -> None:
     instance = window([nodes("n", cores=1)], core("a", 0, 10, 10))
     with pytest.raises(EngineError, match="told plans job a at 0 on nodes where it may not stand"):
         played(instance, Rolling(Told(change=elsewhere)))
+
+
+def test_who_is_too_late_for_a_hard_max_wait_is_planned_at_once_all_the_same() -> None:
+    """The job b can start at 100 only, long after its 50 s: once that is seen it is planned for then, before c and
+    d, once for all: who follows the plan finds it in the same queue.
+    """
+    queues = FrozenMap({"short": Queue(expected_wait=10, max_wait=MaxWait(seconds=50, is_hard=True))})
+    jobs = [core(name, 0, 10, 10, queue=queue) for name, queue in (("b", "short"), ("c", None))]
+    instance = window(
+        [nodes("n", cores=1)], running("a", 100, n={"cores": 1}), *jobs, core("d", 10, 10, 10), queues=queues
+    )
+    told = Told()
+    history = simulate(instance, Rolling(told, min_interval=200))
+    assert {job.id: job.start for job in history.record().jobs} == {"a": 0, "b": 100, "c": 110, "d": 120}
+    assert moments(told.cycles) == [0, 0]
+    queued = [next(job.queue for job in one.jobs if job.id == "b") for one in (*told.cycles, *told.followed[:1])]
+    assert queued == ["short", "late 0", "late 0"]
+    violations = verify(instance_to_document(instance), plan_to_document(history.record()))
+    assert [(violation.rule, violation.subject) for violation in violations] == [("max_wait", "b")]
+
+
+def test_a_hard_max_wait_is_kept_where_it_can() -> None:
+    """Who has to start within 50 s goes before those who came before him."""
+    queues = FrozenMap({"short": Queue(expected_wait=10, max_wait=MaxWait(seconds=50, is_hard=True))})
+    jobs = core("a", 0, 40, 40), core("b", 0, 40, 40), core("c", 1, 40, 40, queue="short")
+    instance = window([nodes("n", cores=1)], *jobs, queues=queues)
+    assert starts(instance, Told()) == {"a": 0, "c": 40, "b": 80}
 
 
 def test_the_interval_is_checked() -> None:
