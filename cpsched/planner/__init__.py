@@ -12,7 +12,7 @@ from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, 
 from cpsched.planner.planner import Planner
 from cpsched.planner.planner_engine import PlannerEngine
 from cpsched.planner.profile import ProfileChange, with_profile
-from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
+from cpsched.planner.queue import awaited_first, bound_jobs, by_turn, planning_order
 from cpsched.planner.roster import Roster
 from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
 from cpsched.planner.support import changing, unsupported
@@ -32,6 +32,7 @@ __all__ = [
     "advanced",
     "awaited_first",
     "bound_jobs",
+    "by_turn",
     "changing",
     "compiling_announced",
     "costs_at",

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 from cpsched.domain import Instance, Job
 
-__all__ = ["awaited_first", "bound_jobs", "planning_order"]
+__all__ = ["awaited_first", "bound_jobs", "by_turn", "planning_order"]
 
 #: How urgent a job is, ascending, by when it may start: at one second, before its deadline, within a hard ``max_wait``,
 #: overdue by any ``max_wait``, or when it likes. Until `_LIMITED` it can be too late, and is lost then.
@@ -30,9 +30,15 @@ def planning_order(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
     turn: late predecessors would make it late. They do not inherit its priority: else a user could lift one job by
     hanging another one on it.
     """
+    return awaited_first(instance, by_turn(instance, jobs))
+
+
+def by_turn(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
+    """Order waiting jobs as `planning_order` does, but not by who waits for whom: the order of a queue in which nobody
+    stands before he may start.
+    """
     urgencies = _urgencies(instance, jobs)
-    by_turn = sorted(jobs, key=lambda job: (urgencies[job.id], -instance.priority(job), job.submit))
-    return awaited_first(instance, by_turn)
+    return sorted(jobs, key=lambda job: (urgencies[job.id], -instance.priority(job), job.submit))
 
 
 def bound_jobs(instance: Instance, jobs: Sequence[Job]) -> list[Job]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.engine import Progress
-from cpsched.planner import planning_order
+from cpsched.planner import by_turn
 from cpsched.policies.event_loop import start_in_turn
 
 __all__ = ["Easy"]
@@ -20,7 +20,7 @@ class Easy:
 
     def order(self, instance: Instance, jobs: Sequence[Job]) -> list[Job]:
         """Order by priority, then by submission."""
-        return planning_order(instance, tuple(jobs))
+        return by_turn(instance, jobs)
 
     def serve(self, ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
         """Start jobs in their turn, or out of turn where the head does not mind."""

@@ -309,3 +309,13 @@ def test_progress_is_told(rule: str) -> None:
     POLICIES[f"policy:{rule}"].plan(instance, lambda done, total: calls.append((done, total)))
     assert calls == sorted(calls)
     assert calls[-1] == (3, 3)
+
+
+@pytest.mark.parametrize("rule", ["easy", "pbs_fifo_bf10", "pbs_walltime_bf400"])
+def test_who_has_waited_for_another_job_comes_in_at_his_own_place(rule: str) -> None:
+    """One core is free until 10: a needs all, and b, which was submitted before, all when c has started, which is at
+    once. From then on b is the head.
+    """
+    after_c = Dependency(job="c", type=DependencyType.AFTER)
+    jobs = [cores("a", 4, 10), cores("b", 4, 10, submit=-5, after=(after_c,)), cores("c", 1, 5)]
+    assert starts(one_node(*jobs), rule) == {"a": 20, "b": 10, "c": 0}
