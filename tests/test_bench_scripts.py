@@ -132,3 +132,16 @@ def test_logs_are_simulated(repository: Path) -> None:
     rows = {row[3]: row for row in tables["Whole logs"]}
     assert list(rows) == ["fcfs", "easy", "conservative"]
     assert int(rows["easy"][6].replace(",", "")) <= int(rows["fcfs"][6].replace(",", ""))
+
+
+def test_schedulers_play_on_line(repository: Path) -> None:
+    """bench_online has rules and engines work off one workload: the best rule waits least of all rules, and no rule's
+    decisions are counted.
+    """
+    (rows,) = tables_of(run(repository, "bench_online")).values()
+    rules, engines = [row for row in rows if row[1] == "-"], [row for row in rows if row[1] != "-"]
+    assert {row[0] for row in engines} == {"planner", "policy:wspt", "portfolio"}
+    waits = [float(row[4]) for row in rules]
+    assert waits == sorted(waits)
+    assert (rules[0][5], rules[-1][0]) == ("+0.0%", "fcfs")
+    assert waits[-1] > 0

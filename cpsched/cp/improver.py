@@ -60,7 +60,9 @@ class Cp:
         best = board.best
         planned = {job.id: job for job in best.jobs}
         encoding, params = encode(instance, best.jobs), self.params
-        share, workers = (params.linked_share, params.linked_workers) if encoding.lags else (params.share, params.workers)
+        share, workers = (
+            (params.linked_share, params.linked_workers) if encoding.lags else (params.share, params.workers)
+        )
         request = Solve(
             encoding=encoding,
             params=params.model,

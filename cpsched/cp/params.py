@@ -44,9 +44,15 @@ class CpParams:
     def __post_init__(self) -> None:
         """Check the figures."""
         shares = (self.share, self.linked_share, self.memory_share)
-        if min(self.workers, self.linked_workers) < 1 or self.most_pairs < 0 or not all(0 < share <= 1 for share in shares):
+        if (
+            min(self.workers, self.linked_workers) < 1
+            or self.most_pairs < 0
+            or not all(0 < share <= 1 for share in shares)
+        ):
             raise ValueError(f"Expected at least one worker, and shares in (0, 1], got {self}")
-        if self.deterministic_time is not None and (self.deterministic_time <= 0 or self.workers != 1 or self.linked_workers != 1):
+        if self.deterministic_time is not None and (
+            self.deterministic_time <= 0 or self.workers != 1 or self.linked_workers != 1
+        ):
             raise ValueError(f"Expected a positive deterministic time, and one worker with it, got {self}")
 
 
