@@ -101,9 +101,11 @@ class World:
 
     def _double(self, *names: str) -> None:
         """Let these arrays of the state have twice as many rows."""
-        arrays: dict[str, NDArray[Any]] = {name: getattr(self.state, name) for name in names}
-        grown = {name: np.concatenate([array, np.zeros_like(array)]) for name, array in arrays.items()}
-        self.state = self.state._replace(**grown)
+        for name in names:
+            array: NDArray[Any] = getattr(self.state, name)
+            grown = np.zeros((2 * len(array), *array.shape[1:]), dtype=array.dtype)  # takes memory as it is used
+            grown[: len(array)] = array
+            self.state = self.state._replace(**{name: grown})
 
     def mend(self) -> None:
         """Take those out of the queue who have started: an interrupt may have come before that was done."""
