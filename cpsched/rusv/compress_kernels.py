@@ -6,8 +6,11 @@ from cpsched.rusv.jit import kernel
 from cpsched.rusv.kernels import (
     BLOCK,
     D_KIND,
+    D_RANGE,
+    D_SYS,
     DONE,
     H_BLOCKS,
+    HIGH,
     K_MOST,
     K_NEED,
     K_SEG,
@@ -16,49 +19,231 @@ from cpsched.rusv.kernels import (
     S_FIRST,
     S_LENGTH,
     S_TERM,
+    copy,
+    count_kind,
     following,
-    is_good,
-    last_bad,
     locate,
-    next_good,
+    lower_by_row,
     place_jobs,
+    placement_columns,
+    scan_window,
 )
 from cpsched.rusv.vector import FOREVER
 
+#: Counters: on how many nodes something was given back; how often somebody could gain since; the state of the timeline,
+#: the one in which was looked ahead, and how many slots there were.
+C_GIVEN, C_CHANCE, C_STATE, C_AHEAD, C_SLOTS, COUNTERS = 0, 1, 2, 3, 4, 5
+#: It is not asked whether more than that lacks: an exact answer costs more than it spares.
+MUCH = 8
+
 
 @kernel
-def may_gain(
-    demand, earliest, duration, start, until, head, slots, order, members, srows, sblk, demands, sysreq
-):  # fmt: skip
-    """Tell whether the sums over the system let a job, booked from `start` on, begin before that, and before `until`.
-
-    What it has booked itself is no obstacle: so what lies in its own booking need not be looked at.
+def nodes_lacking(demand, free, demands, sysreq, biggest):
+    """Return on how many nodes something must be given back, at the least, for the sums over the system to suffice for
+    a demand; 0 if they do.
     """
+    lack = 0
+    for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
+        q = sysreq[k, 0]
+        if free[q] < sysreq[k, 1]:
+            lack = max(lack, (sysreq[k, 1] - free[q] + biggest[q] - 1) // biggest[q])
+    return lack
+
+
+@kernel
+def lacking_in_slot(demand, row, block, srows, sblk, demands, sysreq, biggest):
+    """Return the same of one slot."""
+    lack = 0
+    for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
+        q = sysreq[k, 0]
+        short = sysreq[k, 1] - srows[row, q] - sblk[block, LAZY, q]
+        if short > 0:
+            lack = max(lack, (short + biggest[q] - 1) // biggest[q])
+    return lack
+
+
+@kernel
+def last_lacking(
+    demand, lack, place, index, stop_place, stop_index, order, members, srows, sblk, demands, sysreq, biggest
+):  # fmt: skip
+    """Return the last slot in ``[stop, given]`` in which something lacks on `lack` nodes or more (place -1 if there is
+    none), and the most that lacks in those behind it.
+    """
+    most = 0
+    while place >= stop_place:
+        block = order[place]
+        low = stop_index if place == stop_place else 0
+        if nodes_lacking(demand, sblk[block, LOW], demands, sysreq, biggest) > most:
+            while index >= low:
+                short = lacking_in_slot(demand, members[block, index], block, srows, sblk, demands, sysreq, biggest)
+                if short >= lack:
+                    return place, index, most
+                most = max(most, short)
+                index -= 1
+        place -= 1
+        if place >= stop_place:
+            index = members[order[place], BLOCK] - 1
+    return -1, 0, most
+
+
+@kernel
+def lower_by(target, low):
+    """Lower `target` to `low`."""
+    for c in range(len(target)):
+        target[c] = min(target[c], low[c])
+
+
+@kernel
+def lower_until(end, target, place, index, first, last, head, slots, order, members, rows, blk, ranges):
+    """Lower `target`, over some ranges of columns, to the slots from the given one to `end`; return the one after."""
+    while place < head[H_BLOCKS]:
+        block = order[place]
+        size = members[block, BLOCK]
+        stop = index
+        while stop < size and slots[members[block, stop], 0] < end:
+            stop += 1
+        for k in range(first, last):
+            left, right = ranges[k, 0], ranges[k, 1]
+            if stop - index == size:
+                lower_by(target[left:right], blk[block, LOW, left:right])
+                continue
+            for m in range(index, stop):
+                lower_by_row(target[left:right], rows[members[block, m], left:right], blk[block, LAZY, left:right])
+        if stop < size:
+            return place, stop
+        place, index = place + 1, 0
+    return place, index
+
+
+@kernel
+def find_gain(
+    demand, chunk, earliest, duration, start, placed, count, wanted, tail, biggest,
+    head, slots, order, members, rows, blk, srows, sblk,
+    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
+    free, buffer, columns, amounts, scolumns, samounts, stamps,
+):  # fmt: skip
+    """Find the first second before `start` from which on a job fits that is booked on `placed` from `start` on.
+
+    What it has booked itself is no obstacle: a window that reaches into that has at the end what is left in `tail` and
+    the job's own nodes. Where a job asks for more than one kind of chunk, or for whole nodes, it may not fit.
+
+    Windows are passed over that lack no less than the one that lacked least so far (`wanted` is `kinds` with what the
+    others must have). Returns (second or -1, on how many nodes something must be given back until it can fit, at the
+    least).
+    """
+    kind, first, last = demands[demand, D_KIND], demands[demand, D_RANGE], demands[demand + 1, D_RANGE]
+    need, most = kinds[kind, K_NEED], wanted[kind, K_MOST]
+    lack = min((need + most - 1) // most, MUCH) if chunk >= 0 else 1
     place, index = locate(head, slots, order, members, earliest)
-    if until == earliest + 1 and not is_good(order[place], index, demand, members, srows, sblk, demands, sysreq):
-        return False
-    while True:
-        place, index = next_good(demand, place, index, head, order, members, srows, sblk, demands, sysreq)
-        if place < 0:
-            return False
-        begin = max(earliest, slots[members[order[place], index], 0])
-        if begin >= start or begin >= until:
-            return False
-        last_place, last_index = locate(head, slots, order, members, min(begin + duration, start) - 1)
-        bad_place, bad_index = last_bad(
-            demand, last_place, last_index, place, index, order, members, srows, sblk, demands, sysreq
+    tail_place, tail_index, filled = -1, 0, 0
+    while place < head[H_BLOCKS]:
+        block = order[place]
+        row = members[block, index]
+        begin = max(earliest, slots[row, 0])
+        if begin >= start:
+            break
+        if nodes_lacking(demand, sblk[block, HIGH], demands, sysreq, biggest) >= lack:
+            place, index = place + 1, 0
+            continue
+        last_place, last_index = place, index
+        if lacking_in_slot(demand, row, block, srows, sblk, demands, sysreq, biggest) < lack:
+            last_place, last_index = locate(head, slots, order, members, min(begin + duration, start) - 1)
+        bad_place, bad_index, short = last_lacking(
+            demand, lack, last_place, last_index, place, index, order, members, srows, sblk, demands, sysreq, biggest
         )
         if bad_place < 0:
-            return True
+            if chunk < 0:
+                return begin, 1
+            source = capacity
+            if begin + duration > start:
+                if tail_place < 0:
+                    tail_place, tail_index = locate(head, slots, order, members, start)
+                    copy(tail[0], capacity)
+                    filled, _ = placement_columns(
+                        demand, placed, count, 1,
+                        demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
+                        columns, amounts, scolumns, samounts, stamps, head,
+                    )  # fmt: skip
+                tail_place, tail_index = lower_until(
+                    begin + duration, tail[0], tail_place, tail_index, first, last,
+                    head, slots, order, members, rows, blk, ranges,
+                )  # fmt: skip
+                copy(tail[1], tail[0])
+                for k in range(filled):
+                    tail[1, columns[k]] += amounts[k]
+                source = tail[1]
+            wanted[kind, K_NEED] = need - (lack - 1) * most
+            side, bad_place, bad_index = scan_window(
+                demand, place, index, last_place, last_index,
+                order, members, rows, blk,
+                demands, wanted, segments, terms, scale, ranges, reach, runs, runcols, source,
+                free, buffer,
+            )  # fmt: skip
+            if bad_place < 0:
+                lacking = need - count_kind(kind, free[side], buffer, kinds, segments, terms, scale)
+                lack = max(short, (lacking + most - 1) // most)
+                if lack <= 0:
+                    return begin, 1
+                continue
         place, index = following(bad_place, bad_index, order, members)
-        if place == head[H_BLOCKS]:
-            return False
+    return -1, lack
 
 
 @kernel
-def chunks_at(row, block, first, last, node, most, rows, blk, terms):
+def look_ahead(now, times, least, head, slots, order, members, srows, sblk):
+    """Write when the slots begin from the one of `now` on, and the least of each system column from now to the end of
+    each; return how many they are.
+    """
+    place, index = locate(head, slots, order, members, now)
+    count = 0
+    while place < head[H_BLOCKS]:
+        block = order[place]
+        for k in range(index, members[block, BLOCK]):
+            row = members[block, k]
+            times[count] = slots[row, 0]
+            for q in range(least.shape[1]):
+                value = srows[row, q] + sblk[block, LAZY, q]
+                least[count, q] = min(value, least[count - 1, q]) if count > 0 else value
+            count += 1
+        place, index = place + 1, 0
+    return count
+
+
+@kernel
+def has_sums(demand, number, least, demands, sysreq):
+    """Tell whether the sums over the system suffice for a demand up to the end of a slot."""
+    for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
+        if least[number, sysreq[k, 0]] < sysreq[k, 1]:
+            return False
+    return True
+
+
+@kernel
+def slot_before(end, times, count):
+    """Return which slot, of those looked at, ends a window that ends at `end`."""
+    low, high = 0, count
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if times[middle] < end:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def has_room(row, block, first, last, node, rows, blk, terms):
+    """Tell whether a chunk fits on a node in one slot."""
+    for k in range(first, last):
+        if rows[row, terms[k, 0] + node] + blk[block, LAZY, terms[k, 0] + node] < terms[k, 1]:
+            return False
+    return True
+
+
+@kernel
+def chunks_at(row, block, first, last, node, rows, blk, terms):
     """Return how many chunks fit on a node in one slot."""
-    units = most
+    units = FOREVER
     for k in range(first, last):
         units = min(units, (rows[row, terms[k, 0] + node] + blk[block, LAZY, terms[k, 0] + node]) // terms[k, 1])
     return units
@@ -74,13 +259,15 @@ def holds_one(block, first, last, node, blk, terms):
 
 
 @kernel
-def follow_nodes(place, index, first, last, origin, nodes, until, head, slots, order, members, rows, blk, terms):
+def follow_nodes(
+    place, index, first, last, origin, nodes, units, until, room, head, slots, order, members, rows, blk, terms
+):  # fmt: skip
     """Write for nodes on which a chunk fits in a slot until when it does: the start of the first slot in which it does
-    not. `nodes` is used up.
+    not; and add to `room` how many fitted on those that have none any more, slot by slot. `nodes` is used up.
 
     Slots are gone through one by one only in blocks where it ends, and there with all those nodes side by side.
     """
-    count = nodes.shape[0]
+    count, number = nodes.shape[0], 0
     while place < head[H_BLOCKS] and count > 0:
         block = order[place]
         passing = 0
@@ -88,17 +275,21 @@ def follow_nodes(place, index, first, last, origin, nodes, until, head, slots, o
             if holds_one(block, first, last, nodes[i] - origin, blk, terms):
                 nodes[i], nodes[passing] = nodes[passing], nodes[i]
                 passing += 1
-        while index < members[block, BLOCK] and passing < count:
-            row, left = members[block, index], passing
+        size = members[block, BLOCK]
+        for k in range(index, size):
+            if passing == count:
+                break
+            row, left = members[block, k], passing
             for i in range(passing, count):
                 node = nodes[i]
-                if chunks_at(row, block, first, last, node - origin, 1, rows, blk, terms) > 0:
+                if has_room(row, block, first, last, node - origin, rows, blk, terms):
                     nodes[left] = node
                     left += 1
                 else:
                     until[node] = slots[row, 0]
+                    room[number + k - index] += units[node]
             count = left
-            index += 1
+        number += size - index
         place, index = place + 1, 0
     for i in range(count):
         until[nodes[i]] = FOREVER
@@ -106,29 +297,36 @@ def follow_nodes(place, index, first, last, origin, nodes, until, head, slots, o
 
 @kernel
 def look_at_nodes(
-    demand, now, nodes, units, until, scratch, head, slots, order, members, rows, blk, demands, kinds, segments, terms
+    demand, now, ahead, nodes, units, until, room, scratch,
+    head, slots, order, members, rows, blk, demands, kinds, segments, terms,
 ):  # fmt: skip
-    """Write on which nodes chunks of a demand's only kind fit now; how many; and for each node until when one does.
-    Return on how many nodes.
+    """Write on which nodes chunks of a demand's only kind fit now; how many; for each node until when one does; and how
+    many are on nodes that have room from now to the end of each of the slots `ahead`. Return on how many nodes.
     """
     kind = demands[demand, D_KIND]
     place, index = locate(head, slots, order, members, now)
     block = order[place]
-    row, count = members[block, index], 0
+    row, count, total = members[block, index], 0, 0
     for n in range(until.shape[0]):
         until[n] = now
+    for k in range(ahead):
+        room[k] = 0
     for segment in range(kinds[kind, K_SEG], kinds[kind + 1, K_SEG]):
         first, last, origin = segments[segment, S_TERM], segments[segment + 1, S_TERM], segments[segment, S_FIRST]
         before = count
         for n in range(segments[segment, S_LENGTH]):
-            found = chunks_at(row, block, first, last, n, FOREVER, rows, blk, terms)
-            if found > 0:
-                nodes[count], units[origin + n], scratch[count] = origin + n, found, origin + n
+            if has_room(row, block, first, last, n, rows, blk, terms):
+                nodes[count] = scratch[count] = origin + n
+                units[origin + n] = chunks_at(row, block, first, last, n, rows, blk, terms)
+                total += units[origin + n]
                 count += 1
         follow_nodes(
-            place, index, first, last, origin, scratch[before:count], until,
+            place, index, first, last, origin, scratch[before:count], units, until, room,
             head, slots, order, members, rows, blk, terms,
         )  # fmt: skip
+    for k in range(ahead):
+        total -= room[k]
+        room[k] = total
     return count
 
 
@@ -151,8 +349,17 @@ def may_start(need, most, now, duration, start, entries, count, nodes, units, un
 
 
 @kernel
+def next_break(now, head, slots, order, members):
+    """Return when the slot of `now` ends."""
+    place, index = locate(head, slots, order, members, now)
+    place, index = following(place, index, order, members)
+    return slots[members[order[place], index], 0] if place < head[H_BLOCKS] else FOREVER
+
+
+@kernel
 def compress(
-    queue, begin, depth, unseen, chunk_of, nodes, units, until, scratch, stamp,
+    queue, begin, depth, enough, tried, chunk_of, biggest, tail, wanted,
+    nodes, units, until, room, looked, scratch, times, least, counters,
     jobs, starts, spans, pool, used, memory, waits_of, waits, followers_of, followers,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
@@ -161,50 +368,67 @@ def compress(
     """Give each of ``queue[begin:]`` that can gain an earlier start; from the place `depth` on, only its earliest
     possible one.
 
-    `stamp` has the state that counts, and for each kind of chunk the one in which nodes were looked at, and how many
-    have room. Returns (DONE or what must grow, place in the queue that was reached).
+    Returns (DONE or what must grow, place in the queue that was reached).
     """
     for k in range(begin, queue.shape[0]):
         job = queue[k]
         demand, earliest, latest, duration, start = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3], starts[job]
-        before, chunk = unseen[job], chunk_of[demand]
-        if start <= earliest or before <= earliest:
+        chunk, count = chunk_of[demand], spans[job, 1]
+        placed = pool[spans[job, 0] : spans[job, 0] + count]
+        if start <= earliest:
             continue
-        if k < depth or chunk < 0:
-            before = before if k < depth else earliest + 1
-            can_gain = may_gain(
-                demand, earliest, duration, start, before, head, slots, order, members, srows, sblk, demands, sysreq
-            )
-        else:
-            before = earliest + 1
-            place, index = locate(head, slots, order, members, earliest)
-            can_gain = is_good(order[place], index, demand, members, srows, sblk, demands, sysreq)
-            if can_gain and stamp[chunk, 0] != stamp[-1, 0]:
-                stamp[chunk, 0] = stamp[-1, 0]
-                stamp[chunk, 1] = look_at_nodes(
-                    demand, earliest, nodes[chunk], units[chunk], until[chunk], scratch,
-                    head, slots, order, members, rows, blk, demands, kinds, segments, terms,
-                )  # fmt: skip
-            kind = demands[demand, D_KIND]
-            can_gain = can_gain and may_start(
-                kinds[kind, K_NEED], kinds[kind, K_MOST], earliest, duration, start,
-                pool[spans[job, 0] :], spans[job, 1], nodes[chunk, : stamp[chunk, 1]], units[chunk], until[chunk],
-            )  # fmt: skip
-        if can_gain:
-            jobs[job, 2] = min(latest, before - 1)
-            code, _, moved = place_jobs(
-                queue, k, k + 1, jobs, starts, spans, pool, used, memory, waits_of, waits, followers_of, followers,
-                head, slots, order, members, rows, blk, srows, sblk, spare,
-                demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
-                free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
-            )  # fmt: skip
-            jobs[job, 2] = latest
-            if code != DONE:
-                return code, k
-            if moved:
-                stamp[-1, 0] += 1
-                for other in queue:
-                    unseen[other] = max(unseen[other], start + duration)
         if k < depth:
-            unseen[job] = 0
+            if counters[C_GIVEN] < enough[job]:
+                continue
+            first, lack = find_gain(
+                demand, chunk, earliest, duration, start, placed, count, wanted, tail, biggest,
+                head, slots, order, members, rows, blk, srows, sblk,
+                demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
+                free, buffer, columns, amounts, scolumns, samounts, stamps,
+            )  # fmt: skip
+            enough[job] = counters[C_GIVEN] + lack
+            if first < 0:
+                continue
+        else:
+            if tried[job] == counters[C_CHANCE]:
+                continue
+            tried[job] = counters[C_CHANCE]
+            if counters[C_AHEAD] != counters[C_STATE]:
+                counters[C_AHEAD] = counters[C_STATE]
+                counters[C_SLOTS] = look_ahead(earliest, times, least, head, slots, order, members, srows, sblk)
+            number = slot_before(min(start, earliest + duration), times, counters[C_SLOTS])
+            if not has_sums(demand, number, least, demands, sysreq):
+                continue
+            if chunk >= 0:
+                if looked[chunk, 0] != counters[C_STATE]:
+                    looked[chunk, 0] = counters[C_STATE]
+                    looked[chunk, 1] = look_at_nodes(
+                        demand, earliest, counters[C_SLOTS],
+                        nodes[chunk], units[chunk], until[chunk], room[chunk], scratch,
+                        head, slots, order, members, rows, blk, demands, kinds, segments, terms,
+                    )  # fmt: skip
+                kind = demands[demand, D_KIND]
+                if room[chunk, number] < kinds[kind, K_NEED] or not may_start(
+                    kinds[kind, K_NEED], kinds[kind, K_MOST], earliest, duration, start,
+                    placed, count, nodes[chunk, : looked[chunk, 1]], units[chunk], until[chunk],
+                ):  # fmt: skip
+                    continue
+            first = earliest
+            jobs[job, 2] = earliest
+        jobs[job, 1] = first
+        code, _, moved = place_jobs(
+            queue, k, k + 1, jobs, starts, spans, pool, used, memory, waits_of, waits, followers_of, followers,
+            head, slots, order, members, rows, blk, srows, sblk, spare,
+            demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
+            free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
+        )  # fmt: skip
+        jobs[job, 1], jobs[job, 2] = earliest, latest
+        if code != DONE:
+            enough[job] = tried[job] = 0
+            return code, k
+        if moved:
+            counters[C_GIVEN] += count
+            counters[C_CHANCE] += 1
+            counters[C_STATE] += 1
+            enough[job] = counters[C_GIVEN] + 1
     return DONE, queue.shape[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from cpsched.rusv.timeline import Demands, JobTable, Timeline
 __all__ = ["Compression"]
 
 Ints = NDArray[np.int64]
+_ENDLESS = 1 << 40
 
 
 class Compression:
@@ -31,38 +34,105 @@ class Compression:
     def __init__(self, timeline: Timeline, table: JobTable) -> None:
         self._timeline, self._table = timeline, table
         demands = timeline.demands
-        #: Before which second something was given back that a job has not seen.
-        self._unseen: Ints = np.zeros(len(table.starts), dtype=np.int64)
+        #: How much must be given back until a job is looked at again; and when it was last tried whether it can start,
+        #: by the counter of chances.
+        self._enough, self._tried = (np.zeros(len(table.starts), dtype=np.int64) for _ in range(2))
         #: Which chunks a demand asks for; demands for several kinds, or for whole nodes, are -1.
         self._chunk_of = _chunks(demands)
         #: For each of those, which nodes have room now; how many fit on each node; and until when one does.
         shape = int(self._chunk_of.max(initial=-1)) + 1, demands.layout.num_nodes
         self._nodes, self._units, self._until = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+        #: In which state that was so, and of how many nodes.
+        self._looked: Ints = np.zeros((shape[0], 2), dtype=np.int64)
         self._scratch: Ints = np.zeros(shape[1], dtype=np.int64)
-        #: In which state that was so, and of how many nodes; last, the state that counts.
-        self._stamp: Ints = np.zeros((1 + shape[0], 2), dtype=np.int64)
+        self._counters: Ints = np.zeros(compress_kernels.COUNTERS, dtype=np.int64)
+        self._make_room(0)
+        #: When the slot ends in which nobody could gain who did not, at the last look.
+        self._slot_end = 0
+        #: What a node has, at the most, of what a system column adds up.
+        self._biggest = _biggest(demands)
+        #: The kinds; no more on a node than an empty one holds.
+        self._wanted = _kinds(demands)
+        self._tail = np.zeros((2, demands.num_columns), dtype=np.int32)
         self._memory: Ints = np.zeros((len(demands), 17, 3), dtype=np.int64)
 
-    def give_back(self, queue: Ints, until: int) -> None:
-        """Note that something was given back before `until`, which the jobs of the queue have not seen."""
-        self._unseen[queue] = np.maximum(self._unseen[queue], until)
+    def give_back(self, nodes: int) -> None:
+        """Note that something was given back on so many nodes."""
+        if nodes:
+            self._counters[[compress_kernels.C_GIVEN, compress_kernels.C_CHANCE]] += nodes, 1
+            self._slot_end = 0
 
     def compress(self, queue: Ints, depth: int) -> None:
         """Let jobs that have a place move up, in the order of `queue`: the first `depth` as far as they can, the others
-        only to their earliest possible start, which is the same second for all.
+        only to their earliest possible start, which is the same second for all, and no earlier than at the last call.
         """
-        self._memory[:, 0, 0] = 0
-        self._stamp[-1, 0] += 1
         table, done = self._table, 0
+        if not len(queue):
+            return
+        now = int(table.jobs[queue[0], 1])
+        given = self._counters[compress_kernels.C_GIVEN]
+        if now < self._slot_end and not (self._enough[queue[:depth]] <= given).any():
+            return
+        chances = int(self._counters[compress_kernels.C_CHANCE])
+        self._memory[:, 0, 0] = 0
+        self._counters[compress_kernels.C_STATE] += 1
+        self._counters[compress_kernels.C_CHANCE] += 1
         while done < len(queue):
+            arguments = self._timeline.kernel_arguments()
+            self._make_room(len(arguments[1]))
             code, done = compress_kernels.compress(
-                queue, done, depth, self._unseen, self._chunk_of,
-                self._nodes, self._units, self._until, self._scratch, self._stamp,
+                queue, done, depth, self._enough, self._tried, self._chunk_of,
+                self._biggest, self._tail, self._wanted,
+                self._nodes, self._units, self._until, self._room, self._looked, self._scratch,
+                self._times, self._least, self._counters,
                 table.jobs, table.starts, table.spans, table.pool, table.used, self._memory,
-                table.waits_of, table.waits, table.followers_of, table.followers, *self._timeline.kernel_arguments(),
+                table.waits_of, table.waits, table.followers_of, table.followers, *arguments,
             )  # fmt: skip
             if code != kernels.DONE:
                 self._timeline.make_room(code, table)
+        if self._counters[compress_kernels.C_CHANCE] == chances + 1:
+            self._slot_end = int(compress_kernels.next_break(now, *arguments[:4]))
+
+    def _make_room(self, slots: int) -> None:
+        """Make room for a look at so many slots: when they begin; what is the least of each system column, and how many
+        chunks find room, from now to the end of each.
+        """
+        if slots == 0 or len(self._times) < slots:
+            self._times: Ints = np.zeros(slots, dtype=np.int64)
+            self._least: Ints = np.zeros((slots, len(self._timeline.demands.layout.system_capacity)), dtype=np.int64)
+            self._room: Ints = np.zeros((len(self._looked), slots), dtype=np.int64)
+            self._counters[compress_kernels.C_STATE] += 1
+
+
+def _kinds(demands: Demands) -> Ints:
+    """Return the table of the kinds, with no more chunks on a node than fit on an empty one."""
+    tables, capacity = demands.tables(), np.zeros(demands.num_columns, dtype=np.int64)
+    for run, columns in zip(demands.layout.runs, demands.columns, strict=True):
+        for column, amount in zip(columns, run.capacity, strict=True):
+            capacity[column : column + run.length] = amount
+    kinds: Ints = tables["kinds"].copy()
+    for kind in range(len(kinds) - 1):
+        most = 1
+        segments = tables["segments"][kinds[kind, kernels.K_SEG] : kinds[kind + 1, kernels.K_SEG] + 1]
+        for (_, length, first), (_, _, last) in itertools.pairwise(segments.tolist()):
+            terms = tables["terms"][first:last].tolist()
+            fitting = [capacity[column : column + length] // amount for column, amount in terms]
+            most = max(most, int(np.min(fitting, axis=0).max()))
+        kinds[kind, kernels.K_MOST] = min(kinds[kind, kernels.K_MOST], most)
+    return kinds
+
+
+def _biggest(demands: Demands) -> Ints:
+    """Return what a node has, at the most, of what each system column adds up; of what no node has, there is no end."""
+    layout = demands.layout
+    biggest = np.zeros(len(layout.system_capacity), dtype=np.int64)
+    for run in layout.runs:
+        of_node = np.zeros_like(biggest)
+        for amount, sums in zip(run.capacity, run.system, strict=True):
+            of_node[list(sums)] += amount
+        biggest = np.maximum(biggest, of_node)
+    biggest[biggest == 0] = _ENDLESS
+    return biggest
 
 
 def _chunks(demands: Demands) -> Ints:

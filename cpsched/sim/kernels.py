@@ -48,7 +48,7 @@ class Rule(NamedTuple):
     order: int
     #: How many behind the head are looked at.
     depth: int
-    #: Seconds of waiting from which on a job is starving; -1: never.
+    #: Seconds in which a job could have started, from which on it is starving; -1: never.
     max_starve: int
     #: Whether estimates are predicted.
     predicts: bool
@@ -72,7 +72,8 @@ class State(NamedTuple):
     #: int64 (jobs,) and (users, 2): whose job it is, and how long the last two jobs of each user ran (0: unknown).
     user: NDArray[Any]
     history: NDArray[Any]
-    #: int64 (jobs,): for how many others a job waits that have not let it go, and from when on they do.
+    #: int64 (jobs,): for how many others a job waits that have not let it go, and since when it may start: for it has
+    #: been submitted, its ``not_before`` has come, and they have let it go.
     awaited: NDArray[Any]
     release: NDArray[Any]
     #: int64 (jobs, 6): start, end (believed, then real), ending, number of starts, first entry, number of entries.
@@ -626,7 +627,7 @@ def close_gaps(s):
 
 @kernel
 def start_starving(now, max_starve, s, m, t, x):
-    """Start those who have waited for more than `max_starve`, the one that has waited longest first (PBS-2).
+    """Start those who could have started for more than `max_starve`, the one for whom that is longest first (PBS-2).
 
     Tells whether one is left, for whom everybody has to wait.
     """
@@ -634,7 +635,9 @@ def start_starving(now, max_starve, s, m, t, x):
         found = -1
         for i in range(s.clock[C_QUEUED]):
             job = s.queue[i]
-            if s.runs[job, R_START] < 0 and now - s.jobs[job, J_SUBMIT] > max_starve and (found < 0 or job < found):
+            if s.runs[job, R_START] >= 0 or now - s.release[job] <= max_starve:
+                continue
+            if found < 0 or (s.release[job], job) < (s.release[found], found):
                 found = job
         if found < 0:
             return False

@@ -261,11 +261,12 @@ def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
     """Return the state before anything has happened: who runs at the beginning is not booked yet."""
     count, systems = len(load.jobs), len(load.columns.demands.layout.system_capacity)
     awaited = np.bincount(load.links[:, 0], minlength=count).astype(np.int64)
-    arrival = np.maximum(load.submit, load.now)
-    for index, job in enumerate(load.jobs):
-        if job.not_before is not None:
-            arrival[index] = max(arrival[index], job.not_before)
     is_running = np.array([job.running is not None for job in load.jobs], dtype=np.bool_)
+    release = load.submit.copy()
+    for index, job in enumerate(load.jobs):
+        if job.not_before is not None and job.running is None:
+            release[index] = max(release[index], job.not_before)
+    arrival = np.maximum(release, load.now)
     is_refused = (load.demand < 0) & ~is_running
     by_itself = (awaited == 0) & (arrival == np.maximum(load.submit, load.now)) & ~is_refused & ~is_running
     jobs = np.stack([load.submit, np.where(by_itself, arrival, -1), load.walltime, load.lengths, load.endings], axis=1)
@@ -298,7 +299,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
         user=load.user,
         history=zeros(len(load.users), 2),
         awaited=awaited,
-        release=arrival.copy(),
+        release=release,
         runs=runs,
         estimate=load.walltime.copy(),
         bumps=zeros(count),

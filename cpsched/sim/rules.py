@@ -51,7 +51,8 @@ class QueueRule:
     order: Order = Order.SUBMISSION
     #: How many behind the first job that has to wait are looked at; None: all.
     depth: int | None = None
-    #: Seconds of waiting after which nobody else starts until a job can (PBS-2); None: that never happens.
+    #: Seconds after which nobody else starts until a job can that was eligible in all of them: submitted, its
+    #: ``not_before`` over, let go by those it waits for (PBS-2); None: that never happens.
     max_starve: int | None = None
 
     def __post_init__(self) -> None:

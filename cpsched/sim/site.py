@@ -144,6 +144,8 @@ class Changes:
 
     #: Before which second something was given back (0: nothing was).
     freed_until: int
+    #: On how many nodes something was given back that would have been held beyond now, at the most.
+    freed_nodes: int
     #: Whether something was booked that was not foreseen: who has started, is believed to run longer, or a node is out.
     has_taken: bool
 
@@ -169,26 +171,30 @@ class Outlook:
         """
         site = self._site
         changed = [job for job in site.changed_since(self._num_changes) if not self._is_kept[job]]
-        freed_until = max(map(self._drop, (*gone, *changed)), default=0)
+        freed = [self._drop(job) for job in (*gone, *changed)]
         self._num_changes = site.num_changes
         running, has_taken = site.running, False
         for job in running[(self._ends[running] != site.ends) & ~self._is_kept[running]].tolist():
-            freed_until = max(freed_until, self._drop(job))
+            freed.append(self._drop(job))
             self.adopt(job, site.held(job, self.timeline))
             self.timeline.book(self._held[job])
             has_taken = True
         if len(self._held) > len(running):
-            for job in sorted(self._held.keys() - set(running.tolist())):
-                freed_until = max(freed_until, self._drop(job))
+            freed.extend(map(self._drop, sorted(self._held.keys() - set(running.tolist()))))
         out = set(site.nodes_out.tolist())
         for node in self._out.keys() - out:
-            self.timeline.release(self._out.pop(node))
-            freed_until = FOREVER
+            freed.append(self._out.pop(node))
+            self.timeline.release(freed[-1])
         for node in sorted(out - self._out.keys()):
             self._out[node] = self._whole(node)
             self.timeline.book(self._out[node])
             has_taken = True
-        return Changes(freed_until=freed_until, has_taken=has_taken)
+        given = [booking for booking in freed if booking is not None]
+        return Changes(
+            freed_until=max((booking.end for booking in given), default=0),
+            freed_nodes=sum(max(1, len(booking.columns)) for booking in given if booking.end > site.now),
+            has_taken=has_taken,
+        )
 
     def adopt(self, job: int, booking: Booking) -> None:
         """Take a booking on the timeline for what a job holds that starts; where it turns out otherwise, that is put
@@ -203,14 +209,13 @@ class Outlook:
         self.adopt(job, booking)
         self._is_kept[job] = True
 
-    def _drop(self, job: int) -> int:
-        """Give back what a job holds; return until when it would have (0: it held nothing)."""
+    def _drop(self, job: int) -> Booking | None:
+        """Give back what a job holds, and return it; None if it held nothing."""
         held = self._held.pop(job, None)
         self._ends[job], self._is_kept[job] = -1, False
-        if held is None:
-            return 0
-        self.timeline.release(held)
-        return held.end
+        if held is not None:
+            self.timeline.release(held)
+        return held
 
     def _whole(self, node: int) -> Booking:
         """Return a booking of all that a node has, from now on for ever."""

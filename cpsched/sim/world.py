@@ -63,7 +63,7 @@ class World:
                 kernels.book_run(index, self.load.now, s, self.machine, self.tables, self.scratch)
                 kernels.let_go_at_start(index, self.load.now, s)
             elif s.jobs[index, kernels.J_ARRIVAL] < 0 and not waits[index] and self.load.demand[index] >= 0:
-                kernels.push(int(s.release[index]), kernels.RELEASED, index, s.heap, s.clock)
+                kernels.push(max(int(s.release[index]), self.load.now), kernels.RELEASED, index, s.heap, s.clock)
 
     def _go_on(self, index: int, job: Job, running: Running) -> None:
         """Note how far a malleable job is that has run since before the beginning, and where it stands.

@@ -74,6 +74,11 @@ class _Life:
     takes: _Amounts = field(default_factory=dict)
 
     @property
+    def eligible(self) -> int:
+        """Since when nothing but room is missing for a start; who ran at the beginning waited for nobody."""
+        return self.job.submit if self.release is None else self.release
+
+    @property
     def seconds(self) -> int:
         """How long it really runs."""
         return self.job.walltime if self.job.runtime is None else min(self.job.runtime, self.job.walltime)
@@ -322,8 +327,8 @@ class _Play:
         """Start who starves, and tell whether one is left for whom all have to wait."""
         if self.rule.max_starve is None:
             return False
-        for life in sorted(queue, key=lambda life: life.rank):
-            if now - life.job.submit > self.rule.max_starve:
+        for life in sorted(queue, key=lambda life: (life.eligible, life.rank)):
+            if now - life.eligible > self.rule.max_starve:
                 if not self.start_if_mapped(life, self.free, now):
                     return True
                 self.reservation = None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpsched.domain import DependencyType, Instance, Job, Outage
+from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
 from cpsched.metrics import Ending
 from cpsched.rusv import FOREVER
 from cpsched.sim import Order, QueueRule, Way
@@ -195,6 +196,28 @@ def test_who_waits_for_too_long_stops_the_others() -> None:
     found = starts(played(instance, starving))
     # at 50 it has waited 35 s: nobody starts; s4 ends at 60
     assert (found["s4"], found["wide"], found["s5"]) == (40, 60, 65)
+
+
+@pytest.mark.parametrize(
+    "late",
+    [{"not_before": 40}, {"after": (Dependency(job="s0", type=DependencyType.AFTERANY, delay=20),)}],
+    ids=["not_before", "after"],
+)
+def test_who_could_not_start_did_not_starve(late: dict[str, Any]) -> None:
+    """In the same crowd the wide job may start from 40 on only: it starves when it has waited 40 s, at 80."""
+    small = [waiting(f"s{n}", 20, chunk(cores=1), submit=10 * n) for n in range(12)]
+    instance = window([nodes("n", cores=2)], *small, waiting("wide", 5, chunk(cores=2), submit=1, **late))
+    found = starts(played(instance, QueueRule(name="pbs", way=Way.ANYBODY, max_starve=30)))
+    # s7 ends at 90
+    assert (found["s7"], found["wide"], found["s8"]) == (70, 90, 95)
+
+
+def test_of_two_who_starve_the_one_that_could_have_started_first_is_helped() -> None:
+    """The second job waits since 0, the first one, which came before it, only since 20."""
+    jobs = waiting("first", 5, chunk(cores=2), not_before=20), waiting("second", 5, chunk(cores=2))
+    instance = window([nodes("n", cores=2)], running("r", 100, n={"cores": 1}), *jobs)
+    found = starts(played(instance, QueueRule(name="pbs", way=Way.ANYBODY, max_starve=30)))
+    assert (found["second"], found["first"]) == (100, 105)
 
 
 def test_a_reservation_falls_with_its_head() -> None:

@@ -77,7 +77,7 @@ class Conservative:
             starts = table.starts[queue]
             has_place = starts != NOWHERE
             if not changes.has_taken and not (has_place & (starts < news.now)).any():
-                compression.give_back(queue, changes.freed_until)
+                compression.give_back(changes.freed_nodes)
                 compression.compress(queue[has_place], self._depth)
                 return outlook
         table.starts[queue] = NOWHERE

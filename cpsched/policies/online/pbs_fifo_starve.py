@@ -28,7 +28,8 @@ def pbs_fifo_starve(
     Parameters
     ----------
     max_starve
-        A job starves when it was submitted more than so many seconds ago; the one that has waited longest counts.
+        A job starves when it has been eligible for more than so many seconds: since its submission, its
+        ``not_before`` or the last job that it waited for. Of several the one counts that has been so for longest.
     help_starving_jobs
         Whether anybody ever starves.
     sort_by
