@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -11,7 +12,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cpsched.domain import FrozenMap
+from cpsched.bench.figures import FIGURES
+from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.formats.swf import MemoryField, Selection
 
 __all__ = [
@@ -59,12 +61,19 @@ class Generated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A workload at one load and one malleable share; None: as it is."""
+    """A workload at one load and one malleable share; None: as it is.
+
+    Where `model` is None, malleable jobs are those of `cpsched.workloads.with_malleable`.
+    """
 
     name: str
     source: InstanceFile | LogFile | Generated
     load: float | None
     malleable: float | None
+    #: How malleable jobs work on half of their cores.
+    model: RuntimeModel | None = None
+    #: The name of its file, where several are instances of the same; else None.
+    sample: str | None = None
 
     @property
     def is_random(self) -> bool:
@@ -73,9 +82,10 @@ class Workload:
 
     @property
     def label(self) -> str:
-        """The name with what was changed: ``eurora, load 1.2``."""
+        """The name with what was changed: ``eurora, load 1.2, malleable 0.5, ideal``."""
         changes = {"load": self.load, "malleable": self.malleable}
-        return ", ".join([self.name, *(f"{name} {value:g}" for name, value in changes.items() if value is not None)])
+        words = [f"{name} {value:g}" for name, value in changes.items() if value is not None]
+        return ", ".join([self.name, *words, *([] if self.model is None else [self.model])])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +109,8 @@ class Table:
     figures: tuple[str, ...]
     #: What kind of groups of jobs have rows of their own; ``total``: all jobs together.
     by: str
+    #: The label of a policy by whose figures all others' are divided, cell by cell; None: figures as they are.
+    relative_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +144,7 @@ class Campaign:
     #: Shares of the jobs that do not count, see `cpsched.metrics.runs_summary`.
     warm_up: float
     cool_down: float
+    #: Several with the same label are samples: tables and charts have the means of their figures.
     workloads: tuple[Workload, ...]
     contenders: tuple[Contender, ...]
     tables: tuple[Table, ...]
@@ -139,6 +152,15 @@ class Campaign:
     published: tuple[Published, ...]
     #: A page with places for the tables; charts are put beside it.
     page: Path | None
+
+    @property
+    def samples(self) -> Mapping[Workload, int]:
+        """The first workload of each label, and how many have that label."""
+        firsts: dict[str, Workload] = {}
+        for workload in self.workloads:
+            firsts.setdefault(workload.label, workload)
+        counts = Counter(workload.label for workload in self.workloads)
+        return {workload: counts[label] for label, workload in firsts.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +177,9 @@ class Cell:
     @property
     def label(self) -> str:
         """What people read of it."""
+        sample = "" if self.workload.sample is None else f", {self.workload.sample}"
         seed = "" if self.seed is None else f", seed {self.seed}"
-        return f"{self.contender.label} on {self.workload.label}{seed}"
+        return f"{self.contender.label} on {self.workload.label}{sample}{seed}"
 
 
 def cells_of(campaign: Campaign) -> Iterator[Cell]:
@@ -180,7 +203,7 @@ def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
     """Return what a cell's result is named by: a digest of all that it depends on, and of nothing else.
 
     Names of workloads and policies are not in it, nor are paths: `content` gives the digest of a file's bytes. The
-    version of cpsched is, so that a campaign never mixes those of two.
+    version of cpsched is, so that a campaign never mixes those of two, and so are the names of the figures.
     """
     contender = cell.contender
     definition = {
@@ -188,12 +211,14 @@ def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
         "source": [type(cell.workload.source).__name__, asdict(cell.workload.source)],
         "load": cell.workload.load,
         "malleable": cell.workload.malleable,
+        "model": cell.workload.model,
         "scheduler": contender.scheduler,
         "parameters": contender.parameters,
         "predict": contender.predict,
         "charge_overhead": contender.charge_overhead,
         "seed": cell.seed,
         "cut": [cell.warm_up, cell.cool_down],
+        "figures": list(FIGURES),
     }
 
     def plain(value: object) -> object:

@@ -67,7 +67,7 @@ def run_campaign(
     """
     require_packages()
     if campaign.page is not None:  # not after hours of work
-        filled(campaign.page, {table.name: "" for table in campaign.tables})
+        filled(campaign.page, {table.name: "" for table in campaign.tables}, campaign=campaign.name)
     content = cache(content_digest)
     digests = [(cell, digest_of(cell, content)) for cell in cells_of(campaign)]
     cells = {digest: cell for cell, digest in digests}
@@ -106,7 +106,7 @@ def _write(results: Results, failures: list[Failure], folder: Path) -> Iterator[
             path.unlink(missing_ok=True)  # failures of an earlier run that are none any more
     page = results.campaign.page
     if page is not None:
-        write_text(page, filled(page, tables))
+        write_text(page, filled(page, tables, campaign=results.campaign.name))
         yield page
         for name, chart in charts.items():
             write_text(page.with_name(name), chart)

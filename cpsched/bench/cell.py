@@ -17,7 +17,8 @@ __all__ = ["play"]
 
 
 def play(cell: Cell) -> dict[str, Any]:
-    """Simulate a cell and return its result as a document: figures, seconds taken, and remarks on the workload.
+    """Simulate a cell and return its result as a document: figures, seconds taken, what the scheduler
+    has counted, and remarks on the workload.
 
     Raises
     ------
@@ -32,16 +33,17 @@ def play(cell: Cell) -> dict[str, Any]:
     summary = runs_summary(
         history.runs,
         loaded.instance.cluster.totals["cores"],
+        resources={**loaded.instance.cluster.totals, **loaded.instance.cluster.licenses},
         warm_up=cell.warm_up,
         cool_down=cell.cool_down,
         decision_seconds=history.decision_seconds,
     ).as_document()
-    del summary["by_user"]  # of a long log it would be most of the document, and no table is made of it
     return {
         "cell": cell.label,
         "jobs": len(loaded.instance.jobs),
         "seconds": history.elapsed,
         "remarks": dict(loaded.remarks),
+        "counters": dict(history.counters),
         "summary": summary,
     }
 

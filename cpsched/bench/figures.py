@@ -11,7 +11,9 @@ from cpsched.metrics import Decisions, Distribution, Figures, RunsSummary
 __all__ = ["FIGURES", "GROUPS", "MACHINE_FIGURES", "Row", "rows_of"]
 
 #: What kinds of groups of jobs have figures of their own, and where a summary has them.
-GROUPS = {"queue": "by_queue", "size": "by_size"}
+GROUPS = {"queue": "by_queue", "size": "by_size", "user": "by_user", "class": "by_class"}
+#: What schedulers count that lend cores (SD-12).
+_COUNTERS = ("guests", "mates")
 
 _PARTS: dict[str, type[Any]] = {"Distribution": Distribution, "Decisions": Decisions}
 
@@ -30,9 +32,10 @@ def _names_in(kind: type[Any]) -> dict[str, bool]:
 
 
 _JOB_FIGURES = _names_in(Figures)
-#: Those of the machine as a whole, and the seconds that the simulation took; groups of jobs do not have them.
+#: Those of the machine as a whole, the seconds that the simulation took, and what the scheduler has counted; groups of
+#: jobs do not have them.
 MACHINE_FIGURES = {name: integer for name, integer in _names_in(RunsSummary).items() if name not in ("begin", "end")}
-MACHINE_FIGURES["seconds"] = False
+MACHINE_FIGURES |= {"seconds": False, **dict.fromkeys(_COUNTERS, True)}
 #: All, each with whether it is an integer.
 FIGURES: Mapping[str, bool] = _JOB_FIGURES | MACHINE_FIGURES
 
@@ -50,9 +53,10 @@ class Row:
 
 
 def rows_of(result: Mapping[str, Any]) -> list[Row]:
-    """Return the figures in the result of a cell: of all jobs, of each queue and of each class of sizes."""
+    """Return the figures in the result of a cell: of all jobs, of each queue and of each class of jobs."""
     summary = result["summary"]
-    whole = summary["total"] | summary | {"seconds": result["seconds"]}
+    counted = dict.fromkeys(_COUNTERS) | result["counters"]
+    whole = summary["total"] | summary | {"seconds": result["seconds"]} | counted
     rows = [Row(by="total", key=None, figures=_picked(whole, FIGURES))]
     for by, place in GROUPS.items():
         for group in summary[place]:

@@ -64,7 +64,7 @@ def load_workload(workload: Workload, seed: int | None) -> Loaded:
     if workload.load is not None:
         instance = scaled(instance, workload.load)
     if workload.malleable is not None:
-        instance = with_malleable(instance, seed or 0, share=workload.malleable)
+        instance = with_malleable(instance, seed or 0, share=workload.malleable, model=workload.model)
     return Loaded(instance=instance, remarks=loaded.remarks)
 
 

@@ -10,12 +10,18 @@ from cpsched.errors import DocumentError, Fault
 
 __all__ = ["filled"]
 
-#: ``<!-- table NAME -->``, whatever stands there now, ``<!-- end -->``.
-_PLACE = re.compile(r"(<!-- table ([^ ]+) -->\n)(?:.*?\n)??(<!-- end -->)", flags=re.DOTALL)
+#: ``<!-- table NAME -->`` or ``<!-- table NAME of CAMPAIGN -->``, whatever stands there now, ``<!-- end -->``.
+_PLACE = re.compile(
+    r"(?P<mark><!-- table (?P<table>[^ ]+)(?: of (?P<campaign>[^ ]+))? -->\n)(?:.*?\n)??(?P<end><!-- end -->)",
+    flags=re.DOTALL,
+)
 
 
-def filled(page: Path, tables: Mapping[str, str]) -> str:
+def filled(page: Path, tables: Mapping[str, str], *, campaign: str) -> str:
     """Return the text of a page with each table between its marks: ``<!-- table NAME -->`` and ``<!-- end -->``.
+
+    A page of several campaigns says which one a table is of, ``<!-- table NAME of CAMPAIGN -->``; what is of another
+    one stays as it is.
 
     Raises
     ------
@@ -25,10 +31,18 @@ def filled(page: Path, tables: Mapping[str, str]) -> str:
         If it cannot be read.
     """
     text = page.read_text(encoding="utf-8")
-    names = [match[2] for match in _PLACE.finditer(text)]
+
+    def is_ours(place: re.Match[str]) -> bool:
+        return place["campaign"] in (None, campaign)
+
+    names = [place["table"] for place in _PLACE.finditer(text) if is_ours(place)]
     faults = [Fault(f"table {name}", f"Expected one of {', '.join(tables)}") for name in names if name not in tables]
     if not names:
         faults.append(Fault("", "Expected a place for a table: <!-- table NAME -->, and <!-- end --> on a later line"))
     if faults:
         raise DocumentError(str(page), faults)
-    return _PLACE.sub(lambda match: f"{match[1]}\n{tables[match[2]]}\n{match[3]}", text)
+
+    def fill(place: re.Match[str]) -> str:
+        return f"{place['mark']}\n{tables[place['table']]}\n{place['end']}" if is_ours(place) else place[0]
+
+    return _PLACE.sub(fill, text)

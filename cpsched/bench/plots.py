@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from cpsched.bench.campaign import Plot, Workload
 from cpsched.bench.charts import bar_chart, line_chart
@@ -22,7 +23,7 @@ def charts_of(results: Results, plot: Plot) -> Iterator[tuple[str, str]]:
 
 def _bars(results: Results, plot: Plot) -> Iterator[tuple[str, str]]:
     """Yield one chart for each workload, with a bar for each policy."""
-    workloads = results.campaign.workloads
+    workloads = results.campaign.samples
     for number, workload in enumerate(workloads, start=1):
         bars = {}
         for contender in results.campaign.contenders:
@@ -36,7 +37,7 @@ def _bars(results: Results, plot: Plot) -> Iterator[tuple[str, str]]:
 def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, str]]:
     """Yield one chart for each group of workloads that differ in nothing else, with a line for each policy."""
     groups: dict[str, list[Workload]] = {}
-    for workload in results.campaign.workloads:
+    for workload in results.campaign.samples:
         if getattr(workload, over) is not None:
             groups.setdefault(_label_without(workload, over), []).append(workload)
     for number, (label, workloads) in enumerate(groups.items(), start=1):
@@ -52,9 +53,10 @@ def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, str]]
 
 def _label_without(workload: Workload, over: str) -> str:
     """Return the label of a workload without what is on the axis."""
-    other = "malleable" if over == "load" else "load"
-    value = getattr(workload, other)
-    return workload.name if value is None else f"{workload.name}, {other} {value:g}"
+    is_load = over == "load"
+    return replace(
+        workload, load=None if is_load else workload.load, malleable=workload.malleable if is_load else None
+    ).label
 
 
 def _mean(results: Results, workload: Workload, contender: str, plot: Plot) -> MeanInterval | None:

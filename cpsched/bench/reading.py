@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import product
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from cpsched.bench.campaign import (
     Campaign,
@@ -25,7 +25,7 @@ from cpsched.bench.fields import FLAG, TEXT, Fields, Kind, integer, list_of, num
 from cpsched.bench.figures import FIGURES, GROUPS, MACHINE_FIGURES
 from cpsched.bench.loading import GENERATORS
 from cpsched.bench.signatures import refuse_generator_parameters
-from cpsched.domain import FrozenMap
+from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import Faults, shown
 from cpsched.formats.swf import MemoryField, Selection
@@ -41,11 +41,11 @@ _LOADS = list_of(number("", lambda load: load > 0, 1), "a number > 0, or a list 
 _SHARES = list_of(
     number("", lambda share: 0 <= share <= 1, 0), "a number from 0 to 1, or a list of different ones", or_one=True
 )
+_MODELS = list_of(one_of(list(RuntimeModel), RuntimeModel.IDEAL), '"ideal" or "worst", or a list of both', or_one=True)
 _CUT = number("a number >= 0 and < 1", lambda share: 0 <= share < 1, 0)
 _ANY_NUMBER = number("a number", lambda _: True, 0)
+_FILES = list_of(TEXT, "a text of one line, or a list of different ones", or_one=True)
 _NAMES = list_of(TEXT, "a list of different texts")
-
-T = TypeVar("T")
 
 
 def _read_file_name(value: object) -> str:
@@ -75,14 +75,17 @@ def read_campaign(path: Path) -> Campaign:
     if warm_up + cool_down >= 1:
         simulation.refuse("cool_down", f"Expected warm_up + cool_down < 1, got {warm_up + cool_down:g}")
     how = {key: simulation.optional(key, FLAG, False) for key in ("predict", "charge_overhead")}
-    workloads = tuple(_all(top, "workload", lambda fields: _workloads(fields, path.parent)))
-    contenders = tuple(_all(top, "policy", lambda fields: _contenders(fields, how)))
+    groups = [_workloads(fields, path.parent) for fields in top.tables("workload")]
+    workloads = tuple(chain.from_iterable(groups))
+    contenders = tuple(chain.from_iterable(_contenders(fields, how) for fields in top.tables("policy")))
     for key in ("workload", "policy"):
         if key not in top:
             top.refuse(key, f"Expected at least one table [[{key}]], got none")
-    _refuse_repeated(top, "workload", (workload.label for workload in workloads))
+    _refuse_repeated(
+        top, "workload", (label for group in groups for label in dict.fromkeys(one.label for one in group))
+    )
     _refuse_repeated(top, "policy", (contender.label for contender in contenders))
-    tables = tuple(map(_table, top.tables("table")))
+    tables = tuple(_table(fields, [contender.label for contender in contenders]) for fields in top.tables("table"))
     plots = tuple(_plot(fields, workloads) for fields in top.tables("plot"))
     _refuse_repeated(top, "table", (table.name for table in tables))
     _refuse_repeated(top, "plot", (plot.name for plot in plots))
@@ -116,12 +119,6 @@ def _load(path: Path) -> dict[str, Any]:
     raise DocumentError(str(path), [fault])
 
 
-def _all(top: Fields, key: str, read: Callable[[Fields], Iterable[T]]) -> Iterator[T]:
-    """Yield what each of the tables under a key stands for."""
-    for fields in top.tables(key):
-        yield from read(fields)
-
-
 def _refuse_repeated(top: Fields, key: str, names: Iterable[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
@@ -132,47 +129,65 @@ def _refuse_repeated(top: Fields, key: str, names: Iterable[str]) -> None:
 
 
 def _workloads(fields: Fields, folder: Path) -> list[Workload]:
-    """Read a workload at all its loads and malleable shares."""
+    """Read a workload, or samples of it, at all its loads, malleable shares and models."""
     name = fields.required("name", TEXT)
-    sources: dict[str, Callable[[Fields, Path], InstanceFile | LogFile | Generated]]
-    sources = {"instance": _instance_file, "log": _log_file, "generator": _generated}
-    said = [key for key in sources if key in fields]
-    source: InstanceFile | LogFile | Generated = InstanceFile(path=folder)
+    kinds: dict[str, Callable[[Fields, Path], Sequence[InstanceFile | LogFile | Generated]]]
+    kinds = {"instance": _instance_files, "log": _log_file, "generator": _generated}
+    said = [key for key in kinds if key in fields]
+    sources: Sequence[InstanceFile | LogFile | Generated] = (InstanceFile(path=folder),)
     if len(said) != 1:
         got = " and ".join(said) or "none"
         fields.faults.add(fields.location, f"Expected one of instance, log and generator, got {got}")
     for key in said:
-        source = sources[key](fields, folder)
+        sources = kinds[key](fields, folder)
     loads = fields.optional("load", _LOADS, ()) or (None,)
     shares = fields.optional("malleable", _SHARES, ()) or (None,)
+    models = [RuntimeModel(model) for model in fields.optional("model", _MODELS, ())] or (None,)
+    if "model" in fields and "malleable" not in fields:
+        fields.refuse("model", "Expected a malleable share beside it, got none")
     fields.close()
-    return [Workload(name=name, source=source, load=load, malleable=share) for load, share in product(loads, shares)]
+    return [
+        Workload(name=name, source=source, load=load, malleable=share, model=model, sample=_sample(source, sources))
+        for load, share, model, source in product(loads, shares, models, sources)
+    ]
+
+
+def _sample(source: InstanceFile | LogFile | Generated, sources: Sequence[object]) -> str | None:
+    """Return what tells one of several instances from the others."""
+    return source.path.name if isinstance(source, InstanceFile) and len(sources) > 1 else None
 
 
 def _file(fields: Fields, key: str, folder: Path) -> Path:
     """Read the path of a file that has to be there."""
-    said = fields.required(key, TEXT)
+    return _existing(fields, key, folder, fields.required(key, TEXT))
+
+
+def _existing(fields: Fields, key: str, folder: Path, said: str) -> Path:
+    """Return the path of a file that a key speaks of."""
     path = (folder / said).resolve()
     if said != TEXT.stand_in and not path.is_file():
         fields.refuse(key, f"Expected a file, got {shown(said)}, which does not exist in {folder.resolve()}")
     return path
 
 
-def _instance_file(fields: Fields, folder: Path) -> InstanceFile:
-    return InstanceFile(path=_file(fields, "instance", folder))
+def _instance_files(fields: Fields, folder: Path) -> list[InstanceFile]:
+    return [
+        InstanceFile(path=_existing(fields, "instance", folder, said)) for said in fields.required("instance", _FILES)
+    ]
 
 
-def _log_file(fields: Fields, folder: Path) -> LogFile:
+def _log_file(fields: Fields, folder: Path) -> list[LogFile]:
     """Read a log and which jobs of it are taken."""
     cores = fields.optional("cores_per_chunk", integer(1), 0)
     memory = fields.optional("memory_field", one_of(list(MemoryField), ""), MemoryField.KB_PER_PROCESSOR)
-    return LogFile(
+    log = LogFile(
         path=_file(fields, "log", folder),
         cluster=_file(fields, "cluster", folder) if "cluster" in fields else None,
         selection=_selection(fields.table("selection")),
         cores_per_chunk=cores or None,
         memory_field=MemoryField(memory or MemoryField.KB_PER_PROCESSOR),
     )
+    return [log]
 
 
 def _selection(fields: Fields) -> Selection:
@@ -193,7 +208,7 @@ def _selection(fields: Fields) -> Selection:
     )
 
 
-def _generated(fields: Fields, folder: Path) -> Generated:
+def _generated(fields: Fields, folder: Path) -> list[Generated]:
     """Read the name of a generator and its parameters."""
     name = fields.required("generator", TEXT)
     parameters = fields.raw("parameters")
@@ -201,7 +216,7 @@ def _generated(fields: Fields, folder: Path) -> Generated:
         fields.refuse_unknown("generator", "generator", name, GENERATORS)
     else:
         refuse_generator_parameters(fields, GENERATORS[name], parameters)
-    return Generated(generator=name, parameters=parameters_of(parameters))
+    return [Generated(generator=name, parameters=parameters_of(parameters))]
 
 
 # --- policies -----------------------------------------------------------------------------------------------------
@@ -255,15 +270,19 @@ def _varied(fields: Fields, fixed: Mapping[str, object]) -> dict[str, list[objec
 # --- what is shown ------------------------------------------------------------------------------------------------
 
 
-def _table(fields: Fields) -> Table:
+def _table(fields: Fields, contenders: Sequence[str]) -> Table:
     """Read what a table shows."""
     name = fields.required("name", _NAME_OF_FILE)
     by = fields.optional("by", one_of(["total", *GROUPS], "total"), "total")
+    relative_to = fields.optional("relative_to", TEXT, "") or None
+    if relative_to is not None and relative_to not in contenders:
+        fields.refuse_unknown("relative_to", "policy", relative_to, contenders)
     table = Table(
         name=name,
         title=fields.optional("title", TEXT, name),
         figures=fields.required("figures", _NAMES),
         by=by,
+        relative_to=relative_to,
     )
     _refuse_unknown_figures(fields, "figures", table.figures)
     of_machine = [figure for figure in table.figures if figure in MACHINE_FIGURES]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cpsched.bench.campaign import Campaign, Cell
+from cpsched.bench.campaign import Campaign, Cell, Workload
 from cpsched.bench.figures import FIGURES, Row, rows_of
 from cpsched.metrics import MeanInterval, mean_interval
 
@@ -58,16 +58,32 @@ class Results:
         return list(dict.fromkeys(found))
 
     def mean(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
-        """Return the mean of a figure over the seeds; None where no cell has it."""
-        values = [
-            value
+        """Return the mean of a figure over seeds and samples; None where no cell has it."""
+        values = self._values(workload, contender, by, key, figure)
+        return mean_interval([*values.values()]) if values else None
+
+    def mean_ratio(
+        self, workload: str, contender: str, by: str, key: str | None, figure: str, *, relative_to: str
+    ) -> MeanInterval | None:
+        """Return the mean of a figure divided by what another contender has on the same workload and seed; None where
+        no two cells have it, or the other's are 0.
+        """
+        ours, theirs = (self._values(workload, label, by, key, figure) for label in (contender, relative_to))
+        ratios = [value / other for sample, value in ours.items() if (other := theirs.get(sample))]
+        return mean_interval(ratios) if ratios else None
+
+    def _values(
+        self, workload: str, contender: str, by: str, key: str | None, figure: str
+    ) -> dict[tuple[Workload, int | None], float]:
+        """Return a figure of each cell that has it, by the sample and the seed."""
+        return {
+            (one.cell.workload, one.cell.seed): value
             for one in self.findings
             if one.cell.workload.label == workload
             and one.cell.contender.label == contender
             and (one.row.by, one.row.key) == (by, key)
             and (value := one.row.figures[figure]) is not None
-        ]
-        return mean_interval(values) if values else None
+        }
 
 
 def write_parquet(findings: Sequence[Finding], path: Path) -> None:
@@ -82,7 +98,8 @@ def write_parquet(findings: Sequence[Finding], path: Path) -> None:
     from pyarrow import parquet
 
     numbers = {name: pa.int64() if is_integer else pa.float64() for name, is_integer in FIGURES.items()}
-    texts = dict.fromkeys(("workload", "policy", "scheduler", "parameters", "by", "key"), pa.string())
+    names = ("workload", "sample", "model", "policy", "scheduler", "parameters", "by", "key")
+    texts = dict.fromkeys(names, pa.string())
     cuts = {"load": pa.float64(), "malleable": pa.float64(), "seed": pa.int64()}
     flags = dict.fromkeys(("predict", "charge_overhead"), pa.bool_())
     schema = pa.schema([*(texts | cuts | flags | numbers).items()])
@@ -100,6 +117,8 @@ def _record(one: Finding) -> dict[str, object]:
     workload, contender = one.cell.workload, one.cell.contender
     return {
         "workload": workload.name,
+        "sample": workload.sample,
+        "model": workload.model,
         "load": workload.load,
         "malleable": workload.malleable,
         "policy": contender.label,

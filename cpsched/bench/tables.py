@@ -32,11 +32,15 @@ class _Line:
 
 def as_markdown(results: Results, table: Table) -> str:
     """Return a table as Markdown: a section for each workload, and notes on what is in the figures."""
-    shown = [f"## {table.title}"]
-    for workload in results.campaign.workloads:
-        shown.append(f"### {workload.label}" if len(results.campaign.workloads) > 1 else f"Workload: {workload.label}")
+    shown, samples = [f"## {table.title}"], results.campaign.samples
+    for workload, count in samples.items():
+        shown.append(f"### {workload.label}" if len(samples) > 1 else f"Workload: {workload.label}")
         shown.append(_grid(table, list(_lines(results, table, workload))))
+        if table.relative_to is not None:
+            shown.append(f"In proportion to {table.relative_to}; cells in which it has 0 do not count.")
         shown.extend(_notes(results, workload))
+        if count > 1:
+            shown.append(f"Means over {count} instances ± half widths of their 95 % confidence intervals.")
     if any(workload.is_random for workload in results.campaign.workloads) and len(results.campaign.seeds) > 1:
         seeds = len(results.campaign.seeds)
         shown.append(f"Means over {seeds} seeds ± half widths of their 95 % confidence intervals.")
@@ -48,14 +52,14 @@ def as_csv(results: Results, table: Table) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     columns = [f"{figure}{part}" for figure in table.figures for part in ("", " half width", " cells")]
-    writer.writerow(["workload", "load", "malleable", table.by, "policy", "source", *columns])
-    for workload in results.campaign.workloads:
+    writer.writerow(["workload", "load", "malleable", "model", table.by, "policy", "source", *columns])
+    for workload in results.campaign.samples:
         for line in _lines(results, table, workload):
             numbers: list[object] = []
             for cell in line.cells:
                 numbers += [None, None, 0] if cell is None else [cell.mean, cell.half_width, cell.count]
-            what = [workload.name, workload.load, workload.malleable, line.key, line.policy, line.source]
-            writer.writerow([*what, *numbers])
+            what = [workload.name, workload.load, workload.malleable, workload.model]
+            writer.writerow([*what, line.key, line.policy, line.source, *numbers])
     return stream.getvalue()
 
 
@@ -79,19 +83,35 @@ def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line
     published = [one for one in results.campaign.published if table.by == "total" and _is_of(one, workload)]
     for key in results.keys(workload.label, table.by) or [None]:
         for policy in contenders:
-            means = (results.mean(workload.label, policy, table.by, key, figure) for figure in table.figures)
+            means = (_mean(results, table, workload.label, policy, key, figure) for figure in table.figures)
             yield _Line(key=key, policy=policy, source=None, cells=tuple(means))
-            yield from (_published_line(one, table) for one in published if one.policy == policy)
-    yield from (_published_line(one, table) for one in published if one.policy not in contenders)
+            yield from (_published_line(one, table, published) for one in published if one.policy == policy)
+    yield from (_published_line(one, table, published) for one in published if one.policy not in contenders)
+
+
+def _mean(
+    results: Results, table: Table, workload: str, policy: str, key: str | None, figure: str
+) -> MeanInterval | None:
+    """Return what a table has of a figure: as it is, or in proportion to another policy's."""
+    if table.relative_to is None:
+        return results.mean(workload, policy, table.by, key, figure)
+    return results.mean_ratio(workload, policy, table.by, key, figure, relative_to=table.relative_to)
 
 
 def _is_of(one: Published, workload: Workload) -> bool:
     return one.workload in (workload.name, workload.label)
 
 
-def _published_line(one: Published, table: Table) -> _Line:
-    """Return published figures as a row; a single value says nothing of how it varies."""
-    cells = (mean_interval([one.figures[name]]) if name in one.figures else None for name in table.figures)
+def _published_line(one: Published, table: Table, published: Sequence[Published]) -> _Line:
+    """Return published figures as a row; a single value says nothing of how it varies. Proportions are to what the same
+    source has of the other policy.
+    """
+    figures = dict(one.figures)
+    if table.relative_to is not None:
+        beside = [other for other in published if (other.source, other.policy) == (one.source, table.relative_to)]
+        theirs = {name: value for other in beside for name, value in other.figures.items() if value}
+        figures = {name: value / theirs[name] for name, value in figures.items() if name in theirs}
+    cells = (mean_interval([figures[name]]) if name in figures else None for name in table.figures)
     return _Line(key=None, policy=one.policy, source=one.source, cells=tuple(cells))
 
 

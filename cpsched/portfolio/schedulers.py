@@ -12,9 +12,13 @@ from cpsched.sim import QueueRule, Scheduler
 
 __all__ = ["ALL_SCHEDULERS", "make_any_scheduler"]
 
-#: What makes each scheduler, with its parameters as keywords. Of rules for windows those for streams take the place.
+#: The rule for windows whose place no rule for streams takes.
+_WSPT = "policy:wspt"
+#: What makes each scheduler, with its parameters as keywords.
 ALL_SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
-    engine: partial(make_engine_scheduler, engine) for engine in ENGINES if not engine.startswith("policy:")
+    engine: partial(make_engine_scheduler, engine)
+    for engine in ENGINES
+    if engine == _WSPT or not engine.startswith("policy:")
 }
 
 

@@ -183,8 +183,9 @@ class Outlook:
             freed.extend(map(self._drop, sorted(self._held.keys() - set(running.tolist()))))
         out = set(site.nodes_out.tolist())
         for node in self._out.keys() - out:
-            freed.append(self._out.pop(node))
-            self.timeline.release(freed[-1])
+            whole = self._out.pop(node)
+            self.timeline.release(whole)
+            freed.append(whole)
         for node in sorted(out - self._out.keys()):
             self._out[node] = self._whole(node)
             self.timeline.book(self._out[node])

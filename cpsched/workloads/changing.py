@@ -19,6 +19,7 @@ from cpsched.domain import (
     Objective,
     ObjectiveTerm,
     Request,
+    RuntimeModel,
     Step,
 )
 from cpsched.workloads.eurora import eurora_window
@@ -29,6 +30,7 @@ __all__ = ["changing_windows", "made_rigid", "with_evolving", "with_malleable"]
 _CORES = "cores"
 #: Shares of their cores on which jobs can run, and how slow those are which scale badly: better than in proportion.
 _SHARES = (0.5, 0.25)
+_HALF = (0.5,)
 _STRETCH = FrozenMap({0.5: 1.8, 0.25: 3.2})
 #: The parts of a job's walltime that its steps take, in percent, and what each asks for of what it has at the most.
 _STEPS = ((20, 0.25), (30, 1.0), (20, 0.5), (30, 0.75))
@@ -48,16 +50,26 @@ def changing_windows() -> Iterator[Instance]:
     yield evolving_window(1)
 
 
-def with_malleable(instance: Instance, seed: int, *, share: float = 1 / 3) -> Instance:
+def with_malleable(
+    instance: Instance, seed: int, *, share: float = 1 / 3, model: RuntimeModel | None = None
+) -> Instance:
     """Return a window in which a share of the jobs, waiting and running ones, is malleable.
 
-    Malleable are jobs whose chunks have two cores or more; they can run on a half or a quarter of them. Half of them
-    take twice (four times) the time for it, the others less, since the last cores of a job are its least useful ones.
-    Where fewer jobs have such chunks, all of these are malleable.
+    Malleable are jobs whose chunks have two cores or more. Where fewer jobs have such chunks, all of these are
+    malleable.
+
+    Parameters
+    ----------
+    model
+        Let them run on a half of their cores, and work as this has it, as SD-Policy was tried (SD-3, SD-9). None: on a
+        half or a quarter of them; half of the jobs take twice (four times) the time for it, the others less, since
+        the last cores of a job are its least useful ones.
     """
     draw = Random(seed)  # noqa: S311 - a workload, not a secret
 
     def malleable(job: Job) -> Job:
+        if model is not None:
+            return replace(job, malleability=Malleability(shares=_HALF, model=model))
         stretch = FrozenMap(_STRETCH) if draw.random() < 0.5 else FrozenMap[float, float]()
         return replace(job, malleability=Malleability(shares=_SHARES, stretch=stretch))
 

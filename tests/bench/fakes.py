@@ -70,6 +70,7 @@ def fake_result(*, wqt: float = 1.0, wait: float | None = 5.0, queues: Mapping[s
     figures = {
         **dict.fromkeys(("jobs", "completed"), 10),
         **dict.fromkeys(("killed", "refused", "waiting", "restarts", "core_seconds", "late", "tardiness"), 0),
+        **dict.fromkeys(("lost_core_seconds", "overdue"), 0),
         "wait": None if wait is None else {"mean": wait, "median": wait, "p95": wait, "max": wait},
         **dict.fromkeys(("response", "slowdown", "bounded_slowdown", "static_slowdown")),
         "wqt": wqt,
@@ -82,6 +83,7 @@ def fake_result(*, wqt: float = 1.0, wait: float | None = 5.0, queues: Mapping[s
         "jobs": 10,
         "seconds": 0.5,
         "remarks": {},
+        "counters": {},
         "summary": {
             "total": figures,
             "cut": 0,
@@ -96,5 +98,7 @@ def fake_result(*, wqt: float = 1.0, wait: float | None = 5.0, queues: Mapping[s
             "decisions": {"count": 10, "mean": 0.001, "p50": 0.001, "p99": 0.002},
             "by_queue": groups,
             "by_size": [],
+            "by_class": [],
+            "by_user": [],
         },
     }

@@ -12,7 +12,7 @@ from cpsched.bench.campaign import Cell, Contender, Generated, InstanceFile, Log
 from cpsched.bench.cell import play
 from cpsched.bench.figures import rows_of
 from cpsched.bench.loading import GENERATORS, load_workload
-from cpsched.domain import FrozenMap
+from cpsched.domain import FrozenMap, Malleability, RuntimeModel
 from cpsched.formats import instance_to_document
 from cpsched.formats.swf import MemoryField, Selection
 from cpsched.workloads import eurora_stream, offered_load
@@ -34,10 +34,12 @@ def workload_of(source: InstanceFile | LogFile | Generated) -> Workload:
     return Workload(name="w", source=source, load=None, malleable=None)
 
 
-def cell_of(workload: Workload, *, warm_up: float = 0.0) -> Cell:
-    """Return a cell of EASY."""
-    easy = Contender(label="easy", scheduler="easy", parameters=FrozenMap(), predict=False, charge_overhead=False)
-    return Cell(workload=workload, contender=easy, seed=1, warm_up=warm_up, cool_down=0.0)
+def cell_of(workload: Workload, *, scheduler: str = "easy", warm_up: float = 0.0) -> Cell:
+    """Return a cell of a scheduler as it is."""
+    contender = Contender(
+        label=scheduler, scheduler=scheduler, parameters=FrozenMap(), predict=False, charge_overhead=False
+    )
+    return Cell(workload=workload, contender=contender, seed=1, warm_up=warm_up, cool_down=0.0)
 
 
 @pytest.fixture
@@ -65,6 +67,13 @@ def test_a_cell_gives_figures_of_its_jobs() -> None:
     assert {name: again[name] for name in again if name not in timed} == {
         name: total[name] for name in total if name not in timed
     }
+
+
+def test_each_user_has_figures() -> None:
+    """The result of a cell has a group for each user, and these have all jobs between them."""
+    users = [row for row in rows_of(play(cell_of(workload_of(EURORA)))) if row.by == "user"]
+    assert len({row.key for row in users}) == len(users) > 1
+    assert sum(row.figures["jobs"] or 0 for row in users) == 40
 
 
 def test_a_log_is_simulated_and_what_was_left_out_is_told(log: LogFile) -> None:
@@ -103,6 +112,25 @@ def test_load_and_malleable_share_are_changed() -> None:
     instance = load_workload(workload, 1).instance
     assert offered_load(instance) == pytest.approx(0.5, rel=0.01)
     assert sum(job.malleability is not None for job in instance.jobs) == 10
+
+
+def test_malleable_jobs_work_by_the_model() -> None:
+    """Where a model is said, malleable jobs run on a half of their cores, and work as it has it (SD-3)."""
+    source = Generated(generator="cirne-like", parameters=FrozenMap({"jobs": 10, "cores": 4}))
+    workload = replace(workload_of(source), malleable=1.0, model=RuntimeModel.WORST)
+    instance = load_workload(workload, 1).instance
+    assert {job.malleability for job in instance.jobs} == {Malleability(shares=(0.5,), model=RuntimeModel.WORST)}
+
+
+def test_guests_and_mates_are_counted() -> None:
+    """A cell of SD-Policy has its counts as figures, that of a rule has none (SD-12)."""
+    source = Generated(generator="cirne-like", parameters=FrozenMap({"jobs": 60, "nodes": 16, "widest": 8}))
+    workload = replace(workload_of(source), malleable=1.0, model=RuntimeModel.IDEAL)
+    found = {
+        scheduler: rows_of(play(cell_of(workload, scheduler=scheduler)))[0].figures for scheduler in ("sd_inf", "easy")
+    }
+    assert min(found["sd_inf"]["guests"] or 0, found["sd_inf"]["mates"] or 0) > 0
+    assert (found["easy"]["guests"], found["easy"]["mates"]) == (None, None)
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -9,7 +9,7 @@ import pytest
 
 from cpsched.bench.campaign import Cell, Generated, InstanceFile, LogFile, digest_of
 from cpsched.bench.store import content_digest
-from cpsched.domain import FrozenMap
+from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.formats.swf import MemoryField, Selection
 from tests.bench.fakes import fake_cell
 
@@ -65,6 +65,8 @@ def test_everything_else_counts(cell: Cell, tmp_path: Path) -> None:
         *(replace(cell, workload=replace(workload, source=other)) for other in sources),
         replace(cell, workload=replace(workload, load=1.0)),
         replace(cell, workload=replace(workload, malleable=1.0)),
+        replace(cell, workload=replace(workload, malleable=1.0, model=RuntimeModel.IDEAL)),
+        replace(cell, workload=replace(workload, malleable=1.0, model=RuntimeModel.WORST)),
         replace(cell, contender=replace(contender, scheduler="other")),
         replace(cell, contender=replace(contender, parameters=FrozenMap({"depth": 1}))),
         replace(cell, contender=replace(contender, predict=True)),

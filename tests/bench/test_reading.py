@@ -11,6 +11,7 @@ from cpsched.bench import Campaign, cells_of, read_campaign
 from cpsched.bench.campaign import Generated, InstanceFile, LogFile
 from cpsched.bench.figures import FIGURES
 from cpsched.bench.loading import GENERATORS
+from cpsched.bench.pages import filled
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError
 from cpsched.formats.swf import MemoryField, Selection
@@ -96,6 +97,89 @@ def faults_of(tmp_path: Path, text: str) -> list[str]:
     with pytest.raises(DocumentError) as refused:
         read(tmp_path, text)
     return [str(fault) for fault in refused.value.faults]
+
+
+def test_several_instances_are_samples_of_one_workload(tmp_path: Path) -> None:
+    """Each file is a workload with the same label, whose cells have labels of their own; loads are scaled as ever."""
+    (tmp_path / "other.json").touch()
+    both = 'instance = ["window.json", "other.json"]\nload = [1, 2]'
+    campaign = read(tmp_path, WHOLE.replace('instance = "window.json"', both))
+    windows = [workload for workload in campaign.workloads if workload.name == "window"]
+    assert [(window.label, window.sample) for window in windows] == [
+        ("window, load 1", "window.json"),
+        ("window, load 1", "other.json"),
+        ("window, load 2", "window.json"),
+        ("window, load 2", "other.json"),
+    ]
+    assert {workload.label: count for workload, count in campaign.samples.items()} == {
+        "log, load 0.8": 1,
+        "log, load 1.2": 1,
+        "window, load 1": 2,
+        "window, load 2": 2,
+        "lublin, malleable 0.5": 1,
+    }
+    labels = [cell.label for cell in cells_of(campaign) if cell.contender.label == "as asked"]
+    assert labels[2:4] == ["as asked on window, load 1, window.json", "as asked on window, load 1, other.json"]
+
+
+def test_a_workload_is_read_with_each_model(tmp_path: Path) -> None:
+    """Models multiply the workloads of a malleable share, stand in their labels, and need such a share."""
+    both = WHOLE.replace("malleable = 0.5", 'malleable = [0.5, 1]\nmodel = ["ideal", "worst"]')
+    assert [workload.label for workload in read(tmp_path, both).workloads if workload.name == "lublin"] == [
+        "lublin, malleable 0.5, ideal",
+        "lublin, malleable 0.5, worst",
+        "lublin, malleable 1, ideal",
+        "lublin, malleable 1, worst",
+    ]
+    (fault,) = faults_of(tmp_path, WHOLE.replace("malleable = 0.5", 'model = "ideal"'))
+    assert fault == "workload[2].model: Expected a malleable share beside it, got none"
+    (fault,) = faults_of(tmp_path, WHOLE.replace("malleable = 0.5", 'malleable = 0.5\nmodel = "best"'))
+    assert fault == 'workload[2].model: Expected "ideal" or "worst", or a list of both, got "best"'
+
+
+SD_CAMPAIGNS = ("sd-cirne", "sd-cirne-ideal", "sd-ricc", "sd-curie", "sd-models", "sd-classes", "sd-value")
+
+
+@pytest.mark.parametrize("name", SD_CAMPAIGNS)
+def test_the_reproduction_of_sd_policy_is_a_campaign(repository: Path, name: str) -> None:
+    """Each campaign can be read; its jobs are malleable by one of the paper's models, and each of its tables has its
+    place on the page (SD-13, SD-14).
+    """
+    path = repository / "campaigns" / f"{name}.toml"
+    if "../shared" in path.read_text() and not (repository.parent / "shared").is_dir():
+        pytest.skip("the logs are not here: ../shared/data/logs")
+    campaign = read_campaign(path)
+    assert all(workload.model is not None for workload in campaign.workloads)
+    assert campaign.page is not None
+    text = campaign.page.read_text()
+    assert all(f"<!-- table {table.name} of {name} -->" in text for table in campaign.tables)
+
+
+def test_a_table_in_proportion_names_a_policy(tmp_path: Path) -> None:
+    """Proportions are to one of the campaign's policies."""
+    by_easy = WHOLE.replace('title = "All figures"', 'relative_to = "as asked"')
+    assert [table.relative_to for table in read(tmp_path, by_easy).tables] == ["as asked", None]
+    (fault,) = faults_of(tmp_path, by_easy.replace('relative_to = "as asked"', 'relative_to = "as aksed"'))
+    assert fault == 'table[0].relative_to: Expected a known policy, got "as aksed", did you mean as asked?'
+
+
+@pytest.mark.parametrize(
+    ("name", "published"), [("bridi-windows", {"PBSFifo", "PBSWalltime", "CP Optimizer"}), ("bridi-online", set())]
+)
+def test_the_comparison_of_bridi_et_al_is_a_campaign(repository: Path, name: str, published: set[str]) -> None:
+    """Both campaigns can be read; the paper's two baselines and our engine are charged for their time, what is
+    published stands beside the windows, and the page has places for all tables.
+    """
+    if not (repository / ".." / "shared" / "data" / "eurora").is_dir():
+        pytest.skip("the workloads of Eurora are not here: ../shared/data/eurora")
+    campaign = read_campaign(repository / "campaigns" / f"{name}.toml")
+    assert all(contender.charge_overhead for contender in campaign.contenders)
+    schedulers = {contender.scheduler for contender in campaign.contenders}
+    assert {"pbs_fifo_bf10", "pbs_walltime_bf400", "policy:wspt", "portfolio"} <= schedulers
+    assert {one.policy for one in campaign.published} == published
+    assert campaign.page is not None
+    places = filled(campaign.page, {table.name: f"here is {table.name}" for table in campaign.tables}, campaign=name)
+    assert all(f"\nhere is {table.name}\n" in places for table in campaign.tables)
 
 
 def test_a_campaign_is_read_as_it_is_meant(tmp_path: Path) -> None:
@@ -242,7 +326,10 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         (('page = "page.md"', 'page = "no.md"'), 'page: Expected a file, got "no.md", which does not exist'),
         (("[simulation]", "[simulations]"), "simulations: unknown key, did you mean simulation?"),
         (("load = [0.8, 1.2]", "load = nan"), "workload[0].load: Expected a number > 0"),
-        (('by = "queue"', 'by = "user"'), 'table[1].by: Expected "total" or "queue" or "size", got "user"'),
+        (
+            ('by = "queue"', 'by = "group"'),
+            'table[1].by: Expected "total" or "queue" or "size" or "user" or "class", got "group"',
+        ),
         (('figures = {wqt = 12, "wait.mean" = 3.5}', ""), "published[0].figures: Expected a table of at least one"),
         (("wqt = 12", 'wqt = "12"'), 'published[0].figures.wqt: Expected a number, got "12"'),
     ],
@@ -304,7 +391,7 @@ def test_the_example_of_the_page_is_a_campaign(docs_page: str, tmp_path: Path) -
     for name in re.findall(r'"([^" ]+\.(?:json|md|swf)(?:\.gz)?)"', example):
         (tmp_path / name).touch()
     campaign = read(tmp_path, example)
-    assert campaign.workloads[0].label == "eurora, load 0.8, malleable 0.5"
+    assert campaign.workloads[0].label == "eurora, load 0.8, malleable 0.5, ideal"
     assert [contender.label for contender in campaign.contenders] == [
         "easy",
         "starving max_starve=3600",

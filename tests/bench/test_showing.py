@@ -21,7 +21,7 @@ from cpsched.bench.pages import filled
 from cpsched.bench.plots import charts_of
 from cpsched.bench.results import Results, write_parquet
 from cpsched.bench.tables import as_csv, as_markdown, in_words
-from cpsched.domain import FrozenMap
+from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError
 from cpsched.metrics import MeanInterval, mean_interval
 from tests.bench.fakes import fake_cell, fake_result
@@ -144,6 +144,55 @@ def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
     ]
 
 
+def samples_of(folder: Path, name: str, figures: Mapping[str, float]) -> Given:
+    """Return cells of a policy on one workload of several instances, each with its WQT."""
+    cell = fake_cell(folder, name, seed=None)
+    return {changed(cell, sample=sample): fake_result(wqt=wqt) for sample, wqt in figures.items()}
+
+
+def test_instances_of_one_workload_are_samples(tmp_path: Path) -> None:
+    """Several workloads with one label have one section, with the means of their figures; here 2 of 1, 2 and 3."""
+    cells = samples_of(tmp_path, "slow", {"a": 1, "b": 2, "c": 3})
+    text = as_markdown(results_of(cells), table_of("wqt"))
+    assert text.splitlines()[2:] == [
+        "Workload: made-up",
+        "",
+        "| policy | wqt |",
+        "| --- | ---: |",
+        "| slow | 2.000 ± 2.484 |",
+        "",
+        "Means over 3 instances ± half widths of their 95 % confidence intervals.",
+    ]
+    assert len(list(csv.DictReader(io.StringIO(as_csv(results_of(cells), table_of("wqt")))))) == 1
+    plot = Plot(name="p", title="P", figure="wqt", over=None)
+    assert [name for name, _ in charts_of(results_of(cells, plot=plot), plot)] == ["p.svg"]
+
+
+def test_figures_in_proportion_to_a_policy(tmp_path: Path) -> None:
+    """Proportions are taken cell by cell: 2 / 1 and 2 / 4 are 1.25 in the mean. Who has 0 is no measure, and what is
+    published is put in proportion to the same source.
+    """
+    cells = samples_of(tmp_path, "base", {"a": 1, "b": 4, "c": 0}) | samples_of(tmp_path, "x", {"a": 2, "b": 2, "c": 2})
+    published = tuple(
+        Published(source=source, workload="made-up", policy=policy, figures=FrozenMap(figures))
+        for source, policy, figures in (
+            ("S", "base", {"wqt": 10.0, "late": 0.0}),
+            ("S", "theirs", {"wqt": 5.0, "late": 3.0}),
+            ("T", "theirs", {"wqt": 5.0}),
+        )
+    )
+    table = replace(table_of("wqt", "late"), relative_to="base")
+    text = as_markdown(results_of(cells, published=published), table)
+    assert [line for line in text.splitlines() if line.startswith("|")][2:] == [
+        "| base | ours | 1 ± 0 | - |",
+        "| base | S | 1 | - |",
+        "| x | ours | 1.250 ± 9.530 | - |",
+        "| theirs | S | 0.5000 | - |",
+        "| theirs | T | - | - |",
+    ]
+    assert "\n\nIn proportion to base; cells in which it has 0 do not count.\n\n" in text
+
+
 def test_a_table_by_queue_has_a_row_for_each_queue_and_policy(tmp_path: Path) -> None:
     """Groups come in the order of the summary; jobs without queue are told as such."""
     result = fake_result(queues={"debug": 1.0, None: 2.0})
@@ -232,6 +281,19 @@ def test_a_plot_over_load_has_a_line_for_each_policy(tmp_path: Path) -> None:
     assert "P: made-up, malleable 1" in charts["p-2.svg"]
 
 
+def test_a_plot_over_the_malleable_share_is_a_chart_for_each_model(tmp_path: Path) -> None:
+    """Workloads that differ in the model of their malleable jobs are not on one line."""
+    cells: Given = {
+        changed(fake_cell(tmp_path, "a"), malleable=share, model=model): fake_result(wqt=share)
+        for model in RuntimeModel
+        for share in (0.5, 1.0)
+    }
+    plot = Plot(name="p", title="P", figure="wqt", over="malleable")
+    charts = dict(charts_of(results_of(cells, plot=plot), plot))
+    titles = [text.text for svg in charts.values() for text in elements(svg, "text") if (text.text or "")[:2] == "P:"]
+    assert titles == ["P: made-up, ideal", "P: made-up, worst"]
+
+
 def test_a_plot_without_figures_is_no_chart(tmp_path: Path) -> None:
     """Where all cells have failed nothing is drawn; where one policy has a figure, it is."""
     plot = Plot(name="p", title="P", figure="wait.mean", over=None)
@@ -247,24 +309,42 @@ def test_tables_are_put_between_their_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# Page\n\n<!-- table a -->\n<!-- end -->\n\nwords\n\n<!-- table b -->\nold\n\nold\n<!-- end -->\n")
     tables = {"a": "A\n", "b": "B\n", "c": "C\n"}
-    text = filled(page, tables)
+    text = filled(page, tables, campaign="x")
     assert text == (
         "# Page\n\n<!-- table a -->\n\nA\n\n<!-- end -->\n\nwords\n\n<!-- table b -->\n\nB\n\n<!-- end -->\n"
     )
     page.write_text(text)
-    assert filled(page, tables) == text
+    assert filled(page, tables, campaign="x") == text
+
+
+def test_a_page_may_have_tables_of_several_campaigns(tmp_path: Path) -> None:
+    """Each campaign fills its own places, and those that say no campaign; what is of another one stays."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- table a of x -->\n<!-- end -->\n<!-- table a of y -->\nold\n<!-- end -->\n"
+        "<!-- table b -->\n<!-- end -->\n"
+    )
+    assert filled(page, {"a": "A\n", "b": "B\n"}, campaign="x") == (
+        "<!-- table a of x -->\n\nA\n\n<!-- end -->\n<!-- table a of y -->\nold\n<!-- end -->\n"
+        "<!-- table b -->\n\nB\n\n<!-- end -->\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("# Page\n", "Expected a place for a table"), ("<!-- table x -->\n<!-- end -->\n", "table x: Expected one of a")],
+    [
+        ("# Page\n", "Expected a place for a table"),
+        ("<!-- table x -->\n<!-- end -->\n", "table x: Expected one of a"),
+        ("<!-- table x of c -->\n<!-- end -->\n", "table x: Expected one of a"),
+        ("<!-- table a of d -->\n<!-- end -->\n", "Expected a place for a table"),
+    ],
 )
 def test_a_page_without_its_places_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     """A page needs a place, and each place a table of the campaign."""
     page = tmp_path / "page.md"
     page.write_text(text)
     with pytest.raises(DocumentError, match=expected):
-        filled(page, {"a": "A"})
+        filled(page, {"a": "A"}, campaign="c")
 
 
 def test_all_results_are_in_one_file(two_policies: Given, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpsched.domain import FrozenMap, Step, modes, moves_about
+from cpsched.domain import FrozenMap, Malleability, RuntimeModel, Step, modes, moves_about
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.workloads import (
     changing_windows,
@@ -31,6 +31,15 @@ def test_a_third_is_malleable() -> None:
     assert all(len(modes(job)) >= 2 for job in changed)
     assert {bool(job.malleability.stretch) for job in changed if job.malleability} == {True, False}
     assert made_rigid(made) == before
+
+
+def test_malleable_jobs_may_all_work_by_one_model() -> None:
+    """With a model the same jobs are malleable, and run on a half of their cores as it has it (SD-3, SD-9)."""
+    before = eurora_window(40, 1, busy=0.5, demand=100)
+    mixed, worst = with_malleable(before, 1), with_malleable(before, 1, model=RuntimeModel.WORST)
+    assert [job.malleability is None for job in mixed.jobs] == [job.malleability is None for job in worst.jobs]
+    halves = Malleability(shares=(0.5,), model=RuntimeModel.WORST)
+    assert {job.malleability for job in worst.jobs} == {None, halves}
 
 
 def test_a_third_evolves() -> None:

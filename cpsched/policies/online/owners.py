@@ -9,8 +9,8 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Amounts, NodeClass
-from cpsched.policies.malleable import Guest, Lender, Mate, SdRule, lender_of
+from cpsched.domain import Amounts, Chunk, NodeClass
+from cpsched.policies.malleable import Guest, Lender, Mate, Pace, SdRule, lender_of, select_mates
 from cpsched.sim import Site
 
 __all__ = ["Owner", "Owners"]
@@ -72,6 +72,12 @@ class Owners:
         self._kinds: dict[tuple[tuple[NodeClass, tuple[Amounts, ...]], ...], int] = {}
         self._of_kind: list[Lender] = []
         self._room: dict[tuple[int, int], bool] = {}
+        #: What guests ask for, numbered, and the number of each guest.
+        self._asks: dict[tuple[Chunk, Amounts, Pace], int] = {}
+        self._asked: dict[int, int] = {}
+        #: Guests without mates, by what they ask for: nodes, the least time, and what the cut-off was. Until somebody
+        #: more could lend, mates only get fewer and dearer, as they do for a longer guest.
+        self._futile: dict[int, tuple[int, Fraction, float]] = {}
 
     def enter(self, job: int, entries: NDArray[np.int32]) -> None:
         """Note where a job stands that starts."""
@@ -102,6 +108,8 @@ class Owners:
 
     def _note(self, job: int, over: Fraction) -> None:
         self._idle[job], self._list = over, None
+        size = len(self.of[job].nodes)
+        self._futile = {asked: found for asked, found in self._futile.items() if found[0] < size}
 
     def lend(self, job: int) -> None:
         """Let a job lend from now on."""
@@ -114,6 +122,7 @@ class Owners:
         if job in self._stands:
             self._tenants[self._stands.pop(job)] -= 1
             self._list = None
+            self._futile.clear()
 
     def drop(self, job: int) -> None:
         """Let a job be none of these."""
@@ -125,7 +134,29 @@ class Owners:
         """Tell whether a job could lend, and lends to nobody."""
         return job in self._idle
 
-    def candidates(self, guest: Guest, cut_off: float) -> list[Mate]:
+    def mates_of(self, guest: Guest, cut_off: float) -> tuple[Mate, ...] | None:
+        """Return the mates of a guest that the rule chooses, each with a penalty below the cut-off; None if it has none
+        (SD-6).
+        """
+        asked = self._number_of(guest)
+        if asked in self._futile:
+            _, time, highest = self._futile[asked]
+            if guest.time >= time and cut_off <= highest:
+                return None
+        chosen = select_mates(self._candidates(guest, cut_off), guest.chunk.count, self._rule)
+        if chosen is None and self._rule.truncation is None:
+            self._futile[asked] = guest.chunk.count, guest.time, cut_off
+        return chosen
+
+    def _number_of(self, guest: Guest) -> int:
+        """Return the number of what a guest asks for."""
+        number = self._asked.get(id(guest))
+        if number is None:
+            number = self._asks.setdefault((guest.chunk, guest.borrowed, guest.pace), len(self._asks))
+            self._asked[id(guest)] = number
+        return number
+
+    def _candidates(self, guest: Guest, cut_off: float) -> list[Mate]:
         """Return possible mates of a guest: they end after it, have room for it, and a penalty below the cut-off.
 
         Where the rule looks at all of them, those are left out that no least set needs.

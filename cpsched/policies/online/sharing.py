@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import modes
-from cpsched.policies.malleable import Guest, Pace, Run, SdRule, guest_of, select_mates
+from cpsched.policies.malleable import Guest, Pace, Run, SdRule, guest_of
 from cpsched.policies.online.future_map import FutureMap
 from cpsched.policies.online.owners import Owners
 from cpsched.sim import Change, Site, Start
@@ -225,7 +225,7 @@ class Sharing:
         guest, reserved = self._guest_for(job), self._future.start_of(job)
         if guest is None or reserved is None or reserved + guest.job.walltime <= self._site.now + guest.seconds:
             return False
-        chosen = select_mates(self._owners.candidates(guest, cut_off), guest.chunk.count, self._rule)
+        chosen = self._owners.mates_of(guest, cut_off)
         if chosen is None:
             return False
         saved = Fraction(reserved + guest.job.walltime - self._site.now - guest.seconds, guest.job.walltime)
