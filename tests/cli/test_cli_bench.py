@@ -57,7 +57,7 @@ def test_a_campaign_is_run_and_resumed(run: Run, toml: Path, tmp_path: Path) -> 
     assert (shown.exit_code, shown.stderr) == (ExitCode.FINE, "")
     assert "| fcfs | " in shown.stdout
     assert shown.stdout.endswith(f"2 cells, 0 of them finished before, 0 failed\nresults: {out}\n")
-    assert (out / "waits.csv").read_text().startswith("workload,load,malleable,total,policy,source,wait.mean,")
+    assert (out / "waits.csv").read_text().startswith("workload,load,malleable,model,total,policy,source,wait.")
     again = run("bench", toml, "-o", out, "--quiet")
     assert again.stdout == f"2 cells, 2 of them finished before, 0 failed\nresults: {out}\n"
     toml.write_text(CAMPAIGN + REFUSED)
