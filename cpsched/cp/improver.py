@@ -59,18 +59,15 @@ class Cp:
         """Let the worker find plans and prove bounds."""
         best = board.best
         planned = {job.id: job for job in best.jobs}
-        encoding, params = encode(instance, best.jobs), self.params
-        share, workers = (
-            (params.linked_share, params.linked_workers) if encoding.lags else (params.share, params.workers)
-        )
+        encoding = encode(instance, best.jobs)
         request = Solve(
             encoding=encoding,
-            params=params.model,
+            params=self.params.model,
             hint=placed_as_in(encoding, planned),
             seed=seed,
-            workers=workers,
-            seconds=seconds_for(board, share),
-            deterministic_time=params.deterministic_time,
+            workers=self.params.workers,
+            seconds=seconds_for(board, self.params.linked_share if encoding.lags else self.params.share),
+            deterministic_time=self.params.deterministic_time,
         )
 
         size = f"{encoding.num_rooms} alternatives" if encoding.machine is None else "on the number of nodes"

@@ -30,12 +30,10 @@ class CpParams:
     model: ModelParams = ModelParams()
     #: A window with more pairs of a part of a job and a node than this is left to others.
     most_pairs: int = 1500
-    #: The part of the budget that it may take, and the cores.
+    #: The part of the budget that it may take; and where jobs wait for each other, which it can prove more about.
     share: float = 0.5
-    workers: int = 1
-    #: The same where jobs wait for each other: it finds and proves more there than the search.
     linked_share: float = 0.9
-    linked_workers: int = 1
+    workers: int = 1
     #: For plans that do not depend on the clock: the limit of a solve, with one worker; None: the budget is the limit.
     deterministic_time: float | None = None
     #: What the worker may use of the memory that is available.
@@ -44,15 +42,9 @@ class CpParams:
     def __post_init__(self) -> None:
         """Check the figures."""
         shares = (self.share, self.linked_share, self.memory_share)
-        if (
-            min(self.workers, self.linked_workers) < 1
-            or self.most_pairs < 0
-            or not all(0 < share <= 1 for share in shares)
-        ):
+        if self.workers < 1 or self.most_pairs < 0 or not all(0 < share <= 1 for share in shares):
             raise ValueError(f"Expected at least one worker, and shares in (0, 1], got {self}")
-        if self.deterministic_time is not None and (
-            self.deterministic_time <= 0 or self.workers != 1 or self.linked_workers != 1
-        ):
+        if self.deterministic_time is not None and (self.deterministic_time <= 0 or self.workers != 1):
             raise ValueError(f"Expected a positive deterministic time, and one worker with it, got {self}")
 
 

@@ -74,11 +74,11 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
         return Team(first=POLICIES[engine])
     search = (Search(),)
     # a single core proves what is small; else plans are worth more than proofs
-    last = (Cp(CpParams(linked_workers=workers)), LagrangianBound(), Search()) if workers > 1 else (Cp(), Search())
+    last = (Cp(), LagrangianBound(), Search()) if workers > 1 else (Cp(), Search())
     lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
         "planner": (),
         "search": (search,) * workers,
-        "cp": ((Cp(CpParams(workers=workers, linked_workers=workers, share=1.0, linked_share=1.0)),),),
+        "cp": ((Cp(CpParams(workers=workers, share=1.0, linked_share=1.0)),),),
         "minizinc": ((MiniZinc(MiniZincParams(solver=solver)),),),
         "portfolio": (search,) * (workers - 1) + (last,),
     }
