@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.domain import Instance, Job, Plan
-from cpsched.engine import Budget
-from cpsched.policies import Wspt
+from cpsched.engine import Budget, Engine, Outcome, Progress
+from cpsched.metrics import objective_value
+from cpsched.policies import POLICIES, Wspt
 from cpsched.portfolio.recipe import prepare, solve
 from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import team_of
@@ -30,7 +31,7 @@ def make_engine_scheduler(
 
     The planner never plans anew: it keeps what it has told its users, lets new jobs find their places, and moves up
     who can when others end early (OCCS-34, OCCS-36). All other engines do as `solve` says in each cycle, beginning
-    from the plan of the last one. Only solvers need a budget.
+    from the plan of the last one, or from a list by Smith's rule where that is better. Only solvers need a budget.
 
     Parameters
     ----------
@@ -85,6 +86,8 @@ class _Cycles:
         team = team_of(self.name, workers=self.workers)
         if previous is not None and team.first.name == "planner":
             team = replace(team, first=WarmStart(previous))
+        if self.budget > 0:
+            team = replace(team, first=_Better(team.first, POLICIES["policy:wspt"]))
         return solve(_head(window, self.most), engine=self.name, budget=self.budget, seed=self.seed, team=team)
 
     def follow(self, window: Instance, previous: Plan) -> Plan:
@@ -92,6 +95,41 @@ class _Cycles:
         clock, head = Budget(0), _head(window, self.most)
         outcome = WarmStart(previous).plan(head, None)
         return plan_of(head, self.name, outcome, budget=0, elapsed=clock.elapsed)
+
+
+class _Better:
+    """Two engines, of whose plans the better one counts: so a solver with next to no time has a good one all the same.
+
+    Parameters
+    ----------
+    usual
+        Who can plan whatever `solve` is given.
+    other
+        Who is asked for the same jobs, where he can.
+    """
+
+    def __init__(self, usual: Engine, other: Engine) -> None:
+        self._usual, self._other = usual, other
+        self.name = f"{usual.name}, {other.name}"
+
+    def prepare(self) -> None:
+        """Compile or load what both need."""
+        self._usual.prepare()
+        self._other.prepare()
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return what the usual engine cannot honour."""
+        return self._usual.unsupported(instance)
+
+    def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
+        """Return the plan that is worth more; the usual one, unless the other plans the same jobs."""
+        usual = self._usual.plan(instance, progress)
+        if self._other.unsupported(instance):
+            return usual
+        other = self._other.plan(instance, None)
+        if {job.id for job in usual.jobs} != {job.id for job in other.jobs}:
+            return usual
+        return min(usual, other, key=lambda outcome: objective_value(instance, outcome.jobs))
 
 
 def _head(window: Instance, most: int | None) -> Instance:

@@ -1,4 +1,23 @@
-"""The kernels of `compression.py`, which owns shapes and checks."""
+"""The kernels of `compression.py`, which owns shapes and checks, and says why nobody is passed over.
+
+What the arrays have that are not those of a timeline or a table:
+
+======== ========================== =================================================================================
+enough   int64 (jobs,)              what the counter ``C_GIVEN`` must have reached for a job to be looked at
+tried    int64 (jobs,)              the counter ``C_CHANCE`` when it was last tried whether a job can start now
+chunk_of int64 (demands,)           a number for each kind of chunk; -1: several kinds, or whole nodes
+biggest  int64 (Q,)                 what one node adds to a system column, at the most
+wanted   like `kinds`               scratch: with fewer chunks needed
+tail     int32 (2, W)               scratch: what is left behind a job's start, without and with its own booking
+nodes    int64 (chunks, nodes)      on which nodes a chunk fits now
+units    int64 (chunks, nodes)      how many do, for those
+until    int64 (chunks, nodes)      until when one does
+room     int64 (chunks, slots)      how many fit on nodes that have room from now to the end of a slot
+looked   int64 (chunks, 2)          the counter ``C_STATE`` when that was so, and the number of `nodes`
+times    int64 (slots,)             when the slots begin, from now on
+least    int64 (slots, Q)           the least of each system column from now to the end of a slot
+======== ========================== =================================================================================
+"""
 
 from __future__ import annotations
 
@@ -30,10 +49,10 @@ from cpsched.rusv.kernels import (
 )
 from cpsched.rusv.vector import FOREVER
 
-#: Counters: on how many nodes something was given back; how often somebody could gain since; the state of the timeline,
-#: the one in which was looked ahead, and how many slots there were.
+#: Counters: on how many nodes something was given back; a number that changes when somebody may be able to start who
+#: could not; the state of the timeline; the state in which `times` and `least` were made, and how many slots they have.
 C_GIVEN, C_CHANCE, C_STATE, C_AHEAD, C_SLOTS, COUNTERS = 0, 1, 2, 3, 4, 5
-#: It is not asked whether more than that lacks: an exact answer costs more than it spares.
+#: Nodes; whether more lack is not asked: the exact answer costs more than it spares (4 and 16 are no worse, 64 is).
 MUCH = 8
 
 
@@ -52,7 +71,7 @@ def nodes_lacking(demand, free, demands, sysreq, biggest):
 
 @kernel
 def lacking_in_slot(demand, row, block, srows, sblk, demands, sysreq, biggest):
-    """Return the same of one slot."""
+    """Return the same for one slot."""
     lack = 0
     for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
         q = sysreq[k, 0]
@@ -116,8 +135,22 @@ def lower_until(end, target, place, index, first, last, head, slots, order, memb
 
 
 @kernel
+def lower_tail(
+    end, tail, place, index, filled, columns, amounts, first, last, head, slots, order, members, rows, blk, ranges
+):  # fmt: skip
+    """Lower what is left in `tail`, over some ranges of columns, to the slots from the given one to `end`, and add what
+    the job itself has booked there; return the slot after.
+    """
+    place, index = lower_until(end, tail[0], place, index, first, last, head, slots, order, members, rows, blk, ranges)
+    copy(tail[1], tail[0])
+    for k in range(filled):
+        tail[1, columns[k]] += amounts[k]
+    return place, index
+
+
+@kernel
 def find_gain(
-    demand, chunk, earliest, duration, start, placed, count, wanted, tail, biggest,
+    demand, chunk, earliest, duration, start, placed, wanted, tail, biggest,
     head, slots, order, members, rows, blk, srows, sblk,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, columns, amounts, scolumns, samounts, stamps,
@@ -132,10 +165,16 @@ def find_gain(
     least).
     """
     kind, first, last = demands[demand, D_KIND], demands[demand, D_RANGE], demands[demand + 1, D_RANGE]
-    need, most = kinds[kind, K_NEED], wanted[kind, K_MOST]
+    need, most = kinds[kind, K_NEED], kinds[kind, K_MOST]
     lack = min((need + most - 1) // most, MUCH) if chunk >= 0 else 1
+    filled, _ = placement_columns(
+        demand, placed, placed.shape[0], 1,
+        demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
+        columns, amounts, scolumns, samounts, stamps, head,
+    )  # fmt: skip
+    copy(tail[0], capacity)
+    tail_place, tail_index = locate(head, slots, order, members, start)
     place, index = locate(head, slots, order, members, earliest)
-    tail_place, tail_index, filled = -1, 0, 0
     while place < head[H_BLOCKS]:
         block = order[place]
         row = members[block, index]
@@ -156,21 +195,10 @@ def find_gain(
                 return begin, 1
             source = capacity
             if begin + duration > start:
-                if tail_place < 0:
-                    tail_place, tail_index = locate(head, slots, order, members, start)
-                    copy(tail[0], capacity)
-                    filled, _ = placement_columns(
-                        demand, placed, count, 1,
-                        demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-                        columns, amounts, scolumns, samounts, stamps, head,
-                    )  # fmt: skip
-                tail_place, tail_index = lower_until(
-                    begin + duration, tail[0], tail_place, tail_index, first, last,
+                tail_place, tail_index = lower_tail(
+                    begin + duration, tail, tail_place, tail_index, filled, columns, amounts, first, last,
                     head, slots, order, members, rows, blk, ranges,
                 )  # fmt: skip
-                copy(tail[1], tail[0])
-                for k in range(filled):
-                    tail[1, columns[k]] += amounts[k]
                 source = tail[1]
             wanted[kind, K_NEED] = need - (lack - 1) * most
             side, bad_place, bad_index = scan_window(
@@ -331,8 +359,8 @@ def look_at_nodes(
 
 
 @kernel
-def may_start(need, most, now, duration, start, entries, count, nodes, units, until):
-    """Tell whether `need` chunks may fit, `most` on a node, for a job that starts now, and was to start on `entries` at
+def may_start(need, most, now, duration, start, placed, nodes, units, until):
+    """Tell whether `need` chunks may fit, `most` on a node, for a job that starts now, and was to start on `placed` at
     `start`.
 
     On a node that has no room until the end, it can stand up to its own booking, and go on there.
@@ -341,10 +369,10 @@ def may_start(need, most, now, duration, start, entries, count, nodes, units, un
     for node in nodes:
         total += min(units[node], most) * (until[node] >= end)
     if total < need and start < end:
-        for e in range(count):
-            node = entries[e, 0]
+        for e in range(placed.shape[0]):
+            node = placed[e, 0]
             if start <= until[node] < end:
-                total += entries[e, 2]
+                total += placed[e, 2]
     return total >= need
 
 
@@ -373,15 +401,14 @@ def compress(
     for k in range(begin, queue.shape[0]):
         job = queue[k]
         demand, earliest, latest, duration, start = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3], starts[job]
-        chunk, count = chunk_of[demand], spans[job, 1]
-        placed = pool[spans[job, 0] : spans[job, 0] + count]
+        chunk, placed = chunk_of[demand], pool[spans[job, 0] : spans[job, 0] + spans[job, 1]]
         if start <= earliest:
             continue
         if k < depth:
             if counters[C_GIVEN] < enough[job]:
                 continue
             first, lack = find_gain(
-                demand, chunk, earliest, duration, start, placed, count, wanted, tail, biggest,
+                demand, chunk, earliest, duration, start, placed, wanted, tail, biggest,
                 head, slots, order, members, rows, blk, srows, sblk,
                 demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
                 free, buffer, columns, amounts, scolumns, samounts, stamps,
@@ -410,7 +437,7 @@ def compress(
                 kind = demands[demand, D_KIND]
                 if room[chunk, number] < kinds[kind, K_NEED] or not may_start(
                     kinds[kind, K_NEED], kinds[kind, K_MOST], earliest, duration, start,
-                    placed, count, nodes[chunk, : looked[chunk, 1]], units[chunk], until[chunk],
+                    placed, nodes[chunk, : looked[chunk, 1]], units[chunk], until[chunk],
                 ):  # fmt: skip
                     continue
             first = earliest
@@ -427,7 +454,7 @@ def compress(
             enough[job] = tried[job] = 0
             return code, k
         if moved:
-            counters[C_GIVEN] += count
+            counters[C_GIVEN] += placed.shape[0]
             counters[C_CHANCE] += 1
             counters[C_STATE] += 1
             enough[job] = counters[C_GIVEN] + 1

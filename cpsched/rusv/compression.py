@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +11,7 @@ from cpsched.rusv.timeline import Demands, JobTable, Timeline
 __all__ = ["Compression"]
 
 Ints = NDArray[np.int64]
+#: More than is ever asked for.
 _ENDLESS = 1 << 40
 
 
@@ -26,16 +25,23 @@ class Compression:
 
     Notes
     -----
-    A job is passed over where it has seen all that was given back since it found no earlier start; or where sums over
-    the system, or counts of nodes that are free for long enough, tell that it cannot gain. So nobody is passed over who
-    would have moved.
+    Nobody is passed over who would have moved:
+
+    - A job that is looked at, and does not gain, lacks nodes in each window that begins before its start. It is looked
+      at again when something has been given back on as many nodes as it lacks in the best one; what is booked since
+      makes it lack no less.
+    - What it has booked itself is no obstacle, and need not be given back to see that: a window that begins before its
+      start ends before its end, so that its nodes are its own in all slots of the window behind its start.
+    - Who is only to start at once cannot where sums over the system, or nodes that are free for long enough, do not
+      suffice; both are counted once for all, slot by slot from now on. As long as nothing is given back and no slot
+      ends, nobody can who could not.
     """
 
     def __init__(self, timeline: Timeline, table: JobTable) -> None:
         self._timeline, self._table = timeline, table
         demands = timeline.demands
-        #: How much must be given back until a job is looked at again; and when it was last tried whether it can start,
-        #: by the counter of chances.
+        #: On how many nodes something must have been given back until a job is looked at again; and when it was last
+        #: tried whether it can start, by the counter of chances.
         self._enough, self._tried = (np.zeros(len(table.starts), dtype=np.int64) for _ in range(2))
         #: Which chunks a demand asks for; demands for several kinds, or for whole nodes, are -1.
         self._chunk_of = _chunks(demands)
@@ -47,19 +53,19 @@ class Compression:
         self._scratch: Ints = np.zeros(shape[1], dtype=np.int64)
         self._counters: Ints = np.zeros(compress_kernels.COUNTERS, dtype=np.int64)
         self._make_room(0)
-        #: When the slot ends in which nobody could gain who did not, at the last look.
+        #: Up to when nobody can gain unless something is given back, but for those who have come among the first.
         self._slot_end = 0
-        #: What a node has, at the most, of what a system column adds up.
         self._biggest = _biggest(demands)
-        #: The kinds; no more on a node than an empty one holds.
-        self._wanted = _kinds(demands)
+        #: Scratch: the kinds, with what windows must have that are of interest; what is left at their ends; notes.
+        self._wanted: Ints = demands.tables()["kinds"].copy()
         self._tail = np.zeros((2, demands.num_columns), dtype=np.int32)
         self._memory: Ints = np.zeros((len(demands), 17, 3), dtype=np.int64)
 
     def give_back(self, nodes: int) -> None:
-        """Note that something was given back on so many nodes."""
+        """Note that something was given back on so many nodes, or on fewer; it is released on the timeline."""
         if nodes:
-            self._counters[[compress_kernels.C_GIVEN, compress_kernels.C_CHANCE]] += nodes, 1
+            self._counters[compress_kernels.C_GIVEN] += nodes
+            self._counters[compress_kernels.C_CHANCE] += 1
             self._slot_end = 0
 
     def compress(self, queue: Ints, depth: int) -> None:
@@ -97,29 +103,11 @@ class Compression:
         """Make room for a look at so many slots: when they begin; what is the least of each system column, and how many
         chunks find room, from now to the end of each.
         """
-        if slots == 0 or len(self._times) < slots:
+        if not slots or len(self._times) < slots:
             self._times: Ints = np.zeros(slots, dtype=np.int64)
             self._least: Ints = np.zeros((slots, len(self._timeline.demands.layout.system_capacity)), dtype=np.int64)
             self._room: Ints = np.zeros((len(self._looked), slots), dtype=np.int64)
             self._counters[compress_kernels.C_STATE] += 1
-
-
-def _kinds(demands: Demands) -> Ints:
-    """Return the table of the kinds, with no more chunks on a node than fit on an empty one."""
-    tables, capacity = demands.tables(), np.zeros(demands.num_columns, dtype=np.int64)
-    for run, columns in zip(demands.layout.runs, demands.columns, strict=True):
-        for column, amount in zip(columns, run.capacity, strict=True):
-            capacity[column : column + run.length] = amount
-    kinds: Ints = tables["kinds"].copy()
-    for kind in range(len(kinds) - 1):
-        most = 1
-        segments = tables["segments"][kinds[kind, kernels.K_SEG] : kinds[kind + 1, kernels.K_SEG] + 1]
-        for (_, length, first), (_, _, last) in itertools.pairwise(segments.tolist()):
-            terms = tables["terms"][first:last].tolist()
-            fitting = [capacity[column : column + length] // amount for column, amount in terms]
-            most = max(most, int(np.min(fitting, axis=0).max()))
-        kinds[kind, kernels.K_MOST] = min(kinds[kind, kernels.K_MOST], most)
-    return kinds
 
 
 def _biggest(demands: Demands) -> Ints:

@@ -352,6 +352,15 @@ def sum_one(free0, a0, b0, most):
 
 
 @kernel
+def count_enough(free0, amount):
+    """Count the nodes of a segment on which a column has enough for one chunk."""
+    total = np.int32(0)
+    for n in range(len(free0)):
+        total = np.int32(total + np.int32(free0[n] >= amount))
+    return np.int64(total)
+
+
+@kernel
 def sum_two(free0, a0, b0, free1, a1, b1, most):
     """Sum what two columns allow together over the nodes of a segment."""
     total = 0
@@ -407,7 +416,9 @@ def count_kind(kind, free, buffer, kinds, segments, terms, scale):
         first, last = segments[segment, S_TERM], segments[segment + 1, S_TERM]
         free0 = free[terms[first, 0] : terms[first, 0] + length]
         a0, b0 = scale[first, 0], scale[first, 1]
-        if last - first == 1:
+        if last - first == 1 and most == 1:
+            total += count_enough(free0, np.int32(terms[first, 1]))
+        elif last - first == 1:
             total += sum_one(free0, a0, b0, most)
         elif last - first == 2:
             free1 = free[terms[first + 1, 0] : terms[first + 1, 0] + length]

@@ -135,7 +135,7 @@ class Demands:
         reach: set[int] = set()
         spans: set[tuple[int, int]] = set()
         for kind in kinds:
-            rows["kinds"].append((kind.need, len(rows["segments"]), kind.most))
+            rows["kinds"].append((kind.need, len(rows["segments"]), min(kind.most, self._most_on_a_node(kind))))
             first_segment = len(rows["segments"])
             for run, takes in kind.takes:
                 reach.add(run)
@@ -150,6 +150,14 @@ class Demands:
         rows["reach"].extend((run,) for run in sorted(reach))
         self._tables = None
         return len(rows["demands"]) - 1
+
+    def _most_on_a_node(self, kind: KindDemand) -> int:
+        """Return how many chunks fit on an empty node, at the most."""
+        fitting = [
+            min((self.layout.runs[run].capacity[place] // amount for place, amount in takes), default=kind.most)
+            for run, takes in kind.takes
+        ]
+        return max(fitting, default=kind.most)
 
     def _extend_segment(self, first_segment: int, run: int, terms: list[tuple[int, int]]) -> bool:
         """Let the last segment of a kind reach over one more run, if its nodes and all its columns go on there."""

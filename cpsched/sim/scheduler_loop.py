@@ -37,9 +37,10 @@ class _Loop:
 
     def next_event(self) -> int | None:
         """Return when to look next, None if nothing is left to happen."""
-        times = [self._world.next_event()]
-        times.append(self._decided[0] if self._decided is not None else self._wake)
-        return min((max(at, self._world.now) for at in times if at is not None), default=None)
+        happens, due = self._world.next_event(), self._wake if self._decided is None else self._decided[0]
+        if due is None or (happens is not None and happens <= due):
+            return happens
+        return max(due, self._world.now)
 
     def step(self, now: int, rule_numbers: object) -> None:
         """Let everything happen at `now`, and ask the scheduler if somebody waits."""

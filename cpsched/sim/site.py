@@ -107,6 +107,11 @@ class Site:
         return int(self._world.state.estimate[job])
 
     @property
+    def num_outages(self) -> int:
+        """How often nodes have broken or returned."""
+        return self._world.num_outages
+
+    @property
     def nodes_out(self) -> NDArray[np.int64]:
         """Which nodes are out, by their numbers in the order of filling."""
         return np.flatnonzero(self._world.state.down)
@@ -164,16 +169,20 @@ class Outlook:
         self._out: dict[int, Booking] = {}
         #: So many changes of shares are on the timeline.
         self._num_changes = 0
+        #: So often had nodes broken or returned when that was last looked at; -1: never.
+        self._num_outages = -1
 
     def follow(self, gone: Sequence[int]) -> Changes:
         """Keep up with what has happened: who has ended or started since, is believed to end at another second, and
         which nodes are out.
         """
-        site = self._site
-        changed = [job for job in site.changed_since(self._num_changes) if not self._is_kept[job]]
-        freed = [self._drop(job) for job in (*gone, *changed)]
-        self._num_changes = site.num_changes
-        running, has_taken = site.running, False
+        site, has_taken = self._site, False
+        freed = [self._drop(job) for job in gone]
+        if site.num_changes > self._num_changes:
+            changed = site.changed_since(self._num_changes)
+            freed.extend(self._drop(job) for job in changed if not self._is_kept[job])
+            self._num_changes = site.num_changes
+        running = site.running
         for job in running[(self._ends[running] != site.ends) & ~self._is_kept[running]].tolist():
             freed.append(self._drop(job))
             self.adopt(job, site.held(job, self.timeline))
@@ -181,21 +190,31 @@ class Outlook:
             has_taken = True
         if len(self._held) > len(running):
             freed.extend(map(self._drop, sorted(self._held.keys() - set(running.tolist()))))
-        out = set(site.nodes_out.tolist())
-        for node in self._out.keys() - out:
-            whole = self._out.pop(node)
-            self.timeline.release(whole)
-            freed.append(whole)
-        for node in sorted(out - self._out.keys()):
-            self._out[node] = self._whole(node)
-            self.timeline.book(self._out[node])
-            has_taken = True
+        if site.num_outages != self._num_outages:
+            returned, has_broken = self._follow_outages()
+            freed.extend(returned)
+            has_taken |= has_broken
         given = [booking for booking in freed if booking is not None]
         return Changes(
             freed_until=max((booking.end for booking in given), default=0),
             freed_nodes=sum(max(1, len(booking.columns)) for booking in given if booking.end > site.now),
             has_taken=has_taken,
         )
+
+    def _follow_outages(self) -> tuple[list[Booking], bool]:
+        """Keep up with which nodes are out: return the bookings of those that have returned, and whether others have
+        broken.
+        """
+        self._num_outages = self._site.num_outages
+        out = set(self._site.nodes_out.tolist())
+        returned = [self._out.pop(node) for node in self._out.keys() - out]
+        for booking in returned:
+            self.timeline.release(booking)
+        broken = sorted(out - self._out.keys())
+        for node in broken:
+            self._out[node] = self._whole(node)
+            self.timeline.book(self._out[node])
+        return returned, bool(broken)
 
     def adopt(self, job: int, booking: Booking) -> None:
         """Take a booking on the timeline for what a job holds that starts; where it turns out otherwise, that is put

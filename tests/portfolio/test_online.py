@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Instance, Job, MaxWait, Plan, Queue
+from cpsched.engine import Board
 from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine
+from cpsched.policies import PolicyEngine
 from cpsched.portfolio import ENGINES, Team, make_engine_scheduler, online
 from cpsched.search import Search, SearchParams
 from cpsched.sim import simulate
@@ -63,6 +65,34 @@ def test_solvers_make_more_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(online, "team_of", lambda *_, **__: team)
     jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
     assert starts(one_core(*jobs), "search", budget=600) == {"a": 0, "d": 10, "c": 15, "b": 25}
+
+
+class Idle:
+    """A solver that finds nothing."""
+
+    name = "idle"
+
+    def prepare(self) -> None:
+        """Need nothing."""
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Work for anybody."""
+        return ()
+
+    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
+        """Do nothing."""
+
+
+def test_solvers_begin_from_a_better_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the last plan is worth less than a list by Smith's rule, they begin from the list: d 10-15, c 15-25, b.
+
+    With windows that the rule cannot plan they begin from the last plan.
+    """
+    monkeypatch.setattr(online, "team_of", lambda *_, **__: Team(first=PlannerEngine(), lanes=((Idle(),),)))
+    jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
+    assert starts(one_core(*jobs), "search", budget=1) == {"a": 0, "d": 10, "c": 15, "b": 25}
+    monkeypatch.setattr(PolicyEngine, "unsupported", lambda *_: ("jobs[0]: anything",))
+    assert starts(one_core(*jobs), "search", budget=1) == {"a": 0, "b": 10, "c": 40, "d": 50}
 
 
 def test_rules_for_windows_play_too() -> None:

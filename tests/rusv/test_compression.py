@@ -91,3 +91,68 @@ def test_a_job_moves_within_its_own_booking() -> None:
         compression.give_back(1)
         compression.compress(np.array([1]), depth)
         assert table.starts[1] == 0
+
+
+@pytest.mark.parametrize("portion", [1, 3, 12])
+def test_a_job_moves_when_as_many_nodes_were_given_back_as_it_lacks(portion: int) -> None:
+    """Twelve nodes with a job each until 100, so that the job for all of them has its place then: it moves to 0 when
+    the last one is gone, however many go at a time, and no sooner.
+    """
+    timeline, one, wide = twelve_nodes()
+    table = JobTable([*[(one, 0, FOREVER, 100)] * 12, (wide, 0, FOREVER, 10)])
+    timeline.plan(table, np.arange(13))
+    compression = Compression(timeline, table)
+    for first in range(0, 12, portion):
+        assert table.starts[12] == 100
+        for job in range(first, first + portion):
+            timeline.release(timeline.booking_of(one, table.entries(job), 0, 100))
+        compression.give_back(portion)
+        compression.compress(np.array([12]), 1)
+    assert table.starts[12] == 0
+
+
+def test_a_license_given_back_with_one_node_is_enough_for_many() -> None:
+    """The job for eleven nodes waits for the license that a job on one node has, not for nodes."""
+    timeline, one, wide = twelve_nodes(licensed=True)
+    table = JobTable([(one, 0, FOREVER, 100), (wide, 0, FOREVER, 10)])
+    timeline.plan(table, np.arange(2))
+    assert table.starts.tolist() == [0, 100]
+    compression = Compression(timeline, table)
+    compression.compress(np.array([1]), 1)
+    timeline.release(timeline.booking_of(one, table.entries(0), 0, 100))
+    compression.give_back(1)
+    compression.compress(np.array([1]), 1)
+    assert table.starts[1] == 0
+
+
+def test_who_comes_among_the_first_is_looked_at_though_nothing_was_given_back() -> None:
+    """One node, taken until 5; what was given back from 5 on lets the job move up, but not start at once: it does so
+    when it is among the first.
+    """
+    layout = Layout(runs=(Run(length=1, resources=(0,), capacity=(1,), system=((0,),)),), system_capacity=(1,))
+    demands = Demands(layout)
+    demand = demands.add((KindDemand(need=1, most=1, takes=((0, ((0, 1),)),)),), system=((0, 1),))
+    timeline = Timeline(demands)
+    table = JobTable([(demand, 0, FOREVER, 5), (demand, 0, FOREVER, 15), (demand, 0, FOREVER, 20)])
+    timeline.plan(table, np.arange(3))
+    assert table.starts.tolist() == [0, 5, 20]
+    compression = Compression(timeline, table)
+    timeline.release(timeline.booking_of(demand, table.entries(1), 5, 20))
+    compression.give_back(1)
+    for depth, start in ((0, 20), (1, 5)):
+        compression.compress(np.array([2]), depth)
+        assert table.starts[2] == start
+
+
+def twelve_nodes(*, licensed: bool = False) -> tuple[Timeline, int, int]:
+    """Return a timeline of twelve nodes, a demand for one, and one for twelve; or for eleven, each with the license."""
+    layout = Layout(runs=(Run(length=12, resources=(0,), capacity=(4,), system=((0,),)),), system_capacity=(48, 1))
+    demands = Demands(layout)
+    licenses = ((1, 1),) if licensed else ()
+    one, wide = (
+        demands.add(
+            (KindDemand(need=need, most=need, takes=((0, ((0, 4),)),)),), system=((0, 4 * need),), licenses=licenses
+        )
+        for need in (1, 11 if licensed else 12)
+    )
+    return Timeline(demands), one, wide

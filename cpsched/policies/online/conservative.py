@@ -46,6 +46,7 @@ class Conservative:
         """Make ready for a simulation."""
         self._site = site
         self._rank = ranks(site)
+        self._has_priorities = bool((np.diff(self._rank) < 0).any())
         #: The reservations of those who wait: when, and where.
         self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
         #: What will be free, with the reservations booked, and what lets these move up.
@@ -54,13 +55,16 @@ class Conservative:
     def decide(self, site: Site, news: News) -> Decision:
         """Start those whose reservations begin now."""
         now, queue, table = news.now, site.queue, self._table
-        queue = queue[np.argsort(self._rank[queue])]
+        if self._has_priorities:
+            queue = queue[np.argsort(self._rank[queue])]
         table.jobs[queue, 1] = now
         outlook = self._follow(queue, news)
-        unplanned = queue[table.starts[queue] == NOWHERE]
-        table.jobs[unplanned, 3] = [site.estimate(job) for job in unplanned.tolist()]
-        outlook.timeline.plan(table, unplanned)
         starts = table.starts[queue]
+        unplanned = queue[starts == NOWHERE]
+        if len(unplanned):
+            table.jobs[unplanned, 3] = [site.estimate(job) for job in unplanned.tolist()]
+            outlook.timeline.plan(table, unplanned)
+            starts = table.starts[queue]
         later = starts[starts > now]
         return Decision(
             starts=[self._start(job, now, outlook) for job in queue[starts == now].tolist()],
@@ -76,7 +80,8 @@ class Conservative:
             changes = outlook.follow(news.gone)
             starts = table.starts[queue]
             has_place = starts != NOWHERE
-            if not changes.has_taken and not (has_place & (starts < news.now)).any():
+            is_missed = np.count_nonzero(starts >= news.now) < np.count_nonzero(has_place)
+            if not changes.has_taken and not is_missed:
                 compression.give_back(changes.freed_nodes)
                 compression.compress(queue[has_place], self._depth)
                 return outlook
