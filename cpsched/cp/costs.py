@@ -68,6 +68,13 @@ class Costs:
     #: Such a part of a bound in whole numbers is given up, since rates were simplified.
     slack: Fraction
 
+    @property
+    def is_makespan_alone(self) -> bool:
+        """Whether nothing counts but the end of the last job."""
+        ways = [way for of_task in self.ways for way in of_task]
+        is_else = any(self.rates) or self.ends or any(way.fixed or way.rates or any(way.holds) for way in ways)
+        return self.makespan > 0 and not is_else
+
     def value_of(self, solution: Sequence[Placed], tasks: Sequence[Task]) -> int:
         """Return what a solution (one entry for each task) costs in whole numbers."""
         total = self.makespan * self.makespan_of(solution, tasks)

@@ -38,7 +38,7 @@ _SHRUNK, _SHRUNK_AGAIN = 0.25, 0.85
 _MOST_ROUNDS, _LISTS = 200, 20
 #: Temperatures in mean costs of a job: at the beginning of a cooling that is slow enough, of the fastest one, and at
 #: the end. A cooling is slow enough with so many times the steps of `SearchParams.steps_per_job`.
-_HOT, _WARM, _COLD, _SLOW = 1.0, 0.1, 0.02, 0.2
+_HOT, _WARM, _COLD, _SLOW = 3.0, 0.1, 0.02, 0.6
 #: Seconds of steps by which the number of those to come is judged.
 _PROBE = 0.1
 #: How much of a job's duration the noise of a list by prices adds to its start at the most.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
 from cpsched.booking import Ledger, refusal
-from cpsched.cp import ModelParams, lower_bound
+from cpsched.cp import ModelParams, lower_bound, solver
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import Encoding
 from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
@@ -270,3 +270,24 @@ def test_equal_jobs_start_in_one_order_only() -> None:
     params = ModelParams()
     assert is_allowed(instance, {"a": (0, [Stand("n")]), "b": (10, [Stand("n")])}, params)
     assert not is_allowed(instance, {"a": (10, [Stand("n")]), "b": (0, [Stand("n")])}, params)
+
+
+def test_a_bound_is_raised_to_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the end of the last job alone counts, a plan that no time is left to improve is proven from below.
+
+    53 s of work on two nodes of one job each: 13 + 11 + 3 s and 7 + 5 + 5 + 5 + 4 s end after 27 s.
+    """
+    instance = instance_of(
+        [{"names": "n[1-2]", "resources": {"cores": 1}}],
+        [{"id": f"{s} {k}", "request": "ncpus=1", "walltime": s} for k, s in enumerate([7, 5, 5, 5, 4, 3, 11, 13])],
+        objective={"makespan": 1.0},
+    )
+    plan = plan_of(instance)
+    request = request_for(encoding_of(instance, plan), plan)
+    first: list[Reply] = []
+    monkeypatch.setattr(solver, "_TOP_DOWN", 1.0)
+    solve(replace(request, deterministic_time=1e-4), first.append)
+    assert first[-1] == Done(Verdict.FEASIBLE)
+    monkeypatch.setattr(solver, "_TOP_DOWN", 1e-4 / 20)
+    best, bound = optimum_of(instance, plan)
+    assert bound == objective_value(instance, best) == 27
