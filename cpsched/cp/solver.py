@@ -70,6 +70,7 @@ def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
         model.add(end <= solver.value(end))
         solver = configured(request)
         solver.parameters.optimize_with_core = True
+        solver.parameters.use_overload_checker_in_cumulative = True
         is_optimal = _solved(model, variables, solver, request, tell) == cp_model.OPTIMAL
         status = cp_model.OPTIMAL if is_optimal else cp_model.FEASIBLE
     tell(Done(verdict_of(status)))

@@ -15,6 +15,7 @@ from ortools.sat.python import cp_model
 
 from cpsched.booking import Ledger, refusal
 from cpsched.cp import ModelParams, lower_bound, solver
+from cpsched.cp.costs import Costs
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import Encoding
 from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
@@ -285,8 +286,9 @@ def test_a_bound_is_raised_to_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(instance)
     request = request_for(encoding_of(instance, plan), plan)
     first: list[Reply] = []
-    monkeypatch.setattr(solver, "_TOP_DOWN", 1.0)
-    solve(replace(request, deterministic_time=1e-4), first.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(Costs, "is_makespan_alone", False)
+        solve(replace(request, deterministic_time=1e-4), first.append)
     assert first[-1] == Done(Verdict.FEASIBLE)
     monkeypatch.setattr(solver, "_TOP_DOWN", 1e-4 / 20)
     best, bound = optimum_of(instance, plan)
