@@ -63,7 +63,8 @@ def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
     if hint is not None and request.encoding.has_choices:
         hint = _with_segments_kept(request, hint, tell)
     model, variables = build(request.encoding, request.params, hint)
-    end = variables.makespan if request.workers == 1 and request.encoding.costs.is_makespan_alone else None
+    is_raised = request.workers == 1 and request.encoding.costs.is_makespan_alone and not request.encoding.has_changes
+    end = variables.makespan if is_raised else None
     solver = configured(request, share=1.0 if end is None else _TOP_DOWN)
     status = _solved(model, variables, solver, request, tell)
     if end is not None and status == cp_model.FEASIBLE:
