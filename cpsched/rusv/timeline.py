@@ -135,7 +135,7 @@ class Demands:
         reach: set[int] = set()
         spans: set[tuple[int, int]] = set()
         for kind in kinds:
-            rows["kinds"].append((kind.need, len(rows["segments"]), min(kind.most, self._most_on_a_node(kind))))
+            rows["kinds"].append((kind.need, len(rows["segments"]), self._most_on_a_node(kind)))
             first_segment = len(rows["segments"])
             for run, takes in kind.takes:
                 reach.add(run)
@@ -152,9 +152,9 @@ class Demands:
         return len(rows["demands"]) - 1
 
     def _most_on_a_node(self, kind: KindDemand) -> int:
-        """Return how many chunks fit on an empty node, at the most."""
+        """Return how many chunks may stand on a node, at the most: no more than fit on an empty one."""
         fitting = [
-            min((self.layout.runs[run].capacity[place] // amount for place, amount in takes), default=kind.most)
+            min((kind.most, *(self.layout.runs[run].capacity[place] // amount for place, amount in takes)))
             for run, takes in kind.takes
         ]
         return max(fitting, default=kind.most)

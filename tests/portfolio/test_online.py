@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Instance, Job, MaxWait, Plan, Queue
-from cpsched.engine import Board
 from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine
@@ -21,6 +20,7 @@ from cpsched.sim import simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import workloads
+from tests.portfolio.fake_solver import Solver
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "eurora" / "workload-1000-7200.json.gz"
 
@@ -67,28 +67,14 @@ def test_solvers_make_more_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert starts(one_core(*jobs), "search", budget=600) == {"a": 0, "d": 10, "c": 15, "b": 25}
 
 
-class Idle:
-    """A solver that finds nothing."""
-
-    name = "idle"
-
-    def prepare(self) -> None:
-        """Need nothing."""
-
-    def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Work for anybody."""
-        return ()
-
-    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Do nothing."""
-
-
 def test_solvers_begin_from_a_better_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the last plan is worth less than a list by Smith's rule, they begin from the list: d 10-15, c 15-25, b.
 
     With windows that the rule cannot plan they begin from the last plan.
     """
-    monkeypatch.setattr(online, "team_of", lambda *_, **__: Team(first=PlannerEngine(), lanes=((Idle(),),)))
+    monkeypatch.setattr(
+        online, "team_of", lambda *_, **__: Team(first=PlannerEngine(), lanes=((Solver(lambda _: None),),))
+    )
     jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
     assert starts(one_core(*jobs), "search", budget=1) == {"a": 0, "d": 10, "c": 15, "b": 25}
     monkeypatch.setattr(PolicyEngine, "unsupported", lambda *_: ("jobs[0]: anything",))

@@ -17,32 +17,15 @@ from threading import Event
 
 import pytest
 
-from cpsched.domain import Instance, Plan
+from cpsched.domain import Plan
 from cpsched.engine import Board
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, solve
 from cpsched.verify import verify
+from tests.portfolio.fake_solver import Solver
 
 INSTANCE = read_instance(Path(__file__).parents[2] / "instances" / "eurora-like-0050.json.gz")
-
-
-class Solver:
-    """A solver that does what a test tells it to."""
-
-    def __init__(self, work: Callable[[Board], None], name: str = "cp", cannot: tuple[str, ...] = ()) -> None:
-        self.name, self._work, self._cannot = name, work, cannot
-
-    def prepare(self) -> None:
-        """Need nothing."""
-
-    def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Say what a test wants."""
-        return self._cannot
-
-    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Do it."""
-        self._work(board)
 
 
 def solved_by(monkeypatch: pytest.MonkeyPatch, *lanes: tuple[Solver, ...], seconds: float = 1.0) -> Plan:

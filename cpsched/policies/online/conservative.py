@@ -46,6 +46,7 @@ class Conservative:
         """Make ready for a simulation."""
         self._site = site
         self._rank = ranks(site)
+        #: Whether anybody goes before one who was submitted earlier: else the queue is in its order.
         self._has_priorities = bool((np.diff(self._rank) < 0).any())
         #: The reservations of those who wait: when, and where.
         self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
