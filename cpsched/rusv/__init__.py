@@ -1,7 +1,8 @@
 """Resource usage vectors: the algebra (values) and the timeline (fast bookkeeping of many). Knows no job.
 
 May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
-planner books on; its kernels are in `kernels.py`, and `jit.py` compiles and caches them.
+planner books on; its kernels are in `kernels.py`, and `jit.py` compiles them,
+`kernel_cache.py` says where the compiled code is kept.
 `present_kernels.py` has what is needed where only one moment counts;
 `compression.py` lets jobs move up when something was given back, with kernels of its own;
 `courses.py` has jobs of several steps, whose kernels are in `course_kernels.py`;

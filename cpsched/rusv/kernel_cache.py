@@ -1,0 +1,130 @@
+"""Where compiled kernels are kept on disk: one private folder for each module and each state of its source.
+
+Compiled code is loaded as it is found, so a folder that another user owns, or may write to, is never used.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import numba
+
+__all__ = ["folder_of_module"]
+
+#: Folders that no process has used for so long (seconds) are removed when a new one is made.
+_UNUSED_FOR = 30 * 86400
+
+_folders: dict[str, Path] = {}
+_digests: dict[str, str] = {}
+
+
+def folder_of_module(module_globals: Mapping[str, object]) -> Path:
+    """Find or make the folder for the kernels of one module.
+
+    Parameters
+    ----------
+    module_globals : Mapping[str, object]
+        The globals of the module, after its imports.
+
+    Returns
+    -------
+    Path
+        A folder below ``XDG_CACHE_HOME`` or ``~/.cache``; a temporary one, removed at exit, where neither can be
+        used: no home, no permission, or a folder that others may write to.
+    """
+    name = str(module_globals["__name__"])
+    if name not in _folders:
+        _digests[name] = _digest(name, module_globals)
+        _folders[name] = _private_folder(f"{name.removeprefix('cpsched.')}-{_digests[name][:16]}")
+    return _folders[name]
+
+
+def _digest(name: str, module_globals: Mapping[str, object]) -> str:
+    """Digest all that the kernels of a module are made of: versions, source, imported constants, imported kernels.
+
+    numba itself looks only at the file of the function that it compiles, so a caller would go stale when a kernel in
+    another file changes.
+    """
+    digest = hashlib.sha256(numba.__version__.encode())
+    digest.update(Path(str(module_globals["__file__"])).read_bytes())
+    for key, value in sorted(module_globals.items()):
+        if isinstance(value, int | float):
+            digest.update(f"{key}={value!r};".encode())
+        else:
+            owner = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+            if owner != name and owner in _digests:
+                digest.update(f"{key}={_digests[owner]};".encode())
+    return digest.hexdigest()
+
+
+def _private_folder(name: str) -> Path:
+    base = _cache_base()
+    if base is not None:
+        folder = base / "cpsched" / name
+        try:
+            if not folder.exists():
+                folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700, exist_ok=True)
+                _remove_unused(folder.parent)
+            _check_private(folder.parent)
+            _check_private(folder)
+            os.utime(folder)
+        except OSError as error:
+            _warn_once(f"{folder} cannot be used ({error.strerror})")
+        else:
+            return folder
+    else:
+        _warn_once("there is no home folder to keep them in")
+    return _temporary_folder()
+
+
+def _cache_base() -> Path | None:
+    """Find the user's cache folder; a relative ``XDG_CACHE_HOME`` is ignored, as its specification asks."""
+    stated = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if stated.is_absolute():
+        return stated
+    try:
+        return Path("~/.cache").expanduser()
+    except RuntimeError:  # no HOME, and no entry in the password file
+        return None
+
+
+def _check_private(folder: Path) -> None:
+    """Raise a PermissionError unless `folder` is the user's own, not a link, and nobody else may write to it."""
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "it is not a folder of this user")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(errno.EPERM, "other users may write to it")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "it cannot be written to")
+
+
+def _remove_unused(parent: Path) -> None:
+    for folder in parent.iterdir():
+        if folder.is_dir() and time.time() - folder.stat().st_mtime > _UNUSED_FOR:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _temporary_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="cpsched-kernels-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
+def _warn_once(reason: str) -> None:
+    warnings.warn(f"compiled kernels are not kept for the next run: {reason}", RuntimeWarning, stacklevel=2)

@@ -1,0 +1,142 @@
+"""Where compiled kernels are kept: they are code, so only the user's own private folder will do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cpsched.rusv import kernel_cache
+
+#: Prints the folder that a module would get, in a process of its own.
+_ASK = """
+from cpsched.rusv.kernel_cache import folder_of_module
+print(folder_of_module({"__name__": "cpsched.asking", "__file__": __import__("cpsched").__file__}))
+"""
+
+
+@pytest.fixture(autouse=True)
+def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget the folders that this process knows already, and the temporary one that a test makes."""
+    monkeypatch.setattr(kernel_cache, "_folders", {})
+    monkeypatch.setattr(kernel_cache, "_digests", {})
+    kernel_cache._temporary_folder.cache_clear()
+    kernel_cache._warn_once.cache_clear()
+    yield
+    kernel_cache._temporary_folder.cache_clear()
+    kernel_cache._warn_once.cache_clear()
+
+
+def module(folder: Path, name: str, text: str, **others: object) -> dict[str, object]:
+    """Make the globals of a module whose file has `text`."""
+    file = folder / f"{name}.py"
+    file.write_text(text, encoding="utf-8")
+    return {"__name__": name, "__file__": str(file), **others}
+
+
+def ask(**environment: str) -> subprocess.CompletedProcess[str]:
+    """Ask a fresh process for a folder, with nothing in its environment but `environment`."""
+    root = str(Path(__file__).parents[2])
+    return subprocess.run(  # noqa: S603  # the interpreter that runs the tests
+        [sys.executable, "-c", _ASK],
+        env={"PYTHONPATH": root, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_the_folder_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both folders that are made are for the user alone, whatever the umask."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    before = os.umask(0)
+    try:
+        folder = kernel_cache.folder_of_module(module(tmp_path, "one", "a = 1"))
+    finally:
+        os.umask(before)
+    assert folder.parent == tmp_path / "cache" / "cpsched"
+    assert [path.stat().st_mode & 0o777 for path in (folder, folder.parent)] == [0o700, 0o700]
+
+
+@pytest.mark.parametrize("who", ["folder", "parent"])
+def test_a_folder_that_others_may_write_to_is_refused(
+    who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A warning says so, and the kernels go to a temporary folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = kernel_cache.folder_of_module(module(tmp_path, "one", "a = 1"))
+    (first if who == "folder" else first.parent).chmod(0o770)
+    kernel_cache._folders.clear()
+    with pytest.warns(RuntimeWarning, match="other users may write to it"):
+        folder = kernel_cache.folder_of_module(module(tmp_path, "one", "a = 1"))
+    assert tmp_path not in folder.parents
+
+
+def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who prepared the folder could have prepared the code in it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.warns(RuntimeWarning, match="not a folder of this user"):
+        folder = kernel_cache.folder_of_module(module(tmp_path, "one", "a = 1"))
+    assert tmp_path not in folder.parents
+
+
+def test_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link could lead anywhere."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / "cpsched").symlink_to(tmp_path / "elsewhere")
+    with pytest.warns(RuntimeWarning, match="not a folder of this user"):
+        folder = kernel_cache.folder_of_module(module(tmp_path, "one", "a = 1"))
+    assert tmp_path not in folder.parents
+
+
+def test_a_relative_cache_home_is_ignored(tmp_path: Path) -> None:
+    """A relative path would scatter folders over wherever cpsched is called from."""
+    answer = ask(XDG_CACHE_HOME="here", HOME=str(tmp_path))
+    assert Path(answer.stdout.strip()).parent == tmp_path / ".cache" / "cpsched"
+
+
+def test_temporary_folders_are_removed(tmp_path: Path) -> None:
+    """Without a usable home a process leaves nothing behind, and says that it compiles in each run."""
+    home = tmp_path / "home"
+    home.write_text("a file", encoding="utf-8")
+    answer = ask(HOME=str(home), TMPDIR=str(tmp_path))
+    assert Path(answer.stdout.strip()).parent == tmp_path
+    assert "compiled kernels are not kept" in answer.stderr
+    assert sorted(tmp_path.iterdir()) == [home]
+
+
+def test_kernels_of_imported_modules_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module's folder is another one as soon as a kernel or a constant that it imports is another."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def imported() -> None: ...
+
+    imported.__module__ = "low"
+
+    def folder_of_high(low: str, constant: int) -> Path:
+        kernel_cache._folders.clear()
+        kernel_cache._digests.clear()
+        kernel_cache.folder_of_module(module(tmp_path, "low", low))
+        return kernel_cache.folder_of_module(module(tmp_path, "high", "b", imported=imported, LIMIT=constant))
+
+    first = folder_of_high("a = 1", 7)
+    assert folder_of_high("a = 1", 7) == first
+    assert folder_of_high("a = 2", 7) != first
+    assert folder_of_high("a = 1", 8) != first
+
+
+def test_folders_of_old_versions_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no process has used for a month is removed when a new folder is made."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    old = kernel_cache.folder_of_module(module(tmp_path, "one", "a = 1"))
+    young = kernel_cache.folder_of_module(module(tmp_path, "two", "a = 1"))
+    os.utime(old, (0, 0))
+    kernel_cache.folder_of_module(module(tmp_path, "three", "a = 1"))
+    assert not old.exists()
+    assert young.exists()
