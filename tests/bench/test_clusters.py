@@ -60,7 +60,7 @@ def jobqueue(cluster: Any) -> ModuleType:
 def test_slurm_without_configuration_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """dask-jobqueue refuses to guess memory: its words come through, with where to say it."""
 
-    def refuse(**_: object) -> None:
+    def refuse(**_: Any) -> None:
         raise ValueError("You must specify how much memory to use per job like ``memory='24 GB'``")
 
     monkeypatch.setitem(sys.modules, "dask_jobqueue", jobqueue(refuse))
@@ -75,7 +75,7 @@ class JobsOfSlurm:
         self._address = address
         self.calls: list[object] = []
 
-    def __call__(self, **options: object) -> JobsOfSlurm:
+    def __call__(self, **options: Any) -> JobsOfSlurm:
         """Take the place of making one."""
         self.calls.append(options)
         return self

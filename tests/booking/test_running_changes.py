@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.kernels
 HALF = Malleability(shares=(0.5,))
 
 
-def mate(job_id: str, walltime: int, node: str, cores: int = 4, **options: object) -> Job:
+def mate(job_id: str, walltime: int, node: str, cores: int = 4, **options: Any) -> Job:
     """Return a malleable job that runs on cores of a node from 0 on."""
     held = Placement(node=node, chunk=0, count=1, resources=Amounts({"cores": cores}))
     job = waiting(job_id, walltime, chunk(cores=cores), malleability=HALF)

@@ -313,7 +313,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, look: int) -> None:
             raise KeyboardInterrupt
 
     @contextmanager
-    def bar(*_: object, **__: object):
+    def bar(*_: object, **__: Any):
         yield show
 
     monkeypatch.setattr(rule_loop, "_PORTION", 50)

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ OBJECTIVES = [
 ]
 
 
-def small_job(job_id: str, cores: int, walltime: int, **more: object) -> Job:
+def small_job(job_id: str, cores: int, walltime: int, **more: Any) -> Job:
     """Return a job of one chunk, submitted at 0."""
     request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": cores})),))
     return replace(Job(id=job_id, submit=0, steps=(Step(walltime=walltime, request=request),)), **more)  # type: ignore[arg-type]

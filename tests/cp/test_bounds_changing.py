@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,12 +57,12 @@ def _on(cores: int, *, counted: bool) -> tuple[Placement, ...]:
     return (Placement(node="n", resources=Amounts({"cores": cores}), **kind),)
 
 
-def _job(name: str, cores: int, walltime: int, **more: object) -> Job:
+def _job(name: str, cores: int, walltime: int, **more: Any) -> Job:
     job = Job(id=name, submit=0, steps=(Step(walltime=walltime, request=_request(cores)),))
     return replace(job, **more)  # type: ignore[arg-type]
 
 
-def _started(name: str, cores: int, walltime: int, mode: int, since: int, **more: object) -> Job:
+def _started(name: str, cores: int, walltime: int, mode: int, since: int, **more: Any) -> Job:
     """Return a malleable job that has run on one of its modes for some seconds."""
     job = _job(name, cores, walltime, malleability=HALF, **more)
     on = modes(job)[mode]

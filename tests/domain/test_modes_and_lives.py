@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,7 @@ def _request(*chunks: tuple[int, dict[str, int]], place: Place | None = None) ->
     return Request(chunks=asked, place=place or Place())
 
 
-def _malleable(request: Request, **malleability: object) -> Job:
+def _malleable(request: Request, **malleability: Any) -> Job:
     steps = (Step(walltime=3600, request=request),)
     return Job(id="1", submit=0, steps=steps, malleability=Malleability(**malleability))  # type: ignore[arg-type]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -66,7 +67,7 @@ def step(walltime: int, cores: int = 1) -> Step:
     return Step(walltime=walltime, request=Request(chunks=(Chunk(count=1, resources=Amounts({"cores": cores})),)))
 
 
-def a_job(id: str, submit: int, walltime: int, queue: str | None = None, **more: object) -> Job:
+def a_job(id: str, submit: int, walltime: int, queue: str | None = None, **more: Any) -> Job:
     """Make a rigid job."""
     return Job(id=id, submit=submit, steps=(step(walltime),), queue=queue, **more)  # type: ignore[arg-type]
 

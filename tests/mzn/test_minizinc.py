@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,7 +172,7 @@ def test_without_time_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(board.incumbents) == 1
 
 
-def changed(instance: Instance, **changes: object) -> Instance:
+def changed(instance: Instance, **changes: Any) -> Instance:
     """Return an instance whose first job is another."""
     return replace(instance, jobs=(replace(instance.jobs[0], **changes), *instance.jobs[1:]))  # type: ignore[arg-type]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -43,7 +44,7 @@ from tests.workloads.brute_force import least_weighted_wait
 weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.5, 1.0, 2.5]), min_size=1, max_size=3)
 
 
-def job(name: str, walltime: int, cores: int = 4, **rest: object) -> Job:
+def job(name: str, walltime: int, cores: int = 4, **rest: Any) -> Job:
     """Return a job of one chunk that was submitted at 0."""
     request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": cores})),))
     return Job(id=name, submit=0, queue="q", steps=(Step(walltime=walltime, request=request),), **rest)  # type: ignore[arg-type]

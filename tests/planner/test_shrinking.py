@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -47,7 +48,7 @@ def on(node: str, cores: int, count: int = 1, kind: int = 0, **more: int) -> Pla
     return Placement(node=node, chunk=kind, count=count, resources=Amounts({"cores": cores, **more}))
 
 
-def mate(job_id: str, walltime: int, *held: Placement, start: int = 0, **options: object) -> Job:
+def mate(job_id: str, walltime: int, *held: Placement, start: int = 0, **options: Any) -> Job:
     """Return a malleable job that runs on all its cores, each of its chunks on a node of its own."""
     request = Request(chunks=(chunk(len(held), **held[0].resources),))
     segments = (Segment(start=start, end=start + walltime, allocation=held),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -62,7 +63,7 @@ def moved(plan: Plan, job_id: str, start: int, node: str) -> Plan:
     return replace(plan, jobs=tuple(other if one.id == job_id else one for one in plan.jobs))
 
 
-def two_nodes(*jobs: Job, **options: object) -> Instance:
+def two_nodes(*jobs: Job, **options: Any) -> Instance:
     """Return a window of two nodes of four cores."""
     return window([nodes("a b", cores=4)], *jobs, **options)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from cpsched.domain import Amounts, Chunk, Cluster, FrozenMap, Instance, Job, NodeClass, Queue, Request, Step
 from cpsched.formats import instance_to_document, plan_to_document
@@ -17,7 +18,7 @@ HOUR = 3600
 MONDAY = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
 
 
-def machine(num_nodes: int, cores: int = 1, **options: object) -> Instance:
+def machine(num_nodes: int, cores: int = 1, **options: Any) -> Instance:
     """Return a machine of equal nodes ``n0``, ``n1``, … whose clock begins at midnight."""
     names = tuple(f"n{number}" for number in range(num_nodes))
     cluster = Cluster(classes=(NodeClass(names=names, resources=Amounts({"cores": cores, "mem": 1024})),))
@@ -25,9 +26,7 @@ def machine(num_nodes: int, cores: int = 1, **options: object) -> Instance:
     return Instance(name="small", cluster=cluster, queues=queues, epoch=MONDAY, **options)
 
 
-def job(
-    name: str, chunks: int, walltime: int, *, submit: int = 0, runtime: int | None = None, **options: object
-) -> Job:
+def job(name: str, chunks: int, walltime: int, *, submit: int = 0, runtime: int | None = None, **options: Any) -> Job:
     """Return a job of chunks of one core."""
     request = Request(chunks=(Chunk(count=chunks, resources=Amounts({"cores": 1})),))
     steps = (Step(walltime=walltime, request=request),)
@@ -43,7 +42,7 @@ def judged(instance: Instance, scheduler: Scheduler | QueueRule, *, predict: boo
 
 
 def played(
-    instance: Instance, jobs: Sequence[Job], *, predict: bool = False, **params: object
+    instance: Instance, jobs: Sequence[Job], *, predict: bool = False, **params: Any
 ) -> tuple[dict[str, int], Maui]:
     """Play jobs on a machine; return the start of each (-1: never), and the scheduler as it is then."""
     scheduler = Maui(MauiParams(**params))

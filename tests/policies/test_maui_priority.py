@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,11 @@ from tests.policies.maui_runs import HOUR, job, machine, played
 MINE, OTHERS = np.array([0]), np.array([], dtype=np.int64)
 
 
-def table(**names: object) -> FrozenMap:
+def table(**names: Any) -> FrozenMap:
     return FrozenMap(names)
 
 
-def priority(weights: Weights, *, wait: int = 90, times_bypassed: int = 0, **params: object) -> float:
+def priority(weights: Weights, *, wait: int = 90, times_bypassed: int = 0, **params: Any) -> float:
     """Return the priority of a job of ann's, of 4 cores and 8 MiB for 30 minutes, that has waited for a while."""
     one = job("one", 4, HOUR // 2, user="ann", group="g", project="p", queue="short")
     chunk = replace(one.request.chunks[0], count=4, resources=FrozenMap({"cores": 1, "mem": 2}))

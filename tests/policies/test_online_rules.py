@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cpsched.domain import Job
@@ -20,7 +22,7 @@ def job(name: str, cores: int, walltime: int, submit: int = 0) -> Job:
     return waiting(name, walltime, chunk(cores, cores=1), submit=submit)
 
 
-def played(cores: int, jobs: list[Job], rule: str, **parameters: object) -> dict[str, int]:
+def played(cores: int, jobs: list[Job], rule: str, **parameters: Any) -> dict[str, int]:
     """Return the start of each job on one node."""
     return starts(judged(window([nodes("n", cores=cores)], *jobs), make_scheduler(rule, **parameters)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,12 +19,12 @@ from tests.policies.naive_reservations import NaiveSlurm
 from tests.sim.played import starts, story_of
 
 
-def job(name: str, cores: int, walltime: int, submit: int = 0, **options: object) -> Job:
+def job(name: str, cores: int, walltime: int, submit: int = 0, **options: Any) -> Job:
     """Return a job of chunks of one core."""
     return waiting(name, walltime, chunk(cores, cores=1), submit=submit, **options)
 
 
-def played(cores: int, *jobs: Job, **parameters: object) -> dict[str, int]:
+def played(cores: int, *jobs: Job, **parameters: Any) -> dict[str, int]:
     """Return the start of each job on one node."""
     return starts(judged(window([nodes("n", cores=cores)], *jobs), slurm(**parameters)))
 

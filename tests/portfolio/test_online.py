@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,12 +26,12 @@ from tests.portfolio.fake_solver import Solver
 REAL = Path(__file__).parents[3] / "shared" / "data" / "eurora" / "workload-1000-7200.json.gz"
 
 
-def core(job_id: str, submit: int, walltime: int, **options: object) -> Job:
+def core(job_id: str, submit: int, walltime: int, **options: Any) -> Job:
     """Return a job of one core that runs for its walltime."""
     return waiting(job_id, walltime, chunk(cores=1), submit=submit, runtime=walltime, **options)
 
 
-def starts(instance: Instance, name: str, **parameters: object) -> dict[str, int]:
+def starts(instance: Instance, name: str, **parameters: Any) -> dict[str, int]:
     """Play a workload by an engine; the judge finds no fault with what happened. Return who started when."""
     record = simulate(instance, make_engine_scheduler(name, **parameters)).record()
     violations = verify(instance_to_document(instance), plan_to_document(record))
@@ -38,7 +39,7 @@ def starts(instance: Instance, name: str, **parameters: object) -> dict[str, int
     return {job.id: job.start for job in record.jobs}
 
 
-def one_core(*jobs: Job, **options: object) -> Instance:
+def one_core(*jobs: Job, **options: Any) -> Instance:
     """Return a workload for a machine of one core."""
     return window([nodes("n", cores=1)], *jobs, **options)
 
@@ -94,7 +95,7 @@ def test_no_more_jobs_are_planned_than_wanted(monkeypatch: pytest.MonkeyPatch) -
     """
     seen = []
 
-    def solved(instance: Instance, **_: object) -> Plan:
+    def solved(instance: Instance, **_: Any) -> Plan:
         seen.append((instance.now, [job.id for job in instance.jobs if job.running is None]))
         return solve(instance, engine="policy:wspt", budget=0)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     kernel_cache._warn_once.cache_clear()
 
 
-def module(folder: Path, name: str, text: str, **others: object) -> dict[str, object]:
+def module(folder: Path, name: str, text: str, **others: Any) -> dict[str, object]:
     """Make the globals of a module whose file has `text`."""
     file = folder / f"{name}.py"
     file.write_text(text, encoding="utf-8")

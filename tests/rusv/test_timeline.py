@@ -397,7 +397,7 @@ def test_counts_do_not_overflow() -> None:
 
 
 @settings(max_examples=EXAMPLES)
-@given(pairs(), steps, st.lists(job_rows, max_size=14), st.lists(job_rows, max_size=6), st.integers(1, 20))
+@given(pairs(seconds=320), steps, st.lists(job_rows, max_size=14), st.lists(job_rows, max_size=6), st.integers(1, 20))
 def test_plan_is_one_by_one(
     pair: Pair,
     history: list[tuple[str, int, JobRow]],

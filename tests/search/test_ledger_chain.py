@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def completion(instance: Instance, **more: float) -> Instance:
     return replace(instance, objective=Objective(weights=FrozenMap(weights)))
 
 
-def evolving(job_id: str, *steps: tuple[int, int], cores: int = 2, **options: object) -> Job:
+def evolving(job_id: str, *steps: tuple[int, int], cores: int = 2, **options: Any) -> Job:
     """Return a waiting job of (walltime, chunks)."""
     asked = tuple(
         Step(walltime=walltime, request=Request(chunks=(chunk(count, cores=cores),))) for walltime, count in steps

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -133,7 +134,7 @@ def begins(job: int, *, node: int) -> Start:
     return Start(job, np.array([[node, 0, 1]], dtype=np.int32))
 
 
-def one_core_each(count: int, **options: object) -> Instance:
+def one_core_each(count: int, **options: Any) -> Instance:
     """Return a machine of two nodes of a core, and jobs of 10 s on one core."""
     jobs = [waiting(f"j{number}", 10, chunk(cores=1)) for number in range(count)]
     return window([nodes("a b", cores=1)], *jobs, **options)

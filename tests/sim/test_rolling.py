@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -49,7 +50,7 @@ class Told:
         return plan_of(window, self.name, self.change(outcome), budget=0, elapsed=0)
 
 
-def core(job_id: str, submit: int, walltime: int, runtime: int, cores: int = 1, **options: object) -> Job:
+def core(job_id: str, submit: int, walltime: int, runtime: int, cores: int = 1, **options: Any) -> Job:
     """Return a job of some cores of one node."""
     return waiting(job_id, walltime, chunk(cores=cores), submit=submit, runtime=runtime, **options)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -130,7 +130,7 @@ TIMING = [
 ]
 
 
-def _waits_for(kind: str, delay: int, name: str = "a", **members: object) -> Document:
+def _waits_for(kind: str, delay: int, name: str = "a", **members: Any) -> Document:
     return instance(job("a", **members), job("b", after=[{"job": name, "type": kind, "delay": delay}]))
 
 
@@ -431,11 +431,11 @@ SLICE = {"id": "v", "start": 0, "end": 300, "request": "1:ncpus=2", "users": ["u
 SLICED = {"reservations": [{"id": "v", "start": 0, "end": 300, "allocation": [on("n1", cores=2)]}]}
 
 
-def _guest(**members: object) -> Document:
+def _guest(**members: Any) -> Document:
     return instance(job(user="u", reservation="v", **members), job("b", "1:ncpus=3"), reservations=[SLICE])
 
 
-def _guests(start: int = 0, node: str = "n1", other: int = 300, **sliced: object) -> Document:
+def _guests(start: int = 0, node: str = "n1", other: int = 300, **sliced: Any) -> Document:
     slices = {"reservations": [{**SLICED["reservations"][0], **sliced}]}
     return plan([at("a", start, on(node, cores=2)), at("b", other, on("n1", cores=3))], **slices)
 
@@ -484,7 +484,7 @@ RESERVATIONS = [
 ALICE = {"user": "alice"}
 
 
-def _limited(*limits: Document, **members: object) -> Document:
+def _limited(*limits: Document, **members: Any) -> Document:
     users = (job(name, user="alice", group="g") for name in ("a", "b"))
     return instance(*users, limits=list(limits), **members)
 
@@ -493,7 +493,7 @@ def _pair(second: int) -> Document:
     return plan([at("a", 0), at("b", second, on("n2", cores=2))])
 
 
-def _limit(resource: str = "cores", consumer: Document = ALICE, **members: object) -> Document:
+def _limit(resource: str = "cores", consumer: Document = ALICE, **members: Any) -> Document:
     return {"consumer": consumer, "resource": resource, **members}
 
 
@@ -534,7 +534,7 @@ LIMITS = [
 POOL = {"resource": "cores", "items": "3/25%", "open_to": {"users": ["vip"]}}
 
 
-def _pooled(user: str = "vip", **members: object) -> Document:
+def _pooled(user: str = "vip", **members: Any) -> Document:
     return instance(job("a", "1:ncpus=4"), job("b", user=user, **members), free_pools=[POOL])
 
 

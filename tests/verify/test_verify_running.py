@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ FULL = {"start": -40, "allocation": [{"node": "n1", "resources": {"cores": 4}}]}
 FACT = planned("r", segment(-40, 60, on("n1", None, None, cores=4)))
 
 
-def _one(running: Document = FULL, *others: Document, malleable: Document | None = HALF, **members: object) -> Document:
+def _one(running: Document = FULL, *others: Document, malleable: Document | None = HALF, **members: Any) -> Document:
     request = members.pop("request", "1:ncpus=4")
     top = {key: members.pop(key) for key in ("limits", "objective", "queues", "reservations") if key in members}
     return instance(job("r", request, running=running, malleable=malleable, **members), *others, **top)
