@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
+def address_of(client: Client) -> str:
+    """Where the scheduler of a client listens."""
+    address: str = client.scheduler_info()["address"]
+    return address
+
+
 def test_a_running_scheduler_is_used(client: Client) -> None:
     """A client of an address sees the workers that are there."""
-    with at_address(client.scheduler.address) as other:
+    with at_address(address_of(client)) as other:
         assert set(other.nthreads()) == set(client.nthreads())
 
 
@@ -93,7 +99,7 @@ class JobsOfSlurm:
 
 def test_slurm_gets_a_job_for_each_worker(monkeypatch: pytest.MonkeyPatch, client: Client) -> None:
     """So many workers are asked for, each a process of one core, and the cluster is closed at the end."""
-    cluster = JobsOfSlurm(client.scheduler.address)
+    cluster = JobsOfSlurm(address_of(client))
     monkeypatch.setitem(sys.modules, "dask_jobqueue", jobqueue(cluster))
     with on_slurm(3) as other:
         assert set(other.nthreads()) == set(client.nthreads())

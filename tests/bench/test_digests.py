@@ -50,7 +50,7 @@ def test_everything_else_counts(cell: Cell, tmp_path: Path) -> None:
     """Each other field of a cell, and each field of each source, makes another digest."""
     workload, contender, source = cell.workload, cell.contender, cell.workload.source
     assert isinstance(source, LogFile)
-    sources = [
+    sources: list[InstanceFile | LogFile | Generated] = [
         replace(source, path=tmp_path / "other"),
         replace(source, cluster=None),
         replace(source, selection=Selection(first=1)),

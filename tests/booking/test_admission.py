@@ -197,7 +197,7 @@ def test_what_just_fits_is_let_in(job: Job) -> None:
         ({"cores": 8, "mem": 512}, 10**10, True),
     ],
 )
-def test_guards_compare_one_chunk(asked: dict[str, int], walltime: int, is_let_in: bool) -> None:
+def test_guards_compare_one_chunk(asked: dict[str, Any], walltime: int, is_let_in: bool) -> None:
     """OCCS-41: one of the conditions must hold, for one chunk and the whole walltime, the limits included."""
     assert (verdict(waiting("j", walltime, chunk(2, **asked)), LARGE) is None) == is_let_in
 

@@ -193,7 +193,7 @@ def test_kernels_find_what_their_twin_finds(instance: Instance) -> None:
 
     def compared(timeline: Timeline, courses: Courses, number: int, **limits: int) -> Any:
         found = find_course(timeline, courses, number, **limits)
-        rows = found and [(begin, sorted(map(tuple, entries.tolist()))) for begin, entries in found]
+        rows = None if found is None else [(start, sorted(map(tuple, held.tolist()))) for start, held in found]
         assert rows == find_literally(timeline, courses.courses[number], **limits)
         return found
 

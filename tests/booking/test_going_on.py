@@ -172,7 +172,9 @@ def goes_on(machine: Instance, *steps: tuple[int, tuple[Any, ...]], place: Place
     units = units_on(asked[0].request, job.running.segments[0].allocation)
     assert units is not None
     found = going_on(machine, Job(id=job.id, submit=0, steps=asked, running=job.running), units)
-    return found and [{one.node: one.resources["cores"] for one in segment.allocation} for segment in found]
+    if found is None:
+        return None
+    return [{one.node: one.resources["cores"] for one in segment.allocation} for segment in found]
 
 
 def test_a_packed_job_grows_on_its_node() -> None:

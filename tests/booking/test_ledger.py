@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpsched.booking import Ledger, refusal
-from cpsched.domain import Amounts, Instance, NodeState
+from cpsched.domain import Amounts, Instance, NodeState, Segment
 from tests.booking.small_windows import (
     EXCLUSIVE,
     PACK,
@@ -126,7 +126,7 @@ def test_holds_what_it_says(instance: Instance) -> None:
                 assert free[column] == left
 
 
-def _segments(ledger: Ledger, job_id: str) -> tuple:
+def _segments(ledger: Ledger, job_id: str) -> tuple[Segment, ...]:
     """Return the segments of a waiting job, none if it has no place."""
     if job_id not in {job.id for job in ledger.jobs} or (planned := ledger.planned(job_id)) is None:
         return ()

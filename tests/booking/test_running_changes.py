@@ -27,7 +27,7 @@ def mate(job_id: str, walltime: int, node: str, cores: int = 4, **options: Any) 
     job = waiting(job_id, walltime, chunk(cores=cores), malleability=HALF)
     segments = (Segment(start=0, end=walltime, allocation=(held,)),)
     job = replace(job, running=Running(start=0, segments=segments))
-    return replace(job, **options)  # type: ignore[arg-type]  # fields by name
+    return replace(job, **options)
 
 
 def change_at_random(ledger: Ledger, order: random.Random) -> None:

@@ -40,7 +40,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("line", MODELS, ids=lambda line: line[0])
-def test_a_model_becomes_an_instance(run: Run, tmp_path: Path, line: tuple[object, ...]) -> None:
+def test_a_model_becomes_an_instance(run: Run, tmp_path: Path, line: tuple[str | int | float, ...]) -> None:
     """What is written reads back as what the generator makes of the same arguments."""
     out = tmp_path / "workload.json.gz"
     shown = run("generate", *line, "--seed", 3, "-o", out)
@@ -91,7 +91,9 @@ def test_load_and_malleable_jobs(run: Run, tmp_path: Path) -> None:
         (("evolving", "--nodes", 74), "74"),
     ],
 )
-def test_senseless_options_are_refused(run: Run, tmp_path: Path, line: tuple[object, ...], said: str) -> None:
+def test_senseless_options_are_refused(
+    run: Run, tmp_path: Path, line: tuple[str | int | float, ...], said: str
+) -> None:
     """Values out of range, and options that a model does not have, are faults of usage; nothing is written."""
     out = tmp_path / "workload.json"
     shown = run("generate", *line, "-o", out)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -313,7 +314,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, look: int) -> None:
             raise KeyboardInterrupt
 
     @contextmanager
-    def bar(*_: object, **__: Any):
+    def bar(*_: object, **__: Any) -> Iterator[Callable[[Moment], None]]:
         yield show
 
     monkeypatch.setattr(rule_loop, "_PORTION", 50)

@@ -25,7 +25,7 @@ class Stand(NamedTuple):
     """So many chunks of a kind on a node."""
 
     node: str
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # a field here, not the method of tuples
     kind: int = 0
 
 

@@ -63,7 +63,7 @@ OBJECTIVES = [
 def small_job(job_id: str, cores: int, walltime: int, **more: Any) -> Job:
     """Return a job of one chunk, submitted at 0."""
     request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": cores})),))
-    return replace(Job(id=job_id, submit=0, steps=(Step(walltime=walltime, request=request),)), **more)  # type: ignore[arg-type]
+    return replace(Job(id=job_id, submit=0, steps=(Step(walltime=walltime, request=request),)), **more)
 
 
 def small_instance(jobs: list[Job], *, num_nodes: int = 1, cores: int = 4, term: str = "wait") -> Instance:

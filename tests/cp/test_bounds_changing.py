@@ -59,7 +59,7 @@ def _on(cores: int, *, counted: bool) -> tuple[Placement, ...]:
 
 def _job(name: str, cores: int, walltime: int, **more: Any) -> Job:
     job = Job(id=name, submit=0, steps=(Step(walltime=walltime, request=_request(cores)),))
-    return replace(job, **more)  # type: ignore[arg-type]
+    return replace(job, **more)
 
 
 def _started(name: str, cores: int, walltime: int, mode: int, since: int, **more: Any) -> Job:

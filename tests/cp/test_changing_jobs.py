@@ -415,7 +415,7 @@ def test_worked_example(limit: int | None, times: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("deadline", [100, None], ids=["nodes", "number of nodes"])
 def test_nobody_blocks_another(limit: int | None, deadline: int | None) -> None:
     """EVO-18: two jobs that would block each other step by step run one after the other, at 0 and at 10."""
-    more = {} if deadline is None else {"deadline": deadline}
+    more: dict[str, Any] = {} if deadline is None else {"deadline": deadline}
     jobs = [evolving(name, (5, "2:ncpus=1"), (5, "3:ncpus=1"), expand_limit=limit, **more) for name in "ab"]
     instance = window([{"names": "n[1-4]", "resources": {"cores": 1}}], *jobs, objective="completion")
     plan = queued(instance)

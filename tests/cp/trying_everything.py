@@ -36,7 +36,8 @@ def best_plan(instance: Instance) -> list[PlannedJob]:
     jobs = instance.elements()
     horizon = sum(_slowest(job) for job in jobs)
     makespan = instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0)
-    others = {term: w for term, w in instance.objective.weights.items() if term is not ObjectiveTerm.MAKESPAN}
+    others: dict[ObjectiveTerm, float] = dict(instance.objective.weights)
+    others.pop(ObjectiveTerm.MAKESPAN, None)
     alone = replace(instance, objective=Objective(weights=Frozen(others)))
     choices = [
         sorted(((objective_value(alone, [p]), p) for p in _choices(instance, job, horizon)), key=lambda pair: pair[0])

@@ -34,7 +34,7 @@ def _request(*chunks: tuple[int, dict[str, int]], place: Place | None = None) ->
 
 def _malleable(request: Request, **malleability: Any) -> Job:
     steps = (Step(walltime=3600, request=request),)
-    return Job(id="1", submit=0, steps=steps, malleability=Malleability(**malleability))  # type: ignore[arg-type]
+    return Job(id="1", submit=0, steps=steps, malleability=Malleability(**malleability))
 
 
 def _evolving(*requests: Request) -> Job:

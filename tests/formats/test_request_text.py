@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.domain import Arrangement, Chunk, Place, Request
+from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request
 from cpsched.errors import SyntaxFault
 from cpsched.formats import format_request, parse_request
 from tests.formats.format_documents import requests
@@ -21,8 +21,8 @@ def test_a_request_with_everything() -> None:
     parsed = parse_request("5:ncpus=16:mem=12g:net=IB+mics=1:mem=1500k,place=scatter:excl,sw=3", countable=COUNTABLE)
     assert parsed.request == Request(
         chunks=(
-            Chunk(count=5, resources={"cores": 16, "mem": 12288}, where={"net": "IB"}),
-            Chunk(count=1, resources={"mics": 1, "mem": 2}),
+            Chunk(count=5, resources=Amounts({"cores": 16, "mem": 12288}), where=FrozenMap({"net": "IB"})),
+            Chunk(count=1, resources=Amounts({"mics": 1, "mem": 2})),
         ),
         place=Place(arrangement=Arrangement.SCATTER, exclusive=True),
     )

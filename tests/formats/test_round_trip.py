@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from cpsched.domain import Event, Instance, MaxWait, NodeState, Objective, ObjectiveTerm, Plan, Told
+from cpsched.domain import (
+    Event,
+    FrozenMap,
+    Instance,
+    MaxWait,
+    NodeState,
+    Objective,
+    ObjectiveTerm,
+    Plan,
+    Told,
+)
 from cpsched.errors import DocumentError
 from cpsched.formats import (
     instance_schema,
@@ -58,7 +68,9 @@ def test_a_small_instance_becomes_domain_values() -> None:
     assert instance.jobs[3].expand_limit is None
     assert instance.jobs[4].malleability is not None
     assert instance.jobs[4].malleability.stretch == {0.5: 1.8}
-    assert instance.objective == Objective(weights={ObjectiveTerm.WEIGHTED_WAIT: 1.0, ObjectiveTerm.MAKESPAN: 0.001})
+    assert instance.objective == Objective(
+        weights=FrozenMap({ObjectiveTerm.WEIGHTED_WAIT: 1.0, ObjectiveTerm.MAKESPAN: 0.001})
+    )
 
 
 def test_documents_are_canonical() -> None:

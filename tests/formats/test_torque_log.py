@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -117,7 +118,7 @@ def test_a_log_becomes_a_workload(tmp_path: Path) -> None:
     ],
 )
 def test_what_jobs_ask_for(
-    tmp_path: Path, asked: dict[str, str | None], chunks: list[tuple[int, dict[str, int], dict[str, str]]]
+    tmp_path: Path, asked: dict[str, Any], chunks: list[tuple[int, dict[str, int], dict[str, str]]]
 ) -> None:
     """Node specifications, processors and select of PBS become chunks; memory of the job is shared out by cores."""
     (job,) = torque(tmp_path, ended(**asked)).jobs
@@ -139,7 +140,7 @@ def test_what_jobs_ask_for(
         ({"nodes": None, "select": "2:ncpus=4", "place": "group=rack"}, Place()),
     ],
 )
-def test_how_jobs_are_placed(tmp_path: Path, asked: dict[str, str | None], place: Place) -> None:
+def test_how_jobs_are_placed(tmp_path: Path, asked: dict[str, Any], place: Place) -> None:
     """Torque's own marks, Moab's access policy, and the place of PBS; one that is not simulated is told."""
     (job,) = torque(tmp_path, ended(**asked)).jobs
     assert job.request.place == place

@@ -69,7 +69,7 @@ def step(walltime: int, cores: int = 1) -> Step:
 
 def a_job(id: str, submit: int, walltime: int, queue: str | None = None, **more: Any) -> Job:
     """Make a rigid job."""
-    return Job(id=id, submit=submit, steps=(step(walltime),), queue=queue, **more)  # type: ignore[arg-type]
+    return Job(id=id, submit=submit, steps=(step(walltime),), queue=queue, **more)
 
 
 def planned(id: str, start: int, end: int, node: str = "n1", **resources: int) -> PlannedJob:

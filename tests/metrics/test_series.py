@@ -25,10 +25,10 @@ def by_second(runs: Runs, seconds: range) -> list[tuple[int, int, int]]:
     """Read the step functions second by second."""
     steps = load_over_time(runs)
     listed = list(zip(steps.time, steps.used_cores, steps.queue_length, steps.queued_core_seconds, strict=True))
-    found = []
+    found: list[tuple[int, int, int]] = []
     for second in seconds:
-        before = [amounts for time, *amounts in listed if time <= second]
-        found.append((*map(int, before[-1]),) if before else (0, 0, 0))
+        before = [(int(cores), int(length), int(queued)) for time, cores, length, queued in listed if time <= second]
+        found.append(before[-1] if before else (0, 0, 0))
     return found
 
 

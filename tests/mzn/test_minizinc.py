@@ -75,7 +75,7 @@ def test_every_status_is_known() -> None:
     """Each status of the package has a meaning here, or is an error that no bounded minimisation can meet."""
     import minizinc
 
-    verdicts = {}
+    verdicts: dict[str, Verdict | str] = {}
     for status in minizinc.Status:
         try:
             verdicts[status.name] = verdict_of(status.name)
@@ -174,7 +174,7 @@ def test_without_time_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def changed(instance: Instance, **changes: Any) -> Instance:
     """Return an instance whose first job is another."""
-    return replace(instance, jobs=(replace(instance.jobs[0], **changes), *instance.jobs[1:]))  # type: ignore[arg-type]
+    return replace(instance, jobs=(replace(instance.jobs[0], **changes), *instance.jobs[1:]))
 
 
 def test_what_the_models_do_not_know_is_named() -> None:

@@ -47,7 +47,7 @@ weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.5, 
 def job(name: str, walltime: int, cores: int = 4, **rest: Any) -> Job:
     """Return a job of one chunk that was submitted at 0."""
     request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": cores})),))
-    return Job(id=name, submit=0, queue="q", steps=(Step(walltime=walltime, request=request),), **rest)  # type: ignore[arg-type]
+    return Job(id=name, submit=0, queue="q", steps=(Step(walltime=walltime, request=request),), **rest)
 
 
 def one_node(*jobs: Job, max_wait: MaxWait | None = None) -> Instance:

@@ -100,7 +100,7 @@ class _Play:
         }
         self.by_weight = sorted(self.nodes, key=lambda name: node_weight(cluster, cluster.class_of[name]))
         self.free: _Amounts = {name: self._capacity(name) for name in self.nodes}
-        self.free[None] = dict(cluster.licenses)
+        self.free[None] = dict[object, int](cluster.licenses.items())
         self.empty = _copied(self.free)
         #: In how many outages a node is.
         self.outages = dict.fromkeys(self.nodes, 0)
@@ -133,7 +133,7 @@ class _Play:
 
     def _capacity(self, name: str) -> dict[object, int]:
         """Return what an empty node has of each counter."""
-        return {counter: vector.max_avl for counter, vector in self.nodes[name].used.items()} | {_IDLE: 0, _OPEN: 0}
+        return {**{counter: vector.max_avl for counter, vector in self.nodes[name].used.items()}, _IDLE: 0, _OPEN: 0}
 
     def story(self) -> Story:
         """Let everything happen."""
@@ -181,7 +181,7 @@ class _Play:
                     for name, amount in placement.resources.items():
                         here[name] = here.get(name, 0) + amount
                 takes = {name: self.nodes[name].demands(amounts) for name, amounts in held.items()}
-                self.book(life, [(name, dict(amounts)) for name, amounts in takes.items()], now)
+                self.book(life, [(name, dict[object, int](amounts.items())) for name, amounts in takes.items()], now)
         for life in self.lives:
             self.let_go(life)
 
@@ -394,7 +394,7 @@ class _Play:
 
     def taken(self, job: Job, demands: Iterable[tuple[str, Mapping[object, int]]]) -> _Amounts:
         """Return all that a job takes."""
-        takes: _Amounts = {None: dict(job.licenses)}
+        takes: _Amounts = {None: dict[object, int](job.licenses.items())}
         for name, amounts in demands:
             here = takes.setdefault(name, {_IDLE: 1, _OPEN: int(job.request.place.exclusive)})
             for counter, amount in amounts.items():

@@ -48,7 +48,7 @@ def malleable_windows(draw: st.DrawFn, max_nodes: int = 4, max_jobs: int = 5, ma
     base = draw(instances(max_nodes=max_nodes, max_jobs=max_jobs, max_running=0))
     left = {name: dict(base.cluster.class_of[name].resources) for name in base.cluster.node_names}
     licenses = dict(base.cluster.licenses)
-    running = []
+    running: list[Job] = []
     for number in range(draw(st.integers(0, max_running))):
         job = draw(_running_jobs(f"r{number}", base.cluster, left, licenses, base.now))
         if job is not None:
@@ -56,7 +56,7 @@ def malleable_windows(draw: st.DrawFn, max_nodes: int = 4, max_jobs: int = 5, ma
     waiting = []
     for job in base.jobs:
         after = job.after
-        if running and draw(rarely()):
+        if draw(rarely()) and running:
             awaited = draw(st.sampled_from(running)).id
             after = (*after, Dependency(job=awaited, type=draw(st.sampled_from(DependencyType))))
         waiting.append(replace(job, after=after, malleability=draw(malleabilities()) if draw(st.booleans()) else None))

@@ -50,7 +50,8 @@ def test_running_jobs_are_facts(end: int, ends: int, delay: int) -> None:
     next second if that has passed.
     """
     runs = running("r", end, n={"cores": 1})
-    (segment,) = runs.running.segments  # type: ignore[union-attr]
+    assert runs.running is not None
+    (segment,) = runs.running.segments
     runs = replace(runs, running=replace(runs.running, segments=(replace(segment, end=ends),)))
     jobs = [cores(str(kind), 1, 5, after=after("r", kind, delay)) for kind in TYPES]
     found = starts(replace(window([FOUR], runs, *jobs), now=10))
@@ -248,7 +249,8 @@ def test_so_many_pairs_are_refused() -> None:
 def test_unit_jobs_with_room_are_a_longest_path(width: int, times: list[int], data: st.DataObject) -> None:
     """Where there is a core for each job, each starts at the end of the longest path of lags that leads to it."""
     kinds = st.sampled_from(TYPES)
-    jobs, expected = [], {}
+    jobs: list[Job] = []
+    expected: dict[str, int] = {}
     for number, walltime in enumerate(times):
         others = data.draw(st.lists(st.tuples(st.integers(0, 11), kinds, st.integers(0, 3)), max_size=width))
         links = tuple(link for n, kind, delay in others if n < number for link in after(f"j{n}", kind, delay))

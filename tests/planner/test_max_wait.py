@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -115,7 +116,7 @@ def test_what_fits_nowhere_in_time_is_too_late(engine: str, seconds: int, start:
         ({"start_at": 40}, "starts at 40 at the earliest; by the max_wait of its queue q it has to by 30"),
     ],
 )
-def test_own_times_beyond_the_limit(options: dict[str, int], detail: str) -> None:
+def test_own_times_beyond_the_limit(options: dict[str, Any], detail: str) -> None:
     """A job that may start only after its limit never can."""
     job = waiting("j", 5, chunk(cores=1), queue="q", **options)
     twin = waiting("twin", 5, chunk(cores=1), queue="q")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -69,7 +70,7 @@ def test_nobody_is_delayed_by_a_cancellation(instance: Instance, pick: random.Ra
     assert lost <= {job.id for job in after.waiting_room}
     assert {job.id for job in after.jobs} >= set(first) - {gone} - lost
     assert all(job.start <= first[job.id] for job in after.jobs if job.id in first)
-    assert {job.id for job in (*after.jobs, *after.waiting_room)} == {
+    assert {*(job.id for job in after.jobs), *(job.id for job in after.waiting_room)} == {
         job.id for job in instance.elements() if job.id != gone
     }
     left = replace(instance, jobs=tuple(job for job in one_by_one(instance) if job.id not in {gone, *lost}))
@@ -223,7 +224,7 @@ def test_cancelling_frees_a_place_for_those_without() -> None:
         ({"cores": 15}, {"gpus": 1}, 0),
     ],
 )
-def test_cores_kept_for_gpu_jobs(held: dict[str, int], asked: dict[str, int], start: int) -> None:
+def test_cores_kept_for_gpu_jobs(held: dict[str, int], asked: dict[str, Any], start: int) -> None:
     """OCCS-40: of 16 cores, 2 kept and 10 used, others see 4 and GPU jobs 6; the use by GPU jobs is not counted."""
     node = nodes("g", cores=16, gpus=2, keep_free=cores_for_gpus(2))
     assert starts(window([node], running("r", 100, g=held), waiting("j", 10, chunk(**asked)))) == {"j": start}
@@ -251,7 +252,7 @@ def test_no_exclusive_use_of_kept_nodes() -> None:
         ({"cores": 8, "vmem": 79, "mem": 65}, 72, False),
     ],
 )
-def test_node_specific_limits(asked: dict[str, int], hours: int, is_let_in: bool) -> None:
+def test_node_specific_limits(asked: dict[str, Any], hours: int, is_let_in: bool) -> None:
     """OCCS-41: an SMP node only for vmem >= 80g, mem >= 66g, ncpus >= 17 or up to 12 h; else the job waits for the
     plain node.
     """

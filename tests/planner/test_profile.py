@@ -207,7 +207,7 @@ def test_two_who_would_block_each_other(order: str) -> None:
     refused, keeps what it was promised, and may ask for what ends in time.
     """
     machine = four(*pair())
-    first, second = order
+    first, second = order[0], order[1]
     machine = changed(machine, first, (5, 2), (5, 3))
     assert [(start, end) for start, end, _ in promised(machine, first)] == [(0, 10), (10, 15)]
     with pytest.raises(EngineError, match=f"job {second} cannot have this profile: it would hold nodes"):

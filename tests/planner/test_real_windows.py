@@ -20,7 +20,8 @@ def assert_plans(path: Path) -> None:
     """Plan a window; the judge finds no fault with it."""
     instance = read_instance(path)
     plan = solve(instance, engine="planner")
-    assert {job.id for job in (*plan.jobs, *plan.waiting_room)} == {job.id for job in instance.elements()}
+    seen = {job.id for job in plan.jobs} | {job.id for job in plan.waiting_room}
+    assert seen == {job.id for job in instance.elements()}
     assert plan.objective.value >= plan.objective.suffered >= 0
     assert not verify(instance_to_document(instance), plan_to_document(plan))
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cpsched.domain import (
     Amounts,
+    Chunk,
     Dependency,
     DependencyType,
     FrozenMap,
@@ -50,7 +51,7 @@ def on(node: str, cores: int, count: int = 1, kind: int = 0, **more: int) -> Pla
 
 def mate(job_id: str, walltime: int, *held: Placement, start: int = 0, **options: Any) -> Job:
     """Return a malleable job that runs on all its cores, each of its chunks on a node of its own."""
-    request = Request(chunks=(chunk(len(held), **held[0].resources),))
+    request = Request(chunks=(Chunk(count=len(held), resources=held[0].resources),))
     segments = (Segment(start=start, end=start + walltime, allocation=held),)
     job = Job(
         id=job_id,
@@ -59,7 +60,7 @@ def mate(job_id: str, walltime: int, *held: Placement, start: int = 0, **options
         malleability=HALF,
         running=Running(start=start, segments=segments),
     )
-    return replace(job, **options)  # type: ignore[arg-type]  # fields by name
+    return replace(job, **options)
 
 
 def plan(instance: Instance) -> dict[str, PlannedJob]:
@@ -167,9 +168,9 @@ def test_a_guest_on_a_mates_node_and_a_free_one() -> None:
 
 
 @pytest.mark.parametrize("held", [{"gpus": 2}, {"mem": 8}])
-def test_a_mate_gives_up_nothing_but_cores(held: dict[str, int]) -> None:
+def test_a_mate_gives_up_nothing_but_cores(held: dict[str, Any]) -> None:
     """GPUs and memory stay with the mate: who needs them waits, and nobody is shrunk in vain."""
-    guest = waiting("g", 10, chunk(cores=2, **dict.fromkeys(held, 1)))
+    guest = waiting("g", 10, Chunk(count=1, resources=Amounts({"cores": 2} | dict.fromkeys(held, 1))))
     found = plan(window([nodes("a", cores=4, gpus=2, mem=8)], mate("m", 100, on("a", 4, **held)), guest))
     assert found["g"].start == 100
     assert cores_of(found["m"]) == [(0, 100, {"a": 4})]

@@ -138,6 +138,7 @@ def test_order_of_the_document() -> None:
     ]
     plan = solved(window([FOUR], *jobs))
     assert [job.id for job in plan.jobs] == ["b", "r", "x[0]", "x[3]", "x[20]", "a"]
+    assert jobs[1].running is not None
     assert plan.jobs[1].segments == jobs[1].running.segments
 
 

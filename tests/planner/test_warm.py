@@ -42,7 +42,8 @@ def where(instance: Instance, plan: Plan) -> dict[str, tuple[int, set[str]]]:
     """Return start and nodes of all jobs that `replanned` plans, after a look of the judge."""
     outcome = replanned(instance, plan)
     check_outcome(instance, outcome)
-    assert {job.id for job in (*outcome.jobs, *outcome.waiting_room)} == {job.id for job in instance.elements()}
+    seen = {job.id for job in outcome.jobs} | {job.id for job in outcome.waiting_room}
+    assert seen == {job.id for job in instance.elements()}
     return {job.id: (job.start, nodes_of(job)) for job in outcome.jobs}
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 
 @dataclass
@@ -114,9 +115,9 @@ def reserve(
 
 
 def best_mates(
-    now: int, task: Task, running: Sequence[Task], below: float | Fraction, most: int, *, by_nodes: bool
-) -> list[Task]:
-    """Return the mates with the least impact, or none."""
+    now: int, task: Any, running: Sequence[Any], below: float | Fraction, most: int, *, by_nodes: bool
+) -> list[Any]:
+    """Choose the mates with the least impact, or none; tasks of this twin or of the one on-line."""
     found = []
     for mate in running:
         if (

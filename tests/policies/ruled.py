@@ -16,7 +16,8 @@ def planned(instance: Instance, rule: str) -> Plan:
     """Plan a window by a rule; every job is there once, and the judge finds no fault with the two documents."""
     engine = POLICIES[f"policy:{rule}"]
     plan = plan_of(instance, engine.name, engine.plan(instance, None), budget=0, elapsed=0)
-    assert sorted(job.id for job in (*plan.jobs, *plan.waiting_room)) == sorted(job.id for job in instance.elements())
+    seen = [job.id for job in plan.jobs] + [job.id for job in plan.waiting_room]
+    assert sorted(seen) == sorted(job.id for job in instance.elements())
     violations = verify(instance_to_document(instance), plan_to_document(plan))
     assert not violations, "\n".join(map(str, violations))
     return plan

@@ -236,7 +236,7 @@ def test_mapping_gives_before_it_takes() -> None:
 
 # ---- what is refused ----
 
-REFUSED = {
+REFUSED: dict[str, dict[str, Any]] = {
     "job e: malleable": {"malleability": Malleability(shares=(0.5,))},
     "job e: depends on other jobs": {"after": (Dependency(job="o", type=DependencyType.AFTEROK),)},
     "job e: runs inside a reservation": {"reservation": "r"},

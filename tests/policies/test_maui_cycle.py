@@ -242,13 +242,12 @@ def test_the_defaults_are_easy_backfilling_on_any_machine(instance: Instance) ->
 @given(workloads(), st.booleans(), st.integers(0, 4), st.booleans())
 def test_any_workload_can_be_played(instance: Instance, predict: bool, depth: int, backfill: bool) -> None:
     """With outages, predictions and all policies at once, the judge finds no fault."""
+    shares: FrozenMap[str, str | float] = FrozenMap([("ann", 20), ("bob", "30-")])
     params = MauiParams(
         reservation_depth=depth,
         backfill=backfill,
         weights=Weights(xfactor=5, bypass=3, processors=-1, fairshare_user=2, target_xfactor=0.5),
-        fairshare=Fairshare(
-            interval=7, depth=3, decay=0.5, targets=FrozenMap({"user": FrozenMap({"ann": 20, "bob": "30-"})})
-        ),
+        fairshare=Fairshare(interval=7, depth=3, decay=0.5, targets=FrozenMap({"user": shares})),
         qos=FrozenMap({"gold": Qos(users=("ann",), target_xfactor=2, exempt=("depth", "shortpool"))}),
         downtimes=(Downtime(start=instance.now + 9, end=instance.now + 20),),
         shortpool=ShortPool(nodes=1, longest=5, lookahead=5),

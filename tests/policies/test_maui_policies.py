@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from time import sleep
+from typing import Any
 
 import pytest
 
@@ -237,8 +238,8 @@ def test_tables_stand_for_parameters() -> None:
         reservation_depth=3,
         backfill=False,
         weights=Weights(xfactor=2),
-        priorities=FrozenMap({"user": FrozenMap({"ann": 5})}),
-        fairshare=Fairshare(depth=3, targets=FrozenMap({"group": FrozenMap({"g": "25+"})})),
+        priorities=FrozenMap({"user": FrozenMap({"ann": 5.0})}),
+        fairshare=Fairshare(depth=3, targets=FrozenMap({"group": FrozenMap[str, str | float]({"g": "25+"})})),
         qos=FrozenMap({"gold": Qos(users=("ann",), priority=7)}),
         downtimes=(Downtime(start=5, end=9, nodes=("n1",)),),
         shortpool=ShortPool(nodes=4),
@@ -276,7 +277,7 @@ def test_tables_stand_for_parameters() -> None:
         ({"bank": {"users": {"ann": -1.0}}}, "Expected credits of 0 or more"),
     ],
 )
-def test_what_cannot_be_set_is_refused(tables: dict[str, object], message: str) -> None:
+def test_what_cannot_be_set_is_refused(tables: dict[str, Any], message: str) -> None:
     """The message says what was expected and what was got."""
     with pytest.raises(ValueError, match=message):
         maui(**tables)

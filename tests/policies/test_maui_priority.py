@@ -17,7 +17,7 @@ from tests.policies.maui_runs import HOUR, job, machine, played
 MINE, OTHERS = np.array([0]), np.array([], dtype=np.int64)
 
 
-def table(**names: Any) -> FrozenMap:
+def table(**names: Any) -> FrozenMap[str, Any]:
     return FrozenMap(names)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def played(cores: int, *jobs: Job, **parameters: Any) -> dict[str, int]:
 
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("reserves", ["nodes", "chunks"])
-def test_jobs_start_as_by_the_naive_twin(seed: int, reserves: str) -> None:
+def test_jobs_start_as_by_the_naive_twin(seed: int, reserves: Literal["nodes", "chunks"]) -> None:
     """All start at the same seconds on the same nodes, whatever the parameters, though few reservations are made."""
     interval, minutes, resolution, most = ((30, 1440, 60, 500), (7, 2, 50, 5), (1, 4, 1, 2))[seed % 3]
     scheduler = slurm(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpsched.domain import Instance, Job
+from cpsched.domain import Instance, Job, PlannedJob, WaitingJob
 from cpsched.formats import read_instance
 from cpsched.planner import PlannerEngine, Roster, bound_jobs
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
@@ -27,9 +28,11 @@ def test_everybody_is_planned_or_told_why(rule: str, instance: Instance) -> None
     planner has it.
     """
     plan = planned(instance, rule)
-    mine = {job.id: job for job in (*plan.jobs, *plan.waiting_room)}
+    mine: dict[str, PlannedJob | WaitingJob] = {job.id: job for job in plan.jobs}
+    mine |= {job.id: job for job in plan.waiting_room}
     outcome = PlannerEngine().plan(instance, None)
-    planners = {job.id: job for job in (*outcome.jobs, *outcome.waiting_room)}
+    planners: dict[str, PlannedJob | WaitingJob] = {job.id: job for job in outcome.jobs}
+    planners |= {job.id: job for job in outcome.waiting_room}
     roster = Roster.of(instance, engine="test")
     bound = {job.id for job in bound_jobs(instance, roster.admitted)}
     free = {job.id for job in roster.admitted} - bound
@@ -53,7 +56,9 @@ def test_conservative_backfilling_is_the_planner(instance: Instance) -> None:
 def test_first_come_first_served(instance: Instance) -> None:
     """Nobody starts while somebody waits who stands before him."""
     found = starts(instance, "fcfs")
-    places = {job_id: None if start is None else (start, []) for job_id, start in found.items()}
+    places: dict[str, tuple[int, list[Any]] | None] = {
+        job_id: None if start is None else (start, []) for job_id, start in found.items()
+    }
     bound = {job.id for job in bound_jobs(instance, Roster.of(instance, engine="test").admitted)}
     free = [job for job in waiting_jobs(instance) if job.id not in bound and found[job.id] is not None]
     queue = sorted(free, key=lambda job: job.submit)

@@ -10,6 +10,7 @@ from cpsched.domain import Amounts, Dependency, DependencyType, FrozenMap, Insta
 from cpsched.engine import Engine
 from cpsched.errors import UnsupportedError
 from cpsched.policies import POLICIES
+from cpsched.policies.policy_engine import PolicyEngine
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.policies.ruled import RULES, planned, starts
 
@@ -20,6 +21,13 @@ TIMED = ["fcfs", "easy", "pbs_fifo_bf10", "pbs_walltime_bf400"]
 def cores(job_id: str, amount: int, walltime: int, **options: Any) -> Job:
     """Return a job of a single chunk."""
     return waiting(job_id, walltime, chunk(cores=amount), **options)
+
+
+def ordered(rule: str, instance: Instance, jobs: list[Job]) -> list[Job]:
+    """Sort jobs as a rule does."""
+    engine = POLICIES[f"policy:{rule}"]
+    assert isinstance(engine, PolicyEngine)
+    return list(engine.policy.order(instance, jobs))
 
 
 def one_node(*jobs: Job) -> Instance:
@@ -277,14 +285,14 @@ def test_orders(rule: str, expected: str) -> None:
         cores("d", 2, 20, submit=4, queue="slow", licenses=Amounts({"x": 6})),
     ]
     instance = window([nodes("n", cores=4)], *jobs, licenses={"x": 8}, queues=queues)
-    assert [job.id for job in POLICIES[f"policy:{rule}"].policy.order(instance, jobs)] == expected.split()
+    assert [job.id for job in ordered(rule, instance, jobs)] == expected.split()
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_equal_jobs_keep_their_order(rule: str) -> None:
     """Among equal jobs the document decides."""
     jobs = [cores(name, 1, 5) for name in "bcad"]
-    assert POLICIES[f"policy:{rule}"].policy.order(one_node(*jobs), jobs) == jobs
+    assert ordered(rule, one_node(*jobs), jobs) == jobs
 
 
 # ---- engines ----

@@ -66,7 +66,7 @@ def planned(instance: Instance, rule: SdRule = FREE) -> dict[str, PlannedJob]:
     """Plan an instance; the judge finds no fault with it, and each job is there once."""
     outcome = SdEngine(rule).plan(instance, None)
     check_outcome(instance, outcome)
-    everybody = sorted(job.id for job in (*outcome.jobs, *outcome.waiting_room))
+    everybody = sorted([*(job.id for job in outcome.jobs), *(job.id for job in outcome.waiting_room)])
     assert everybody == sorted(job.id for job in instance.elements())
     return {job.id: job for job in outcome.jobs}
 
@@ -216,7 +216,7 @@ def test_reservations_follow() -> None:
     assert (found["m"].end, found["r"].start, found["s"].start) == (60, 60, 65)
 
 
-GUESTS = {
+GUESTS: dict[str, tuple[dict[str, Any], bool]] = {
     "another share": ({"malleability": Malleability(shares=(0.25,))}, False),
     "rigid": ({"malleability": None}, False),
     "waited for": ({"id": "awaited"}, False),
@@ -304,7 +304,7 @@ CLASSES: dict[str, tuple[NodeClass, bool]] = {
 def test_on_which_nodes(case: str) -> None:
     """A guest stands only where it might stand alone, and a node keeps free what it has to."""
     node_class, is_one = CLASSES[case]
-    mem = {"mem": 2} if "mem" in node_class.resources else {}
+    mem: dict[str, Any] = {"mem": 2} if "mem" in node_class.resources else {}
     mate = lending("m", "a", walltime=100, beside=mem)
     guest = malleable("g", 10, chunks=(chunk(cores=4, **mem),))
     others = [nodes("b", cores=4, mem=9, gpus=1)]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,7 +151,7 @@ def known_window(seed: int) -> tuple[Instance, SdRule]:
     """Return a window in which all wait that ever come, in the order of submission, and run for their walltimes."""
     instance, rule = malleable_window(seed)
     jobs = sorted(instance.jobs, key=lambda job: (job.running is None, job.submit, job.id))
-    plain = {"priority": None, "not_before": None, "deadline": None, "after": ()}
+    plain: dict[str, Any] = {"priority": None, "not_before": None, "deadline": None, "after": ()}
     return replace(instance, jobs=tuple(replace(job, submit=min(job.submit, 0), **plain) for job in jobs)), rule
 
 

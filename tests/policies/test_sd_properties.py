@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -66,10 +67,11 @@ def whole_node_job(dice: Random, job_id: str) -> Job:
         chunks=(Chunk(count=count, resources=Amounts({"cores": unit, **mem})),),
         place=dice.choice([Place(), Place(), SCATTER]),
     )
+    stretches: list[dict[float, float]] = [{}, {}, {0.5: 1.2}, {0.5: 1}, {0.5: 2.5}]
     malleability = Malleability(
         shares=dice.choice([(0.5,), (0.75, 0.5, 0.25)]),
         model=dice.choice(list(RuntimeModel)),
-        stretch=FrozenMap(dice.choice([{}, {}, {0.5: 1.2}, {0.5: 1}, {0.5: 2.5}])),
+        stretch=FrozenMap(dice.choice(stretches)),
     )
     return Job(
         id=job_id,
@@ -95,7 +97,7 @@ def malleable_window(seed: int) -> tuple[Instance, SdRule]:
             start=start, segments=(Segment(start=start, end=start + job.walltime, allocation=allocation),)
         )
         step = Step(walltime=job.walltime, request=Request(chunks=(Chunk(count=count, resources=held),)))
-        times = {"submit": min(job.submit, start), "deadline": None, "not_before": None}
+        times: dict[str, Any] = {"submit": min(job.submit, start), "deadline": None, "not_before": None}
         jobs.append(replace(job, steps=(step,), running=running, **times))
     for number in range(dice.randint(8, 14)):
         links = [
@@ -126,7 +128,7 @@ def test_every_plan_is_valid() -> None:
         instance, rule = malleable_window(seed)
         outcome = SdEngine(rule).plan(instance, None)
         check_outcome(instance, outcome)
-        everybody = sorted(job.id for job in (*outcome.jobs, *outcome.waiting_room))
+        everybody = sorted([*(job.id for job in outcome.jobs), *(job.id for job in outcome.waiting_room)])
         assert everybody == sorted(job.id for job in instance.elements())
         assert SdEngine(rule).plan(instance, None) == outcome
         sharing += bool(shrunk(instance, outcome.jobs))

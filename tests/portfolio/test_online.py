@@ -15,7 +15,7 @@ from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine
 from cpsched.policies import PolicyEngine
-from cpsched.portfolio import ENGINES, Team, make_engine_scheduler, online
+from cpsched.portfolio import ENGINES, Team, make_engine_scheduler, online, solve
 from cpsched.search import Search, SearchParams
 from cpsched.sim import simulate
 from cpsched.verify import verify
@@ -99,7 +99,6 @@ def test_no_more_jobs_are_planned_than_wanted(monkeypatch: pytest.MonkeyPatch) -
         seen.append((instance.now, [job.id for job in instance.jobs if job.running is None]))
         return solve(instance, engine="policy:wspt", budget=0)
 
-    solve = online.solve
     monkeypatch.setattr(online, "solve", solved)
     late = Queue(expected_wait=1800, max_wait=MaxWait(seconds=5))
     jobs = core("a", 0, 10), core("b", 1, 30, queue="late"), core("c", 2, 10), core("d", 5, 5)

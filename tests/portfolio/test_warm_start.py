@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -42,7 +43,7 @@ def test_a_better_plan_is_taken_over() -> None:
     assert [found.by for found in plan.incumbents] == ["planner", "warm"]
 
 
-def best_order(instance: Instance, plan: Plan) -> tuple:
+def best_order(instance: Instance, plan: Plan) -> tuple[Any, ...]:
     """Return the jobs of a plan with starts by ascending walltime; the nodes stay as they are."""
     walltime = {job.id: job.walltime for job in instance.elements()}
     start, moved = instance.now, {}

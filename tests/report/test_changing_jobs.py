@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_plans import HOSTILE, a_plan
-from test_gantt import browse, embedded, in_browser, with_script
 
 from cpsched.domain import (
     Amounts,
@@ -24,6 +22,8 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.report import course, gantt_html
+from tests.report.report_plans import HOSTILE, a_plan
+from tests.report.test_gantt import browse, embedded, in_browser, with_script
 
 
 def _on(cores: int, *nodes: str) -> tuple[Placement, ...]:
@@ -86,13 +86,13 @@ def test_segments_in_the_page() -> None:
     data = embedded(gantt_html(*changing()))
     texts = data["texts"]
     evolving, malleable = data["jobs"][-2:]
-    boxes = [(start, end, runs[:2], texts[part], shrunk) for start, end, runs, part, shrunk in evolving[-1]]  # type: ignore[index]
+    boxes = [(start, end, runs[:2], texts[part], shrunk) for start, end, runs, part, shrunk in evolving[-1]]
     assert boxes == [
         (0, 690, [2, 1], "step 1 of 3", 0),
         (690, 990, [2, 2], "step 2 of 3", 0),
         (990, 1050, [2, 1], "step 3 of 3", 0),
     ]
-    shrunk, full = malleable[-1]  # type: ignore[index]
+    shrunk, full = malleable[-1]
     assert (texts[shrunk[3]], shrunk[4], len(full)) == ("50 %", 1, 3)
 
 

@@ -9,13 +9,14 @@ import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
-from report_plans import HOSTILE, a_plan
 
 from cpsched.domain import Incumbent, Instance, Plan
 from cpsched.report import gantt_html
+from tests.report.report_plans import HOSTILE, a_plan
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 in_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium, chromium-browser or google-chrome in PATH")
@@ -52,11 +53,11 @@ class Page(HTMLParser):
                 self.text[name] = self.text.get(name, "") + data
 
 
-def embedded(page: str) -> dict[str, list[object]]:
+def embedded(page: str) -> dict[str, Any]:
     """Read the data back out of a page."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert found is not None
-    return json.loads(found[1])  # type: ignore[no-any-return]
+    return json.loads(found[1])
 
 
 def browse(page: str, folder: Path, fragment: str = "") -> Page:
@@ -92,7 +93,7 @@ def test_names_cannot_leave_the_data() -> None:
     assert "<!--" not in page
     assert "\u2028" not in page
     data = embedded(page)
-    assert tuple(row[0] for row in data["jobs"]) == HOSTILE  # type: ignore[index]
+    assert tuple(row[0] for row in data["jobs"]) == HOSTILE
     assert tuple(data["queues"]) == HOSTILE
 
 
@@ -106,8 +107,8 @@ def test_neighbours_with_the_same_are_one_run() -> None:
     """A job on two neighbouring nodes is one triple: first node, how many, what each gives."""
     data = embedded(gantt_html(*a_plan(("a", "b"))))
     first, second = data["jobs"]
-    assert first[-1] == [[-60, 1140, [0, 2, 0]]]  # type: ignore[index]
-    assert second[-1] == [[600, 1800, [1, 1, 0]]]  # type: ignore[index]
+    assert first[-1] == [[-60, 1140, [0, 2, 0]]]
+    assert second[-1] == [[600, 1800, [1, 1, 0]]]
     assert data["held"] == [[4, 2048]]
     assert "2:ncpus=4:mem=2g:a=a" in data["texts"]
 
@@ -163,7 +164,7 @@ def test_how_the_plan_was_found_is_in_the_page() -> None:
     data = embedded(gantt_html(*a_plan(("a", "b"))))
     assert data["found"] == [[0.5, 52.9, "52.90", "a"], [2, 45, "45.00", "b"], [9.125, 41.27, "41.27", "a"]]
     assert data["bound"] == [40.02, "40.02"]
-    assert data["elapsed"] == 9.7  # type: ignore[comparison-overlap]
+    assert data["elapsed"] == 9.7
     assert data["events"] == [["1.25 s", "a", "b"]]
 
 

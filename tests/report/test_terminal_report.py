@@ -6,11 +6,11 @@ import io
 from dataclasses import replace
 
 import pytest
-from report_plans import HOSTILE, a_plan
 from rich.console import Console, RenderableType
 
 from cpsched.domain import FrozenMap, Incumbent, Instance, MaxWait, Plan, Queue, Told
 from cpsched.report import history_table, plan_table, summary_table, terminal_gantt
+from tests.report.report_plans import HOSTILE, a_plan
 
 
 def printed(item: RenderableType, *, colour: bool = False, width: int = 200) -> str:
@@ -23,7 +23,8 @@ def printed(item: RenderableType, *, colour: bool = False, width: int = 200) -> 
         legacy_windows=False,
     )
     console.print(item)
-    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
 
 
 def all_reports(instance: Instance, plan: Plan) -> list[RenderableType]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -15,7 +16,7 @@ from tests.rusv.timeline_cases import JobRow, Pair, job_rows, pairs
 
 pytestmark = pytest.mark.kernels
 
-EXAMPLES = 150 if not numba.config.DISABLE_JIT else 30
+EXAMPLES = 150 if not os.environ.get("NUMBA_DISABLE_JIT") else 30
 
 
 @settings(max_examples=EXAMPLES)
@@ -62,7 +63,7 @@ def release(pair: Pair, table: JobTable, job: int) -> int:
     return len(entries)
 
 
-def move_up(pair: Pair, rows: Sequence[JobRow], placed: list, queue: Sequence[int], depth: int) -> None:
+def move_up(pair: Pair, rows: Sequence[JobRow], placed: list[Any], queue: Sequence[int], depth: int) -> None:
     """Take one job after the other out of the twin, and put it where it fits first, or back."""
     for place, job in enumerate(queue):
         demand, earliest, _, duration = rows[job]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 from unittest.mock import patch
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.kernels
 #: (job, predecessor, lag), as rows of the links of a `JobTable`.
 Link = tuple[int, int, int]
 #: Interpreted kernels are a hundred times slower.
-COMPILED = not numba.config.DISABLE_JIT
+COMPILED = not os.environ.get("NUMBA_DISABLE_JIT")
 EXAMPLES = 150 if COMPILED else 40
 
 
@@ -479,7 +480,7 @@ def release_job(pair: Pair, table: JobTable, job: int) -> None:
 
 
 def backfill_twin(
-    pair: Pair, rows: list[JobRow], placed: list, queue: Sequence[int], links: Sequence[Link] = ()
+    pair: Pair, rows: list[JobRow], placed: list[Any], queue: Sequence[int], links: Sequence[Link] = ()
 ) -> int:
     """Do one pass of OCCS-34 in the twin: revoke, plan again, keep what is earlier; return how many moved.
 
@@ -520,7 +521,7 @@ def test_linked_jobs(pair: Pair, drawn: list[JobRow], shuffled: list[int], data:
     links = [(max(a, b), min(a, b), lag) for a, b, lag in drawn_links if a != b]
     table = JobTable(rows, np.array(links, dtype=np.int64).reshape(-1, 3))
     queue = [job for job in shuffled if job < len(rows)]
-    placed: list = [(NOWHERE, ())] * len(rows)
+    placed: list[Any] = [(NOWHERE, ())] * len(rows)
     for _ in range(2):
         waiting = [job for job in queue if placed[job][0] == NOWHERE]
         pair.timeline.plan(table, np.array(waiting, dtype=np.int64))

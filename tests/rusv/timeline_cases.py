@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -141,7 +142,7 @@ class Pair:
         self.numbers = []
         for demand in drawn:
             number = -1
-            options = {
+            options: dict[str, Any] = {
                 "system": demand.system,
                 "licenses": demand.licenses,
                 "exclusive": demand.exclusive,

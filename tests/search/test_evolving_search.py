@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import permutations, product
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ EXCLUSIVE = replace(SCATTER, exclusive=True)
 CORES = 2
 
 
-def evolving(job_id: str, steps: list[tuple[int, int]], **options: int) -> Job:
+def evolving(job_id: str, steps: list[tuple[int, int]], **options: Any) -> Job:
     """Return a job that has so many whole nodes for so many seconds in each of its steps."""
     asked = [waiting(job_id, seconds, chunk(count, cores=CORES), place=EXCLUSIVE).steps[0] for seconds, count in steps]
     return replace(waiting(job_id, 1, **options), steps=tuple(asked))
@@ -50,7 +51,8 @@ def random_window(seed: int, *, most_jobs: int = 6) -> Instance:
         )
         for number in range(draw.randint(1, most_jobs))
     ]
-    held = [running(f"held-{name}", draw.randint(1, 12), **{name: {"cores": CORES}}) for name in names]
+    amounts: dict[str, Any] = {name: {"cores": CORES} for name in names}
+    held = [running(f"held-{name}", draw.randint(1, 12), **{name: amounts[name]}) for name in names]
     held = draw.sample(held, draw.randint(0, len(names)))
     weights = {draw.choice(list(ObjectiveTerm)): draw.choice([0.5, 1.0]) for _ in range(2)}
     objective = Objective(weights=FrozenMap(weights))
@@ -84,7 +86,7 @@ def test_lists_are_those_of_the_rule() -> None:
         jobs = waiting_of(instance)
         chain = EvolvingChain(instance, jobs, seed=0)
         order = Random(seed).sample(range(len(jobs)), len(jobs))
-        assert chain.plan_list(np.argsort(order)) is not None
+        assert chain.plan_list(np.argsort(order).astype(np.float64)) is not None
         assert [int(chain.starts[row]) for row in order] == listed(instance, [jobs[row] for row in order])
 
 

@@ -49,7 +49,7 @@ def evolving(job_id: str, *steps: tuple[int, int], cores: int = 2, **options: An
     asked = tuple(
         Step(walltime=walltime, request=Request(chunks=(chunk(count, cores=cores),))) for walltime, count in steps
     )
-    return Job(id=job_id, submit=0, steps=asked, **options)  # type: ignore[arg-type]
+    return Job(id=job_id, submit=0, steps=asked, **options)
 
 
 def small() -> Instance:
@@ -175,7 +175,8 @@ def test_last_end_counts() -> None:
 def test_holding_pays_where_it_does(waste: float, held: int) -> None:
     """A step is held where that lets the job end earlier; and not, where what is wasted costs more (EVO-10)."""
     job = evolving("e", (2, 4), (2, 2), (3, 4), expand_limit=None)
-    now = [running(f"r{name}", 2, **{name: {"cores": 2}}) for name in "abc"]
+    two_cores: Any = {"cores": 2}
+    now = [running(f"r{name}", 2, **{name: two_cores}) for name in "abc"]
     later = [waiting(f"w{n}", 6, chunk(cores=2), start_at=6, priority=1) for n in range(3)]
     instance = completion(window([nodes("a b c d e", cores=2)], *now, *later, job), waste=waste)
     for plan in (planned(instance).jobs, searched(instance, FEW).best.jobs):

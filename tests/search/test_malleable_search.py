@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -187,7 +188,7 @@ def tiny(seed: int) -> Instance:
             left[node] -= cores
             jobs.append(running_on(f"r{number}", draw.randint(3, 6), node, cores, -draw.randint(0, 2), malleable()))
     for number in range(draw.choice([2, 2, 3])):
-        asked = {"cores": draw.choice([1, 2, 4])} | ({"gpus": 1} if draw.random() < 0.2 else {})
+        asked: dict[str, Any] = {"cores": draw.choice([1, 2, 4])} | ({"gpus": 1} if draw.random() < 0.2 else {})
         able = malleable() if draw.random() < 0.6 else None
         count = draw.choice([1, len(names)])
         jobs.append(waiting(f"w{number}", draw.randint(1, 4), chunk(count, **asked), malleability=able))

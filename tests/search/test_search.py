@@ -17,7 +17,7 @@ from cpsched.planner import Planner
 from cpsched.search import SearchParams
 from cpsched.search import kernels as search_kernels
 from cpsched.search.chain import Chain
-from cpsched.workloads import tiny_cases
+from cpsched.workloads import TinyCase, tiny_cases
 from tests.oracle.random_instances import instances, pressed
 from tests.search.searched import planned, searched
 
@@ -38,7 +38,7 @@ def test_never_worse_than_the_planner(data: st.DataObject, weights: dict[Objecti
 
 
 @pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
-def test_finds_the_optimum_of_tiny_windows(case) -> None:
+def test_finds_the_optimum_of_tiny_windows(case: TinyCase) -> None:
     """The windows whose optimum is known by hand are solved."""
     board = searched(case.instance, SearchParams(max_steps=2000))
     assert board.best.value == pytest.approx(float(case.optimum))
@@ -75,7 +75,7 @@ def test_a_chain_leaves_the_timeline_as_its_plan_says(instance: Instance) -> Non
     if len(jobs) < 2:
         return
     chain = Chain(instance, jobs, seed=5)
-    if chain.plan_list(np.arange(len(jobs))) is None:
+    if chain.plan_list(np.arange(len(jobs), dtype=np.float64)) is None:
         return
     chain.run(300, 0.1)
     table, timeline = chain.ledger.table, chain.ledger.timeline

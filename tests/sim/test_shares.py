@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ class Whim:
     def _drawn(self, job: Job, count: int) -> np.ndarray:
         return np.array([self._dice.randrange(len(modes(job))) for _ in range(count)], dtype=np.int8)
 
-    def _take(self, site, job, entries, before, after, free) -> bool:
+    def _take(self, site: Any, job: int, entries: Any, before: Any, after: Any, free: Any) -> bool:
         """Take what a job has after a change, and give back what it had, if there is room; note its rate then."""
         rows = [(node, count) for node, _, count in entries.tolist()]
         left = list(free)
@@ -88,6 +89,7 @@ class Whim:
             for part, mode in zip(placed, after.tolist(), strict=True)
         ]
         rate = Fraction(1) if of_job.malleability is None else rate_on(of_job.request, of_job.malleability, held)
+        assert rate is not None
         if before is None:
             self.rates[job] = []
         self.rates[job].append((site.now, rate))

@@ -27,7 +27,7 @@ def cluster(*nodes: Document, **licenses: int) -> Document:
     return {"nodes": [{"resources": NODE, **node} for node in nodes], "licenses": licenses}
 
 
-def job(name: str = "a", request: Any = "1:ncpus=2", walltime: int = 100, **members: Any) -> Document:
+def job(name: str = "a", request: Any = "1:ncpus=2", walltime: int | None = 100, **members: Any) -> Document:
     """Return a waiting job; a member that is None is left out."""
     entry = {"id": name, "submit": 0, "walltime": walltime, "request": request, **members}
     return {key: value for key, value in entry.items() if value is not None}

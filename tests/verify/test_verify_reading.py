@@ -91,7 +91,7 @@ KEPT = {"resource": "cores", "items": 1, "for": "fpgas"}
 STEP = {"walltime": 5, "request": "ncpus=1"}
 PACKED = {"walltime": 5, "request": "ncpus=1,place=pack"}
 OUTAGE = {"id": "r", "start": 0, "end": 9, "request": "ncpus=1", "kind": "downtime"}
-FACT = {"start": -1, "allocation": [{"node": "n1", "resources": {"cores": 1}}]}
+FACT: Document = {"start": -1, "allocation": [{"node": "n1", "resources": {"cores": 1}}]}
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def evolving(**members: Any) -> Document:
 def grown(*cuts: int, node: str = "n1") -> Document:
     """Return a run of one core, then two, from cut to cut."""
     held = (on(node, cores=1), on(node, cores=2))
-    return planned("a", *(segment(*pair, one) for *pair, one in zip(cuts, cuts[1:], held, strict=False)))
+    return planned("a", *(segment(start, end, one) for start, end, one in zip(cuts, cuts[1:], held, strict=False)))
 
 
 def shrunk(*pieces: tuple[int, int, int], node: str = "n1") -> Document:
@@ -242,7 +242,7 @@ def shrunk(*pieces: tuple[int, int, int], node: str = "n1") -> Document:
 
 
 #: 100 s of work on 4 cores, or on half of them.
-MALLEABLE = {"request": "1:ncpus=4", "malleable": {"shares": [0.5]}}
+MALLEABLE: Document = {"request": "1:ncpus=4", "malleable": {"shares": [0.5]}}
 
 CHANGING = [
     Trial(

@@ -283,7 +283,7 @@ def test_waste_is_what_is_held_in_vain() -> None:
     """A step of 4 cores that is held for 30 s more than it asks for wastes 120 core seconds (EVO-12)."""
     steps = [{"walltime": 100, "request": "1:ncpus=4"}, {"walltime": 50, "request": "2:ncpus=4"}]
     document = instance(
-        job("a", None, None, steps=steps, expand_limit=2),  # type: ignore[arg-type]
+        job("a", None, None, steps=steps, expand_limit=2),
         objective="waste",
     )
     answer = plan(
