@@ -19,6 +19,9 @@ __all__ = ["Board", "Budget", "Engine", "Improver", "Offer", "Outcome", "Progres
 #: Characters of an event's words, at the most.
 _LONGEST_EVENT = 500
 
+#: How far two roundings of the same sum may lie apart: relative to it, and where it is near 0.
+_ROUNDING, _NEAR_ZERO = 1e-9, 1e-12
+
 #: Called with (jobs done, jobs in all) now and then during long work.
 Progress = Callable[[int, int], None]
 
@@ -107,6 +110,12 @@ class Proof:
     value: float
     #: The method that proves it, in words.
     how: str
+    #: The solver that proved it.
+    by: str
+
+    def is_refuted_by(self, value: float) -> bool:
+        """Tell whether a plan is worth less, by more than rounding can explain."""
+        return self.value - value > max(_NEAR_ZERO, _ROUNDING * max(abs(value), abs(self.value)))
 
 
 class Board:
@@ -139,10 +148,10 @@ class Board:
     ) -> None:
         self.budget = budget
         self._value_of, self._judge = value_of, judge
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._closed = threading.Event()
         self._best = Offer(jobs=tuple(jobs), value=value_of(jobs), by=by, version=0)
-        self._proof: Proof | None = None
+        self._proofs: list[Proof] = []
         self._incumbents = [Incumbent(at=self._now, value=self._best.value, by=by)]
         self._events: list[Event] = []
 
@@ -157,8 +166,8 @@ class Board:
 
     @property
     def proof(self) -> Proof | None:
-        """The best bound so far."""
-        return self._proof
+        """The best bound so far that no plan contradicts."""
+        return self._proofs[-1] if self._proofs else None
 
     @property
     def incumbents(self) -> tuple[Incumbent, ...]:
@@ -173,7 +182,7 @@ class Board:
     @property
     def is_optimal(self) -> bool:
         """Whether the best plan is proven to be as good as any."""
-        best, proof = self._best.value, self._proof
+        best, proof = self._best.value, self.proof
         return proof is not None and proof.value >= best - 1e-9 * max(1.0, abs(best))
 
     @property
@@ -203,13 +212,34 @@ class Board:
                 return False
             self._best = Offer(jobs=tuple(jobs), value=value, by=by, version=self._best.version + 1)
             self._incumbents.append(Incumbent(at=self._now, value=value, by=by))
+            false = [proof for proof in self._proofs if proof.is_refuted_by(value)]
+            self._proofs = self._proofs[: len(self._proofs) - len(false)]
+            for proof in false:
+                self.contradict(proof)
         return True
 
-    def prove(self, value: float, *, how: str) -> None:
-        """Say that no plan of these jobs is worth less than `value`."""
+    def prove(self, value: float, *, how: str, by: str) -> None:
+        """Say that no plan of these jobs is worth less than `value`.
+
+        A bound above the value of a plan is false: it is not taken, and an event says so.
+        """
+        proof = Proof(value=value, how=how, by=by)
         with self._lock:
-            if not self._closed.is_set() and (self._proof is None or value > self._proof.value):
-                self._proof = Proof(value=value, how=how)
+            if self._closed.is_set() or (self._proofs and value <= self._proofs[-1].value):
+                return
+            if proof.is_refuted_by(self._best.value):
+                self.contradict(proof)
+            else:
+                self._proofs.append(proof)
+
+    def contradict(self, proof: Proof) -> None:
+        """Report a bound that the best plan contradicts: a defect of the solver that proved it. It does not count."""
+        best = self._best
+        self.report(
+            f"proved a false bound: {proof.value:.12g} ({proof.how}), but a plan of {best.by} is worth "
+            f"{best.value:.12g}; the bound is not used, please report this as a defect of cpsched",
+            by=proof.by,
+        )
 
     def report(self, what: str, *, by: str) -> None:
         """Say what happened, in any words: they are folded into one line of printable characters."""

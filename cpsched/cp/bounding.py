@@ -49,7 +49,7 @@ class LagrangianBound:
 
         def hear(reply: Reply) -> bool:
             if isinstance(reply, Proven) and reply.value is not None:
-                board.prove(reply.value, how=reply.how)
+                board.prove(reply.value, how=reply.how, by=self.name)
             return True
 
         memory = int(self.params.memory_share * available_memory())

@@ -20,7 +20,7 @@ from cpsched.domain.job import (
     Told,
 )
 from cpsched.domain.lives import Life, lives, moves_about
-from cpsched.domain.modes import Mode, modes
+from cpsched.domain.modes import Mode, duration_range, modes
 from cpsched.domain.plan import (
     EngineReport,
     Event,
@@ -116,6 +116,7 @@ __all__ = [
     "changed_from",
     "counted",
     "course",
+    "duration_range",
     "held_by_node",
     "lives",
     "modes",

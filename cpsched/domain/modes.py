@@ -10,7 +10,7 @@ from cpsched.domain.frozen import Amounts
 from cpsched.domain.job import Job, Malleability, RuntimeModel
 from cpsched.domain.request import Chunk, Request
 
-__all__ = ["Mode", "modes"]
+__all__ = ["Mode", "duration_range", "modes"]
 
 _CORES = "cores"
 
@@ -51,6 +51,22 @@ def modes(job: Job) -> tuple[Mode, ...]:
         if request != found[-1].request:
             found.append(Mode(share=share, request=request, rate=_rate(job.request, request, share, job.malleability)))
     return tuple(found)
+
+
+def duration_range(job: Job) -> tuple[int, int | None]:
+    """Return the least and the most seconds that a waiting job can take in any plan; None: there is no most.
+
+    A rigid job takes its walltime. An evolving one takes that at least, and at the most what it takes with each step
+    held as long as it may be. A malleable one may change its share as often as a plan likes: each second does as much
+    work as the slowest mode does, or more, and no more than at full share. It ends in the second in which the work is
+    done, so that it takes from its walltime to as long as on the slowest mode, and any time between.
+    """
+    if job.is_evolving:
+        steps = zip(job.steps, job.longest_steps, strict=True)
+        longest = [most if most is None else max(step.walltime, most) for step, most in steps]
+        known = [seconds for seconds in longest if seconds is not None]
+        return job.walltime, sum(known) if len(known) == len(longest) else None
+    return job.walltime, max(mode.time_for(job.walltime) for mode in modes(job))
 
 
 def _shrunk(chunk: Chunk, share: float) -> Chunk:

@@ -1,6 +1,7 @@
 """What scheduling is worth: the figures of a plan, and of what happened in a simulation.
 
-`plans.py` has the value of a plan by the instance's objective, and the figures that people read. `runs.py` says what
+`plans.py` has the value of a plan by the instance's objective, and the figures that people read; `least.py` says what
+no plan can be worth less than, without looking at the machine. `runs.py` says what
 became of each job of a workload; `summary.py`, `fairness.py` and `series.py` make figures of it, `intervals.py` of
 those of several seeds, and `files.py` writes them; `log_rows.py` has the runs as a log.
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from cpsched.metrics.fairness import jain_index, overtaken
 from cpsched.metrics.files import write_jobs_csv, write_series_csv, write_summary
 from cpsched.metrics.intervals import MeanInterval, mean_interval
+from cpsched.metrics.least import StretchedSlowdown, least_value, stretched_slowdown
 from cpsched.metrics.log_rows import log_rows
 from cpsched.metrics.plans import (
     Delays,
@@ -45,6 +47,7 @@ __all__ = [
     "Runs",
     "RunsSummary",
     "Steps",
+    "StretchedSlowdown",
     "Summary",
     "delay_rates",
     "end_rate",
@@ -52,6 +55,7 @@ __all__ = [
     "jain_index",
     "jobs_by_id",
     "least_running_cost",
+    "least_value",
     "load_over_time",
     "log_rows",
     "mean_interval",
@@ -59,6 +63,7 @@ __all__ = [
     "overtaken",
     "runs_summary",
     "series",
+    "stretched_slowdown",
     "suffered",
     "summarise",
     "usage_over_time",

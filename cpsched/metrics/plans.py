@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 #: A job's runtime counts as at least this many seconds in its slowdown (``docs/formats.md``: bounded, tau 10 s).
-_SLOWDOWN_TAU = 10
+SLOWDOWN_TAU = 10
 
 #: Binary digits behind the point of a sum of quotients: its error stays far below what a float can show.
 _FRACTION_BITS = 128
@@ -142,23 +142,29 @@ def objective_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
 def suffered(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
     """Return the value that the same jobs would have if each started at ``max(now, submit)`` and ran for its walltime.
 
-    For ``weighted_wait`` this is the waiting already done, which no plan can change.
+    For ``weighted_wait`` this is the waiting already done, which no plan can change. It is no bound where a plan
+    chooses how long a job takes: `least_value` is.
 
     Raises
     ------
     ValueError
         If a job is not in the instance.
     """
+    return float(suffered_exactly(instance, jobs))
+
+
+def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction:
+    """Return what `suffered` says, before it is rounded."""
     runs = []
     for run in _waiting_runs(instance, jobs):
         start = max(instance.now, run.job.submit)
         runs.append(_Run(run.job, run.expected_wait, start, start + run.job.walltime))
-    return float(_value(instance, runs))
+    return _value(instance, runs)
 
 
 def least_running_cost(instance: Instance) -> Fraction:
     """Return what the running jobs cost at least, 0 or less: if each that a plan may change has all its cores from now
-    on. With `suffered` it is a value that no plan can undercut.
+    on.
     """
     ends = []
     for job in instance.jobs:
@@ -182,7 +188,7 @@ def end_rate(instance: Instance, job: Job) -> Fraction:
             case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
                 rate += Fraction(weight)
             case ObjectiveTerm.SLOWDOWN:
-                rate += Fraction(weight) / max(_SLOWDOWN_TAU, job.walltime)
+                rate += Fraction(weight) / max(SLOWDOWN_TAU, job.walltime)
     return rate
 
 
@@ -203,7 +209,7 @@ def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Ite
             case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
                 yield job.submit, Fraction(weight)
             case ObjectiveTerm.SLOWDOWN if runtime is not None:
-                least = max(_SLOWDOWN_TAU, runtime)
+                least = max(SLOWDOWN_TAU, runtime)
                 yield job.submit + least - runtime, Fraction(weight) / least
             case ObjectiveTerm.TARDINESS:
                 yield job.submit + expected, Fraction(weight)
@@ -365,7 +371,7 @@ def _slowdown(_: Instance, runs: list[_Run]) -> Fraction:
     """Sum of max(1, (end - submit) / max(10, end - start))."""
     quotients = []
     for run in runs:
-        runtime = max(_SLOWDOWN_TAU, run.end - run.start)
+        runtime = max(SLOWDOWN_TAU, run.end - run.start)
         quotients.append((max(runtime, run.end - run.job.submit), runtime))
     return _sum_of_quotients(quotients)
 

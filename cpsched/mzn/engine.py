@@ -110,4 +110,4 @@ def _conclude(window: Window, answer: Answer, board: Board, solver: str, by: str
         raise EngineError(f"{by}: expected a plan as good as the one that is known, got the answer that none is")
     if answer.verdict is Verdict.OPTIMAL and answer.cost is not None:
         rounding = "" if window.prices.is_exact else ", of prices rounded down"
-        board.prove(window.bound_of(answer.cost), how=f"MiniZinc, {solver}: optimal{rounding}")
+        board.prove(window.bound_of(answer.cost), how=f"MiniZinc, {solver}: optimal{rounding}", by=by)

@@ -8,7 +8,7 @@ from cpsched.cp import BoundParams, LagrangianBound
 from cpsched.domain import Instance, Plan
 from cpsched.engine import Board, Budget, Progress
 from cpsched.errors import UnverifiedError
-from cpsched.metrics import least_running_cost, objective_value
+from cpsched.metrics import least_value, objective_value
 from cpsched.planner import warmup_evolving
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.scoring import judge_of, plan_of, scored
@@ -112,8 +112,8 @@ def solve(
         value_of=lambda jobs: objective_value(instance, jobs),
         judge=judge,
     )
-    least = plan.objective.suffered + float(least_running_cost(instance))
-    board.prove(least, how="no job can start before now, or before it is submitted")
+    least = least_value(instance, outcome.jobs)
+    board.prove(least, how="no job can start before now, or before it is submitted", by="earliest starts")
     lanes = team.able(instance)
     if warm is not None:
         lanes = ((WarmStart(warm), *next(iter(lanes), ())), *lanes[1:])

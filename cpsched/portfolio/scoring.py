@@ -53,7 +53,7 @@ def scored(plan: Plan, board: Board, *, stopped: str, elapsed: float) -> Plan:
     value, proof = board.best.value, board.proof
     known: dict[str, Any] = {}
     if proof is not None:
-        bound = min(proof.value, value)  # an exact proof may be rounded the other way than the value
+        bound = min(proof.value, value)  # the two may be rounded differently; more than that the board refuses
         known = {"bound": bound, "gap": (value - bound) / abs(value) if value else 0.0, "proof": proof.how}
     return replace(
         plan,

@@ -65,7 +65,7 @@ def test_a_closed_board_stays_as_it_is() -> None:
     board = board_of()
     board.close()
     assert not board.offer([job(1)], by="search")
-    board.prove(5.0, how="late")
+    board.prove(5.0, how="late", by="bound")
     board.report("late", by="search")
     assert (board.best.value, board.proof, board.events, board.is_over) == (100, None, (), True)
 
@@ -90,14 +90,48 @@ def test_events_are_lines_of_printable_characters() -> None:
 def test_a_bound_that_meets_the_plan_ends_the_work() -> None:
     """The largest bound stands; when it reaches the best value the plan is optimal, and all is over."""
     board = board_of()
-    board.prove(40.0, how="one way")
-    board.prove(30.0, how="another way")
+    board.prove(40.0, how="one way", by="cp")
+    board.prove(30.0, how="another way", by="bound")
     assert board.proof is not None
     assert (board.proof.value, board.proof.how) == (40.0, "one way")
     assert not board.is_over
     board.offer([job(40)], by="search")
     assert board.is_optimal
     assert board.is_over
+
+
+@pytest.mark.false_bound
+def test_a_bound_above_the_plan_is_refused_and_told() -> None:
+    """What is proven and not true never stands on the board; an event says who said it, and which plan it denies."""
+    board = board_of()
+    board.prove(30.0, how="one way", by="cp")
+    board.prove(101.0, how="another way", by="bound")
+    assert board.proof is not None
+    assert board.proof.value == 30
+    assert not board.is_over
+    (event,) = board.events
+    assert event.by == "bound"
+    assert event.what.startswith("proved a false bound: 101 (another way), but a plan of planner is worth 100;")
+
+
+@pytest.mark.false_bound
+def test_a_better_plan_refutes_bounds() -> None:
+    """A plan below some bounds takes them from the board, each with an event; those that hold stay."""
+    board = board_of()
+    for value, by in ((30.0, "a"), (60.0, "b"), (90.0, "c")):
+        board.prove(value, how="some way", by=by)
+    assert board.offer([job(50)], by="search")
+    assert board.proof is not None
+    assert board.proof.by == "a"
+    assert [event.by for event in board.events] == ["b", "c"]
+
+
+def test_rounding_refutes_nothing() -> None:
+    """A bound that is above the plan by what two roundings of one sum can differ is true."""
+    board = board_of()
+    board.prove(100 * (1 + 1e-12), how="one way", by="cp")
+    assert board.is_optimal
+    assert board.events == ()
 
 
 def test_the_budget_ends_the_work() -> None:

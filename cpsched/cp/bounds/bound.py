@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from cpsched.cp.bounds.ascent import climb, smith
-from cpsched.cp.bounds.costs import job_cost, round_down, sum_down
+from cpsched.cp.bounds.costs import least_cost, round_down, sum_down
 from cpsched.cp.bounds.earliest import earliest_starts
 from cpsched.cp.bounds.makespan import shortest_makespan
 from cpsched.cp.bounds.running import with_least_running
@@ -52,6 +52,7 @@ def lower_bound(
     What the relaxation leaves out (limits, free pools, reservations, dependencies, what nodes keep free, the steps of
     an evolving job after its first, all that a malleable job takes) can only make plans more expensive. Running
     jobs whose share a plan may change count with the least that they can hold, and with the most that they can gain.
+    The slowdown of a waiting job counts as if it took as long as is cheapest, where a plan chooses that.
 
     Parameters
     ----------
@@ -75,10 +76,8 @@ def lower_bound(
     chosen = _waiting(instance, jobs)
     eased = with_least_running(instance)
     starts = earliest_starts(eased, chosen, budget)
-    base = sum_down(
-        job_cost(instance, job, start, _shortest(job)).value for job, start in zip(chosen, starts, strict=True)
-    )
-    ends = [start + _shortest(job) - instance.now for job, start in zip(chosen, starts, strict=True)]
+    base = sum_down(least_cost(instance, job, start).value for job, start in zip(chosen, starts, strict=True))
+    ends = [start + job.walltime - instance.now for job, start in zip(chosen, starts, strict=True)]
     makespan, gain, how = max(ends, default=0), Fraction(0), "each job at its own earliest start"
     relaxed = [place for place, job in enumerate(chosen) if job.malleability is None]
     enough = _SETUP + _SETUP_PER_JOB * len(relaxed)
@@ -104,13 +103,6 @@ def _waiting(instance: Instance, jobs: Collection[str]) -> list[Job]:
         missing = sorted(wanted - {job.id for job in chosen})
         raise ValueError(f"not among the waiting jobs of {instance.name!r}: {', '.join(missing[:5])}")
     return chosen
-
-
-def _shortest(job: Job) -> int:
-    """Return the seconds that a job runs at least: a malleable one on the share that is fastest."""
-    if job.malleability is None:
-        return job.walltime
-    return int(job.walltime * min(1.0, *job.malleability.stretch.values(), 1.0))
 
 
 def _fits(relaxation: Relaxation) -> bool:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cpsched.domain import Instance, Job, ObjectiveTerm
-from cpsched.metrics import delay_rates
+from cpsched.metrics import delay_rates, stretched_slowdown
 
-__all__ = ["JobCost", "job_cost", "round_down", "sum_down"]
+__all__ = ["JobCost", "job_cost", "least_cost", "round_down", "sum_down"]
 
 #: Binary digits behind the point that are kept of a sum of many different quotients.
 _FRACTION_BITS = 128
@@ -42,11 +42,36 @@ def job_cost(instance: Instance, job: Job, start: int, shortest: int) -> JobCost
     shortest
         Seconds that the job runs at least, on whatever share of its cores.
     """
+    return _cost(instance, job, start, shortest, delay_rates(instance, job))
+
+
+def least_cost(instance: Instance, job: Job, start: int) -> JobCost:
+    """Return what one job that starts at `start` at the earliest costs at least, however long a plan lets it take: the
+    same as `job_cost`, and what its slowdown costs at least.
+
+    Parameters
+    ----------
+    start
+        On the instance's clock.
+    """
+    stretched = stretched_slowdown(instance, job, start)
+    if stretched is None:
+        return _cost(instance, job, start, job.walltime, delay_rates(instance, job, job.walltime))
+    known = _cost(instance, job, start, job.walltime, delay_rates(instance, job))
+    beyond = stretched.value - Fraction(instance.objective.weights[ObjectiveTerm.SLOWDOWN])
+    rates = defaultdict[int, Fraction](Fraction, known.rates)
+    if stretched.rate:
+        rates[max(start, stretched.kink)] += stretched.rate
+    return JobCost(start, known.value + beyond, tuple(sorted(rates.items())))
+
+
+def _cost(instance: Instance, job: Job, start: int, shortest: int, delays: Iterable[tuple[int, Fraction]]) -> JobCost:
+    """Return what a job costs that pays for delays, each a second and the cost of a second of start after it."""
     weights = instance.objective.weights
     value = Fraction(weights.get(ObjectiveTerm.COMPLETION, 0)) * shortest
     value += Fraction(weights.get(ObjectiveTerm.SLOWDOWN, 0))  # 1 at least, also of a stretched runtime
     rates = defaultdict[int, Fraction](Fraction)
-    for since, rate in delay_rates(instance, job):
+    for since, rate in delays:
         value += rate * max(0, start - since)
         rates[max(start, since)] += rate
     return JobCost(start, value, tuple(sorted((kink, rate) for kink, rate in rates.items() if rate)))

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from cpsched.cp.bounds.costs import job_cost
+from cpsched.cp.bounds.costs import least_cost
 from cpsched.cp.bounds.packing import Unit, units_of
 from cpsched.cp.bounds.surrogates import Capacities, Ints, Profile, size_vectors
 from cpsched.domain import Instance, Job
@@ -117,7 +117,7 @@ def _row(instance: Instance, job: Job, start: int, kind: int) -> _Row:
     now = instance.now
     bound = instance.latest_start(job)
     latest = NEVER if bound is None else max(start, bound) - now
-    cost = job_cost(instance, job, start, job.walltime)
+    cost = least_cost(instance, job, start)
     rates = tuple((kink - now, rate) for kink, rate in cost.rates)
     return _Row(kind, start - now, latest, job.steps[0].walltime, rates)
 
