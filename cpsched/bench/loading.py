@@ -100,5 +100,5 @@ def _from_log(source: LogFile) -> Loaded:
     remarks = dict.fromkeys((f"assumed: {words}" for words in assumed), 1)
     remarks |= {"left out: lines that are no job": len(log.faults)} if log.faults else {}
     remarks |= {f"not selected by {name}": count for name, count in taken.kept_out.items() if count}
-    remarks |= {str(oddity): count for oddity, count in taken.counts.items()}
+    remarks |= {str(anomaly): count for anomaly, count in taken.counts.items()}
     return Loaded(instance=taken.instance, remarks=FrozenMap(remarks))

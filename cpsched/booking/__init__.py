@@ -2,15 +2,15 @@
 
 May import: `domain`, `rusv`, `errors`. Begin with `ledger.py`; `columns.py` translates a cluster and its requests
 into the columns of the timeline, `admission.py` has the checks that do not depend on time, `mapping.py` the order in
-which nodes are filled, `links.py` who waits for whom. `running.py` has those who run, `forms.py` the shares on which a
-malleable job can begin, `shapes.py` and `changing.py` the jobs of several steps, and `going_on.py` how one of them goes
-on that runs. Where all jobs have whole nodes of one kind, only numbers count:
+which nodes are filled, `links.py` who waits for whom. `running.py` has those who run, `modes.py` the shares on which a
+malleable job can begin, `shapes.py` and `changing.py` the jobs of several steps, and `continuation.py` how a
+running one continues. Where all jobs have whole nodes of one kind, only numbers count:
 `whole_nodes.py` says of an instance whether that is so, `whole_node_mapping.py` which nodes the numbers become.
 """
 
 from cpsched.booking.admission import chunks_on_empty_node, packs, refusal
 from cpsched.booking.columns import WHOLE_REQUEST, Columns
-from cpsched.booking.going_on import Units, going_on, units_on
+from cpsched.booking.continuation import Units, continuation, units_on
 from cpsched.booking.ledger import Ledger, Place
 from cpsched.booking.links import awaited_ends
 from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
@@ -32,7 +32,7 @@ __all__ = [
     "awaited_ends",
     "beyond_whole_nodes",
     "chunks_on_empty_node",
-    "going_on",
+    "continuation",
     "map_to_nodes",
     "node_weight",
     "packs",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cpsched.booking.admission import chunks_on_empty_node, packs
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Life, NodeClass, NodeState, Placement, Request
+from cpsched.domain import Amounts, Arrangement, Chunk, ChunkLayer, Cluster, NodeClass, NodeState, Placement, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 __all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder", "kind_of_units"]
@@ -369,9 +369,9 @@ class Columns:
         return tuple(allocation)
 
 
-def kind_of_units(life: Life) -> int:
-    """Return the kind of a life's units, as a request is asked for it: `WHOLE_REQUEST` for those of a packed one."""
-    return WHOLE_REQUEST if life.kind is None else life.kind
+def kind_of_units(layer: ChunkLayer) -> int:
+    """Return the kind of a layer's units, as a request is asked for it: `WHOLE_REQUEST` for those of a packed one."""
+    return WHOLE_REQUEST if layer.kind is None else layer.kind
 
 
 def _least(amounts: Sequence[MappingType[K, int]]) -> dict[K, int]:

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from cpsched.booking.changing import ChangingJobs, Part
 from cpsched.booking.columns import Columns
-from cpsched.booking.forms import Form, forms_of
 from cpsched.booking.links import Links, awaited_ends
 from cpsched.booking.mapping import CheapFirst, Mapping
+from cpsched.booking.modes import CompiledMode, compiled_modes
 from cpsched.booking.running import RunningJobs
 from cpsched.booking.shapes import Shape
 from cpsched.domain import Instance, Job, PlannedJob, Segment
@@ -42,7 +42,7 @@ class Place:
     end: int
     #: Core seconds that its steps are held beyond what they need.
     waste: int
-    #: Which of its forms it has, and what it holds: the entries of its demand, or parts.
+    #: Which of its modes it has, and what it holds: the entries of its demand, or parts.
     number: int
     held: NDArray[np.int32] | tuple[Part, ...]
 
@@ -82,25 +82,27 @@ class Ledger:
         awaited = awaited_ends(instance)
         self.running = RunningJobs(instance, self._columns, self.timeline, awaited)
         self._row = {job.id: row for row, job in enumerate(waiting)}
-        #: The forms of each waiting job, in the order of `jobs`; one has its first one until it is given another.
-        self.forms = tuple(forms_of(instance, job, self._columns, is_awaited=job.id in awaited) for job in self.jobs)
+        #: The modes of each waiting job, in the order of `jobs`; one has its first one until it is given another.
+        self.modes = tuple(
+            compiled_modes(instance, job, self._columns, is_awaited=job.id in awaited) for job in self.jobs
+        )
         self._shapes = self._compile_shapes(awaited)
         self._changing = ChangingJobs(self._columns, self.timeline, self._shapes)
         self._parts: dict[int, list[Part]] = {}
         links = Links.of(instance, waiting)
         self.table = JobTable(
-            [self._table_row(job, *of_job) for job, of_job in zip(waiting, self.forms, strict=True)], links.between
+            [self._table_row(job, *of_job) for job, of_job in zip(waiting, self.modes, strict=True)], links.between
         )
         self.table.jobs[:, 1] = np.maximum(self.table.jobs[:, 1], links.released)
 
-    def _table_row(self, job: Job, form: Form, *_: Form) -> tuple[int, int, int, int]:
+    def _table_row(self, job: Job, mode: CompiledMode, *_: CompiledMode) -> tuple[int, int, int, int]:
         """Return a waiting job as (demand, earliest start, latest start, duration) on the timeline's clock, which
         begins at `now`.
         """
         earliest = self.instance.earliest_start(job)
         if job.start_at is not None:
             earliest = max(earliest, job.start_at)
-        return form.demand, earliest - self.instance.now, form.latest, form.duration
+        return mode.demand, earliest - self.instance.now, mode.latest, mode.duration
 
     def _compile_shapes(self, awaited: frozenset[str]) -> dict[int, Shape]:
         """Return the waiting jobs that change, by row; for whose end others wait, that one holds no step (so that its
@@ -215,17 +217,17 @@ class Ledger:
         if row in self._shapes:
             return self._restore_changing(row, planned)
         start, duration = planned.start - self.instance.now, planned.end - planned.start
-        for number, form in enumerate(self.forms[row]):
+        for number, mode in enumerate(self.modes[row]):
             entries = None
-            if len(planned.segments) == 1 and form.duration == duration:
-                entries = self._columns.entries_of(form.demand, form.request, planned.segments[0].allocation)
+            if len(planned.segments) == 1 and mode.duration == duration:
+                entries = self._columns.entries_of(mode.demand, mode.request, planned.segments[0].allocation)
             if entries is None:
                 continue
-            self.take_form(planned.id, number)
+            self.take_mode(planned.id, number)
             earliest, latest = table.window(row)
-            booking = self.timeline.booking_of(form.demand, entries, start, start + duration)
+            booking = self.timeline.booking_of(mode.demand, entries, start, start + duration)
             if not earliest <= start <= latest or not self.timeline.is_free(booking):
-                self.take_form(planned.id, 0)
+                self.take_mode(planned.id, 0)
                 return False
             self.timeline.book(booking)
             table.keep(row, start, entries)
@@ -303,7 +305,7 @@ class Ledger:
         parts = self._parts.get(row)
         if parts is None:
             end = start + int(table.jobs[row, 3])
-            return Place(start=start, end=end, waste=0, number=self.form(job_id), held=table.entries(row))
+            return Place(start=start, end=end, waste=0, number=self.mode(job_id), held=table.entries(row))
         return Place(
             start=start, end=parts[-1].end, waste=_wasted(self._shapes[row], parts), number=0, held=tuple(parts)
         )
@@ -314,7 +316,7 @@ class Ledger:
         if isinstance(place.held, tuple):
             self._book_changing(row, list(place.held))
             return
-        self.take_form(job_id, place.number)
+        self.take_mode(job_id, place.number)
         demand = int(self.table.jobs[row, 0])
         self.timeline.book(self.timeline.booking_of(demand, place.held, place.start, place.end))
         self.table.keep(row, place.start, place.held)
@@ -368,19 +370,19 @@ class Ledger:
         """Tell whether a waiting job has a place."""
         return bool(self.table.starts[self._row[job_id]] != NOWHERE)
 
-    def form(self, job_id: str) -> int:
-        """Return which of its forms a waiting job has."""
+    def mode(self, job_id: str) -> int:
+        """Return which of its modes a waiting job has."""
         row = self._row[job_id]
         demand, _, _, duration = (int(value) for value in self.table.jobs[row])
         return next(
-            number for number, form in enumerate(self.forms[row]) if (form.demand, form.duration) == (demand, duration)
+            number for number, mode in enumerate(self.modes[row]) if (mode.demand, mode.duration) == (demand, duration)
         )
 
-    def take_form(self, job_id: str, number: int) -> None:
-        """Let a waiting job that has no place have one of its forms."""
+    def take_mode(self, job_id: str, number: int) -> None:
+        """Let a waiting job that has no place have one of its modes."""
         row = self._row[job_id]
-        form = self.forms[row][number]
-        self.table.jobs[row, [0, 2, 3]] = form.demand, form.latest, form.duration
+        mode = self.modes[row][number]
+        self.table.jobs[row, [0, 2, 3]] = mode.demand, mode.latest, mode.duration
 
     def _rows(self, ids: Sequence[str]) -> NDArray[np.int64]:
         return np.array([self._row[job_id] for job_id in ids], dtype=np.int64)
@@ -395,10 +397,10 @@ class Ledger:
         if row in self._parts:
             segments = self._changing.segments(self._shapes[row], self._parts[row], self.instance.now)
         else:
-            form = self.forms[row][self.form(job_id)]
+            mode = self.modes[row][self.mode(job_id)]
             start = self.instance.now + int(self.table.starts[row])
-            allocation = self._columns.allocation_of(form.request, self.table.entries(row))
-            segments = (Segment(start=start, end=start + form.duration, allocation=allocation),)
+            allocation = self._columns.allocation_of(mode.request, self.table.entries(row))
+            segments = (Segment(start=start, end=start + mode.duration, allocation=allocation),)
         return PlannedJob(id=job_id, start=segments[0].start, end=segments[-1].end, segments=segments)
 
     @property

@@ -14,10 +14,10 @@ from cpsched.domain import (
     PlannedJob,
     Remaining,
     Segment,
-    course,
     held_by_node,
     repeated,
     resumable,
+    resumed_plan,
 )
 from cpsched.rusv import FOREVER, Booking, Timeline
 
@@ -214,9 +214,9 @@ class RunningJobs:
             if any(held.node in nodes for held in segment.allocation)
         }
 
-    def course(self, job_id: str, mode: int, until: int | None) -> PlannedJob:
-        """Return a job that may be changed as it is if it goes on so (`course`)."""
-        return course(self._jobs[job_id], self.changeable[job_id], self._now, mode, until)
+    def resumed_plan(self, job_id: str, mode: int, until: int | None) -> PlannedJob:
+        """Return a job that may be changed as it is if it goes on so (`resumed_plan`)."""
+        return resumed_plan(self._jobs[job_id], self.changeable[job_id], self._now, mode, until)
 
     def resumed(self, plan: Sequence[PlannedJob]) -> list[PlannedJob]:
         """Return how those that may be changed go on if they do so as in an earlier plan, as far as can be told.
@@ -228,25 +228,25 @@ class RunningJobs:
             coming = [segment for segment in planned.segments if segment.end > self._now]
             if planned.id not in self.changeable or not coming:
                 continue
-            ways = [held_by_node(allocation) for allocation in self.changeable[planned.id].allocations]
+            held_in_modes = [held_by_node(allocation) for allocation in self.changeable[planned.id].allocations]
             held = held_by_node(coming[0].allocation)
-            if held in ways:
+            if held in held_in_modes:
                 until = coming[0].end if len(coming) > 1 else None
-                found.append(self.course(planned.id, ways.index(held), until))
+                found.append(self.resumed_plan(planned.id, held_in_modes.index(held), until))
         return found
 
     def slowest(self, job_id: str, mode: int) -> PlannedJob | None:
         """Return a job that may be changed as it is if it goes on in a mode for as long as it can: till its end, or
         until it needs all its cores to end in time. None if it cannot.
         """
-        slow = self.course(job_id, mode, None)
+        slow = self.resumed_plan(job_id, mode, None)
         latest = self._latest_end(job_id)
         if slow.end <= latest:
             return slow
         remaining = self.changeable[job_id]
         spare = latest - self._now - remaining.work
         until = self._now + floor(spare / (1 - remaining.modes[mode].rate))
-        return self.course(job_id, mode, until) if until > self._now else None
+        return self.resumed_plan(job_id, mode, until) if until > self._now else None
 
     def state(self) -> tuple[dict[str, list[Booking]], dict[str, PlannedJob]]:
         """Return what is booked for those that may be changed, to come back to it (`set_state`)."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cpsched.booking.columns import Columns, kind_of_units
-from cpsched.domain import Amounts, Job, Life, Request, lives
-from cpsched.rusv import FOREVER, Course, Turns
+from cpsched.domain import Amounts, ChunkLayer, Job, Request, chunk_layers
+from cpsched.rusv import FOREVER, StepSequence, Turns
 
 __all__ = ["Shape"]
 
@@ -27,8 +27,8 @@ class Shape:
     #: How many cores each step asks for.
     cores: tuple[int, ...]
     #: The same for the timeline, with who is there from when to when, the longest first; with what has to fit, which
-    #: for a job of one kind of equal chunks is also enough; and with the ways to map it.
-    course: Course
+    #: for a job of one kind of equal chunks is also enough; and with its mapping orders.
+    sequence: StepSequence
 
     @classmethod
     def of(cls, job: Job, columns: Columns, *, is_held: bool = True) -> Shape:
@@ -46,15 +46,15 @@ class Shape:
         requests = tuple(step.request for step in job.steps)
         durations = tuple(step.walltime for step in job.steps)
         longest = tuple(FOREVER if most is None else most for most in job.longest_steps) if is_held else durations
-        found = lives(job)
+        found = chunk_layers(job)
         conditions = dict.fromkeys(_conditions(requests, found, columns, job.licenses, job.walltime))
         demands = tuple(columns.compile(request, job.licenses, job.walltime) for request in requests)
         if not _has_equal_units(requests):
             conditions |= dict.fromkeys((demand, step, step) for step, demand in enumerate(demands))
-        course = Course(
+        sequence = StepSequence(
             steps=tuple(zip(demands, durations, longest, strict=True)),
             conditions=tuple(conditions),
-            lives=tuple((life.first, life.last, life.count, _kinds(life, demands, columns)) for life in found),
+            layers=tuple((layer.first, layer.last, layer.count, _kinds(layer, demands, columns)) for layer in found),
             orders=_orders(max(requests, key=lambda request: len(request.chunks)), found, columns, job.walltime),
         )
         return cls(
@@ -63,23 +63,23 @@ class Shape:
             durations=durations,
             longest=longest,
             cores=tuple(request.totals.get("cores", 0) for request in requests),
-            course=course,
+            sequence=sequence,
         )
 
 
-def _kinds(life: Life, demands: Sequence[int], columns: Columns) -> tuple[int, ...]:
-    """Return which kind of each step's demand the units of a life are."""
+def _kinds(layer: ChunkLayer, demands: Sequence[int], columns: Columns) -> tuple[int, ...]:
+    """Return which kind of each step's demand the units of a layer are."""
     return tuple(
-        next(kind for kind, _ in columns.demands.kinds_of(demand) if columns.kind_of(kind) == kind_of_units(life))
-        for demand in demands[life.first : life.last + 1]
+        next(kind for kind, _ in columns.demands.kinds_of(demand) if columns.kind_of(kind) == kind_of_units(layer))
+        for demand in demands[layer.first : layer.last + 1]
     )
 
 
-def _orders(request: Request, found: Sequence[Life], columns: Columns, walltime: int) -> tuple[Turns, ...]:
-    """Return the ways to map lives, those of each kind in their order; `request` has all kinds."""
+def _orders(request: Request, found: Sequence[ChunkLayer], columns: Columns, walltime: int) -> tuple[Turns, ...]:
+    """Return the mapping orders of layers, those of each kind in their order; `request` has all kinds."""
     return tuple(
         Turns(
-            lives=tuple(sorted(range(len(found)), key=lambda place: order.kinds.index(kind_of_units(found[place])))),
+            layers=tuple(sorted(range(len(found)), key=lambda place: order.kinds.index(kind_of_units(found[place])))),
             nodes=order.nodes,
         )
         for order in columns.mapping_orders(request, walltime)
@@ -87,21 +87,21 @@ def _orders(request: Request, found: Sequence[Life], columns: Columns, walltime:
 
 
 def _conditions(
-    requests: Sequence[Request], found: Sequence[Life], columns: Columns, licenses: Amounts, walltime: int
+    requests: Sequence[Request], found: Sequence[ChunkLayer], columns: Columns, licenses: Amounts, walltime: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield for each life (demand, first step, last step) of what all units that are there as long as it are: it stands
-    on those that came before.
+    """Yield for each layer (demand, first step, last step) of what all units ask for that are there as long as it
+    is: it stands on those that came before.
     """
-    for life in found:
+    for layer in found:
         level = sum(
             other.count
             for other in found
-            if other.kind == life.kind and other.first <= life.first and other.last >= life.last
+            if other.kind == layer.kind and other.first <= layer.first and other.last >= layer.last
         )
-        asked = requests[life.first : life.last + 1]
-        demand = columns.compile_common(asked, life.kind, level, licenses, walltime)
+        asked = requests[layer.first : layer.last + 1]
+        demand = columns.compile_common(asked, layer.kind, level, licenses, walltime)
         if demand is not None:
-            yield demand, life.first, life.last
+            yield demand, layer.first, layer.last
 
 
 def _has_equal_units(requests: Sequence[Request]) -> bool:

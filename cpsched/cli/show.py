@@ -74,7 +74,7 @@ def _check_belongs(plan: Plan, instance: Instance, source: str) -> None:
 def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
     """Print one job: its times and nodes, or why it has none."""
     from cpsched.metrics import jobs_by_id
-    from cpsched.report import course
+    from cpsched.report import change_description
 
     entry = jobs_by_id(instance).get(job_id)
     if entry is None:
@@ -88,7 +88,7 @@ def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
             state = "runs" if entry.running else "planned"
             click.echo(f"{state} [{planned.start}, {planned.end}), {planned.end - planned.start} s")
             click.echo(f"starts {planned.start - entry.submit} s after its submission at {entry.submit}")
-            if words := course(instance, entry, planned):
+            if words := change_description(instance, entry, planned):
                 click.echo(words)
             for segment in planned.segments:
                 _show_segment(segment)

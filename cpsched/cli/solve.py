@@ -49,7 +49,9 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
 
 @click.command("solve", epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html")
 @click.argument("instance", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--engine", default="portfolio", show_default=True, type=click.Choice(ENGINE_NAMES), help="Who plans.")
+@click.option(
+    "--engine", default="portfolio", show_default=True, type=click.Choice(ENGINE_NAMES), help="Engine to use."
+)
 @click.option(
     "--budget",
     default=10.0,
@@ -66,7 +68,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="PLAN",
     help="An earlier plan to begin from, also if jobs came and went since.",
 )
-@click.option("--solver", default="gecode", show_default=True, help="Whom the engine minizinc calls.")
+@click.option("--solver", default="gecode", show_default=True, help="MiniZinc solver (engine minizinc only).")
 @click.option(
     "--bound",
     default=0.0,

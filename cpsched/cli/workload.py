@@ -226,7 +226,7 @@ def _notes_of(taken: TakenJobs) -> Notes:
     window = taken.window
     counts = [("left out: lines that are no job", len(taken.faults))]
     counts += filtered(window)
-    counts += [(str(oddity), count) for oddity, count in window.counts.items()]
+    counts += [(str(anomaly), count) for anomaly, count in window.counts.items()]
     return Notes(
         counts=tuple((words, count) for words, count in counts if count),
         faults=(*taken.faults, *window.left_out, *window.adjusted, *window.oversized),

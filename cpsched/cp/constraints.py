@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cpsched.cp.encoding import Encoding, Room, Task
+from cpsched.cp.encoding import Alternative, Encoding, Task
 from cpsched.cp.sites import Column, Hold, Pool, added_up
-from cpsched.cp.variables import Key, Variables, rooms_of
+from cpsched.cp.variables import Key, Variables, alternatives_of
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar
@@ -43,46 +43,49 @@ def cumulative(model: CpModel, pool: Pool, uses: Sequence[Use]) -> None:
     model.add_cumulative(intervals, demands, pool.capacity)
 
 
-def one_way(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Run each task in one way, and be done in time (SD-3): sum_w z_jw = 1, end_j <= end_by_j."""
+def one_mode(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Run each task in one mode, and be done in time (SD-3): sum_w z_jw = 1, end_j <= end_by_j."""
     for number, task in enumerate(encoding.tasks):
-        if len(task.ways) > 1:
-            model.add_exactly_one(variables.ways[number, way] for way in range(len(task.ways)))
+        if len(task.modes) > 1:
+            model.add_exactly_one(variables.modes[number, mode] for mode in range(len(task.modes)))
             model.add(variables.end_of(number, task) <= task.end_by)
 
 
 def work(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Let a running job do its work, and end when that is done (SD-3): W <= sum_i rate_i l_ji < W + rate of the last.
 
-    In a way in which it is not run, the segments are as long as they are if the first one is shortest.
+    In a mode in which it is not run, the segments are as long as they are if the first one is shortest.
     """
     for number, task in enumerate(encoding.tasks):
-        for place, way in enumerate(task.ways) if number in variables.ends else ():
-            chosen = variables.ways[number, place]
+        for place, mode in enumerate(task.modes) if number in variables.ends else ():
+            chosen = variables.modes[number, place]
             model.add(variables.ends[number] == variables.times[number, place][-1]).only_enforce_if(chosen)
-            if way.work is None or way.is_fixed(0, len(way.spans) - 1):
+            if mode.work is None or mode.is_fixed(0, len(mode.spans) - 1):
                 continue
             times = variables.times[number, place]
             lengths = [end - begin for begin, end in pairwise(times)]
-            done = sum(rate * length for rate, length in zip(way.work.rates, lengths, strict=True))
-            model.add_linear_constraint(done, way.work.amount, way.work.amount + way.work.rates[-1] - 1)
-            model.add(lengths[0] == way.spans[0].least).only_enforce_if(~chosen)
+            done = sum(rate * length for rate, length in zip(mode.work.rates, lengths, strict=True))
+            model.add_linear_constraint(done, mode.work.amount, mode.work.amount + mode.work.rates[-1] - 1)
+            model.add(lengths[0] == mode.spans[0].least).only_enforce_if(~chosen)
 
 
 def alternative(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Exactly as many units are placed as are asked for (BRIDI-5): sum_n x_jkn = need_jk z_jw, w being the way of k."""
+    """Exactly as many units are placed as are asked for (BRIDI-5): sum_n x_jkn = need_jk z_jw, w the mode of k."""
     for number, task in enumerate(encoding.tasks):
         for place, part in enumerate(task.parts):
-            is_run_so = variables.is_run_so(number, part.way)
-            model.add(sum(variables.counts[number, place, room.site] for room in part.rooms) == part.need * is_run_so)
+            is_run_so = variables.is_run_so(number, part.mode)
+            model.add(
+                sum(variables.counts[number, place, alternative.site] for alternative in part.alternatives)
+                == part.need * is_run_so
+            )
 
 
 def presence(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Tell that a part is on a site if and only if one of its units is: y_jkn <= x_jkn <= most_jkn y_jkn."""
-    for key, room in rooms_of(encoding):
-        if room.most > 1:
+    for key, alternative in alternatives_of(encoding):
+        if alternative.most > 1:
             model.add(variables.counts[key] >= variables.presences[key])
-            model.add(variables.counts[key] <= room.most * variables.presences[key])
+            model.add(variables.counts[key] <= alternative.most * variables.presences[key])
 
 
 def scatter(model: CpModel, encoding: Encoding, variables: Variables) -> None:
@@ -90,7 +93,9 @@ def scatter(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     for number, task in enumerate(encoding.tasks):
         if not task.is_scattered:
             continue
-        for keys in dict.fromkeys(tuple(rooms) for _, _, _, rooms in _rooms_by_segment(number, task)):
+        for keys in dict.fromkeys(
+            tuple(alternatives) for _, _, _, alternatives in _alternatives_by_segment(number, task)
+        ):
             if len(keys) > 1:
                 model.add(sum(variables.counts[key] for key in keys) <= 1)
 
@@ -101,17 +106,17 @@ def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     An exclusive task takes all there is of its nodes: cap_nc h_jn, which is a no-overlap with everybody else.
     """
     uses: defaultdict[tuple[int, Column], list[Use]] = defaultdict(list)
-    for key, room in rooms_of(encoding):
+    for key, alternative in alternatives_of(encoding):
         number, place, site = key
         if encoding.tasks[number].is_exclusive:
             continue
-        runs = encoding.tasks[number].parts[place].runs(room)
+        runs = encoding.tasks[number].parts[place].runs(alternative)
         for (_, _, takes), interval in zip(runs, variables.alternatives[key], strict=True):
             for column, amount in takes.items():
-                uses[site, column].append(Use(interval, amount, variables.counts[key], room.most))
-    for (number, way, segment, site), host in variables.hosts.items():
+                uses[site, column].append(Use(interval, amount, variables.counts[key], alternative.most))
+    for (number, mode, segment, site), host in variables.hosts.items():
         for column, pool in encoding.sites[site].pools.items():
-            uses[site, column].append(Use(variables.stays[number, way, segment, site], pool.capacity, host, 1))
+            uses[site, column].append(Use(variables.stays[number, mode, segment, site], pool.capacity, host, 1))
     for (site, column), of_column in uses.items():
         cumulative(model, encoding.sites[site].pools[column], of_column)
 
@@ -119,15 +124,18 @@ def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 def exclusive(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Let an exclusive task take the nodes that its units need, and no others: sum_k r_jkc x_jkn <= cap_nc h_jn."""
     for number, task in enumerate(encoding.tasks):
-        for way, segment, site, rooms in _rooms_by_segment(number, task) if task.is_exclusive else ():
-            host = variables.hosts[number, way, segment, site]
-            model.add(host <= sum(variables.counts[key] for key in rooms))
-            for key, room in rooms.items():
-                model.add(variables.counts[key] <= room.most * host)
-            if len(rooms) > 1:
-                takes = {key: room.takes[segment - task.parts[key[1]].first] for key, room in rooms.items()}
+        for mode, segment, site, alternatives in _alternatives_by_segment(number, task) if task.is_exclusive else ():
+            host = variables.hosts[number, mode, segment, site]
+            model.add(host <= sum(variables.counts[key] for key in alternatives))
+            for key, alternative in alternatives.items():
+                model.add(variables.counts[key] <= alternative.most * host)
+            if len(alternatives) > 1:
+                takes = {
+                    key: alternative.takes[segment - task.parts[key[1]].first]
+                    for key, alternative in alternatives.items()
+                }
                 for column, pool in encoding.sites[site].pools.items():
-                    taken = [takes[key].get(column, 0) * variables.counts[key] for key in rooms]
+                    taken = [takes[key].get(column, 0) * variables.counts[key] for key in alternatives]
                     model.add(sum(taken) <= pool.capacity * host)
 
 
@@ -136,10 +144,10 @@ def whole_nodes(model: CpModel, encoding: Encoding, variables: Variables) -> Non
     if encoding.machine is None:
         return
     uses = [
-        Use(variables.intervals[number, way, segment, segment], chunks, 1, 1)
+        Use(variables.intervals[number, mode, segment, segment], chunks, 1, 1)
         for number, task in enumerate(encoding.tasks)
-        for way, segment in task.segments
-        for chunks in [sum(chunk.count for chunk in task.ways[way].requests[segment].chunks)]
+        for mode, segment in task.segments
+        for chunks in [sum(chunk.count for chunk in task.modes[mode].requests[segment].chunks)]
     ]
     holds = [Hold(0, time, 1) for time in encoding.machine.free_from if time]
     cumulative(model, Pool(len(encoding.machine.names), tuple(added_up(holds))), uses)
@@ -149,10 +157,10 @@ def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Nobody holds more of a licence than there is: cumulative over j of l_j <= licences."""
     for name, pool in encoding.licenses.items():
         uses = [
-            Use(variables.intervals[number, place, 0, len(way.spans) - 1], amount, 1, 1)
+            Use(variables.intervals[number, place, 0, len(mode.spans) - 1], amount, 1, 1)
             for number, task in enumerate(encoding.tasks)
             if (amount := task.job.licenses.get(name, 0))
-            for place, way in enumerate(task.ways)
+            for place, mode in enumerate(task.modes)
         ]
         cumulative(model, pool, uses)
 
@@ -163,20 +171,20 @@ def lags(model: CpModel, encoding: Encoding, variables: Variables) -> None:
         model.add(variables.starts[lag.after] >= variables.starts[lag.before] + lag.seconds)
 
 
-def _rooms_by_segment(number: int, task: Task) -> Iterator[tuple[int, int, int, dict[Key, Room]]]:
-    """Yield for each segment of a task (way, segment) and site the rooms of the parts that are there."""
-    for way, segment in task.segments:
-        rooms: defaultdict[int, dict[Key, Room]] = defaultdict(dict)
+def _alternatives_by_segment(number: int, task: Task) -> Iterator[tuple[int, int, int, dict[Key, Alternative]]]:
+    """Yield for each segment of a task (mode, segment) and site the alternatives of the parts that are there."""
+    for mode, segment in task.segments:
+        alternatives: defaultdict[int, dict[Key, Alternative]] = defaultdict(dict)
         for place, part in enumerate(task.parts):
-            for room in part.rooms if part.is_there(way, segment) else ():
-                rooms[room.site][number, place, room.site] = room
-        for site, of_site in rooms.items():
-            yield way, segment, site, of_site
+            for alternative in part.alternatives if part.is_there(mode, segment) else ():
+                alternatives[alternative.site][number, place, alternative.site] = alternative
+        for site, of_site in alternatives.items():
+            yield mode, segment, site, of_site
 
 
 #: All that a plan must obey.
 CONSTRAINTS = (
-    one_way,
+    one_mode,
     work,
     alternative,
     presence,

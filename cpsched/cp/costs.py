@@ -13,14 +13,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from cpsched.cp.solution import Placed
-from cpsched.cp.ways import Way
+from cpsched.cp.task_modes import TaskMode
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.metrics import delay_rates, end_rate
 
 if TYPE_CHECKING:
     from cpsched.cp.encoding import Task
 
-__all__ = ["Costs", "Rate", "WayCost", "costs_of"]
+__all__ = ["Costs", "ModeCost", "Rate", "costs_of"]
 
 #: The largest value of an objective in whole numbers; CP-SAT has 64 bits, and is slow with the last of them.
 _MOST = 1 << 50
@@ -39,11 +39,11 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class WayCost:
-    """What it costs to run a job in a way, beside what its start costs, in whole numbers."""
+class ModeCost:
+    """What it costs to run a job in a mode, beside what its start costs, in whole numbers."""
 
     fixed: int
-    #: What the start costs more in this way.
+    #: What the start costs more in this mode.
     rates: tuple[Rate, ...]
     #: What each second costs that a segment takes beyond the least.
     holds: tuple[int, ...]
@@ -53,10 +53,10 @@ class WayCost:
 class Costs:
     """The objective, without what each job costs at its earliest start and its shortest, times `scale`."""
 
-    #: By task: whatever way the job is run.
+    #: By task: whatever the mode of the job.
     rates: tuple[tuple[Rate, ...], ...]
-    #: By task and way.
-    ways: tuple[tuple[WayCost, ...], ...]
+    #: By task and mode.
+    modes: tuple[tuple[ModeCost, ...], ...]
     #: By task that runs: what each second of its end costs, beyond its earliest.
     ends: Mapping[int, Rate]
     #: What a second of makespan costs.
@@ -71,19 +71,19 @@ class Costs:
     @property
     def is_makespan_alone(self) -> bool:
         """Whether nothing counts but the end of the last job."""
-        ways = [way for of_task in self.ways for way in of_task]
-        is_else = any(self.rates) or self.ends or any(way.fixed or way.rates or any(way.holds) for way in ways)
+        modes = [mode for of_task in self.modes for mode in of_task]
+        is_else = any(self.rates) or self.ends or any(mode.fixed or mode.rates or any(mode.holds) for mode in modes)
         return self.makespan > 0 and not is_else
 
     def value_of(self, solution: Sequence[Placed], tasks: Sequence[Task]) -> int:
         """Return what a solution (one entry for each task) costs in whole numbers."""
         total = self.makespan * self.makespan_of(solution, tasks)
         total += sum(rate.weight * (solution[number].end - rate.kink) for number, rate in self.ends.items())
-        for placed, task, rates, ways in zip(solution, tasks, self.rates, self.ways, strict=True):
-            way = ways[placed.way]
-            total += way.fixed
-            total += sum(rate.weight * max(0, placed.start - rate.kink) for rate in (*rates, *way.rates))
-            lengths = zip(placed.lengths, task.ways[placed.way].spans, way.holds, strict=True)
+        for placed, task, rates, modes in zip(solution, tasks, self.rates, self.modes, strict=True):
+            mode = modes[placed.mode]
+            total += mode.fixed
+            total += sum(rate.weight * max(0, placed.start - rate.kink) for rate in (*rates, *mode.rates))
+            lengths = zip(placed.lengths, task.modes[placed.mode].spans, mode.holds, strict=True)
             total += sum(weight * (length - span.least) for length, span, weight in lengths)
         return total
 
@@ -104,21 +104,21 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class _MeantWay:
-    """A way's costs as they are meant, with quotients for whole numbers."""
+class _MeantMode:
+    """A mode's costs as they are meant, with quotients for whole numbers."""
 
     fixed: Fraction
     rates: tuple[tuple[int, Fraction], ...]
     holds: tuple[Fraction, ...]
 
-    def simplest(self) -> _MeantWay:
+    def simplest(self) -> _MeantMode:
         """Return the quotients that are meant."""
-        return _MeantWay(_simplest(self.fixed), _all_simplest(self.rates), tuple(map(_simplest, self.holds)))
+        return _MeantMode(_simplest(self.fixed), _all_simplest(self.rates), tuple(map(_simplest, self.holds)))
 
-    def whole(self, scale: Fraction) -> WayCost:
+    def whole(self, scale: Fraction) -> ModeCost:
         """Return the costs in whole numbers, rounded down."""
         holds = tuple(math.floor(hold * scale) for hold in self.holds)
-        return WayCost(math.floor(self.fixed * scale), tuple(_rates(self.rates, scale)), holds)
+        return ModeCost(math.floor(self.fixed * scale), tuple(_rates(self.rates, scale)), holds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _Meant:
     #: At its earliest and shortest.
     value: Fraction
     rates: tuple[tuple[int, Fraction], ...]
-    ways: tuple[_MeantWay, ...]
+    modes: tuple[_MeantMode, ...]
     #: Each second of its end, of a task that runs.
     end: Fraction
 
@@ -137,24 +137,24 @@ class _Meant:
         """All that must become whole numbers."""
         yield self.end
         yield from (rate for _, rate in self.rates)
-        for way in self.ways:
-            yield way.fixed
-            yield from (rate for _, rate in way.rates)
-            yield from way.holds
+        for mode in self.modes:
+            yield mode.fixed
+            yield from (rate for _, rate in mode.rates)
+            yield from mode.holds
 
     def simplest(self) -> _Meant:
         """Return the quotients that are meant."""
-        ways = tuple(way.simplest() for way in self.ways)
-        return _Meant(self.value, _all_simplest(self.rates), ways, _simplest(self.end))
+        modes = tuple(mode.simplest() for mode in self.modes)
+        return _Meant(self.value, _all_simplest(self.rates), modes, _simplest(self.end))
 
     def largest(self, task: Task) -> Fraction:
         """Return the most that is added to the value."""
-        of_ways = []
-        for way, cost in zip(task.ways, self.ways, strict=True):
-            held = zip(cost.holds, way.spans, strict=True)
+        of_modes = []
+        for mode, cost in zip(task.modes, self.modes, strict=True):
+            held = zip(cost.holds, mode.spans, strict=True)
             delayed = sum((rate * (task.latest - kink) for kink, rate in (*self.rates, *cost.rates)), cost.fixed)
-            of_ways.append(sum((hold * (span.most - span.least) for hold, span in held), delayed))
-        return max(of_ways) + self.end * max(way.most for way in task.ways)
+            of_modes.append(sum((hold * (span.most - span.least) for hold, span in held), delayed))
+        return max(of_modes) + self.end * max(mode.most for mode in task.modes)
 
 
 def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Costs:
@@ -176,7 +176,7 @@ def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Cost
     scale = Fraction(exact) if exact * largest <= _MOST else _MOST / largest
     return Costs(
         rates=tuple(tuple(_rates(of_task.rates, scale)) for of_task in simple),
-        ways=tuple(tuple(way.whole(scale) for way in of_task.ways) for of_task in simple),
+        modes=tuple(tuple(mode.whole(scale) for mode in of_task.modes) for of_task in simple),
         ends={
             number: Rate(task.shortest, math.floor(of_task.end * scale))
             for number, (task, of_task) in enumerate(zip(tasks, simple, strict=True))
@@ -196,15 +196,15 @@ def _meant_of(instance: Instance, task: Task) -> _Meant:
     if task.job.running is not None:
         rate = end_rate(instance, task.job)
         gain = instance.now + task.shortest - task.job.running.segments[-1].end
-        nothing = tuple(_MeantWay(Fraction(0), (), (Fraction(0),) * len(way.spans)) for way in task.ways)
+        nothing = tuple(_MeantMode(Fraction(0), (), (Fraction(0),) * len(mode.spans)) for mode in task.modes)
         return _Meant(rate * gain, (), nothing, rate)
     cost = job_cost(instance, task.job, instance.now + task.earliest, task.shortest)
     rates = tuple((kink - instance.now, rate) for kink, rate in cost.rates if kink - instance.now < task.latest)
-    return _Meant(cost.value, rates, tuple(_meant_way(instance, task, way) for way in task.ways), Fraction(0))
+    return _Meant(cost.value, rates, tuple(_meant_mode(instance, task, mode) for mode in task.modes), Fraction(0))
 
 
-def _meant_way(instance: Instance, task: Task, way: Way) -> _MeantWay:
-    """Return what running a job in a way costs beside its start: its completion, its slowdown, and what it wastes.
+def _meant_mode(instance: Instance, task: Task, mode: TaskMode) -> _MeantMode:
+    """Return what running a job in a mode costs beside its start: its completion, its slowdown, and what it wastes.
 
     The slowdown of an evolving job that can be held is taken as that of the longest runtime, which is never more: a
     runtime in a denominator has no place here.
@@ -212,28 +212,28 @@ def _meant_way(instance: Instance, task: Task, way: Way) -> _MeantWay:
     weights, job = instance.objective.weights, task.job
     completion = Fraction(weights.get(ObjectiveTerm.COMPLETION, 0))
     waste = Fraction(weights.get(ObjectiveTerm.WASTE, 0)) if job.is_evolving else Fraction(0)
-    fixed = completion * (way.least - task.shortest)
+    fixed = completion * (mode.least - task.shortest)
     rates = []
-    for since, rate in _slowdown_rates(instance, job, way):
+    for since, rate in _slowdown_rates(instance, job, mode):
         kink = since - instance.now
         fixed += rate * max(0, task.earliest - kink)
         if kink < task.latest:
             rates.append((max(kink, task.earliest), rate))
-    held = zip(way.spans, way.cores, strict=True)
+    held = zip(mode.spans, mode.cores, strict=True)
     holds = (completion + waste * cores if span.least < span.most else Fraction(0) for span, cores in held)
-    return _MeantWay(fixed, tuple(rates), tuple(holds))
+    return _MeantMode(fixed, tuple(rates), tuple(holds))
 
 
-def _slowdown_rates(instance: Instance, job: Job, way: Way) -> list[tuple[int, Fraction]]:
+def _slowdown_rates(instance: Instance, job: Job, mode: TaskMode) -> list[tuple[int, Fraction]]:
     """Return what it costs in slowdown to start a job later that is run so, where the job alone does not say that.
 
     Nothing, for one that may be held for ever: its slowdown comes as near to 1 as one likes.
     """
-    if (not job.is_evolving and job.malleability is None) or (job.expand_limit is None and way.least < way.most):
+    if (not job.is_evolving and job.malleability is None) or (job.expand_limit is None and mode.least < mode.most):
         return []
     known = Counter(delay_rates(instance, job))
-    shortest = Counter(delay_rates(instance, job, way.least)) - known
-    longest = Counter(delay_rates(instance, job, way.most)) - known
+    shortest = Counter(delay_rates(instance, job, mode.least)) - known
+    longest = Counter(delay_rates(instance, job, mode.most)) - known
     return [(kink, rate) for (kink, _), (_, rate) in zip(shortest, longest, strict=True)]
 
 

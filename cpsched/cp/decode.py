@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cpsched.cp.encoding import Encoding, Task
-from cpsched.cp.running import coming, gone_on
+from cpsched.cp.running import coming, resumed
 from cpsched.cp.sites import Machine
 from cpsched.cp.solution import Placed
-from cpsched.cp.variables import rooms_of
+from cpsched.cp.variables import alternatives_of
 from cpsched.domain import Amounts, Placement, PlannedJob, Request, Segment
 from cpsched.errors import EngineError
 
@@ -30,9 +30,9 @@ def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJ
     EngineError
         If it is no solution of this window.
     """
-    rooms = {(number, part, site) for (number, part, site), _ in rooms_of(encoding)}
+    alternatives = {(number, part, site) for (number, part, site), _ in alternatives_of(encoding)}
     counts = {(number, part, site) for number, one in enumerate(solution) for part, site, _ in one.counts}
-    if len(solution) != len(encoding.tasks) or not counts <= rooms or not _has_segments(encoding, solution):
+    if len(solution) != len(encoding.tasks) or not counts <= alternatives or not _has_segments(encoding, solution):
         raise EngineError("CP-SAT found what is no plan of this window")
     if encoding.machine is not None:
         return _on_whole_nodes(encoding, encoding.machine, solution)
@@ -42,9 +42,9 @@ def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJ
 
 
 def _has_segments(encoding: Encoding, solution: Sequence[Placed]) -> bool:
-    """Tell whether each job is run in one of its ways."""
+    """Tell whether each job is run in one of its modes."""
     return all(
-        placed.way < len(task.ways) and len(placed.lengths) == len(task.ways[placed.way].spans)
+        placed.mode < len(task.modes) and len(placed.lengths) == len(task.modes[placed.mode].spans)
         for placed, task in zip(solution, encoding.tasks, strict=True)
     )
 
@@ -53,13 +53,13 @@ def _planned(encoding: Encoding, task: Task, placed: Placed) -> PlannedJob:
     """Return a job with the nodes of its chunks."""
     if task.is_running:
         times = [encoding.now + time for time in placed.times]
-        return gone_on(task.job, task.ways[placed.way], times, encoding.now)
+        return resumed(task.job, task.modes[placed.mode], times, encoding.now)
     held: list[list[Placement]] = [[] for _ in placed.lengths]
     for place, site, units in sorted(placed.counts):
         part = task.parts[place]
         for segment, unit in enumerate(part.units, start=part.first):
             for kind, per_unit in unit:
-                request = task.ways[placed.way].requests[segment]
+                request = task.modes[placed.mode].requests[segment]
                 held[segment].append(_placement(request, kind, encoding.sites[site].name, units * per_unit))
     return _in_segments(encoding, task, placed, held)
 
@@ -68,7 +68,7 @@ def _on_whole_nodes(encoding: Encoding, machine: Machine, solution: Sequence[Pla
     """Return the jobs with nodes that are taken as a whole: who grows keeps those that he has."""
     from cpsched.booking import Hold, map_to_nodes  # loads a compiler, which the worker does not need
 
-    requests = [task.ways[placed.way].requests for task, placed in zip(encoding.tasks, solution, strict=True)]
+    requests = [task.modes[placed.mode].requests for task, placed in zip(encoding.tasks, solution, strict=True)]
     holds = [
         [
             Hold(start, end, sum(chunk.count for chunk in request.chunks))
@@ -119,7 +119,7 @@ def _merged(held: Sequence[Placement]) -> tuple[Placement, ...]:
 
 def placed_as_in(encoding: Encoding, planned: Mapping[str, PlannedJob]) -> tuple[Placed, ...] | None:
     """Return where and how a plan has each task, or None if the model has no such plan: units come and go together,
-    and jobs are run in one of their ways.
+    and jobs are run in one of their modes.
     """
     site_of = {site.name: number for number, site in enumerate(encoding.sites)}
     found = []
@@ -127,36 +127,41 @@ def placed_as_in(encoding: Encoding, planned: Mapping[str, PlannedJob]) -> tuple
         job = planned[task.job.id]
         segments = coming(job, encoding.now) if task.is_running else job.segments
         times = tuple(time - encoding.now for time in (segments[0].start, *(segment.end for segment in segments)))
-        way = _way_in(task, segments)
-        counts = None if way is None else _counts_in(task, way, segments, site_of)
-        if way is None or counts is None:
+        mode = _mode_in(task, segments)
+        counts = None if mode is None else _counts_in(task, mode, segments, site_of)
+        if mode is None or counts is None:
             return None
-        found.append(Placed(times, tuple(sorted(counts)), way))
+        found.append(Placed(times, tuple(sorted(counts)), mode))
     return tuple(found)
 
 
-def _way_in(task: Task, segments: Sequence[Segment]) -> int | None:
-    """Return the way in which a plan runs a job: the one that asks in each segment for what the plan has."""
+def _mode_in(task: Task, segments: Sequence[Segment]) -> int | None:
+    """Return the mode in which a plan runs a job: the one that asks in each segment for what the plan has."""
     has = [sum((Counter(held.resources) for held in segment.allocation), Counter()) for segment in segments]
-    for number, way in enumerate(task.ways):
-        if has == [Counter(request.totals) for request in way.requests]:
+    for number, mode in enumerate(task.modes):
+        if has == [Counter(request.totals) for request in mode.requests]:
             return number
     return None
 
 
 def _counts_in(
-    task: Task, way: int, segments: Sequence[Segment], site_of: Mapping[str, int]
+    task: Task, mode: int, segments: Sequence[Segment], site_of: Mapping[str, int]
 ) -> list[tuple[int, int, int]] | None:
-    """Return how many units of each part stand where, or None if these are not there together: longest lives first."""
+    """Return how many units of each part stand where, or None if these are not there together: longest layers first."""
     if task.is_running:
-        return [(n, room.site, 1) for n, part in enumerate(task.parts) if part.way == way for room in part.rooms]
+        return [
+            (n, alternative.site, 1)
+            for n, part in enumerate(task.parts)
+            if part.mode == mode
+            for alternative in part.alternatives
+        ]
     left = [
         Counter({(site_of.get(held.node, -1), held.chunk or 0): held.count or 0 for held in segment.allocation})
         for segment in segments
     ]
     counts = []
     for number, part in enumerate(task.parts):
-        need = part.need if part.way == way else 0
+        need = part.need if part.mode == mode else 0
         for site in dict.fromkeys(site for site, _ in left[part.first]) if need else ():
             there = [(left[part.first + n], kind, per) for n, unit in enumerate(part.units) for kind, per in unit]
             units = min(need, *(of_segment[site, kind] // per for of_segment, kind, per in there))

@@ -2,7 +2,7 @@
 
 All times are seconds from ``now``. A *site* is a node on which new work may start. A *part* of a task is a number of
 equal units, each of which stands on one site: the chunks of one kind, or the whole of a packed request. A job that
-changes while it runs has several segments, or several ways to run (`ways.py`): each part then belongs to one way, and
+changes while it runs has several segments, or several modes (`task_modes.py`): each part then belongs to one mode, and
 stands on its sites from one segment to another.
 """
 
@@ -12,17 +12,27 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.cp.costs import Costs, costs_of
-from cpsched.cp.running import ways_to_go_on
+from cpsched.cp.running import running_modes
 from cpsched.cp.sites import Column, Machine, Pool, Site, columns_of, licenses_of, machine_of, sites_of
-from cpsched.cp.ways import Way, ways_of
-from cpsched.domain import Arrangement, DependencyType, Instance, Job, Life, NodeClass, Request, lives, modes
+from cpsched.cp.task_modes import TaskMode, waiting_modes
+from cpsched.domain import (
+    Arrangement,
+    ChunkLayer,
+    DependencyType,
+    Instance,
+    Job,
+    NodeClass,
+    Request,
+    chunk_layers,
+    modes,
+)
 from cpsched.domain import PlannedJob as Planned
 
-__all__ = ["Encoding", "Lag", "Part", "Room", "Task", "encode", "num_pairs"]
+__all__ = ["Alternative", "Encoding", "Lag", "Part", "Task", "encode", "num_pairs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Alternative:
     """A site for the units of a part."""
 
     site: int
@@ -39,21 +49,21 @@ class Part:
     #: In each segment in which they are there: (kind of chunk, how many chunks of it make a unit).
     units: tuple[tuple[tuple[int, int], ...], ...]
     need: int
-    rooms: tuple[Room, ...]
-    #: The way to run to which they belong, and the first and last of its segments in which they are there.
-    way: int = 0
+    alternatives: tuple[Alternative, ...]
+    #: The mode to which they belong, and the first and last of its segments in which they are there.
+    mode: int = 0
     first: int = 0
     last: int = 0
 
-    def is_there(self, way: int, segment: int) -> bool:
-        """Tell whether the units are there in a segment of a way to run."""
-        return self.way == way and self.first <= segment <= self.last
+    def is_there(self, mode: int, segment: int) -> bool:
+        """Tell whether the units are there in a segment of a mode."""
+        return self.mode == mode and self.first <= segment <= self.last
 
-    def runs(self, room: Room) -> Iterator[tuple[int, int, Mapping[Column, int]]]:
+    def runs(self, alternative: Alternative) -> Iterator[tuple[int, int, Mapping[Column, int]]]:
         """Yield the segments through which a unit takes the same of a site: the first, the last, and what it takes."""
         first = self.first
-        for segment, takes in enumerate(room.takes, start=self.first):
-            if segment == self.last or room.takes[segment + 1 - self.first] != takes:
+        for segment, takes in enumerate(alternative.takes, start=self.first):
+            if segment == self.last or alternative.takes[segment + 1 - self.first] != takes:
                 yield first, segment, takes
                 first = segment + 1
 
@@ -67,7 +77,7 @@ class Task:
     latest: int
     #: The second by which it ends.
     end_by: int
-    ways: tuple[Way, ...]
+    modes: tuple[TaskMode, ...]
     #: Empty in a window of whole nodes.
     parts: tuple[Part, ...]
 
@@ -79,12 +89,12 @@ class Task:
     @property
     def shortest(self) -> int:
         """Seconds that it runs at least."""
-        return min(way.least for way in self.ways)
+        return min(mode.least for mode in self.modes)
 
     @property
     def segments(self) -> Iterator[tuple[int, int]]:
-        """All segments of all ways to run."""
-        return ((number, segment) for number, way in enumerate(self.ways) for segment in range(len(way.spans)))
+        """All segments of all modes."""
+        return ((number, segment) for number, mode in enumerate(self.modes) for segment in range(len(mode.spans)))
 
     @property
     def is_exclusive(self) -> bool:
@@ -127,17 +137,17 @@ class Encoding:
     @property
     def has_changes(self) -> bool:
         """Whether some job changes while it runs, or could."""
-        return any(len(task.ways) > 1 or len(task.ways[0].spans) > 1 for task in self.tasks)
+        return any(len(task.modes) > 1 or len(task.modes[0].spans) > 1 for task in self.tasks)
 
     @property
     def has_choices(self) -> bool:
         """Whether some job can be held or shrunk."""
-        return any(len(task.ways) > 1 or task.ways[0].least < task.ways[0].most for task in self.tasks)
+        return any(len(task.modes) > 1 or task.modes[0].least < task.modes[0].most for task in self.tasks)
 
     @property
-    def num_rooms(self) -> int:
+    def num_alternatives(self) -> int:
         """How many pairs of a part and a site there are: the size of the model."""
-        return sum(len(part.rooms) for task in self.tasks for part in task.parts)
+        return sum(len(part.alternatives) for task in self.tasks for part in task.parts)
 
 
 def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
@@ -154,23 +164,23 @@ def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
     jobs = [entries[planned.id] for planned in plan if entries[planned.id].running is None]
     running = {planned.id: planned for planned in plan if entries[planned.id].running is not None}
     awaited = _awaited(instance, jobs)
-    going_on = {
+    continuing = {
         name: of_job
         for name, planned in running.items()
-        if name not in awaited and (of_job := ways_to_go_on(instance, entries[name], planned))
+        if name not in awaited and (of_job := running_modes(instance, entries[name], planned))
     }
-    facts = [planned for name, planned in running.items() if name not in going_on]
+    facts = [planned for name, planned in running.items() if name not in continuing]
     sites, licenses = sites_of(instance, facts), licenses_of(instance, facts)
     earliest, lags = _times(instance, jobs, running)
     horizon = _horizon(plan, now, jobs, earliest, awaited)
-    horizon = max([horizon, *(way.most for of_job in going_on.values() for way in of_job)])
-    ways = [ways_of(job, is_awaited=job.id in awaited, longest=horizon) for job in jobs]
+    horizon = max([horizon, *(mode.most for of_job in continuing.values() for mode in of_job)])
+    modes = [waiting_modes(job, is_awaited=job.id in awaited, longest=horizon) for job in jobs]
     machine = machine_of(instance) if any(job.is_evolving for job in jobs) else None
     tasks = [
         _task(instance, job, first, horizon, of_job, () if machine is not None else sites)
-        for job, first, of_job in zip(jobs, earliest, ways, strict=True)
+        for job, first, of_job in zip(jobs, earliest, modes, strict=True)
     ]
-    tasks += [_going_on(instance, entries[name], of_job, horizon, sites) for name, of_job in going_on.items()]
+    tasks += [_continuing_task(instance, entries[name], of_job, horizon, sites) for name, of_job in continuing.items()]
     has_all_plans = not any(job.malleability is not None for job in instance.jobs) and all(
         _is_unrestricted(task, machine) for task in tasks
     )
@@ -185,7 +195,7 @@ def _horizon(
 
     It is idle only until a running job ends, or for a delay: the jobs fit one after another.
     """
-    slowest = [max(way.least for way in ways_of(job, is_awaited=job.id in awaited, longest=0)) for job in jobs]
+    slowest = [max(mode.least for mode in waiting_modes(job, is_awaited=job.id in awaited, longest=0)) for job in jobs]
     longest = sum(slowest) + sum(max(0, dependency.delay) for job in jobs for dependency in job.after)
     return max([*(planned.end - now for planned in plan), *earliest], default=0) + longest
 
@@ -199,7 +209,7 @@ def num_pairs(instance: Instance, plan: Sequence[Planned]) -> int:
     jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
     if any(job.is_evolving for job in jobs) and machine_of(instance) is not None:
         return sum(len(job.steps) for job in jobs)
-    parts = sum(len(lives(job)) * (1 if job.is_evolving else len(modes(job))) for job in jobs)
+    parts = sum(len(chunk_layers(job)) * (1 if job.is_evolving else len(modes(job))) for job in jobs)
     return parts * len(instance.cluster.node_names)
 
 
@@ -235,8 +245,8 @@ def _is_unrestricted(task: Task, machine: Machine | None) -> bool:
         return False
     if not task.job.is_evolving:
         return True
-    (way,) = task.ways
-    return machine is not None and (task.job.expand_limit == 1 or way.least < way.most)
+    (mode,) = task.modes
+    return machine is not None and (task.job.expand_limit == 1 or mode.least < mode.most)
 
 
 def _awaited(instance: Instance, jobs: Sequence[Job]) -> set[str]:
@@ -252,77 +262,85 @@ def _awaited(instance: Instance, jobs: Sequence[Job]) -> set[str]:
 
 
 def _task(
-    instance: Instance, job: Job, earliest: int, horizon: int, ways: tuple[Way, ...], sites: Sequence[Site]
+    instance: Instance, job: Job, earliest: int, horizon: int, modes: tuple[TaskMode, ...], sites: Sequence[Site]
 ) -> Task:
     """Return a job as a task."""
     end_by = horizon if job.deadline is None else min(job.deadline - instance.now, horizon)
-    shortest = min(way.least for way in ways)
+    shortest = min(mode.least for mode in modes)
     last = instance.latest_start(job)
     latest = horizon - shortest if last is None else min(last - instance.now, horizon - shortest)
-    parts = (_part(instance, job, life, number, way, sites) for number, way in enumerate(ways) for life in lives(job))
-    return Task(job, earliest, latest, end_by, ways, tuple(parts) if sites else ())
+    parts = (
+        _part(instance, job, layer, number, mode, sites)
+        for number, mode in enumerate(modes)
+        for layer in chunk_layers(job)
+    )
+    return Task(job, earliest, latest, end_by, modes, tuple(parts) if sites else ())
 
 
-def _going_on(instance: Instance, job: Job, ways: tuple[Way, ...], horizon: int, sites: Sequence[Site]) -> Task:
+def _continuing_task(
+    instance: Instance, job: Job, modes: tuple[TaskMode, ...], horizon: int, sites: Sequence[Site]
+) -> Task:
     """Return a running job as a task that begins now, on the nodes that it has."""
     site_of = {site.name: number for number, site in enumerate(sites)}
     columns = {name: columns_of(node_class) for name, node_class in instance.cluster.class_of.items()}
     parts = []
-    for number, way in enumerate(ways):
-        for node in dict.fromkeys(held.node for held in way.allocations[0]):
-            held = [[one.resources for one in allocation if one.node == node] for allocation in way.allocations]
+    for number, mode in enumerate(modes):
+        for node in dict.fromkeys(held.node for held in mode.allocations[0]):
+            held = [[one.resources for one in allocation if one.node == node] for allocation in mode.allocations]
             takes: tuple[dict[Column, int], ...] = tuple(
                 {(name, None): amount for name, _ in columns[node] if (amount := sum(one.get(name, 0) for one in of))}
                 for of in held
             )
-            room = Room(site_of[node], 1, takes)
-            parts.append(Part(((),) * len(takes), 1, (room,), number, 0, len(takes) - 1))
+            alternative = Alternative(site_of[node], 1, takes)
+            parts.append(Part(((),) * len(takes), 1, (alternative,), number, 0, len(takes) - 1))
     end_by = horizon
     if job.deadline is not None and job.running is not None:
         end_by = max(job.deadline, job.running.segments[-1].end) - instance.now
-    return Task(job, 0, 0, end_by, ways, tuple(parts))
+    return Task(job, 0, 0, end_by, modes, tuple(parts))
 
 
-def _part(instance: Instance, job: Job, life: Life, number: int, way: Way, sites: Sequence[Site]) -> Part:
-    """Return the units of a life as they are when the job runs in such a way."""
+def _part(instance: Instance, job: Job, layer: ChunkLayer, number: int, mode: TaskMode, sites: Sequence[Site]) -> Part:
+    """Return the units of a layer as they are when the job runs in such a mode."""
     classes = instance.cluster.classes
-    segments = range(life.first, life.last + 1)
-    fitting = [min(_fitting(node_class, job, life, way, segment) for segment in segments) for node_class in classes]
-    units = tuple(_unit(life, way.requests[segment]) for segment in segments)
+    segments = range(layer.first, layer.last + 1)
+    fitting = [min(_fitting(node_class, job, layer, mode, segment) for segment in segments) for node_class in classes]
+    units = tuple(_unit(layer, mode.requests[segment]) for segment in segments)
     takes = [
-        tuple(_takes(node_class, way.requests[segment], unit) for segment, unit in zip(segments, units, strict=True))
+        tuple(_takes(node_class, mode.requests[segment], unit) for segment, unit in zip(segments, units, strict=True))
         for node_class in classes
     ]
-    rooms = (
-        Room(place, fitting[site.group], takes[site.group]) for place, site in enumerate(sites) if fitting[site.group]
+    alternatives = (
+        Alternative(place, fitting[site.group], takes[site.group])
+        for place, site in enumerate(sites)
+        if fitting[site.group]
     )
-    return Part(units, life.count, tuple(rooms), number, life.first, life.last)
+    return Part(units, layer.count, tuple(alternatives), number, layer.first, layer.last)
 
 
-def _unit(life: Life, request: Request) -> tuple[tuple[int, int], ...]:
+def _unit(layer: ChunkLayer, request: Request) -> tuple[tuple[int, int], ...]:
     """Return the chunks of a unit: (kind, how many)."""
-    if life.kind is not None:
-        return ((life.kind, 1),)
+    if layer.kind is not None:
+        return ((layer.kind, 1),)
     return tuple((kind, chunk.count) for kind, chunk in enumerate(request.chunks))
 
 
-def _fitting(node_class: NodeClass, job: Job, life: Life, way: Way, segment: int) -> int:
-    """Return how many units of a life an empty node of a class holds in a segment, at the most as many as there are.
+def _fitting(node_class: NodeClass, job: Job, layer: ChunkLayer, mode: TaskMode, segment: int) -> int:
+    """Return how many units of a layer an empty node of a class holds in a segment, at the most as many as there are.
 
     Guards look at what a malleable job asks for, not at the share that it runs on.
     """
     from cpsched.booking import chunks_on_empty_node, packs  # loads a compiler, which the worker does not need
 
-    request = way.requests[segment]
+    request = mode.requests[segment]
     if job.malleability is not None:
-        chunks = job.request.chunks if life.kind is None else job.request.chunks[life.kind : life.kind + 1]
+        chunks = job.request.chunks if layer.kind is None else job.request.chunks[layer.kind : layer.kind + 1]
         if not all(node_class.is_admitted(chunk.resources, job.walltime) for chunk in chunks):
             return 0
         node_class = replace(node_class, admits=())
-    if life.kind is None:
+    if layer.kind is None:
         return int(packs(node_class, request, job.walltime))
-    most = 1 if request.place.arrangement is Arrangement.SCATTER else life.count
-    chunk = request.chunks[life.kind]
+    most = 1 if request.place.arrangement is Arrangement.SCATTER else layer.count
+    chunk = request.chunks[layer.kind]
     return min(most, chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=request.place.exclusive))
 
 

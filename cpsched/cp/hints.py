@@ -21,12 +21,12 @@ def add_hints(model: CpModel, encoding: Encoding, variables: Variables, placed: 
     counts = {(number, part, site): count for number, one in enumerate(placed) for part, site, count in one.counts}
     for start, one in zip(variables.starts, placed, strict=True):
         model.add_hint(start, one.start)
-    for (number, way), variable in variables.ways.items():
-        model.add_hint(variable, int(placed[number].way == way))
-    for (number, way, segment), variable in variables.borders.items():
-        model.add_hint(variable, _times(encoding, placed, number, way)[segment + 1])
-    for (number, way, first, last), variable in variables.sizes.items():
-        times = _times(encoding, placed, number, way)
+    for (number, mode), variable in variables.modes.items():
+        model.add_hint(variable, int(placed[number].mode == mode))
+    for (number, mode, segment), variable in variables.borders.items():
+        model.add_hint(variable, _times(encoding, placed, number, mode)[segment + 1])
+    for (number, mode, first, last), variable in variables.sizes.items():
+        times = _times(encoding, placed, number, mode)
         model.add_hint(variable, times[last + 1] - times[first])
     for number, variable in variables.ends.items():
         model.add_hint(variable, placed[number].end)
@@ -34,24 +34,26 @@ def add_hints(model: CpModel, encoding: Encoding, variables: Variables, placed: 
         model.add_hint(variable, counts.get(key, 0))
         if variables.presences[key] is not variable:
             model.add_hint(variables.presences[key], int(key in counts))
-    for (number, way, segment, site), variable in variables.hosts.items():
+    for (number, mode, segment, site), variable in variables.hosts.items():
         parts = encoding.tasks[number].parts
-        there = {at for part, at, _ in placed[number].counts if parts[part].is_there(way, segment)}
+        there = {at for part, at, _ in placed[number].counts if parts[part].is_there(mode, segment)}
         model.add_hint(variable, int(site in there))
     for (number, part, group), variable in variables.totals.items():
         units = [n for p, site, n in placed[number].counts if p == part and encoding.sites[site].group == group]
         model.add_hint(variable, sum(units))
     for (number, kink), variable in variables.delays.items():
         model.add_hint(variable, max(0, placed[number].start - kink))
-    for (number, way, kink), variable in variables.way_delays.items():
-        model.add_hint(variable, max(0, placed[number].start - kink) if placed[number].way == way else 0)
+    for (number, mode, kink), variable in variables.mode_delays.items():
+        model.add_hint(variable, max(0, placed[number].start - kink) if placed[number].mode == mode else 0)
     if variables.makespan is not None:
         model.add_hint(variables.makespan, encoding.costs.makespan_of(placed, encoding.tasks))
 
 
-def _times(encoding: Encoding, placed: Sequence[Placed], number: int, way: int) -> Sequence[int]:
-    """Return when the segments begin and end that a task has in a way; if it is not run so, with the first shortest."""
+def _times(encoding: Encoding, placed: Sequence[Placed], number: int, mode: int) -> Sequence[int]:
+    """Return when a task's segments begin and end in a mode; if it is not run so, with the first one shortest."""
     one = placed[number]
     return (
-        one.times if one.way == way else tuple(accumulate(encoding.tasks[number].ways[way].soonest, initial=one.start))
+        one.times
+        if one.mode == mode
+        else tuple(accumulate(encoding.tasks[number].modes[mode].soonest, initial=one.start))
     )

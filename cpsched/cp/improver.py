@@ -70,7 +70,7 @@ class Cp:
             deterministic_time=self.params.deterministic_time,
         )
 
-        size = f"{encoding.num_rooms} alternatives" if encoding.machine is None else "on the number of nodes"
+        size = f"{encoding.num_alternatives} alternatives" if encoding.machine is None else "on the number of nodes"
 
         def hear(reply: Reply) -> bool:
             match reply:

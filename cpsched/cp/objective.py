@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cpsched.cp.costs import WayCost
+from cpsched.cp.costs import ModeCost
 from cpsched.cp.encoding import Encoding, Task
 from cpsched.cp.variables import Variables
 
@@ -17,7 +17,7 @@ __all__ = ["add_objective"]
 
 def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Minimize what plans cost: sum over j and kinks k of w_jk max(0, s_j - k), plus w makespan (BRIDI-8), plus what
-    the way to run a job costs, and each second that its segments are held.
+    the mode of a job costs, and each second that its segments are held.
 
     A kink at the earliest start needs no variable; the others have ``delay >= s_j - k``.
     """
@@ -30,8 +30,8 @@ def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> N
                 model.add(delay >= beyond)
                 beyond = delay
             terms.append(rate.weight * beyond)
-        for way, cost in enumerate(encoding.costs.ways[number]):
-            terms.extend(_of_way(model, task, variables, (number, way), cost))
+        for mode, cost in enumerate(encoding.costs.modes[number]):
+            terms.extend(_of_mode(model, task, variables, (number, mode), cost))
         if task.is_running:
             soonest = encoding.costs.ends[number]
             terms.append(soonest.weight * (variables.end_of(number, task) - soonest.kink))
@@ -43,20 +43,20 @@ def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> N
     model.minimize(sum(terms))
 
 
-def _of_way(
-    model: CpModel, task: Task, variables: Variables, key: tuple[int, int], cost: WayCost
+def _of_mode(
+    model: CpModel, task: Task, variables: Variables, key: tuple[int, int], cost: ModeCost
 ) -> Iterator[LinearExpr | int]:
-    """Yield what it costs to run a task in a way: ``delay >= s_j - k`` holds if it is run so."""
-    number, way = key
+    """Yield what it costs to run a task in a mode: ``delay >= s_j - k`` holds if it is run so."""
+    number, mode = key
     if cost.fixed:
-        yield cost.fixed * variables.is_run_so(number, way)
+        yield cost.fixed * variables.is_run_so(number, mode)
     for rate in cost.rates:
-        delay = variables.way_delays[number, way, rate.kink]
+        delay = variables.mode_delays[number, mode, rate.kink]
         demand = model.add(delay >= variables.starts[number] - rate.kink)
-        if key in variables.ways:
-            demand.only_enforce_if(variables.ways[key])
+        if key in variables.modes:
+            demand.only_enforce_if(variables.modes[key])
         yield rate.weight * delay
     times = variables.times[key]
-    for segment, (span, hold) in enumerate(zip(task.ways[way].spans, cost.holds, strict=True)):
+    for segment, (span, hold) in enumerate(zip(task.modes[mode].spans, cost.holds, strict=True)):
         if hold:
             yield hold * (times[segment + 1] - times[segment] - span.least)

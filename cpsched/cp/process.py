@@ -31,7 +31,7 @@ COMMAND = (sys.executable, "-P", "-m", "cpsched.cp.worker")
 _PORTION = 1 << 16
 _LAST_WORDS = 2000
 #: Seconds in which a killed process is gone.
-_BURIAL = 1.0
+_KILL_TIMEOUT = 1.0
 #: Seconds between two looks at the board.
 _LOOK = 0.05
 #: Seconds of the budget that a worker does not get: it is to end by itself, and tell what it knows.
@@ -119,7 +119,7 @@ class Worker:
             if replies:
                 return replies
             if has_ended:
-                raise EngineError(self._epitaph())
+                raise EngineError(self._exit_description())
             if time.monotonic() >= deadline:
                 return []
 
@@ -148,11 +148,11 @@ class Worker:
         if not self._unsent:
             self._selector.unregister(self._stdin)
 
-    def _epitaph(self) -> str:
+    def _exit_description(self) -> str:
         """Say how the process ended."""
         code = None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(_BURIAL)
+            code = self._process.wait(_KILL_TIMEOUT)
         if code is None:
             how = "closed its pipe"
         elif code < 0:
@@ -170,7 +170,7 @@ class Worker:
         for pipe in (self._stdin, self._stdout, self._stderr):
             pipe.close()
         try:
-            self._process.wait(_BURIAL)
+            self._process.wait(_KILL_TIMEOUT)
         except subprocess.TimeoutExpired:  # the system takes its time over gigabytes
             threading.Thread(target=self._process.wait, daemon=True).start()
 

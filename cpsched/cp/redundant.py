@@ -42,16 +42,16 @@ def chain(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
     An interval that is there says so itself; this says it before it is known where a task stands.
     """
-    for (number, way, first, last), size in variables.sizes.items():
-        times = variables.times[number, way]
+    for (number, mode, first, last), size in variables.sizes.items():
+        times = variables.times[number, mode]
         model.add(times[last + 1] == times[first] + size)
 
 
 def class_totals(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Count the units on all nodes of a class: T_jkg = sum of x_jkn over the nodes n of class g."""
     for number, place, group in variables.totals:
-        rooms = groups_of(encoding, number, place)[group]
-        counts = [variables.counts[number, place, room.site] for room in rooms]
+        alternatives = groups_of(encoding, number, place)[group]
+        counts = [variables.counts[number, place, alternative.site] for alternative in alternatives]
         model.add(sum(counts) == variables.totals[number, place, group])
 
 
@@ -61,10 +61,10 @@ def energy(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     for name in names:
         pools = [site.pools[name, None] for site in encoding.sites if (name, None) in site.pools]
         uses = [
-            Use(variables.intervals[number, way, segment, segment], amount, 1, 1)
+            Use(variables.intervals[number, mode, segment, segment], amount, 1, 1)
             for number, task in enumerate(encoding.tasks)
-            for way, segment in task.segments
-            if (amount := task.ways[way].requests[segment].totals.get(name, 0))
+            for mode, segment in task.segments
+            if (amount := task.modes[mode].requests[segment].totals.get(name, 0))
         ]
         cumulative(model, _together(pools), uses)
 
@@ -146,10 +146,10 @@ def _surrogate(
     uses = []
     for number, task in enumerate(encoding.tasks):
         for place, part in enumerate(task.parts):
-            rooms = groups_of(encoding, number, place).get(sites[0].group)
-            for segment, takes in enumerate(rooms[0].takes, start=part.first) if rooms else ():
+            alternatives = groups_of(encoding, number, place).get(sites[0].group)
+            for segment, takes in enumerate(alternatives[0].takes, start=part.first) if alternatives else ():
                 if amount := measure(takes.get(column, 0)):
                     count = variables.totals.get((number, place, sites[0].group), part.need)
-                    interval = variables.intervals[number, part.way, segment, segment]
+                    interval = variables.intervals[number, part.mode, segment, segment]
                     uses.append(Use(interval, amount, count, part.need))
     cumulative(model, _together([site.pools[column] for site in sites], measure), uses)

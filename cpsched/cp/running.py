@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from cpsched.cp.ways import Way, ways_on
+from cpsched.cp.task_modes import TaskMode, continuation_modes
 from cpsched.domain import Instance, Job, NodeState, PlannedJob, Segment, changed_from, held_by_node, resumable
 
-__all__ = ["coming", "gone_on", "ways_to_go_on"]
+__all__ = ["coming", "resumed", "running_modes"]
 
 
-def ways_to_go_on(instance: Instance, job: Job, planned: PlannedJob) -> tuple[Way, ...]:
-    """Return the ways in which a running job can go on; none if it is to go on as it is planned.
+def running_modes(instance: Instance, job: Job, planned: PlannedJob) -> tuple[TaskMode, ...]:
+    """Return the modes in which a running job can continue; none if it is to go on as it is planned.
 
     So it is where the nodes are not just shared: where it has them for itself, or they keep something free, or take
-    nothing new; and where a plan has it go on in another way than these.
+    nothing new; and where a plan has it go on in another mode than these.
     """
     left = resumable(job, instance.now)
     if left is None or job.request.place.exclusive:
@@ -24,8 +24,8 @@ def ways_to_go_on(instance: Instance, job: Job, planned: PlannedJob) -> tuple[Wa
     classes = [instance.cluster.class_of[held.node] for allocation in left.allocations for held in allocation]
     if any(node_class.keep_free or node_class.state is not NodeState.UP for node_class in classes):
         return ()
-    ways = ways_on(left)
-    return ways if way_of(ways, coming(planned, instance.now)) is not None else ()
+    modes = continuation_modes(left)
+    return modes if mode_of(modes, coming(planned, instance.now)) is not None else ()
 
 
 def coming(planned: PlannedJob, now: int) -> tuple[Segment, ...]:
@@ -33,19 +33,19 @@ def coming(planned: PlannedJob, now: int) -> tuple[Segment, ...]:
     return tuple(replace(segment, start=max(segment.start, now)) for segment in planned.segments if segment.end > now)
 
 
-def way_of(ways: Sequence[Way], segments: Sequence[Segment]) -> int | None:
-    """Return the way in which a job goes on so."""
+def mode_of(modes: Sequence[TaskMode], segments: Sequence[Segment]) -> int | None:
+    """Return the mode in which a job goes on so."""
     held = [held_by_node(segment.allocation) for segment in segments]
     lengths = [segment.end - segment.start for segment in segments]
-    for number, way in enumerate(ways):
-        if held == [held_by_node(allocation) for allocation in way.allocations] and all(
-            span.least <= length <= span.most for span, length in zip(way.spans, lengths, strict=True)
+    for number, mode in enumerate(modes):
+        if held == [held_by_node(allocation) for allocation in mode.allocations] and all(
+            span.least <= length <= span.most for span, length in zip(mode.spans, lengths, strict=True)
         ):
             return number
     return None
 
 
-def gone_on(job: Job, way: Way, times: Sequence[int], now: int) -> PlannedJob:
+def resumed(job: Job, mode: TaskMode, times: Sequence[int], now: int) -> PlannedJob:
     """Return a running job as a plan has it that changes it: as it ran until now, and then as it goes on.
 
     Parameters
@@ -53,5 +53,5 @@ def gone_on(job: Job, way: Way, times: Sequence[int], now: int) -> PlannedJob:
     times
         When its first segment to come begins, and each of them ends, on the instance's clock.
     """
-    coming_on = zip(pairwise(times), way.allocations, strict=True)
+    coming_on = zip(pairwise(times), mode.allocations, strict=True)
     return changed_from(job, now, [Segment(start=start, end=end, allocation=held) for (start, end), held in coming_on])

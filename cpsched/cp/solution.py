@@ -16,8 +16,8 @@ class Placed:
     times: tuple[int, ...]
     #: (part, site, how many units of it stand there); only where any do.
     counts: tuple[tuple[int, int, int], ...]
-    #: Which of the ways to run it.
-    way: int = 0
+    #: Which of its modes it has.
+    mode: int = 0
 
     @property
     def start(self) -> int:

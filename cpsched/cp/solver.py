@@ -94,14 +94,14 @@ def _solved(
 
 
 def _with_segments_kept(request: Solve, hint: tuple[Placed, ...], tell: Callable[[Reply], None]) -> tuple[Placed, ...]:
-    """Solve the model with each job run in the way of the hint, its segments as long as there; return the best plan."""
+    """Solve the model with each job in the mode of the hint, its segments as long as there; return the best plan."""
     breaks_jobs, breaks_nodes = request.params.breaks_jobs, request.params.breaks_nodes
     hint = canonical(request.encoding, hint, sorts_jobs=breaks_jobs, sorts_nodes=breaks_nodes)
     model, variables = build(request.encoding, request.params, hint)
-    for (number, way), chosen in variables.ways.items():
-        model.add(chosen == int(hint[number].way == way))
-    for (number, way, first, last), size in variables.sizes.items():
-        if hint[number].way == way:
+    for (number, mode), chosen in variables.modes.items():
+        model.add(chosen == int(hint[number].mode == mode))
+    for (number, mode, first, last), size in variables.sizes.items():
+        if hint[number].mode == mode:
             model.add(size == sum(hint[number].lengths[first : last + 1]))
     narrator = _Narrator(request.encoding, variables, tell)
     configured(request, share=_KEPT).solve(model, narrator)
@@ -152,9 +152,9 @@ class _Narrator(cp_model.CpSolverSolutionCallback):
                 counts[number].append((part, site, count))
         found = []
         for number, (task, of_task) in enumerate(zip(self._encoding.tasks, counts, strict=True)):
-            (way,) = (way for way in range(len(task.ways)) if self.value(self._variables.is_run_so(number, way)))
-            times = tuple(self.value(time) for time in self._variables.times[number, way])
-            found.append(Placed(times, tuple(of_task), way))
+            (mode,) = (mode for mode in range(len(task.modes)) if self.value(self._variables.is_run_so(number, mode)))
+            times = tuple(self.value(time) for time in self._variables.times[number, mode])
+            found.append(Placed(times, tuple(of_task), mode))
         self.last = tuple(found)
         self._tell(Found(self.last))
 

@@ -21,7 +21,13 @@ _MOST_DIGITS = 30
 
 def equal_sites(encoding: Encoding) -> list[list[int]]:
     """Return the groups of at least two sites between which no task can tell a difference."""
-    taken = {room.site for task in encoding.tasks if task.is_running for part in task.parts for room in part.rooms}
+    taken = {
+        alternative.site
+        for task in encoding.tasks
+        if task.is_running
+        for part in task.parts
+        for alternative in part.alternatives
+    }
     groups: defaultdict[object, list[int]] = defaultdict(list)
     for number, site in enumerate(encoding.sites):
         if number not in taken:
@@ -35,8 +41,8 @@ def equal_tasks(encoding: Encoding) -> list[list[int]]:
     groups: defaultdict[object, list[int]] = defaultdict(list)
     for number, task in enumerate(encoding.tasks):
         if number not in awaited:
-            costs = encoding.costs.rates[number], encoding.costs.ways[number]
-            key = (task.ways, task.job.licenses, task.earliest, task.latest, task.end_by, costs)
+            costs = encoding.costs.rates[number], encoding.costs.modes[number]
+            key = (task.modes, task.job.licenses, task.earliest, task.latest, task.end_by, costs)
             groups[key].append(number)
     return [group for group in groups.values() if len(group) > 1]
 
@@ -52,8 +58,8 @@ def ranking_parts(encoding: Encoding) -> list[tuple[int, int]]:
 
 def _area(task: Task) -> int:
     """Return what a task takes at its shortest, of all resources, times the seconds for which it does."""
-    way = task.ways[0]
-    segments = zip(way.spans, way.requests, strict=True)
+    mode = task.modes[0]
+    segments = zip(mode.spans, mode.requests, strict=True)
     return sum(span.least * sum(request.totals.values()) for span, request in segments)
 
 

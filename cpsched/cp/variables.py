@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from cpsched.cp.encoding import Encoding, Room, Task
+from cpsched.cp.encoding import Alternative, Encoding, Task
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar, LinearExpr
 
-__all__ = ["Key", "Run", "Variables", "groups_of", "rooms_of"]
+__all__ = ["Key", "Run", "Variables", "alternatives_of", "groups_of"]
 
 #: (task, part of the task, site).
 Key = tuple[int, int, int]
-#: (task, way to run it, first of some segments, last of them).
+#: (task, mode, first of some segments, last of them).
 Run = tuple[int, int, int, int]
 
 
@@ -25,17 +25,17 @@ class Variables:
 
     #: By task: second from now.
     starts: list[IntVar]
-    #: By task and way: whether it is run so; only of tasks with several ways.
-    ways: dict[tuple[int, int], IntVar]
-    #: By task and way: when its first segment begins, and each of its segments ends; a segment that takes so many
+    #: By task and mode: whether it is run so; only of tasks with several modes.
+    modes: dict[tuple[int, int], IntVar]
+    #: By task and mode: when its first segment begins, and each of its segments ends; a segment that takes so many
     #: seconds and no others needs no variable, only the others have a border and a size.
     times: dict[tuple[int, int], tuple[LinearExpr, ...]]
     borders: dict[tuple[int, int, int], IntVar]
-    #: Seconds that some segments of a way take together, where they can take more or less.
+    #: Seconds that some segments of a mode take together, where they can take more or less.
     sizes: dict[Run, IntVar]
-    #: By task, way and segments: ``[begin of the first, end of the last)``, if the task is run so.
+    #: By task, mode and segments: ``[begin of the first, end of the last)``, if the task is run so.
     intervals: dict[Run, IntervalVar]
-    #: By task: when it ends; only where neither its start nor its way says that.
+    #: By task: when it ends; only where neither its start nor its mode says that.
     ends: dict[int, IntVar]
     #: How many units of a part stand on a site, and whether any does; one and the same where there is room for one.
     counts: dict[Key, IntVar]
@@ -43,7 +43,7 @@ class Variables:
     #: The alternatives of a task (BRIDI-5): an interval for each of `Part.runs`, if the part is on the site. All have
     #: the task's own times, which synchronizes the kinds of its chunks.
     alternatives: dict[Key, list[IntervalVar]]
-    #: By task, way, segment and site: whether an exclusive task takes the node, and when.
+    #: By task, mode, segment and site: whether an exclusive task takes the node, and when.
     hosts: dict[tuple[int, int, int, int], IntVar]
     stays: dict[tuple[int, int, int, int], IntervalVar]
     #: By task, part and group of equal nodes (the number of its class): how many units stand there; only of parts
@@ -51,8 +51,8 @@ class Variables:
     totals: dict[Key, IntVar]
     #: By task and kink: seconds of delay beyond the kink.
     delays: dict[tuple[int, int], IntVar]
-    #: By task, way and kink: the same, if the task is run so.
-    way_delays: dict[tuple[int, int, int], IntVar]
+    #: By task, mode and kink: the same, if the task is run so.
+    mode_delays: dict[tuple[int, int, int], IntVar]
     #: Second by which all planned jobs have ended; None if the objective does not ask.
     makespan: IntVar | None
 
@@ -62,10 +62,10 @@ class Variables:
         starts = [model.new_int_var(task.earliest, task.latest, f"start{n}") for n, task in enumerate(encoding.tasks)]
         variables = cls(starts, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, None)
         for number, task in enumerate(encoding.tasks):
-            variables._add_ways(model, number, task)
+            variables._add_modes(model, number, task)
         variables = replace(variables, makespan=_makespan(model, encoding))
-        for key, room in rooms_of(encoding):
-            variables._add_room(model, encoding, key, room)
+        for key, alternative in alternatives_of(encoding):
+            variables._add_alternative(model, encoding, key, alternative)
         for number, task in enumerate(encoding.tasks):
             variables._add_totals(model, encoding, number)
             if task.is_exclusive:
@@ -77,25 +77,25 @@ class Variables:
         """Return when a task ends."""
         if number in self.ends:
             return self.ends[number]
-        if len(task.ways) == 1:
+        if len(task.modes) == 1:
             return self.times[number, 0][-1]
-        return self.starts[number] + sum(way.least * self.ways[number, w] for w, way in enumerate(task.ways))
+        return self.starts[number] + sum(mode.least * self.modes[number, w] for w, mode in enumerate(task.modes))
 
-    def is_run_so(self, number: int, way: int) -> IntVar | int:
-        """Return whether a task is run in such a way."""
-        return self.ways.get((number, way), 1)
+    def is_run_so(self, number: int, mode: int) -> IntVar | int:
+        """Return whether a task is run in such a mode."""
+        return self.modes.get((number, mode), 1)
 
-    def _add_ways(self, model: CpModel, number: int, task: Task) -> None:
-        """Make the variables of the ways to run a task, and the intervals of their segments."""
-        for way in range(len(task.ways)) if len(task.ways) > 1 else ():
-            self.ways[number, way] = model.new_bool_var(f"way{number}.{way}")
-        if any(way.work is not None for way in task.ways):
+    def _add_modes(self, model: CpModel, number: int, task: Task) -> None:
+        """Make the variables of the modes of a task, and the intervals of their segments."""
+        for mode in range(len(task.modes)) if len(task.modes) > 1 else ():
+            self.modes[number, mode] = model.new_bool_var(f"mode{number}.{mode}")
+        if any(mode.work is not None for mode in task.modes):
             self.ends[number] = model.new_int_var(task.earliest, task.end_by, f"end{number}")
-        for place, of_way in enumerate(task.ways):
-            name = f"task{number}" if len(task.ways) == 1 else f"task{number}.{place}"
+        for place, of_mode in enumerate(task.modes):
+            name = f"task{number}" if len(task.modes) == 1 else f"task{number}.{place}"
             times: list[LinearExpr] = [self.starts[number]]
-            earliest, latest = task.earliest, task.end_by - of_way.least
-            for segment, span in enumerate(of_way.spans):
+            earliest, latest = task.earliest, task.end_by - of_mode.least
+            for segment, span in enumerate(of_mode.spans):
                 earliest, latest = earliest + span.least, latest + span.least
                 if span.least == span.most:
                     times.append(times[-1] + span.least)
@@ -106,7 +106,7 @@ class Variables:
                 self.sizes[number, place, segment, segment] = model.new_int_var(span.least, most, f"{name}.{segment}")
                 times.append(border)
             self.times[number, place] = tuple(times)
-            present, last = self.ways.get((number, place)), len(of_way.spans) - 1
+            present, last = self.modes.get((number, place)), len(of_mode.spans) - 1
             whole = {(0, last)} if task.job.licenses else set()
             for first, until in sorted({(segment, segment) for segment in range(last + 1)} | whole):
                 run = (number, place, first, until)
@@ -116,21 +116,21 @@ class Variables:
     def _interval(self, model: CpModel, task: Task, run: Run, present: IntVar | None, name: str) -> IntervalVar:
         """Make the interval of some segments, optional if something says whether it is there."""
         number, place, first, last = run
-        way, times = task.ways[place], self.times[number, place]
-        if way.is_fixed(first, last):
-            seconds = sum(span.least for span in way.spans[first : last + 1])
+        mode, times = task.modes[place], self.times[number, place]
+        if mode.is_fixed(first, last):
+            seconds = sum(span.least for span in mode.spans[first : last + 1])
             if present is None:
                 return model.new_fixed_size_interval_var(times[first], seconds, name)
             return model.new_optional_fixed_size_interval_var(times[first], seconds, present, name)
         if run not in self.sizes:
-            spans = way.spans[first : last + 1]
+            spans = mode.spans[first : last + 1]
             most = min(sum(span.most for span in spans), task.end_by - task.earliest)
             self.sizes[run] = model.new_int_var(sum(span.least for span in spans), most, f"size{run}")
         if present is None:
             return model.new_interval_var(times[first], self.sizes[run], times[last + 1], name)
         return model.new_optional_interval_var(times[first], self.sizes[run], times[last + 1], present, name)
 
-    def _add_room(self, model: CpModel, encoding: Encoding, key: Key, room: Room) -> None:
+    def _add_alternative(self, model: CpModel, encoding: Encoding, key: Key, alternative: Alternative) -> None:
         """Make the variables of a part on a site."""
         number, place, _ = key
         task = encoding.tasks[number]
@@ -138,10 +138,10 @@ class Variables:
         name = "{}.{}@{}".format(*key)
         present = model.new_bool_var(f"on{name}")
         self.presences[key] = present
-        self.counts[key] = present if room.most == 1 else model.new_int_var(0, room.most, f"count{name}")
+        self.counts[key] = present if alternative.most == 1 else model.new_int_var(0, alternative.most, f"count{name}")
         self.alternatives[key] = [
-            self._interval(model, task, (number, part.way, first, last), present, f"alternative{name}")
-            for first, last, _ in part.runs(room)
+            self._interval(model, task, (number, part.mode, first, last), present, f"alternative{name}")
+            for first, last, _ in part.runs(alternative)
         ]
 
     def _add_totals(self, model: CpModel, encoding: Encoding, number: int) -> None:
@@ -153,14 +153,19 @@ class Variables:
 
     def _add_hosts(self, model: CpModel, number: int, task: Task) -> None:
         """Make the variables of an exclusive task: of each site on which it could have something in a segment."""
-        for way, segment in task.segments:
+        for mode, segment in task.segments:
             for site in sorted(
-                {room.site for part in task.parts if part.is_there(way, segment) for room in part.rooms}
+                {
+                    alternative.site
+                    for part in task.parts
+                    if part.is_there(mode, segment)
+                    for alternative in part.alternatives
+                }
             ):
                 host = model.new_bool_var(f"host{number}@{site}")
-                self.hosts[number, way, segment, site] = host
-                self.stays[number, way, segment, site] = self._interval(
-                    model, task, (number, way, segment, segment), host, f"stay{number}@{site}"
+                self.hosts[number, mode, segment, site] = host
+                self.stays[number, mode, segment, site] = self._interval(
+                    model, task, (number, mode, segment, segment), host, f"stay{number}@{site}"
                 )
 
     def _add_delays(self, model: CpModel, encoding: Encoding, number: int) -> None:
@@ -170,25 +175,25 @@ class Variables:
             if rate.kink > task.earliest:
                 delay = model.new_int_var(0, task.latest - rate.kink, f"delay{number}>{rate.kink}")
                 self.delays[number, rate.kink] = delay
-        for way, cost in enumerate(encoding.costs.ways[number]):
+        for mode, cost in enumerate(encoding.costs.modes[number]):
             for rate in cost.rates:
-                delay = model.new_int_var(0, task.latest - rate.kink, f"delay{number}.{way}>{rate.kink}")
-                self.way_delays[number, way, rate.kink] = delay
+                delay = model.new_int_var(0, task.latest - rate.kink, f"delay{number}.{mode}>{rate.kink}")
+                self.mode_delays[number, mode, rate.kink] = delay
 
 
-def rooms_of(encoding: Encoding) -> Iterator[tuple[Key, Room]]:
-    """Yield every part of every task with each of its rooms."""
+def alternatives_of(encoding: Encoding) -> Iterator[tuple[Key, Alternative]]:
+    """Yield every part of every task with each of its alternatives."""
     for number, task in enumerate(encoding.tasks):
         for place, part in enumerate(task.parts):
-            for room in part.rooms:
-                yield (number, place, room.site), room
+            for alternative in part.alternatives:
+                yield (number, place, alternative.site), alternative
 
 
-def groups_of(encoding: Encoding, number: int, place: int) -> dict[int, list[Room]]:
-    """Return the rooms of a part by group of equal nodes."""
-    groups: dict[int, list[Room]] = {}
-    for room in encoding.tasks[number].parts[place].rooms:
-        groups.setdefault(encoding.sites[room.site].group, []).append(room)
+def groups_of(encoding: Encoding, number: int, place: int) -> dict[int, list[Alternative]]:
+    """Return the alternatives of a part by group of equal nodes."""
+    groups: dict[int, list[Alternative]] = {}
+    for alternative in encoding.tasks[number].parts[place].alternatives:
+        groups.setdefault(encoding.sites[alternative.site].group, []).append(alternative)
     return groups
 
 

@@ -4,6 +4,7 @@ May import: `errors` only. Nothing here reads or writes; documents become these 
 they are checked once. Begin with `instance.py` and `plan.py`: they are the two documents of ``docs/formats.md``.
 """
 
+from cpsched.domain.chunk_layers import ChunkLayer, chunk_layers, needs_migration
 from cpsched.domain.cluster import AdmitCondition, Cluster, KeepFree, NodeClass, NodeState, Outage
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, Instance, Objective, ObjectiveTerm
@@ -13,13 +14,12 @@ from cpsched.domain.job import (
     Job,
     Malleability,
     Placement,
+    PromisedStart,
     Running,
     RuntimeModel,
     Segment,
     Step,
-    Told,
 )
-from cpsched.domain.lives import Life, lives, moves_about
 from cpsched.domain.modes import Mode, duration_range, modes
 from cpsched.domain.plan import (
     EngineReport,
@@ -37,10 +37,10 @@ from cpsched.domain.remaining import (
     Remaining,
     changed_from,
     counted,
-    course,
     held_by_node,
     rate_on,
     resumable,
+    resumed_plan,
     share_of,
     time_on,
 )
@@ -69,6 +69,7 @@ __all__ = [
     "AreaScope",
     "Arrangement",
     "Chunk",
+    "ChunkLayer",
     "Cluster",
     "Consumer",
     "ConsumerKind",
@@ -83,7 +84,6 @@ __all__ = [
     "ItemBound",
     "Job",
     "KeepFree",
-    "Life",
     "Limit",
     "Malleability",
     "MaxWait",
@@ -97,6 +97,7 @@ __all__ = [
     "Placement",
     "Plan",
     "PlannedJob",
+    "PromisedStart",
     "Queue",
     "Remaining",
     "Request",
@@ -108,22 +109,21 @@ __all__ = [
     "Score",
     "Segment",
     "Step",
-    "Told",
     "Usage",
     "Validity",
     "WaitingJob",
     "WaitingReason",
     "changed_from",
+    "chunk_layers",
     "counted",
-    "course",
     "duration_range",
     "held_by_node",
-    "lives",
     "modes",
-    "moves_about",
+    "needs_migration",
     "rate_on",
     "repeated",
     "resumable",
+    "resumed_plan",
     "share_of",
     "time_on",
 ]

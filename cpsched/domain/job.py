@@ -16,11 +16,11 @@ __all__ = [
     "Job",
     "Malleability",
     "Placement",
+    "PromisedStart",
     "Running",
     "RuntimeModel",
     "Segment",
     "Step",
-    "Told",
 ]
 
 
@@ -103,7 +103,7 @@ class Dependency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class PromisedStart:
     """The start that a job's user was told: to start later has a price."""
 
     start: int
@@ -133,7 +133,7 @@ class Job:
     deadline: int | None = None
     after: tuple[Dependency, ...] = ()
     #: Of an array: what the user of each element was told. None for running jobs.
-    told: Told | None = None
+    told: PromisedStart | None = None
     #: Indices of a job array, ascending; None for a single job.
     array: tuple[int, ...] | None = None
     #: How many times its walltime a step of an evolving job may be held; None: no limit.

@@ -17,7 +17,7 @@ _CORES = "cores"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """One way to run a job: with all its cores, or with a share of them."""
+    """One mode of a job: with all its cores, or with a share of them."""
 
     share: float
     #: What the job asks for on this share: less cores in each chunk, all else as ever.
@@ -31,7 +31,7 @@ class Mode:
 
 
 def modes(job: Job) -> tuple[Mode, ...]:
-    """Return the ways to run a job of one step, the full share first, then by falling share.
+    """Return the modes of a job of one step, the full share first, then by falling share.
 
     On a share a chunk has that share of its cores rounded down, at least one. Shares that leave it what a larger one
     leaves it are left out, and so are all of them where no chunk asks for cores. Shares and stretches are exactly what

@@ -17,10 +17,10 @@ __all__ = [
     "Remaining",
     "changed_from",
     "counted",
-    "course",
     "held_by_node",
     "rate_on",
     "resumable",
+    "resumed_plan",
     "share_of",
     "time_on",
 ]
@@ -34,7 +34,7 @@ class Remaining:
 
     #: Seconds at full share, more than 0.
     work: Fraction
-    #: The ways to go on, the full share first; at least two.
+    #: The modes in which it can continue, the full share first; at least two.
     modes: tuple[Mode, ...]
     #: What the job holds on each of the modes: the same nodes, and the same of all but cores.
     allocations: tuple[tuple[Placement, ...], ...]
@@ -52,26 +52,26 @@ def resumable(job: Job, now: int) -> Remaining | None:
         return None
     stated = [counted(job.request, segment.allocation) for segment in job.running.segments]
     known = [allocation for allocation in stated if allocation is not None]
-    ways = modes(job)
-    if len(known) < len(stated) or len(ways) < 2 or any(_fixed(one) != _fixed(known[0]) for one in known):
+    job_modes = modes(job)
+    if len(known) < len(stated) or len(job_modes) < 2 or any(_fixed(one) != _fixed(known[0]) for one in known):
         return None
     rates = [rate_on(job.request, job.malleability, allocation) for allocation in known]
     speeds = [rate for rate in rates if rate is not None]
     segments = job.running.segments
     if len(speeds) < len(rates) or not job.walltime <= _work(segments, speeds) < job.walltime + speeds[-1]:
         return None
-    allocations = tuple(tuple(_placed(placement, mode) for placement in known[0]) for mode in ways)
+    allocations = tuple(tuple(_placed(placement, mode) for placement in known[0]) for mode in job_modes)
     present = next(segment for segment in segments if segment.end > now)
     held = held_by_node(present.allocation)
     return Remaining(
         work=job.walltime - _work(segments, speeds, until=now),
-        modes=ways,
+        modes=job_modes,
         allocations=allocations,
-        current=next((mode for mode, on in zip(ways, allocations, strict=True) if held_by_node(on) == held), None),
+        current=next((mode for mode, on in zip(job_modes, allocations, strict=True) if held_by_node(on) == held), None),
     )
 
 
-def course(job: Job, remaining: Remaining, now: int, mode: int, until: int | None) -> PlannedJob:
+def resumed_plan(job: Job, remaining: Remaining, now: int, mode: int, until: int | None) -> PlannedJob:
     """Return a running job that goes on with less from now on, and with all its cores again later.
 
     Parameters
@@ -79,7 +79,7 @@ def course(job: Job, remaining: Remaining, now: int, mode: int, until: int | Non
     job, remaining, now
         The job, and what `resumable` says of it.
     mode
-        The way in which it goes on, counted as in `Remaining.modes`.
+        The mode in which it continues, counted as in `Remaining.modes`.
     until
         When it gets its cores back (on the instance's clock, after `now`); None: never.
     """

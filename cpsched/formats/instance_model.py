@@ -153,7 +153,7 @@ class DependencyModel(DocumentModel):
     delay: Annotated[int, Field(ge=0, le=10**10)] = Field(0, description="Seconds in between")
 
 
-class ToldModel(DocumentModel):
+class PromisedStartModel(DocumentModel):
     """The start that a job's user was told."""
 
     start: Time = Field(description="Only later starts cost")
@@ -251,7 +251,7 @@ class JobModel(DocumentModel):
     start_at: Omittable[Time] = Field(None, description="The only start allowed")
     deadline: Omittable[Time] = Field(None, description="Latest end")
     after: list[DependencyModel] = Field([], description="What it waits for")
-    told: Omittable[ToldModel] = Field(None, description="The start that its user was told")
+    told: Omittable[PromisedStartModel] = Field(None, description="The start that its user was told")
     array: Omittable[ArrayModel] = None
     steps: Omittable[Annotated[list[StepModel], Field(min_length=1)]] = Field(
         None, description="An evolving job, in place of walltime and request"

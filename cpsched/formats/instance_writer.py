@@ -22,13 +22,13 @@ from cpsched.domain import (
     Outage,
     Place,
     Placement,
+    PromisedStart,
     Queue,
     Request,
     Reservation,
     ReservationKind,
     Running,
     RuntimeModel,
-    Told,
     Usage,
     Validity,
     time_on,
@@ -133,8 +133,8 @@ def _write_queue(queue: Queue) -> _Object:
     )
 
 
-def _write_told(told: Told) -> _Object:
-    return _present(start=told.start, price=None if told.price == Told(start=told.start).price else told.price)
+def _write_promised_start(told: PromisedStart) -> _Object:
+    return _present(start=told.start, price=None if told.price == PromisedStart(start=told.start).price else told.price)
 
 
 def _write_job(job: Job, requests: _RequestForms) -> _Object:
@@ -157,7 +157,7 @@ def _write_job(job: Job, requests: _RequestForms) -> _Object:
         start_at=job.start_at,
         deadline=job.deadline,
         after=[{"job": d.job, "type": str(d.type)} | _present(delay=d.delay or None) for d in job.after],
-        told=None if job.told is None else _write_told(job.told),
+        told=None if job.told is None else _write_promised_start(job.told),
         array=None if job.array is None else {"indices": format_indices(job.array)},
         malleable=None if job.malleability is None else _write_malleable(job.malleability),
         running=None if job.running is None else _write_running(job, job.running),

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from cpsched.booking import awaited_ends
-from cpsched.domain import Arrangement, Instance, Job, ObjectiveTerm, PlannedJob, Segment, lives
+from cpsched.domain import Arrangement, Instance, Job, ObjectiveTerm, PlannedJob, Segment, chunk_layers
 from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data, weight_of
 from cpsched.mzn.data import most_on_nodes
 from cpsched.mzn.prices import start_prices
@@ -108,10 +108,10 @@ def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[Staged], list[
             ]
         else:
             units = [
-                (step, life.kind, life.count, step == life.first)
-                for life in lives(job)
-                if life.kind is not None
-                for step in range(life.first, life.last + 1)
+                (step, layer.kind, layer.count, step == layer.first)
+                for layer in chunk_layers(job)
+                if layer.kind is not None
+                for step in range(layer.first, layer.last + 1)
             ]
         for step, number, count, comes in units:
             chunk = replace(job.steps[step].request.chunks[number], count=count)

@@ -20,10 +20,10 @@ from cpsched.domain import (
     PlannedJob,
     Remaining,
     Segment,
-    course,
     modes,
     repeated,
     resumable,
+    resumed_plan,
 )
 from cpsched.metrics import delay_rates, end_rate
 from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data, weight_of
@@ -99,7 +99,7 @@ class MalleableWindow:
             if job.id in self.left:
                 left = self.left[job.id]
                 mode = left.modes.index(self.shares[share - 1].mode)
-                yield course(job, left, now, mode, end if solution.length[stage + 1] else None)
+                yield resumed_plan(job, left, now, mode, end if solution.length[stage + 1] else None)
             else:
                 segment = Segment(start=begin, end=end, allocation=allocations[stage])
                 yield PlannedJob(id=job.id, start=begin, end=end, segments=(segment,))
@@ -138,7 +138,7 @@ def _goes_on_so(instance: Instance, job: Job, left: Remaining) -> bool:
     if left.current is None or len(coming) > 2:
         return False
     until = coming[0].end if len(coming) == 2 else None
-    return course(job, left, instance.now, left.modes.index(left.current), until) == repeated(job)
+    return resumed_plan(job, left, instance.now, left.modes.index(left.current), until) == repeated(job)
 
 
 def longer_by(instance: Instance, waiting: Sequence[Job]) -> int:

@@ -1,22 +1,22 @@
 """The RUSV planner: conservative planning of a whole queue, backfilling, and the waiting room.
 
 May import: `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `queue.py` has the order in
-which jobs are planned, `roster.py` who is planned at all and what an outcome says of each, `support.py` what is
-refused, `costs.py` what starts cost, `shrink.py` lets malleable jobs go on with less, `warm.py` begins from an earlier
-plan, `advance.py` moves a window on in time, `profile.py` lets a running job change what it wants from now on,
-`warmup.py` compiles the kernels ahead of time.
+which jobs are planned, `admission_result.py` which jobs may be planned at all and what an outcome says of each,
+`support.py` what is refused, `costs.py` what starts cost, `shrink.py` lets malleable jobs go on with less, `warm.py`
+begins from an earlier plan, `advance.py` moves a window on in time, `profile.py` lets a running job change what it
+wants from now on, `warmup.py` compiles the kernels ahead of time.
 """
 
+from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.advance import advanced
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.planner.planner import Planner
 from cpsched.planner.planner_engine import PlannerEngine
 from cpsched.planner.profile import ProfileChange, with_profile
 from cpsched.planner.queue import awaited_first, bound_jobs, by_turn, planning_order
-from cpsched.planner.roster import Roster
 from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
 from cpsched.planner.support import changing, unsupported
-from cpsched.planner.warm import replanned, told_by, warm_order
+from cpsched.planner.warm import replanned, warm_order, with_promised_starts
 from cpsched.planner.warmup import warmup, warmup_evolving, warmup_window
 from cpsched.rusv import announced as compiling_announced
 
@@ -24,10 +24,10 @@ __all__ = [
     "FIRST_KINK",
     "LEVEL",
     "RATE",
+    "AdmissionResult",
     "Planner",
     "PlannerEngine",
     "ProfileChange",
-    "Roster",
     "Values",
     "advanced",
     "awaited_first",
@@ -42,11 +42,11 @@ __all__ = [
     "planning_order",
     "replanned",
     "start_costs",
-    "told_by",
     "unsupported",
     "warm_order",
     "warmup",
     "warmup_evolving",
     "warmup_window",
     "with_profile",
+    "with_promised_starts",
 ]

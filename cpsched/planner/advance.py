@@ -44,42 +44,42 @@ def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
     """
     if at < instance.now:
         raise ValueError(f"expected a second from {instance.now} on, got {at}")
-    courses = _courses(instance, plan, at)
-    links = _Links(instance, courses, at)
+    started = _started_jobs(instance, plan, at)
+    links = _Links(instance, started, at)
     jobs: list[Job] = []
     for entry in instance.jobs:
         waiting = []
         for element in entry.element_ids:
-            course = courses.get(element)
-            if course is None:
+            run = started.get(element)
+            if run is None:
                 waiting.append(element)
-            elif course.end > at:
-                jobs.append(_started(entry, course, links.kept(entry)))
+            elif run.end > at:
+                jobs.append(_started(entry, run, links.kept(entry)))
         if waiting:
             jobs.append(_waiting(entry, waiting, links))
     return replace(instance, now=at, jobs=tuple(jobs))
 
 
-def _courses(instance: Instance, plan: Plan, at: int) -> dict[str, PlannedJob]:
+def _started_jobs(instance: Instance, plan: Plan, at: int) -> dict[str, PlannedJob]:
     """Return all who have started before `at`, by id: running jobs as the window has them, malleable ones as the plan
     lets them go on.
     """
     planned = {job.id: job for job in plan.jobs}
-    courses: dict[str, PlannedJob] = {}
+    started: dict[str, PlannedJob] = {}
     for job in instance.elements():
-        course = planned.get(job.id)
+        run = planned.get(job.id)
         if job.running is not None:
-            courses[job.id] = course if course is not None and job.malleability is not None else repeated(job)
-        elif course is not None and course.start < at:
-            courses[job.id] = course
-    return courses
+            started[job.id] = run if run is not None and job.malleability is not None else repeated(job)
+        elif run is not None and run.start < at:
+            started[job.id] = run
+    return started
 
 
 class _Links:
     """What becomes of dependencies on jobs some of which have started, and some of which have ended."""
 
-    def __init__(self, instance: Instance, courses: dict[str, PlannedJob], at: int) -> None:
-        self._members, self._courses, self.at = instance.members(), courses, at
+    def __init__(self, instance: Instance, started: dict[str, PlannedJob], at: int) -> None:
+        self._members, self._started, self.at = instance.members(), started, at
 
     def kept(self, job: Job) -> tuple[Dependency, ...]:
         """Return what a job waits for that is there still: of an array all that waits, and each that runs."""
@@ -87,10 +87,10 @@ class _Links:
 
     def _kept(self, dependency: Dependency) -> Iterator[Dependency]:
         members = self._members[dependency.job]
-        if any(name not in self._courses for name in members):
+        if any(name not in self._started for name in members):
             yield dependency
         for name in members:
-            if name in self._courses and self._courses[name].end > self.at:
+            if name in self._started and self._started[name].end > self.at:
                 yield replace(dependency, job=name)
 
     def passed(self, job: Job) -> int:
@@ -98,9 +98,9 @@ class _Links:
         moments = [self.at]
         for dependency in job.after:
             for name in self._members[dependency.job]:
-                course = self._courses.get(name)
-                if course is not None and course.end <= self.at:
-                    event = course.start if dependency.type is DependencyType.AFTER else course.end
+                run = self._started.get(name)
+                if run is not None and run.end <= self.at:
+                    event = run.start if dependency.type is DependencyType.AFTER else run.end
                     moments.append(event + dependency.delay)
         return max(moments)
 
@@ -118,24 +118,24 @@ def _waiting(entry: Job, elements: Sequence[str], links: _Links) -> Job:
     return replace(entry, array=array, after=links.kept(entry), not_before=not_before)
 
 
-def _started(entry: Job, course: PlannedJob, after: tuple[Dependency, ...]) -> Job:
+def _started(entry: Job, run: PlannedJob, after: tuple[Dependency, ...]) -> Job:
     """Return a job, or an element of an array, that runs."""
-    if entry.running is not None and course == repeated(entry):
+    if entry.running is not None and run == repeated(entry):
         return replace(entry, after=after)
-    running = Running(start=course.start, segments=_segments(entry, course))
-    return replace(entry, id=course.id, array=None, after=after, told=None, running=running)
+    running = Running(start=run.start, segments=_segments(entry, run))
+    return replace(entry, id=run.id, array=None, after=after, told=None, running=running)
 
 
-def _segments(entry: Job, course: PlannedJob) -> tuple[Segment, ...]:
+def _segments(entry: Job, run: PlannedJob) -> tuple[Segment, ...]:
     """Return the segments of a plan as running jobs have them: each node once, and only malleable jobs say which of
     their chunks stand there, as far as that is known.
     """
-    known = [_with_chunks(entry, segment.allocation) for segment in course.segments]
+    known = [_with_chunks(entry, segment.allocation) for segment in run.segments]
     chunks = [allocation for allocation in known if allocation is not None]
     if len(chunks) < len(known):
-        chunks = [_summed(segment.allocation) for segment in course.segments]
+        chunks = [_summed(segment.allocation) for segment in run.segments]
     return tuple(
-        replace(segment, allocation=allocation) for segment, allocation in zip(course.segments, chunks, strict=True)
+        replace(segment, allocation=allocation) for segment, allocation in zip(run.segments, chunks, strict=True)
     )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from cpsched.booking import Ledger, Mapping
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
+from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.queue import planning_order
-from cpsched.planner.roster import Roster
 from cpsched.planner.shrink import Values, begin_shrunk, by_gain, go_on_shrunk
 
 __all__ = ["NAME", "Planner"]
@@ -35,8 +35,8 @@ class Planner:
 
     def __init__(self, instance: Instance, mapping: Mapping | None = None) -> None:
         self.instance = instance
-        self._roster = Roster.of(instance, engine=NAME)
-        admitted = self._roster.admitted
+        self._admission = AdmissionResult.of(instance, engine=NAME)
+        admitted = self._admission.admitted
         self._order = [job.id for job in planning_order(instance, admitted)]
         self.ledger = Ledger(instance, admitted, mapping)
 
@@ -49,7 +49,7 @@ class Planner:
         held = sum(job.is_evolving and job.expand_limit != 1 for job in ledger.jobs)
         if 0 < held <= _MOST_HELD:
             self._improved_by(Values(self.instance, ledger), lambda: ledger.plan(order, is_held=False))
-        if ledger.running.changeable or any(len(forms) > 1 for forms in ledger.forms):
+        if ledger.running.changeable or any(len(modes) > 1 for modes in ledger.modes):
             self._shrink()
 
     def _shrink(self) -> None:
@@ -100,7 +100,7 @@ class Planner:
                 self.ledger.release(follower)
                 leaving.extend(self.ledger.followers(follower))
         self._order.remove(job_id)
-        self._roster = self._roster.without(job_id)
+        self._admission = self._admission.without(job_id)
         moves, running = self.backfill(), self.ledger.running
         if running.changed:
             values = Values(self.instance, self.ledger)
@@ -109,4 +109,4 @@ class Planner:
 
     def outcome(self) -> Outcome:
         """Return where everybody stands now, in document order."""
-        return self._roster.outcome(self.ledger)
+        return self._admission.outcome(self.ledger)

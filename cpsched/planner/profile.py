@@ -7,8 +7,19 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NoReturn
 
-from cpsched.booking import Units, going_on, refusal, units_on
-from cpsched.domain import Arrangement, Cluster, Instance, Job, Placement, Request, Running, Segment, Step, moves_about
+from cpsched.booking import Units, continuation, refusal, units_on
+from cpsched.domain import (
+    Arrangement,
+    Cluster,
+    Instance,
+    Job,
+    Placement,
+    Request,
+    Running,
+    Segment,
+    Step,
+    needs_migration,
+)
 from cpsched.errors import DocumentError, EngineError, Fault
 
 __all__ = ["ProfileChange", "with_profile"]
@@ -55,12 +66,12 @@ def with_profile(instance: Instance, change: ProfileChange) -> Instance:
     held = units_on(change.steps[0].request, present.allocation)
     if held is None:
         _refuse(change, "steps[0].request", f"Expected what the job holds at {now}: {_words(present)}")
-    if (moving := moves_about(change.steps)) is not None:
+    if (moving := needs_migration(change.steps)) is not None:
         _refuse(change, "steps", f"Expected steps in which the job keeps its nodes; {moving}")
     new = _with_history(job, running, change.steps, now)
     _check_queue(instance, change, job, new)
     remaining = replace(job, steps=change.steps)
-    coming = going_on(instance, remaining, held)
+    coming = continuation(instance, remaining, held)
     if coming is None:
         _explain(instance, change, remaining, held)
     _check_promises(instance, change, job, running, coming)
@@ -119,7 +130,7 @@ def _check_queue(instance: Instance, change: ProfileChange, old: Job, new: Job) 
 
 def _explain(instance: Instance, change: ProfileChange, remaining: Job, held: Units) -> NoReturn:
     """Say why a job cannot go on with the steps that remain."""
-    if going_on(replace(instance, jobs=(remaining,)), remaining, held) is not None:
+    if continuation(replace(instance, jobs=(remaining,)), remaining, held) is not None:
         raise EngineError(
             f"job {change.job} cannot have this profile: it would hold nodes that others were promised for later; "
             "what it was promised itself stands"

@@ -25,11 +25,11 @@ class Values:
 
     def __init__(self, instance: Instance, ledger: Ledger) -> None:
         self._instance, self._ledger = instance, ledger
-        forms = [form for of_job in ledger.forms for form in of_job]
-        owners = [job for job, of_job in zip(ledger.jobs, ledger.forms, strict=True) for _ in of_job]
-        self._first = np.cumsum([0, *map(len, ledger.forms)])
-        #: What starts cost (see `start_costs`) in each form, one job's forms after the other's.
-        self.costs = start_costs(instance, owners, np.array([form.duration for form in forms], dtype=np.int64))
+        modes = [mode for of_job in ledger.modes for mode in of_job]
+        owners = [job for job, of_job in zip(ledger.jobs, ledger.modes, strict=True) for _ in of_job]
+        self._first = np.cumsum([0, *map(len, ledger.modes)])
+        #: What starts cost (see `start_costs`) in each mode, one job's modes after the other's.
+        self.costs = start_costs(instance, owners, np.array([mode.duration for mode in modes], dtype=np.int64))
         self._evolving = [row for row, job in enumerate(ledger.jobs) if job.is_evolving]
         #: What starts cost a job (a row of the ledger) that takes so many seconds.
         self._known: dict[tuple[int, int], list[float]] = {}
@@ -79,7 +79,7 @@ class Values:
         evolving = [row for row in self._evolving if is_plain[row]]
         is_plain[evolving] = False
         rows = np.flatnonzero(is_plain)
-        numbers = np.array([ledger.form(ledger.jobs[row].id) for row in rows.tolist()], dtype=np.int64)
+        numbers = np.array([ledger.mode(ledger.jobs[row].id) for row in rows.tolist()], dtype=np.int64)
         costs = float(costs_at(self.costs[self._first[rows] + numbers], table.starts[rows, None]).sum())
         places = [(row, ledger.place_of(ledger.jobs[row].id)) for row in evolving]
         last = int((table.starts[rows] + table.jobs[rows, 3]).max(initial=0))
@@ -89,28 +89,28 @@ class Values:
 
 
 def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values) -> None:
-    """Book waiting jobs that have no place, in this order, each in the form and at the place that cost it least."""
+    """Book waiting jobs that have no place, in this order, each in the mode and at the place that cost it least."""
     rows = {job.id: row for row, job in enumerate(ledger.jobs)}
     for name in order:
         place_cheaply(ledger, rows[name], values)
 
 
 def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
-    """Book a waiting job (a row of the ledger) that has no place in the form that costs it least where it fits first;
+    """Book a waiting job (a row of the ledger) that has no place in the mode that costs it least where it fits first;
     return where it stands, or None if it fits nowhere.
 
     What costs the same is told apart by the end, then by the share: nobody is shrunk in vain.
     """
     name = ledger.jobs[row].id
     found: list[tuple[float, int, int, Place]] = []
-    for number in range(len(ledger.forms[row])):
-        ledger.take_form(name, number)
+    for number in range(len(ledger.modes[row])):
+        ledger.take_mode(name, number)
         ledger.plan([name])
         if ledger.is_booked(name):
             place = ledger.place_of(name)
             found.append((values.cost_of(row, place), place.end, number, place))
             ledger.release(name)
-    ledger.take_form(name, 0)
+    ledger.take_mode(name, 0)
     if not found:
         return None
     best = min(found, key=lambda one: one[:3])[-1]
@@ -144,13 +144,13 @@ def go_on_shrunk(
     is_over
         Whether there is no time to try more.
     """
-    is_changed, has_forms = False, any(len(forms) > 1 for forms in ledger.forms)
+    is_changed, has_modes = False, any(len(modes) > 1 for modes in ledger.modes)
     lacking, value = _worth(ledger, values)
     for name in by_gain(ledger) if names is None else names:
         for mode in range(len(ledger.running.changeable[name].modes)):
             if is_over():
                 return is_changed
-            for is_thorough in (False, True) if has_forms else (False,):
+            for is_thorough in (False, True) if has_modes else (False,):
                 mark = ledger.marked()
                 if _tried(ledger, order, name, mode, values if is_thorough else None):
                     less, found = _worth(ledger, values)
@@ -217,7 +217,7 @@ def _expand(ledger: Ledger, name: str, mode: int) -> bool:
     times = {now + ledger.place_of(guest).end for guest in ledger.standing_on(nodes, planned.end)}
     times |= ledger.running.changes_on(nodes)
     return any(
-        ledger.running.change(ledger.running.course(name, mode, until))
+        ledger.running.change(ledger.running.resumed_plan(name, mode, until))
         for until in sorted(times)
         if now < until < planned.end
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.domain import Instance, Job, moves_about
+from cpsched.domain import Instance, Job, needs_migration
 
 __all__ = ["changing", "unsupported"]
 
@@ -39,7 +39,7 @@ def _num_links(instance: Instance) -> int:
 
 def _unsupported_of(job: Job) -> list[str]:
     """Return what one job asks for and the planner cannot honour."""
-    moves = moves_about(job.steps) if job.running is None else None
+    moves = needs_migration(job.steps) if job.running is None else None
     asked = {
         f"cannot keep its nodes from step to step: {moves}": moves is not None,
         "runs inside a reservation": job.reservation is not None,

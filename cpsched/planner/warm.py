@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cpsched.booking import Ledger
-from cpsched.domain import Instance, Job, Plan, PlannedJob, Told
+from cpsched.domain import Instance, Job, Plan, PlannedJob, PromisedStart
 from cpsched.engine import Outcome
+from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.planner import NAME
 from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
-from cpsched.planner.roster import Roster
 from cpsched.planner.shrink import Values, go_on_shrunk
 
-__all__ = ["replanned", "told_by", "warm_order"]
+__all__ = ["replanned", "warm_order", "with_promised_starts"]
 
 
 def replanned(instance: Instance, plan: Plan) -> Outcome:
@@ -33,11 +33,11 @@ def replanned(instance: Instance, plan: Plan) -> Outcome:
     UnsupportedError
         If the instance asks for something that the planner cannot honour yet.
     """
-    roster = Roster.of(instance, engine=NAME)
-    ledger = Ledger(instance, roster.admitted)
+    admission = AdmissionResult.of(instance, engine=NAME)
+    ledger = Ledger(instance, admission.admitted)
     before = _planned_by(plan)
-    bound = {job.id for job in bound_jobs(instance, roster.admitted)}
-    order = [job.id for job in _ordered(instance, roster.admitted, before)]
+    bound = {job.id for job in bound_jobs(instance, admission.admitted)}
+    order = [job.id for job in _ordered(instance, admission.admitted, before)]
     ledger.running.restore(ledger.running.resumed(plan.jobs))
     for turn in (True, False):
         jobs = [job_id for job_id in order if (job_id in bound) is turn]
@@ -45,7 +45,7 @@ def replanned(instance: Instance, plan: Plan) -> Outcome:
     ledger.backfill(order)
     if ledger.running.changed:
         go_on_shrunk(ledger, order, Values(instance, ledger), names=tuple(ledger.running.changed))
-    return roster.outcome(ledger)
+    return admission.outcome(ledger)
 
 
 def warm_order(instance: Instance, plan: Plan) -> list[str]:
@@ -56,7 +56,7 @@ def warm_order(instance: Instance, plan: Plan) -> list[str]:
     return [job.id for job in _ordered(instance, waiting, _planned_by(plan))]
 
 
-def told_by(instance: Instance, plan: Plan, price: float) -> Instance:
+def with_promised_starts(instance: Instance, plan: Plan, price: float) -> Instance:
     """Return the instance with the starts of an earlier plan as those that users were told: to postpone has a price.
 
     An array has one such start for all its elements: the last that was planned for any of them.
@@ -72,7 +72,7 @@ def told_by(instance: Instance, plan: Plan, price: float) -> Instance:
         starts = [before[element].start for element in job.element_ids if element in before]
         if job.running is not None or not starts:
             return job
-        return replace(job, told=Told(start=max(starts), price=price))
+        return replace(job, told=PromisedStart(start=max(starts), price=price))
 
     return replace(instance, jobs=tuple(map(told, instance.jobs)))
 

@@ -6,7 +6,7 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
-from cpsched.planner import Roster, bound_jobs, changing, unsupported, warmup
+from cpsched.planner import AdmissionResult, bound_jobs, changing, unsupported, warmup
 from cpsched.policies.policy import Policy
 
 __all__ = ["PolicyEngine"]
@@ -42,10 +42,10 @@ class PolicyEngine:
         features = self.unsupported(instance)
         if features:
             raise UnsupportedError(self.name, features)
-        roster = Roster.of(instance, engine=self.name)
-        ledger = Ledger(instance, roster.admitted)
-        bound = {job.id: job for job in bound_jobs(instance, roster.admitted)}
+        admission = AdmissionResult.of(instance, engine=self.name)
+        ledger = Ledger(instance, admission.admitted)
+        bound = {job.id: job for job in bound_jobs(instance, admission.admitted)}
         ledger.plan(list(bound))
-        queue = self.policy.order(instance, [job for job in roster.admitted if job.id not in bound])
+        queue = self.policy.order(instance, [job for job in admission.admitted if job.id not in bound])
         self.policy.serve(ledger, queue, progress)
-        return roster.outcome(ledger)
+        return admission.outcome(ledger)

@@ -17,7 +17,7 @@ from importlib import resources
 from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
 from cpsched.report.basis import basis_of
-from cpsched.report.words import course, duration, figures, plain, request_text, share_text, value_text
+from cpsched.report.words import change_description, duration, figures, plain, request_text, share_text, value_text
 
 __all__ = ["gantt_html"]
 
@@ -148,7 +148,7 @@ class _PageData:
             number(request_text(job)),
             int(job.running is not None),
             number(licenses),
-            number(course(self.instance, job, planned)),
+            number(change_description(self.instance, job, planned)),
             [
                 self._segment(job, place, segment, len(planned.segments))
                 for place, segment in enumerate(planned.segments, start=1)

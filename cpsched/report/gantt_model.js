@@ -26,9 +26,9 @@ data.classes.forEach((kind, index) => classOf.fill(index, kind.first, kind.first
 
 /** A piece is one job on `count` neighbouring nodes in [start, end), holding the same on each of them. */
 const pieces = [];
-const jobs = data.jobs.map(([id, user, group, project, queue, submit, walltime, request, running, licenses, course, segments]) => {
+const jobs = data.jobs.map(([id, user, group, project, queue, submit, walltime, request, running, licenses, changes, segments]) => {
   const job = { id, user: data.texts[user], group: data.texts[group], project: data.texts[project], queue, submit, walltime,
-    request: data.texts[request], running: running === 1, licenses: data.texts[licenses], course: data.texts[course], nodes: 0, pieces: [] };
+    request: data.texts[request], running: running === 1, licenses: data.texts[licenses], changes: data.texts[changes], nodes: 0, pieces: [] };
   for (const [start, end, runs, part, shrunk] of segments) {
     for (let i = 0; i < runs.length; i += 3) {
       const piece = { job, start, end, first: runs[i], count: runs[i + 1], held: data.held[runs[i + 2]], part: data.texts[part] ?? "",

@@ -27,7 +27,7 @@ const facts = (job) => [
   ["state", job.running ? "running" : "planned"], ["submit", moment(job.submit)], ["start", moment(job.start)],
   ["end", moment(job.end)], ["wait", duration(job.start - job.submit)], ["duration", duration(job.end - job.start)],
   ["walltime", job.walltime === job.end - job.start ? "" : duration(job.walltime)],
-  ["changes", job.course], ["request", job.request], ["licences", job.licenses],
+  ["changes", job.changes], ["request", job.request], ["licences", job.licenses],
 ];
 
 function showTip(x, y, title, rows) {

@@ -9,7 +9,7 @@ from cpsched.domain import Chunk, Instance, Job, Plan, PlannedJob, Request, Scor
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
 
-__all__ = ["course", "duration", "figures", "moment", "plain", "request_text", "share_text", "value_text"]
+__all__ = ["change_description", "duration", "figures", "moment", "plain", "request_text", "share_text", "value_text"]
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -58,7 +58,7 @@ def _asked_text(chunk: Chunk) -> str:
     return ", ".join(f"{name}={asked}" for name, asked in (*chunk.resources.items(), *chunk.where.items()))
 
 
-def course(instance: Instance, job: Job, planned: PlannedJob) -> str:
+def change_description(instance: Instance, job: Job, planned: PlannedJob) -> str:
     """Return how a job changes while it runs: ``3 steps``, ``runs at 50 % until …, then at 100 %``; else nothing."""
     if job.is_evolving:
         held = planned.end - planned.start - job.walltime
@@ -100,7 +100,7 @@ def _improvement(score: Score) -> list[tuple[str, str]]:
     rows = [("planner's plan", value_text(score.planner))]
     can_be = score.planner - score.suffered
     # running jobs that end earlier may be worth more than what waits
-    return [*rows, ("saved of what can be", f"{(score.planner - score.value) / can_be:.1%}")] if can_be > 0 else rows
+    return [*rows, ("avoidable cost saved", f"{(score.planner - score.value) / can_be:.1%}")] if can_be > 0 else rows
 
 
 def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:

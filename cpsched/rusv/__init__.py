@@ -3,17 +3,17 @@
 May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
 planner books on; its kernels are in `kernels.py`, and `jit.py` compiles them,
 `kernel_cache.py` says where the compiled code is kept.
-`present_kernels.py` has what is needed where only one moment counts;
+`instant_kernels.py` has what is needed where only one moment counts;
 `compression.py` lets jobs move up when something was given back, with kernels of its own;
-`courses.py` has jobs of several steps, whose kernels are in `course_kernels.py`;
+`step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 
-from cpsched.rusv import course_kernels, kernels, present_kernels
+from cpsched.rusv import instant_kernels, kernels, step_kernels
 from cpsched.rusv.compression import Compression
-from cpsched.rusv.courses import Course, Courses, Turns
 from cpsched.rusv.jit import announced, kernel
 from cpsched.rusv.profile import Profile
+from cpsched.rusv.step_sequences import StepSequence, StepSequences, Turns
 from cpsched.rusv.timeline import NOWHERE, Booking, Demands, Fit, JobTable, KindDemand, Layout, Run, Timeline
 from cpsched.rusv.vector import FOREVER, AmountVector, FreeVector, Rusv, Slot, UsedVector, WindowVector
 
@@ -23,8 +23,6 @@ __all__ = [
     "AmountVector",
     "Booking",
     "Compression",
-    "Course",
-    "Courses",
     "Demands",
     "Fit",
     "FreeVector",
@@ -35,13 +33,15 @@ __all__ = [
     "Run",
     "Rusv",
     "Slot",
+    "StepSequence",
+    "StepSequences",
     "Timeline",
     "Turns",
     "UsedVector",
     "WindowVector",
     "announced",
-    "course_kernels",
+    "instant_kernels",
     "kernel",
     "kernels",
-    "present_kernels",
+    "step_kernels",
 ]

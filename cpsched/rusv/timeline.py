@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import course_kernels, kernels
-from cpsched.rusv.courses import Courses
+from cpsched.rusv import kernels, step_kernels
+from cpsched.rusv.step_sequences import StepSequences
 from cpsched.rusv.vector import FOREVER
 
 __all__ = ["NOWHERE", "Booking", "Demands", "Fit", "JobTable", "KindDemand", "Layout", "Run", "Timeline"]
@@ -521,15 +521,15 @@ class Timeline:
         )
         return int(found)
 
-    def find_course(
-        self, courses: Courses, course: int, *, earliest: int, latest: int, end_by: int, tries: int
+    def find_sequence(
+        self, sequences: StepSequences, sequence: int, *, earliest: int, latest: int, end_by: int, tries: int
     ) -> list[tuple[int, Entries]] | None:
-        """Return begin and entries of each step of a course that completes as early as is found, and then starts as
+        """Return begin and entries of each step of a sequence that completes as early as is found, and then starts as
         late; None if no place is found.
 
         Parameters
         ----------
-        courses, course
+        sequences, sequence
             Which one.
         earliest, latest
             When it may start.
@@ -538,12 +538,12 @@ class Timeline:
         tries
             So many schedules with held steps are tried to be mapped.
         """
-        begins = np.zeros(courses.num_steps[course], dtype=np.int64)
-        found = np.zeros((courses.most_entries[course], 3), dtype=np.int32)
+        begins = np.zeros(sequences.num_steps[sequence], dtype=np.int64)
+        found = np.zeros((sequences.most_entries[sequence], 3), dtype=np.int32)
         spans = np.zeros(len(begins) + 1, dtype=np.int64)
         world = (*self._state[:-1], *self._tables(), self._run_of, self._free, self._buffer, self._entries)
-        if not course_kernels.find_course(
-            course, earliest, latest, end_by, tries, begins, found, spans, courses.tables, world
+        if not step_kernels.find_sequence(
+            sequence, earliest, latest, end_by, tries, begins, found, spans, sequences.tables, world
         ):
             return None
         parts = np.split(found[: spans[-1]], spans[1:-1])

@@ -13,7 +13,7 @@ from cpsched.planner import Values, costs_at, end_price, go_on_shrunk
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
 from cpsched.search.costs import guided
-from cpsched.search.links import awaited_first, longest_before, longest_behind
+from cpsched.search.links import awaited_first, heads, tails
 
 __all__ = ["Chain"]
 
@@ -38,20 +38,20 @@ class Chain:
         self._jobs = jobs
         self.ledger = Ledger(instance, jobs)
         table = self.ledger.table
-        of_jobs = self.ledger.forms
-        #: The forms of all jobs, one after the other, where those of each job begin, and which of them it has now.
-        self._forms_of = np.cumsum([0, *map(len, of_jobs)])
-        self._forms = np.array([(one.demand, one.latest, one.duration) for forms in of_jobs for one in forms])
-        self._taken = self._forms_of[:-1].copy()
-        self._owners = np.repeat(np.arange(len(jobs)), np.diff(self._forms_of))
+        of_jobs = self.ledger.modes
+        #: The modes of all jobs, one after the other, where those of each job begin, and which of them it has now.
+        self._first_mode = np.cumsum([0, *map(len, of_jobs)])
+        self._modes = np.array([(one.demand, one.latest, one.duration) for modes in of_jobs for one in modes])
+        self._taken = self._first_mode[:-1].copy()
+        self._owners = np.repeat(np.arange(len(jobs)), np.diff(self._first_mode))
         self._end_price = end_price(instance)
         self._values = Values(instance, self.ledger)
-        #: What starts cost in truth, in each form.
-        self._form_costs = self._values.costs
+        #: What starts cost in truth, in each mode.
+        self._mode_costs = self._values.costs
         #: First starts that the jobs themselves and those that they wait for allow (s after `now`).
-        self.earliest = longest_before(table)
+        self.earliest = heads(table)
         #: Seconds from the start of each job to the end of the last one of those that wait for it.
-        self.tails = longest_behind(table)
+        self.tails = tails(table)
         self._set_guide(np.inf)
         self._random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
         self._figures = np.zeros(3)
@@ -74,7 +74,7 @@ class Chain:
     @property
     def is_elastic(self) -> bool:
         """Whether running jobs may be changed, or waiting ones shrunk."""
-        return bool(self.ledger.running.changeable) or len(self._forms) > len(self._jobs)
+        return bool(self.ledger.running.changeable) or len(self._modes) > len(self._jobs)
 
     def offset(self) -> float:
         """Return what the chain's own figures lack to be values of the objective."""
@@ -107,14 +107,14 @@ class Chain:
         if not all(self.ledger.restore(planned_of[self._jobs[row].id]) for row in order.tolist()):
             self._clear()
             return False
-        self._note_forms()
+        self._note_modes()
         self._note_plan()
         return True
 
-    def _note_forms(self) -> None:
-        """Note the forms that jobs have been given on the ledger."""
-        forms: NDArray[np.int64] = np.array([self.ledger.form(job.id) for job in self._jobs], dtype=np.int64)
-        self._take_forms(self._forms_of[:-1] + forms)
+    def _note_modes(self) -> None:
+        """Note the modes that jobs have been given on the ledger."""
+        modes: NDArray[np.int64] = np.array([self.ledger.mode(job.id) for job in self._jobs], dtype=np.int64)
+        self._take_modes(self._first_mode[:-1] + modes)
 
     def _settle(self, order: NDArray[np.int64], limit: float, bounds: NDArray[np.int64]) -> bool:
         """Insert jobs in this order; see `kernels.settle`."""
@@ -133,16 +133,16 @@ class Chain:
         """Take all jobs out, and let each be what it asks for."""
         table = self.ledger.table
         kernels.clear(table.jobs, table.starts, table.spans, table.pool, *self.ledger.timeline.kernel_arguments())
-        self._take_forms(self._forms_of[:-1])
+        self._take_modes(self._first_mode[:-1])
 
-    def _take_forms(self, forms: NDArray[np.int64]) -> None:
-        """Let each job have one of its forms."""
-        self._taken[:] = forms
-        taken = self._forms[self._taken]
+    def _take_modes(self, modes: NDArray[np.int64]) -> None:
+        """Let each job have one of its modes."""
+        self._taken[:] = modes
+        taken = self._modes[self._taken]
         self.ledger.table.jobs[:, 0] = taken[:, kernels.F_DEMAND]
         self.ledger.table.jobs[:, 2] = taken[:, kernels.F_LATEST]
         self.ledger.table.jobs[:, 3] = taken[:, kernels.F_DURATION]
-        self._guide = self._form_guide[self._taken]
+        self._guide = self._mode_guide[self._taken]
 
     def _note_plan(self) -> float:
         """Value a plan that was not made step by step; keep it if it is the best one."""
@@ -160,7 +160,7 @@ class Chain:
         table = self.ledger.table
         order = [self._jobs[row].id for row in np.argsort(table.starts, kind="stable").tolist()]
         if go_on_shrunk(self.ledger, order, self._values, is_over=is_over):
-            self._note_forms()
+            self._note_modes()
             self._note_plan()
 
     # --- steps --------------------------------------------------------------------------------------------------
@@ -169,16 +169,16 @@ class Chain:
         """Set the order in which jobs that were removed together tend to come back: smallest first."""
         self._ranks = keys.astype(np.float64)
 
-    def run(self, steps: int, warmth: float) -> None:
+    def run(self, steps: int, temperature: float) -> None:
         """Do so many steps at one temperature (in mean costs of a job)."""
         table, timeline = self.ledger.table, self.ledger.timeline
         target = self._figures[kernels.STEPS] + steps
         while (left := int(target - self._figures[kernels.STEPS])) > 0:
             code = kernels.ruin_and_recreate(
-                left, self._random, warmth, self._end_price, self._figures,
+                left, self._random, temperature, self._end_price, self._figures,
                 table.jobs, table.starts, table.spans, table.pool, self._guide,
                 table.waits_of, table.waits, table.followers_of, table.followers, self.earliest,
-                self._ranks, self._nodes_of, self._forms_of, self._forms, self._form_guide, self._taken,
+                self._ranks, self._nodes_of, self._first_mode, self._modes, self._mode_guide, self._taken,
                 self._marks, self._chosen, self._keys, self._sequence, self._old, self._old_pool,
                 self._entries, self._fitting,
                 *timeline.kernel_arguments(),
@@ -201,8 +201,8 @@ class Chain:
 
     @property
     def costs(self) -> NDArray[np.float64]:
-        """What starts cost in truth, in the forms that the jobs have now (see `start_costs`)."""
-        costs: NDArray[np.float64] = self._form_costs[self._taken]
+        """What starts cost in truth, in the modes that the jobs have now (see `start_costs`)."""
+        costs: NDArray[np.float64] = self._mode_costs[self._taken]
         return costs
 
     def _value(self, costs: NDArray[np.float64], starts: NDArray[np.int64]) -> float:
@@ -215,10 +215,10 @@ class Chain:
         The end of the last job alone says nothing about all the others. Where it counts, each job that starts too late
         for an end before `end`, counting what waits for it, costs a little.
         """
-        own = self._forms[self._forms_of[self._owners], kernels.F_DURATION]
-        tails = self.tails[self._owners] + self._forms[:, kernels.F_DURATION] - own
-        self._form_guide = guided(self._form_costs, self._end_price, tails, end)
-        self._guide = self._form_guide[self._taken]
+        own = self._modes[self._first_mode[self._owners], kernels.F_DURATION]
+        tails = self.tails[self._owners] + self._modes[:, kernels.F_DURATION] - own
+        self._mode_guide = guided(self._mode_costs, self._end_price, tails, end)
+        self._guide = self._mode_guide[self._taken]
 
     @property
     def value(self) -> float:
@@ -248,8 +248,8 @@ class Chain:
         present = table.starts, table.spans, table.pool
         taken = self._taken.copy()
         table.starts, table.spans, table.pool = self._best[:3]
-        self._take_forms(self._best[3])
+        self._take_modes(self._best[3])
         best = [planned for job in self._jobs if (planned := self.ledger.planned(job.id)) is not None]
         table.starts, table.spans, table.pool = present
-        self._take_forms(taken)
+        self._take_modes(taken)
         return self._best_running + best

@@ -209,8 +209,8 @@ class _Search:
         self._offer(self.name)
 
     def _begin_cooling(self, *, is_last: bool) -> bool:
-        """Begin afresh from a list, so that not all coolings end in the same valley; the last one begins from the best
-        plan of all. Tell whether there is a plan to begin from.
+        """Begin afresh from a list, so that not all coolings end in the same local optimum; the last one begins from
+        the best plan of all. Tell whether there is a plan to begin from.
         """
         if not is_last and self._keys is not None and self._chain.plan_list(self._keys) is not None:
             return True
@@ -233,13 +233,13 @@ class _Search:
                 took = self._offer(self.name)
                 self._next_offer = budget.elapsed + max(_PAUSE, 20 * took)
 
-    def _step(self, warmth: float) -> None:
+    def _step(self, temperature: float) -> None:
         """Do a portion of steps at one temperature; without a limit of steps as many as `_LOOK` allows."""
         budget, most = self._board.budget, self._params.portion
         began = budget.elapsed
         portion = most if self._params.max_steps is None else min(most, self._params.max_steps - self._steps)
         portion = min(portion, self._portion)
-        self._chain.run(portion, warmth)
+        self._chain.run(portion, temperature)
         self._steps += portion
         if self._params.max_steps is None:
             took = max(budget.elapsed - began, 1e-6)

@@ -136,13 +136,13 @@ class EvolvingChain:
         """Set the order in which jobs that were removed together tend to come back: smallest first."""
         self._ranks = keys.astype(np.float64)
 
-    def run(self, steps: int, warmth: float) -> None:
+    def run(self, steps: int, temperature: float) -> None:
         """Do so many steps at one temperature (in mean costs of a job)."""
         end = float((self._best_starts + self._durations).max())
         guide = guided(self._costs, self._end_price, self._durations, end)
         self.best_value = kernels.ruin_and_recreate(
-            steps, self._random, warmth, self._end_price, self.best_value, self._spans, self._pieces, self._earliest,
-            self._costs, guide, self._ranks, self._marks, self._chosen, self._keys,
+            steps, self._random, temperature, self._end_price, self.best_value, self._spans, self._pieces,
+            self._earliest, self._costs, guide, self._ranks, self._marks, self._chosen, self._keys,
             self._starts, *self._profile, self._kept_starts, *self._kept_profile, self._best_starts, self._capacity,
         )  # fmt: skip
 

@@ -178,10 +178,10 @@ def choose_order(found, jobs, pieces, starts, ranks, chosen, keys, random):
 
 @kernel
 def ruin_and_recreate(
-    steps, random, warmth, end_price, best_value, jobs, pieces, earliest, costs, guide, ranks, marks, chosen, keys,
+    steps, random, temperature, end_price, best_value, jobs, pieces, earliest, costs, guide, ranks, marks, chosen, keys,
     starts, times, used, size, kept_starts, kept_times, kept_used, kept_size, best_starts, capacity,
 ):  # fmt: skip
-    """Do so many steps of simulated annealing at a temperature of `warmth` mean costs of a job.
+    """Do so many steps of simulated annealing at a `temperature` in mean costs of a job.
 
     They go by the costs of `guide`; which plan is the best one is a matter of `costs`. The present plan stands twice,
     the second time in all that is kept, so that steps can be undone. Returns what the best plan costs.
@@ -197,7 +197,7 @@ def ruin_and_recreate(
         else:
             found = choose_any(wanted, starts, chosen, marks, random)
         choose_order(found, jobs, pieces, starts, ranks, chosen, keys, random)
-        limit = value - warmth * value / count * np.log(max(uniform(random), 1e-300))
+        limit = value - temperature * value / count * np.log(max(uniform(random), 1e-300))
         for place in range(found):
             take_out(chosen[place], jobs, pieces, starts, times, used, size)
         room = limit - cost_of_all(jobs, pieces, starts, guide, end_price)

@@ -18,7 +18,7 @@ MOST_REMOVED = 30
 #: The most nodes that are cleared for a job, and the most chunks whose nodes are chosen one by one.
 MOST_CLEARED = 8
 
-# columns of `forms`: what of a job's row in the job table is another one in each form
+# columns of `modes`: what of a job's row in the job table is another one in each mode
 F_DEMAND, F_LATEST, F_DURATION = 0, 1, 2
 # columns of `fitting`: how many chunks fit on a node, how many are taken
 FITS, TAKEN = 0, 1
@@ -291,24 +291,24 @@ def put_in(
     )  # fmt: skip
 
 
-# --- forms of a job --------------------------------------------------------------------------------------------------
+# --- modes of a job --------------------------------------------------------------------------------------------------
 
 
 @kernel
-def take_form(job, form, jobs, costs, forms, form_costs, taken):
-    """Let a job that has no place be what it is in one of its forms."""
-    taken[job] = form
-    jobs[job, 0], jobs[job, 2], jobs[job, 3] = forms[form, F_DEMAND], forms[form, F_LATEST], forms[form, F_DURATION]
+def take_mode(job, mode, jobs, costs, modes, mode_costs, taken):
+    """Let a job that has no place be what it is in one of its modes."""
+    taken[job] = mode
+    jobs[job, 0], jobs[job, 2], jobs[job, 3] = modes[mode, F_DEMAND], modes[mode, F_LATEST], modes[mode, F_DURATION]
     for k in range(costs.shape[1]):
-        costs[job, k] = form_costs[form, k]
+        costs[job, k] = mode_costs[mode, k]
 
 
 @kernel
-def least_cost(job, start, forms_of, form_costs):
-    """Return what a start costs a job in the form in which it costs least."""
+def least_cost(job, start, first_mode, mode_costs):
+    """Return what a start costs a job in the mode in which it costs least."""
     least = np.inf
-    for form in range(forms_of[job], forms_of[job + 1]):
-        least = min(least, cost_of(form, start, form_costs))
+    for mode in range(first_mode[job], first_mode[job + 1]):
+        least = min(least, cost_of(mode, start, mode_costs))
     return least
 
 
@@ -507,17 +507,17 @@ def settle(
 
 @kernel
 def ruin_and_recreate(
-    steps, random, warmth, end_price, figures,
+    steps, random, temperature, end_price, figures,
     jobs, starts, spans, pool, costs, waits_of, waits, followers_of, followers, least_starts, ranks, nodes_of,
-    forms_of, forms, form_costs, taken,
+    first_mode, modes, mode_costs, taken,
     marks, chosen, keys, sequence, old, old_pool, best_entries, fitting,
     head, slots, order, members, rows, blk, srows, sblk, spare,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Do so many steps of simulated annealing at a temperature of `warmth` mean costs of a job.
+    """Do so many steps of simulated annealing at a `temperature` in mean costs of a job.
 
-    Of the jobs that have several forms, half come back as they were; the others in the one that costs least where they
+    Of the jobs that have several modes, half come back as they were; the others in the one that costs least where they
     come to stand, or in any: what a job loses by a small one may be less than what others gain. `figures` is carried
     from call to call. Returns `kernels.DONE`, or `kernels.GROW_STATE` before a step that could find no room.
     """
@@ -560,48 +560,48 @@ def ruin_and_recreate(
                 demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
                 columns, amounts, scolumns, samounts, stamps,
             )  # fmt: skip
-            least += least_cost(job, least_starts[job], forms_of, form_costs)
-        limit = before - warmth * max(figures[VALUE], 0.0) / count * np.log(max(uniform(random), 1e-300))
+            least += least_cost(job, least_starts[job], first_mode, mode_costs)
+        limit = before - temperature * max(figures[VALUE], 0.0) / count * np.log(max(uniform(random), 1e-300))
         after, inserted = 0.0, 0
         for turn in range(found):  # as long as the limit can still be kept
             if is_linked:
                 bring_forward(turn, found, chosen, sequence, starts, waits_of, waits)
             job = chosen[sequence[turn]]
-            least -= least_cost(job, least_starts[job], forms_of, form_costs)
+            least -= least_cost(job, least_starts[job], first_mode, mode_costs)
             earliest = kernels.earliest_after(job, jobs[job, 1], starts, waits_of, waits)
             first, last = taken[job], taken[job] + 1
-            if forms_of[job + 1] - forms_of[job] > 1:
+            if first_mode[job + 1] - first_mode[job] > 1:
                 flip = uniform(random)
                 if flip < 0.3:
-                    first, last = forms_of[job], forms_of[job + 1]
+                    first, last = first_mode[job], first_mode[job + 1]
                 elif flip < 0.5:
-                    first = forms_of[job] + below(random, forms_of[job + 1] - forms_of[job])
+                    first = first_mode[job] + below(random, first_mode[job + 1] - first_mode[job])
                     last = first + 1
-            start, held, form, cheapest = np.int64(-1), 0, first, limit - after - least
+            start, held, mode, cheapest = np.int64(-1), 0, first, limit - after - least
             for other in range(first, last):
-                latest = min(forms[other, F_LATEST], latest_for(other, cheapest, form_costs))
+                latest = min(modes[other, F_LATEST], latest_for(other, cheapest, mode_costs))
                 latest = kernels.latest_before(job, latest, starts, followers_of, followers)
                 if latest < earliest:
                     continue
                 found_start, count_there = earliest_place(
-                    forms[other, F_DEMAND], earliest, forms[other, F_DURATION], latest, random, fitting,
+                    modes[other, F_DEMAND], earliest, modes[other, F_DURATION], latest, random, fitting,
                     head, slots, order, members, rows, blk, srows, sblk,
                     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
                     free, buffer, entries,
                 )  # fmt: skip
                 if found_start < 0:
                     continue
-                cost = cost_of(other, found_start, form_costs)
+                cost = cost_of(other, found_start, mode_costs)
                 if start >= 0 and cost >= cheapest:
                     continue  # nobody is shrunk in vain
-                start, held, form, cheapest = found_start, count_there, other, cost
+                start, held, mode, cheapest = found_start, count_there, other, cost
                 for e in range(held):
                     for part in range(3):
                         best_entries[e, part] = entries[e, part]
             if start < 0:
                 break
-            if form != taken[job]:
-                take_form(job, form, jobs, costs, forms, form_costs, taken)
+            if mode != taken[job]:
+                take_mode(job, mode, jobs, costs, modes, mode_costs, taken)
             after += cheapest
             put_in(
                 job, start, best_entries, held, jobs, starts, spans, pool,
@@ -628,7 +628,7 @@ def ruin_and_recreate(
             )  # fmt: skip
         for place in range(found):  # in whatever order: their distances held
             if taken[chosen[place]] != old[place, 2]:
-                take_form(chosen[place], old[place, 2], jobs, costs, forms, form_costs, taken)
+                take_mode(chosen[place], old[place, 2], jobs, costs, modes, mode_costs, taken)
             put_in(
                 chosen[place], old[place, 0], old_pool[place], old[place, 1], jobs, starts, spans, pool,
                 head, slots, order, members, rows, blk, srows, sblk, spare,
@@ -642,7 +642,7 @@ def ruin_and_recreate(
 
 
 @kernel
-def buy(needs, durations, costs, places, shares, times, paid, starts, used):
+def best_starts_at_prices(needs, durations, costs, places, shares, times, paid, starts, used):
     """Let each job start at the time of the axis where its cost and what it pays together are least.
 
     Parameters

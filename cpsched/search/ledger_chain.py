@@ -178,18 +178,18 @@ class LedgerChain:
         """Set the order in which jobs that were removed together tend to come back: smallest first."""
         self._ranks = keys.tolist()
 
-    def run(self, steps: int, warmth: float) -> None:
+    def run(self, steps: int, temperature: float) -> None:
         """Do so many steps at one temperature (in mean costs of a job)."""
         for _ in range(steps):
-            self._step(warmth)
+            self._step(temperature)
 
-    def _step(self, warmth: float) -> None:
+    def _step(self, temperature: float) -> None:
         """Take some jobs out and insert them again in another order; keep what is better, and sometimes what is not."""
         chosen, is_first_first = self._chosen()
         if len(chosen) < 2:
             return
         sequence, is_held = self._sequence(chosen, is_first_first), self._random.random() < _HELD
-        room = -warmth * max(self.value, 0.0) / len(self._jobs) * log(max(self._random.random(), 1e-300))
+        room = -temperature * max(self.value, 0.0) / len(self._jobs) * log(max(self._random.random(), 1e-300))
         before, end_before = sum(self._paid[job] for job in chosen), self._last_end()
         paid, nodes = [self._paid[job] for job in chosen], [self._nodes[job] for job in chosen]
         places = [self._lift(job) for job in chosen]
@@ -285,7 +285,7 @@ class LedgerChain:
         tell whether it found a place that costs no more than `room`.
         """
         ledger, name = self._ledger, self._jobs[job].id
-        if len(ledger.forms[job]) > 1:
+        if len(ledger.modes[job]) > 1:
             is_placed = place_cheaply(ledger, job, self._values) is not None
         else:
             latest, end_by = self._limits(job, room)

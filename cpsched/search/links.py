@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from cpsched.rusv import JobTable
 
-__all__ = ["awaited_first", "longest_before", "longest_behind"]
+__all__ = ["awaited_first", "heads", "tails"]
 
 Ints = NDArray[np.int64]
 
 
-def longest_before(table: JobTable) -> Ints:
+def heads(table: JobTable) -> Ints:
     """Return the first start of each job beside all that it waits for, if nothing else stood in the way."""
     earliest = table.jobs[:, 1].copy()
     for job in awaited_first(table, np.arange(len(earliest))).tolist() if len(table.waits) else ():
@@ -23,15 +23,15 @@ def longest_before(table: JobTable) -> Ints:
     return earliest
 
 
-def longest_behind(table: JobTable) -> Ints:
+def tails(table: JobTable) -> Ints:
     """Return the seconds from the start of each job to the end of all that wait for it, if nothing else stood in the
     way.
     """
-    tails = table.jobs[:, 3].copy()
-    for job in awaited_first(table, np.arange(len(tails)))[::-1].tolist() if len(table.waits) else ():
+    behind = table.jobs[:, 3].copy()
+    for job in awaited_first(table, np.arange(len(behind)))[::-1].tolist() if len(table.waits) else ():
         for after, lag in table.followers[table.followers_of[job] : table.followers_of[job + 1]].tolist():
-            tails[job] = max(tails[job], lag + tails[after])
-    return tails
+            behind[job] = max(behind[job], lag + behind[after])
+    return behind
 
 
 def awaited_first(table: JobTable, order: Ints) -> Ints:

@@ -10,13 +10,14 @@ through a `Site`, and may keep an `Outlook` of what will be free; `rolling.py` m
 from cpsched.sim.checkpoint import Checkpoint
 from cpsched.sim.load import unsupported
 from cpsched.sim.rolling import Planning, Rolling
-from cpsched.sim.rules import Order, QueueRule, Way
+from cpsched.sim.rules import BackfillRule, Order, QueueRule
 from cpsched.sim.scheduler import Change, Counting, Decision, News, Scheduler, Start
 from cpsched.sim.simulate import History, Interrupted, Moment, simulate
 from cpsched.sim.site import Changes, Outlook, Site
 from cpsched.sim.warmup import warm_up_simulation
 
 __all__ = [
+    "BackfillRule",
     "Change",
     "Changes",
     "Checkpoint",
@@ -34,7 +35,6 @@ __all__ = [
     "Scheduler",
     "Site",
     "Start",
-    "Way",
     "simulate",
     "unsupported",
     "warm_up_simulation",

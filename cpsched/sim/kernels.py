@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import FOREVER, kernel, kernels, present_kernels
+from cpsched.rusv import FOREVER, instant_kernels, kernel, kernels
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
-change, has_sums = present_kernels.change, present_kernels.has_sums
-map_now, spell_out = present_kernels.map_now, present_kernels.spell_out
+change, has_sums = instant_kernels.change, instant_kernels.has_sums
+map_now, spell_out = instant_kernels.map_now, instant_kernels.spell_out
 
 (
     C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
@@ -33,7 +33,7 @@ BREAKS, RETURNS = 0, 1
 AFTER_START, AFTER_OK, AFTER_ANY, AFTER_NOT_OK = 0, 1, 2, 3
 WAITING, REFUSED, COMPLETED, KILLED = 0, 1, 2, 3
 
-# ways: who is let past a head that has to wait
+# backfill rules: which jobs may start ahead of a head that has to wait
 NOBODY, ANYBODY, NOT_DELAYING = 0, 1, 2
 # orders: by which key the queue stands
 BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5
@@ -44,7 +44,7 @@ PAUSED, FINISHED, LACKS_ROOM = 0, 1, 2
 class Rule(NamedTuple):
     """A queue rule in numbers."""
 
-    way: int
+    backfill: int
     order: int
     #: How many behind the head are looked at.
     depth: int
@@ -674,12 +674,12 @@ def pass_queue(now, rule, s, m, t, x):
         close_gaps(s)
         s.clock[C_RESERVED] = -1
     last = min(s.clock[C_QUEUED], 1 + rule.depth - s.clock[C_ASIDE])
-    if s.clock[C_LACKS] or last == 0 or (last == 1 and rule.way == NOT_DELAYING):
+    if s.clock[C_LACKS] or last == 0 or (last == 1 and rule.backfill == NOT_DELAYING):
         return  # where somebody comes to a head without reservation, all is looked through again
     s.clock[C_HEAD] = s.queue[0]
-    if rule.way == NOBODY:
+    if rule.backfill == NOBODY:
         return
-    s.clock[C_SHADOW] = FOREVER if rule.way == ANYBODY else reserve(s.queue[0], s, m, t, x)
+    s.clock[C_SHADOW] = FOREVER if rule.backfill == ANYBODY else reserve(s.queue[0], s, m, t, x)
     start_out_of_turn(s.queue[1:last], now, s, m, t, x)
     if s.clock[C_ASIDE] > 0:
         if last < s.clock[C_QUEUED]:
@@ -692,7 +692,7 @@ def pass_arrivals(now, rule, count, s, m, t, x):
     """Start whom the rule starts now where nothing has become free since the last pass: only those who have just come
     can start, as the queue has them.
     """
-    if rule.way == NOBODY:
+    if rule.backfill == NOBODY:
         return
     s.clock[C_STAMP] += 1
     places = np.empty(count, dtype=np.int64)
@@ -776,7 +776,7 @@ def advance(rule, most_passes, s, m, t, x):
         count = 0
         if s.clock[C_LACKS]:
             s.clock[C_LACKS], s.clock[C_IS_FULL] = 0, 1
-            now = s.clock[C_NOW]  # whom the pass has let past the head already counts for the depth
+            now = s.clock[C_NOW]  # jobs that this pass backfilled already count for the depth
         else:
             now = next_event(s)
             if now == FOREVER:

@@ -13,9 +13,9 @@ from cpsched.booking import CheapFirst, Columns, refusal
 from cpsched.domain import DependencyType, Instance, Job, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.metrics import Ending
-from cpsched.rusv import Timeline, present_kernels
+from cpsched.rusv import Timeline, instant_kernels
 from cpsched.sim import kernels
-from cpsched.sim.shares import ways_of
+from cpsched.sim.shares import modes_of_jobs
 
 __all__ = ["Load", "unsupported"]
 
@@ -96,7 +96,7 @@ class Load:
         self.demand = self._compile()
         self._refuse_unmapped()
         #: How those can run that are malleable, by their index.
-        self.ways = ways_of(self.jobs, self.demand, self.columns)
+        self.job_modes = modes_of_jobs(self.jobs, self.demand, self.columns)
         self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)
         self.users, self.user = _numbered([job.user for job in self.jobs])
         self.links_of, self.links = self._compile_links()
@@ -159,7 +159,7 @@ class Load:
         free, sums = timeline.free_at(0)
         tables, scratch = _kernel_views(timeline)
         free, sums = free.astype(np.int32), sums.astype(np.int64)
-        fits = present_kernels.map_now
+        fits = instant_kernels.map_now
         lost = [demand for demand in demands.tolist() if not fits(demand, free, sums, tables, scratch)]
         for number in np.flatnonzero(np.isin(self.demand, lost)).tolist():
             self.refused[number] = WaitingReason.NOT_MAPPED, _NOT_MAPPED
@@ -214,7 +214,7 @@ class Load:
             licenses=licenses,
         )
 
-    def kernel_views(self) -> tuple[present_kernels.Tables, present_kernels.Scratch]:
+    def kernel_views(self) -> tuple[instant_kernels.Tables, instant_kernels.Scratch]:
         """Return the tables and the scratch that kernels need for one moment."""
         return _kernel_views(self.timeline)
 
@@ -234,16 +234,16 @@ class Load:
         return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(nodes, dtype=np.int64)
 
 
-def _kernel_views(timeline: Timeline) -> tuple[present_kernels.Tables, present_kernels.Scratch]:
+def _kernel_views(timeline: Timeline) -> tuple[instant_kernels.Tables, instant_kernels.Scratch]:
     """Return the tables and the scratch that kernels need for one moment, of a timeline with all demands."""
     arguments = timeline.kernel_arguments()[9:]
     demands, kinds, segments, terms, scale, sysreq, _, reach, runs, runcols, capacity, colsys, run_of = arguments[:13]
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps = arguments[13:]
-    tables = present_kernels.Tables(
+    tables = instant_kernels.Tables(
         demands, kinds, segments, terms, scale, sysreq, reach, runs, runcols, capacity, colsys, run_of
     )
     head = np.zeros(8, dtype=np.int64)
-    return tables, present_kernels.Scratch(free[0], buffer, entries, columns, amounts, scolumns, samounts, stamps, head)
+    return tables, instant_kernels.Scratch(free[0], buffer, entries, columns, amounts, scolumns, samounts, stamps, head)
 
 
 def _cores(job: Job) -> int:

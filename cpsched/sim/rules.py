@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from cpsched.sim import kernels
 
-__all__ = ["Order", "QueueRule", "Way"]
+__all__ = ["BackfillRule", "Order", "QueueRule"]
 
 
 class Order(IntEnum):
@@ -25,13 +25,13 @@ class Order(IntEnum):
     UNICEF = kernels.BY_UNICEF
 
 
-class Way(IntEnum):
-    """Who is let past the first job that has to wait."""
+class BackfillRule(IntEnum):
+    """Which jobs may start ahead of the first job that has to wait."""
 
     NOBODY = kernels.NOBODY
-    #: Whoever fits.
+    #: Every job that fits now.
     ANYBODY = kernels.ANYBODY
-    #: Who does not delay that job's reservation, on concrete nodes (EASY).
+    #: Every job that does not delay that job's reservation, on concrete nodes (EASY).
     NOT_DELAYING = kernels.NOT_DELAYING
 
 
@@ -47,7 +47,7 @@ class QueueRule:
 
     #: In a few letters, without spaces.
     name: str
-    way: Way
+    backfill: BackfillRule
     order: Order = Order.SUBMISSION
     #: How many behind the first job that has to wait are looked at; None: all.
     depth: int | None = None
@@ -62,7 +62,7 @@ class QueueRule:
     def in_numbers(self, *, predicts: bool) -> kernels.Rule:
         """Return the rule as the kernels take it."""
         return kernels.Rule(
-            way=int(self.way),
+            backfill=int(self.backfill),
             order=int(self.order),
             depth=1 << 40 if self.depth is None else self.depth,
             max_starve=-1 if self.max_starve is None else self.max_starve,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from cpsched.errors import EngineError
-from cpsched.sim.rules import QueueRule, Way
+from cpsched.sim.rules import BackfillRule, QueueRule
 from cpsched.sim.scheduler import Decision, News, Scheduler
 from cpsched.sim.site import Site
 from cpsched.sim.world import World
@@ -14,7 +14,7 @@ from cpsched.sim.world import World
 __all__ = ["play_scheduler"]
 
 #: The queue of a site stands in the order of submission.
-_IN_ORDER = QueueRule(name="site", way=Way.NOBODY)
+_IN_ORDER = QueueRule(name="site", backfill=BackfillRule.NOBODY)
 
 
 class _Loop:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from cpsched.booking import WHOLE_REQUEST, Columns
 from cpsched.domain import Amounts, Job, Mode, Placement, counted, held_by_node, modes, rate_on, resumable
-from cpsched.rusv import present_kernels
+from cpsched.rusv import instant_kernels
 
-__all__ = ["Held", "Standing", "Ways", "Work", "ways_of"]
+__all__ = ["Held", "JobModes", "Standing", "Work", "modes_of_jobs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,7 +58,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ways:
+class JobModes:
     """How a malleable job can run."""
 
     job: Job
@@ -71,8 +71,8 @@ class Ways:
         self,
         entries: NDArray[np.int32],
         chosen: NDArray[np.int8],
-        tables: present_kernels.Tables,
-        scratch: present_kernels.Scratch,
+        tables: instant_kernels.Tables,
+        scratch: instant_kernels.Scratch,
     ) -> Held:
         """Return what the job has on entries of its demand if it runs in the chosen modes on them."""
         is_whole = self.job.request.place.exclusive  # which has its nodes to itself, whatever it uses
@@ -82,7 +82,7 @@ class Ways:
             sums[self.columns.license_number[name]] += amount
         for mode in [0] if is_whole else np.unique(chosen).tolist():
             laid = self._laid(entries if is_whole else entries[chosen == mode], mode)
-            filled = present_kernels.spell_out(self.demands[mode], laid, len(laid), tables, scratch)
+            filled = instant_kernels.spell_out(self.demands[mode], laid, len(laid), tables, scratch)
             columns.append(scratch.columns[:filled].copy())
             amounts.append(scratch.amounts[:filled].copy())
             sums += scratch.samounts
@@ -117,7 +117,7 @@ class Ways:
             for kind, times in self._counted(chunk, count):
                 groups[kind, mode] = groups.get((kind, mode), 0) + times
         parts = [self._placement("", kind, count, mode) for (kind, mode), count in groups.items()]
-        assert self.job.malleability is not None  # noqa: S101 - it has ways
+        assert self.job.malleability is not None  # noqa: S101 - it has several modes
         found = rate_on(self.job.request, self.job.malleability, parts)
         assert found is not None  # noqa: S101 - each mode is one of its shares
         return found
@@ -163,17 +163,17 @@ class Ways:
         held = held_by_node(present.allocation)
         on_mode = [held_by_node(allocation) for allocation in left.allocations]
         nodes = [self.columns.node_names[node] for node in entries[:, 0].tolist()]
-        ways = [next((mode for mode, on in enumerate(on_mode) if on[node] == held[node]), -1) for node in nodes]
-        if min(ways) < 0:
+        job_modes = [next((mode for mode, on in enumerate(on_mode) if on[node] == held[node]), -1) for node in nodes]
+        if min(job_modes) < 0:
             return None
-        return Standing(entries=entries, modes=np.array(ways, dtype=np.int8), done=self.job.walltime - left.work)
+        return Standing(entries=entries, modes=np.array(job_modes, dtype=np.int8), done=self.job.walltime - left.work)
 
     def _placement(self, node: str, kind: int, count: int, mode: int) -> Placement:
         resources = self.modes[mode].request.chunks[kind].taken(count)
         return Placement(node=node, chunk=kind, count=count, resources=resources)
 
 
-def ways_of(jobs: Sequence[Job], demands: NDArray[np.int64], columns: Columns) -> dict[int, Ways]:
+def modes_of_jobs(jobs: Sequence[Job], demands: NDArray[np.int64], columns: Columns) -> dict[int, JobModes]:
     """Return how the malleable ones of some jobs can run, by their index; those that can never start are left out.
 
     What they ask for on shares is added to the table of demands.
@@ -183,7 +183,7 @@ def ways_of(jobs: Sequence[Job], demands: NDArray[np.int64], columns: Columns) -
         job = jobs[index]
         if job.malleability is None:
             continue
-        ways = modes(job)
-        numbers = tuple(columns.compile(mode.request, Amounts(), job.walltime) for mode in ways)
-        found[index] = Ways(job=job, modes=ways, demands=numbers, columns=columns)
+        job_modes = modes(job)
+        numbers = tuple(columns.compile(mode.request, Amounts(), job.walltime) for mode in job_modes)
+        found[index] = JobModes(job=job, modes=job_modes, demands=numbers, columns=columns)
     return found

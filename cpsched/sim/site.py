@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, Placement
-from cpsched.rusv import FOREVER, Booking, Timeline, present_kernels
+from cpsched.rusv import FOREVER, Booking, Timeline, instant_kernels
 from cpsched.sim import kernels
 from cpsched.sim.scheduler import Start
 from cpsched.sim.world import World
@@ -123,7 +123,7 @@ class Site:
         """
         world = self._world
         machine, scratch = world.machine, world.scratch
-        count = present_kernels.map_now(int(self.demand[job]), machine.free, machine.sfree, world.tables, scratch)
+        count = instant_kernels.map_now(int(self.demand[job]), machine.free, machine.sfree, world.tables, scratch)
         return Start(job, scratch.entries[:count].copy()) if count else None
 
     def start_on(self, job: int, allocation: Sequence[Placement]) -> Start | None:

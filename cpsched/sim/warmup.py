@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Request, Step
-from cpsched.sim.rules import Order, QueueRule, Way
+from cpsched.sim.rules import BackfillRule, Order, QueueRule
 from cpsched.sim.simulate import simulate
 
 __all__ = ["warm_up_simulation"]
@@ -15,4 +15,4 @@ def warm_up_simulation() -> None:
     job = Job(id="warm-up", submit=0, steps=(Step(walltime=1, request=request),))
     node = NodeClass(names=("node",), resources=Amounts({"cores": 1}))
     instance = Instance(name="warm-up", cluster=Cluster(classes=(node,)), jobs=(job,))
-    simulate(instance, QueueRule(name="warm-up", way=Way.NOT_DELAYING, order=Order.WFP3))
+    simulate(instance, QueueRule(name="warm-up", backfill=BackfillRule.NOT_DELAYING, order=Order.WFP3))

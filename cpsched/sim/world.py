@@ -17,7 +17,7 @@ from cpsched.rusv import FOREVER, Booking, Timeline
 from cpsched.sim import kernels
 from cpsched.sim.load import Load, empty_state
 from cpsched.sim.scheduler import Change, Start
-from cpsched.sim.shares import Held, Ways, Work
+from cpsched.sim.shares import Held, JobModes, Work
 
 __all__ = ["RAISES", "World"]
 
@@ -70,9 +70,9 @@ class World:
 
         Where that is not known, its segments are a fact, and it ends with them.
         """
-        s, ways = self.state, self.load.ways.get(index)
-        found = None if ways is None else ways.standing(int(self.load.demand[index]), self.load.now)
-        if ways is None or found is None:
+        s, job_modes = self.state, self.load.job_modes.get(index)
+        found = None if job_modes is None else job_modes.standing(int(self.load.demand[index]), self.load.now)
+        if job_modes is None or found is None:
             length = running.segments[-1].end - running.start
             s.jobs[index, kernels.J_LENGTH] = s.jobs[index, kernels.J_WALLTIME] = s.estimate[index] = length
             return
@@ -82,7 +82,7 @@ class World:
         self.state.pool[first : first + count] = found.entries
         s.clock[kernels.C_POOL] += count
         s.runs[index, kernels.R_FIRST], s.runs[index, kernels.R_COUNT] = first, count
-        rate = ways.rate(found.entries, found.modes)
+        rate = job_modes.rate(found.entries, found.modes)
         self._work[index] = Work(since=self.now, done=found.done, rate=rate)
         self._note(index, found.modes)
         self._expect(index, running.start, 0, self._work[index])
@@ -115,7 +115,7 @@ class World:
         for job, time, first in s.changes[: s.clock[kernels.C_CHANGES]].tolist():
             start, end, ending, _, entry, count = s.runs[job].tolist()
             if start <= time < end and ending == kernels.WAITING:
-                rate = self.load.ways[job].rate(s.pool[entry : entry + count], s.modes[first : first + count])
+                rate = self.load.job_modes[job].rate(s.pool[entry : entry + count], s.modes[first : first + count])
                 self._work[job] = Work(since=time, done=self._work_of(job).at(time), rate=rate)
 
     @property
@@ -166,8 +166,8 @@ class World:
         if s.runs[start.job, kernels.R_START] >= 0 or s.runs[start.job, kernels.R_ENDING] != kernels.WAITING:
             return False
         if start.modes is not None:
-            ways = self._ways(start.job, start.entries, start.modes)
-            held = None if ways is None else ways.held(start.entries, start.modes, self.tables, self.scratch)
+            job_modes = self._modes_of(start.job, start.entries, start.modes)
+            held = None if job_modes is None else job_modes.held(start.entries, start.modes, self.tables, self.scratch)
             return held is not None and self._is_free(held)
         return bool(kernels.fits_there(start.job, start.entries, s, self.machine, self.tables, self.scratch))
 
@@ -212,11 +212,11 @@ class World:
         s, job, now = self.state, change.job, self.now
         start, end, ending, _, first, count = s.runs[job].tolist()
         entries = s.pool[first : first + count]
-        ways = self._ways(job, entries, change.modes)
-        if ways is None or end < 0 or ending != kernels.WAITING:
+        job_modes = self._modes_of(job, entries, change.modes)
+        if job_modes is None or end < 0 or ending != kernels.WAITING:
             return False
         kernels.give_back(job, s, self.machine, self.tables, self.scratch)
-        is_free = self._is_free(ways.held(entries, change.modes, self.tables, self.scratch))
+        is_free = self._is_free(job_modes.held(entries, change.modes, self.tables, self.scratch))
         if is_free:
             work = self._work_of(job)
             self._shape(job, entries, change.modes, start, work.at(now), ceil((end - now) * work.rate))
@@ -225,12 +225,12 @@ class World:
         kernels.book_run(job, now, self.state, self.machine, self.tables, self.scratch)
         return is_free
 
-    def _ways(self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8]) -> Ways | None:
+    def _modes_of(self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8]) -> JobModes | None:
         """Return how a job can run, None if it cannot run so."""
-        ways = self.load.ways.get(job)
-        if ways is None or not len(chosen) or len(chosen) != len(entries):
+        job_modes = self.load.job_modes.get(job)
+        if job_modes is None or not len(chosen) or len(chosen) != len(entries):
             return None
-        return ways if chosen.min() >= 0 and chosen.max() < len(ways.modes) else None
+        return job_modes if chosen.min() >= 0 and chosen.max() < len(job_modes.modes) else None
 
     def _is_free(self, held: Held) -> bool:
         """Tell whether something is free now."""
@@ -251,10 +251,10 @@ class World:
         done, believed
             What it has done, and how much it is believed to do yet: seconds at full share.
         """
-        ways = self.load.ways[job]
-        self._fix(job, ways.held(entries, chosen, self.tables, self.scratch))
+        job_modes = self.load.job_modes[job]
+        self._fix(job, job_modes.held(entries, chosen, self.tables, self.scratch))
         self._note(job, chosen)
-        self._work[job] = Work(since=self.now, done=done, rate=ways.rate(entries, chosen))
+        self._work[job] = Work(since=self.now, done=done, rate=job_modes.rate(entries, chosen))
         self._expect(job, start, believed, self._work[job])
 
     def _fix(self, job: int, held: Held) -> None:
@@ -310,7 +310,7 @@ class World:
     def running_job(self, index: int, job: Job) -> Job:
         """Return a running job as a scheduling window has it."""
         start, end, _, _, first, count = self.state.runs[index].tolist()
-        if index in self.load.ways and count and len(job.request.chunks) == 1:
+        if index in self.load.job_modes and count and len(job.request.chunks) == 1:
             segments = self.segments(index, start, end, self.state.pool[first : first + count], counted=True)
             return replace(job, after=(), not_before=None, running=Running(start=start, segments=segments))
         if job.running is not None and count == 0:
@@ -386,9 +386,9 @@ class World:
         counted
             Whether those that have run since before the beginning say which chunks stand where.
         """
-        of_job, ways = self.load.jobs[job], self.load.ways.get(job)
+        of_job, job_modes = self.load.jobs[job], self.load.job_modes.get(job)
         changes = [change for change in self._changes_of(job) if start <= change[0] < end]
-        if ways is None or not changes:
+        if job_modes is None or not changes:
             allocation = self.load.columns.allocation_of(of_job.request, entries)
             return (Segment(start=start, end=end, allocation=allocation),)
         times = {time: self.state.modes[first : first + len(entries)] for time, first in changes}
@@ -400,7 +400,7 @@ class World:
         now, ends = self.load.now, [*list(times)[1:], end]
         found = [replace(segment, end=min(segment.end, now)) for segment in stated if segment.start < now]
         for (begin, chosen), until in zip(times.items(), ends, strict=True):
-            allocation = ways.allocation(entries, chosen)
+            allocation = job_modes.allocation(entries, chosen)
             if stated and not counted:
                 allocation = tuple(replace(held, chunk=None, count=None) for held in allocation)
             if found and held_by_node(found[-1].allocation) == held_by_node(allocation):

@@ -11,7 +11,18 @@ from typing import TypeVar
 
 from cpsched.errors import SyntaxFault
 from cpsched.verify.documents import MAX_AMOUNT, MAX_DURATION, MAX_NAME, MAX_SIZE, Cursor
-from cpsched.verify.model import Chunk, Dependency, Job, Malleable, Placement, Request, Reservation, Segment, Step, Told
+from cpsched.verify.model import (
+    Chunk,
+    Dependency,
+    Job,
+    Malleable,
+    Placement,
+    PromisedStart,
+    Request,
+    Reservation,
+    Segment,
+    Step,
+)
 from cpsched.verify.shares import rate_of
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
@@ -168,7 +179,7 @@ class JobReader:
             start_at=members["start_at"].time() if "start_at" in members else None,
             deadline=members["deadline"].time() if "deadline" in members else None,
             after=tuple(_read_dependency(item) for item in members["after"].items()) if "after" in members else (),
-            told=_read_told(members["told"]) if "told" in members else None,
+            told=_read_promised_start(members["told"]) if "told" in members else None,
             is_array="array" in members,
             expand_limit=_read_expand_limit(members.get("expand_limit")),
             malleable=malleable,
@@ -336,10 +347,10 @@ def read_price(cursor: Cursor | None, default: Fraction) -> Fraction:
     return price
 
 
-def _read_told(cursor: Cursor) -> Told:
+def _read_promised_start(cursor: Cursor) -> PromisedStart:
     """Read the start that a user was told."""
     members = cursor.members(["start"], ["price"])
-    return Told(members["start"].time(), read_price(members.get("price"), Fraction(1)))
+    return PromisedStart(members["start"].time(), read_price(members.get("price"), Fraction(1)))
 
 
 def _read_expand_limit(cursor: Cursor | None) -> Fraction | None:

@@ -29,13 +29,13 @@ __all__ = [
     "Placement",
     "Plan",
     "Pool",
+    "PromisedStart",
     "Queue",
     "Request",
     "Reservation",
     "Segment",
     "Slice",
     "Step",
-    "Told",
     "Usage",
     "Waiting",
 ]
@@ -151,7 +151,7 @@ class Placement:
     resources: Mapping[str, int]
 
 
-class Told(NamedTuple):
+class PromisedStart(NamedTuple):
     """The start that a job's user was told, and the price of a later one."""
 
     start: int
@@ -182,7 +182,7 @@ class Job:
     start_at: int | None = None
     deadline: int | None = None
     after: tuple[Dependency, ...] = ()
-    told: Told | None = None
+    told: PromisedStart | None = None
     is_array: bool = False
     expand_limit: Fraction | None = Fraction(1)
     malleable: Malleable | None = None

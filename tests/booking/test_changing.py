@@ -32,7 +32,7 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.planner import Planner
-from cpsched.rusv import FOREVER, Courses, Timeline
+from cpsched.rusv import FOREVER, StepSequences, Timeline
 from tests.booking.small_windows import (
     EXCLUSIVE,
     FREE,
@@ -47,7 +47,7 @@ from tests.booking.small_windows import (
 )
 from tests.oracle.dense_evolving import best_schedule
 from tests.oracle.dense_placing import first_start
-from tests.oracle.literal_courses import find_literally
+from tests.oracle.literal_sequences import find_literally
 from tests.oracle.random_evolving import evolving_instances, evolving_jobs
 from tests.oracle.random_instances import instances
 from tests.planner.checked import check_outcome
@@ -189,16 +189,16 @@ def test_every_plan_is_valid(instance: Instance) -> None:
 @given(evolving_instances())
 def test_kernels_find_what_their_twin_finds(instance: Instance) -> None:
     """Whatever evolves on whatever nodes beside whatever stands: begins and entries are those of plain Python."""
-    find_course = Timeline.find_course
+    find_sequence = Timeline.find_sequence
 
-    def compared(timeline: Timeline, courses: Courses, number: int, **limits: int) -> Any:
-        found = find_course(timeline, courses, number, **limits)
+    def compared(timeline: Timeline, sequences: StepSequences, number: int, **limits: int) -> Any:
+        found = find_sequence(timeline, sequences, number, **limits)
         rows = None if found is None else [(start, sorted(map(tuple, held.tolist()))) for start, held in found]
-        assert rows == find_literally(timeline, courses.courses[number], **limits)
+        assert rows == find_literally(timeline, sequences.sequences[number], **limits)
         return found
 
     planner = Planner(instance)
-    with patch.object(Timeline, "find_course", compared):
+    with patch.object(Timeline, "find_sequence", compared):
         planner.plan()
         planner.backfill()
 

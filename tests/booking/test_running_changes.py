@@ -1,4 +1,4 @@
-"""Malleable jobs on a ledger: forms of waiting ones, other ways on for running ones, and the way back from both."""
+"""Malleable jobs on a ledger: modes of waiting ones, other ways on for running ones, and the way back from both."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def mate(job_id: str, walltime: int, node: str, cores: int = 4, **options: Any) 
 
 
 def change_at_random(ledger: Ledger, order: random.Random) -> None:
-    """Release and place jobs in other forms, and let running jobs go on otherwise, as far as that is free."""
+    """Release and place jobs in other modes, and let running jobs go on otherwise, as far as that is free."""
     for job in order.sample(ledger.jobs, len(ledger.jobs)):
         if ledger.is_booked(job.id):
             ledger.release(job.id)
     for name in order.sample(list(ledger.running.changeable), len(ledger.running.changeable)):
         left = ledger.running.changeable[name]
         until = ledger.instance.now + order.randint(1, 9)
-        ledger.running.change(ledger.running.course(name, order.randrange(len(left.modes)), until))
+        ledger.running.change(ledger.running.resumed_plan(name, order.randrange(len(left.modes)), until))
     for row in order.sample(range(len(ledger.jobs)), len(ledger.jobs)):
         name = ledger.jobs[row].id
-        ledger.take_form(name, order.randrange(len(ledger.forms[row])))
+        ledger.take_mode(name, order.randrange(len(ledger.modes[row])))
         ledger.plan([name])
 
 
@@ -73,7 +73,7 @@ def test_back_to_a_mark_is_exact(instance: Instance, order: random.Random) -> No
 @settings(max_examples=60)
 @given(malleable_windows(), st.randoms(use_true_random=False))
 def test_who_is_put_back_stands_where_it_stood(instance: Instance, order: random.Random) -> None:
-    """Release and `put_back` are inverse, whatever forms were tried in between."""
+    """Release and `put_back` are inverse, whatever modes were tried in between."""
     ledger = ledger_of(instance)
     change_at_random(ledger, order)
     before = all_of(ledger)
@@ -81,7 +81,7 @@ def test_who_is_put_back_stands_where_it_stood(instance: Instance, order: random
         if ledger.is_booked(job.id):
             place = ledger.place_of(job.id)
             ledger.release(job.id)
-            ledger.take_form(job.id, order.randrange(len(ledger.forms[row])))
+            ledger.take_mode(job.id, order.randrange(len(ledger.modes[row])))
             ledger.put_back(job.id, place)
     assert all_of(ledger) == before
 
@@ -89,7 +89,7 @@ def test_who_is_put_back_stands_where_it_stood(instance: Instance, order: random
 @settings(max_examples=60)
 @given(malleable_windows(), st.randoms(use_true_random=False))
 def test_a_plan_is_restored_with_its_shares(instance: Instance, order: random.Random) -> None:
-    """What one ledger has, running jobs on other shares and waiting ones in their forms, another one can have."""
+    """What one ledger has, running jobs on other shares and waiting ones in their modes, another one can have."""
     first, second = ledger_of(instance), ledger_of(instance)
     change_at_random(first, order)
     assert second.running.restore(first.running.plans())
@@ -108,7 +108,7 @@ def test_a_plan_is_restored_with_its_shares(instance: Instance, order: random.Ra
 def test_what_cannot_be_restored_changes_nothing(instance: Instance, order: random.Random) -> None:
     """Plans of running jobs for which there is no room all at once leave all of them as they are."""
     ledger, other = ledger_of(instance), ledger_of(instance)
-    other.running.restore([other.running.course(name, 0, None) for name in other.running.changeable])
+    other.running.restore([other.running.resumed_plan(name, 0, None) for name in other.running.changeable])
     change_at_random(ledger, order)
     before = all_of(ledger)
     if not ledger.running.restore(other.running.plans()):
@@ -126,9 +126,9 @@ def test_restoring_the_first_fails_with_the_second() -> None:
     on_node = ledger.planned("w")
     assert on_node is not None
     free, taken = ("n", "m") if on_node.segments[0].allocation[0].node == "a" else ("m", "n")
-    assert not ledger.running.restore([ledger.running.course(name, 1, None) for name in (free, taken)])
+    assert not ledger.running.restore([ledger.running.resumed_plan(name, 1, None) for name in (free, taken)])
     assert all_of(ledger) == before
-    assert ledger.running.change(ledger.running.course(free, 1, None))
+    assert ledger.running.change(ledger.running.resumed_plan(free, 1, None))
 
 
 def test_restoring_asks_for_length_and_cores() -> None:
@@ -137,7 +137,7 @@ def test_restoring_asks_for_length_and_cores() -> None:
     """
     instance = window([nodes("a", cores=4)], waiting("w", 10, chunk(cores=4), malleability=HALF))
     first = ledger_of(instance)
-    first.take_form("w", 1)
+    first.take_mode("w", 1)
     first.plan(["w"])
     shrunk = first.planned("w")
     assert shrunk is not None
@@ -153,9 +153,9 @@ def test_restoring_asks_for_length_and_cores() -> None:
         assert not second.restore(replace(shrunk, end=wrong.end, segments=(wrong,)))
     busy = ledger_of(window([nodes("a", cores=4)], *instance.jobs, running("r", 5, a={"cores": 4})))
     assert not busy.restore(shrunk)
-    assert busy.form("w") == 0
+    assert busy.mode("w") == 0
     assert second.restore(shrunk)
-    assert (second.form("w"), second.planned("w")) == (1, shrunk)
+    assert (second.mode("w"), second.planned("w")) == (1, shrunk)
 
 
 def test_who_is_a_fact() -> None:
@@ -177,8 +177,8 @@ def test_one_that_is_late_already_may_go_on_as_it_does() -> None:
     """A deadline that the instance itself breaks holds only against more delay, also beside another that changes."""
     late = mate("l", 8, "a", deadline=5)
     ledger = ledger_of(window([nodes("a b", cores=4)], late, mate("m", 8, "b")))
-    assert ledger.running.restore([repeated(late), ledger.running.course("m", 1, None)])
-    assert not ledger.running.change(ledger.running.course("l", 1, 2))
+    assert ledger.running.restore([repeated(late), ledger.running.resumed_plan("m", 1, None)])
+    assert not ledger.running.change(ledger.running.resumed_plan("l", 1, 2))
     assert ledger.running.slowest("l", 1) is None
 
 
@@ -193,14 +193,14 @@ def test_the_slowest_way_that_is_in_time(deadline: int, end: int | None, until: 
         assert slowest is None
     else:
         assert slowest is not None
-        assert slowest == ledger.running.course("m", 1, until)
+        assert slowest == ledger.running.resumed_plan("m", 1, until)
         assert slowest.end == end
 
 
 def test_how_jobs_go_on_from_an_earlier_plan() -> None:
     """What was planned at 0 is known at 4, when the job runs on half its cores: until 6, then on all of them."""
     early = ledger_of(window([nodes("a", cores=4)], mate("m", 8, "a")))
-    plan = early.running.course("m", 1, 6)
+    plan = early.running.resumed_plan("m", 1, 6)
     held = Placement(node="a", chunk=0, count=1, resources=Amounts({"cores": 2}))
     segments = Segment(start=0, end=4, allocation=(held,)), Segment(start=4, end=16, allocation=(held,))
     now = ledger_of(
@@ -211,14 +211,14 @@ def test_how_jobs_go_on_from_an_earlier_plan() -> None:
 
 
 def test_equal_forms_are_told_apart() -> None:
-    """Alone on its node a job takes as much on half its cores; where that costs no time either, it is one form."""
+    """Alone on its node a job takes as much on half its cores; where that costs no time either, it is one mode."""
     able = Malleability(shares=(0.5,), stretch=FrozenMap({0.5: 1.0}))
     job = waiting("w", 10, chunk(cores=4), malleability=able, place=EXCLUSIVE)
     ledger = ledger_of(window([nodes("a", cores=4)], job))
     for number in (1, 0):
-        ledger.take_form("w", number)
+        ledger.take_mode("w", number)
         ledger.plan(["w"])
-        assert ledger.form("w") == number
+        assert ledger.mode("w") == number
         ledger.release("w")
 
 

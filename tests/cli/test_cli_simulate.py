@@ -22,7 +22,7 @@ from cpsched.formats import read_instance, read_plan, write_instance
 from cpsched.formats.swf import read_swf
 from cpsched.metrics import write_jobs_csv
 from cpsched.portfolio import ALL_SCHEDULERS
-from cpsched.sim import Moment, QueueRule, Way, rule_loop, simulate
+from cpsched.sim import BackfillRule, Moment, QueueRule, rule_loop, simulate
 from cpsched.verify import verify_files
 from cpsched.workloads import lublin
 from tests.cli.conftest import Run
@@ -198,7 +198,7 @@ def test_policies_are_compared(run: Run, workload: Path, tmp_path: Path) -> None
     assert {path.name for path in out.iterdir()} == {"fcfs", "pbs_fifo_starve"}
     assert summary_in(out / "fcfs")["parameters"] == {}
     assert summary_in(out / "pbs_fifo_starve")["parameters"] == {"max_starve": 5}
-    rule = QueueRule(name="same", way=Way.ANYBODY, max_starve=5)
+    rule = QueueRule(name="same", backfill=BackfillRule.ANYBODY, max_starve=5)
     history = simulate(read_instance(workload), rule)
     expected = tmp_path / "expected.csv"
     write_jobs_csv(history.runs, history.allocations(), expected, workload_name=read_instance(workload).name)

@@ -110,8 +110,8 @@ def is_allowed(instance: Instance, places: Places, params: ModelParams = NO_SYMM
         return False
     model, variables = build(encoding, params)
     for number, placed in enumerate(fixed):
-        model.add(variables.is_run_so(number, placed.way) == 1)
-        for time, variable in zip(placed.times, variables.times[number, placed.way], strict=True):
+        model.add(variables.is_run_so(number, placed.mode) == 1)
+        for time, variable in zip(placed.times, variables.times[number, placed.mode], strict=True):
             model.add(variable == time)
         counts = {(number, part, site): count for part, site, count in placed.counts}
         if not counts.keys() <= variables.counts.keys():

@@ -101,18 +101,18 @@ def _window(rng: random.Random) -> Instance:
     )
 
 
-def _pieces(rng: random.Random, ways: tuple[Mode, ...], work: Fraction) -> Iterator[tuple[int, Mode]]:
+def _pieces(rng: random.Random, modes: tuple[Mode, ...], work: Fraction) -> Iterator[tuple[int, Mode]]:
     """Yield (seconds, mode) that do the work, on up to three modes in turn."""
     last = None
     for _ in range(rng.randint(0, 2)):
-        mode = rng.choice([way for way in ways if way is not last])
+        mode = rng.choice([mode for mode in modes if mode is not last])
         seconds = rng.randint(1, max(1, int(work / mode.rate) - 1))
         if mode.rate * seconds >= work:
             break
         work -= mode.rate * seconds
         yield seconds, mode
         last = mode
-    mode = rng.choice([way for way in ways if way is not last])
+    mode = rng.choice([mode for mode in modes if mode is not last])
     yield mode.time_for(work), mode
 
 

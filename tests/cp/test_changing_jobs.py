@@ -480,9 +480,16 @@ def test_the_solver_says_that_the_hint_is_complete_and_feasible(params: ModelPar
     request = request_for(encoding, plan, params)
     assert request.hint is not None
     model, variables = build(encoding, params, request.hint)
-    for made in (variables.ways, variables.borders, variables.sizes, variables.ends, variables.hosts, variables.totals):
+    for made in (
+        variables.modes,
+        variables.borders,
+        variables.sizes,
+        variables.ends,
+        variables.hosts,
+        variables.totals,
+    ):
         assert made
-    assert variables.way_delays
+    assert variables.mode_delays
     assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
     solver = configured(request)
     solver.parameters.max_deterministic_time = 1

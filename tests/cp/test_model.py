@@ -21,7 +21,7 @@ from cpsched.cp.encoding import Encoding
 from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
 from cpsched.cp.model import build
 from cpsched.cp.solver import configured, solve
-from cpsched.domain import FrozenMap, Instance, MaxWait, Objective, ObjectiveTerm, PlannedJob, Told
+from cpsched.domain import FrozenMap, Instance, MaxWait, Objective, ObjectiveTerm, PlannedJob, PromisedStart
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
 from cpsched.workloads import TinyCase, tiny_cases
@@ -135,7 +135,9 @@ def test_whole_numbers_mean_the_objective(
     if has_surcharges:
         max_wait = MaxWait(seconds=4, price=2.5)
         queues = {name: replace(queue, max_wait=max_wait) for name, queue in instance.queues.items()}
-        jobs = [replace(j, told=Told(start=instance.now + 3)) if j.running is None else j for j in instance.jobs]
+        jobs = [
+            replace(j, told=PromisedStart(start=instance.now + 3)) if j.running is None else j for j in instance.jobs
+        ]
         instance = replace(instance, queues=FrozenMap(queues), jobs=tuple(jobs))
     plan = plan_of(instance)
     encoding = encoding_of(instance, plan)

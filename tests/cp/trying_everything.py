@@ -11,16 +11,16 @@ from math import ceil, floor
 from cpsched.domain import (
     Amounts,
     Arrangement,
+    ChunkLayer,
     Instance,
     Job,
-    Life,
     Objective,
     ObjectiveTerm,
     Placement,
     PlannedJob,
     Request,
     Segment,
-    lives,
+    chunk_layers,
     modes,
     repeated,
     resumable,
@@ -78,17 +78,17 @@ def _choices(instance: Instance, job: Job, horizon: int) -> Iterator[PlannedJob]
     """Yield all that a job can do."""
     if job.running is not None:
         yield repeated(job)
-        yield from _ways_on(instance, job)
+        yield from _continuations(instance, job)
         return
     for start in range(max(instance.now, job.submit), instance.now + horizon + 1):
-        for lengths, requests in _ways(job, horizon):
+        for lengths, requests in _modes(job, horizon):
             times = [*accumulate(lengths, initial=start)]
             if job.deadline is None or times[-1] <= job.deadline:
                 for allocations in _allocations(instance, job, requests):
                     yield PlannedJob(id=job.id, start=start, end=times[-1], segments=_segments(times, allocations))
 
 
-def _ways(job: Job, horizon: int) -> Iterator[tuple[Sequence[int], Sequence[Request]]]:
+def _modes(job: Job, horizon: int) -> Iterator[tuple[Sequence[int], Sequence[Request]]]:
     """Yield the lengths of all segments, and what they ask for."""
     if not job.is_evolving:
         for mode in modes(job):
@@ -104,12 +104,12 @@ def _ways(job: Job, horizon: int) -> Iterator[tuple[Sequence[int], Sequence[Requ
 def _allocations(instance: Instance, job: Job, requests: Sequence[Request]) -> Iterator[list[tuple[Placement, ...]]]:
     """Yield what a job can hold in its segments: each unit stands on one node for its whole life."""
     names = instance.cluster.node_names
-    units = lives(job)
-    for nodes in product(*(combinations_with_replacement(names, life.count) for life in units)):
+    units = chunk_layers(job)
+    for nodes in product(*(combinations_with_replacement(names, layer.count) for layer in units)):
         held: list[Counter[tuple[str, int]]] = [Counter() for _ in requests]
-        for life, of_life in zip(units, nodes, strict=True):
-            for segment in range(life.first, life.last + 1):
-                held[segment].update(_chunks(requests[segment], life, of_life))
+        for layer, of_layer in zip(units, nodes, strict=True):
+            for segment in range(layer.first, layer.last + 1):
+                held[segment].update(_chunks(requests[segment], layer, of_layer))
         if requests[0].place.arrangement is Arrangement.SCATTER and any(
             sum(n for (at, _), n in of.items() if at == node) > 1 for of in held for node, _ in of
         ):
@@ -123,14 +123,14 @@ def _allocations(instance: Instance, job: Job, requests: Sequence[Request]) -> I
         ]
 
 
-def _chunks(request: Request, life: Life, nodes: Sequence[str]) -> Counter[tuple[str, int]]:
-    """Return the chunks of a life's units."""
-    if life.kind is not None:
-        return Counter((node, life.kind) for node in nodes)
+def _chunks(request: Request, layer: ChunkLayer, nodes: Sequence[str]) -> Counter[tuple[str, int]]:
+    """Return the chunks of a layer's units."""
+    if layer.kind is not None:
+        return Counter((node, layer.kind) for node in nodes)
     return Counter({(nodes[0], kind): chunk.count for kind, chunk in enumerate(request.chunks)})
 
 
-def _ways_on(instance: Instance, job: Job) -> Iterator[PlannedJob]:
+def _continuations(instance: Instance, job: Job) -> Iterator[PlannedJob]:
     """Yield all that a running job can do from now on: one share till the end, or until it takes all of its cores."""
     left = resumable(job, instance.now)
     if left is None:

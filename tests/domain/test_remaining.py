@@ -149,15 +149,15 @@ def test_every_mode_is_a_share_with_its_rate(cores: int, count: int, shares: lis
     malleability = Malleability(shares=tuple(sorted((s / 100 for s in shares), reverse=True)), model=model)
     request = Request(chunks=(Chunk(count=count, resources=Amounts({"cores": cores})),))
     waiting = Job(id="r", submit=0, steps=(Step(walltime=_HOUR, request=request),), malleability=malleability)
-    ways = modes(waiting)
-    for mode in ways:
+    job_modes = modes(waiting)
+    for mode in job_modes:
         held = count * mode.request.chunks[0].resources["cores"]
         allocation = (_on("n1", held, 0, count),)
         assert share_of(malleability, held, cores, count) == mode.share
         assert rate_on(request, malleability, allocation) == mode.rate
         runs = Running(start=-10, segments=(_between(-10, mode.time_for(_HOUR) - 10, *allocation),))
         left = resumable(replace(waiting, running=runs), 0)
-        assert (left is None) == (len(ways) == 1)
+        assert (left is None) == (len(job_modes) == 1)
         if left is not None:
             assert left.current == mode
             assert left.work == _HOUR - 10 * mode.rate

@@ -19,7 +19,7 @@ from cpsched.domain import (
     Objective,
     ObjectiveTerm,
     Plan,
-    Told,
+    PromisedStart,
 )
 from cpsched.errors import DocumentError
 from cpsched.formats import (
@@ -114,7 +114,10 @@ def test_limits_of_waiting_and_told_starts() -> None:
     instance = parse_instance(document)
     assert instance.queues["plain"].max_wait == MaxWait(seconds=90, price=10, is_hard=False)
     assert instance.queues["hard"].max_wait == MaxWait(seconds=90, price=0, is_hard=True)
-    assert [entry.told for entry in instance.jobs] == [Told(start=-5, price=1), Told(start=7, price=0.25)]
+    assert [entry.told for entry in instance.jobs] == [
+        PromisedStart(start=-5, price=1),
+        PromisedStart(start=7, price=0.25),
+    ]
     written = instance_to_document(instance)
     assert written["queues"]["plain"]["max_wait"] == {"seconds": 90}
     assert written["queues"]["hard"]["max_wait"] == {"seconds": 90, "price": 0, "hard": True}

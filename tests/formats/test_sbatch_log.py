@@ -23,7 +23,7 @@ from cpsched.domain import (
 )
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.formats.logs import LogKind, LogOddity, kind_of, log_to_instance, machine_of_jobs, read_log, read_sbatch
+from cpsched.formats.logs import LogAnomaly, LogKind, kind_of, log_to_instance, machine_of_jobs, read_log, read_sbatch
 from cpsched.formats.swf import Selection, read_machine
 from tests.formats.job_logs import event, sbatch
 
@@ -119,7 +119,7 @@ def test_what_is_not_simulated_is_told(tmp_path: Path) -> None:
         "is cancelled by its user some time: left to itself",
         'waits for "7", which is no job above that was taken: done without',
     ]
-    assert window.counts == {LogOddity.NOT_SIMULATED: 7, LogOddity.RUNS_TO_THE_LIMIT: 1}
+    assert window.counts == {LogAnomaly.NOT_SIMULATED: 7, LogAnomaly.RUNS_TO_THE_LIMIT: 1}
     assert window.instance.jobs[0].runtime == 300
 
 
@@ -143,10 +143,10 @@ def test_a_workload_has_its_queues_and_what_came_before(tmp_path: Path) -> None:
     ]
     assert jobs["2"].after == (Dependency(job="1", type=DependencyType.AFTEROK),)
     assert window.counts == {
-        LogOddity.OUT_OF_ORDER: 1,
-        LogOddity.TWICE: 1,
-        LogOddity.NO_RUNTIME: 1,
-        LogOddity.NO_WALLTIME: 1,
+        LogAnomaly.OUT_OF_ORDER: 1,
+        LogAnomaly.TWICE: 1,
+        LogAnomaly.NO_RUNTIME: 1,
+        LogAnomaly.NO_WALLTIME: 1,
     }
     assert [fault.path for fault in window.left_out] == ["line 4", "line 5", "line 6"]
     assert window.instance.epoch is None
@@ -174,7 +174,7 @@ def test_partitions_and_features_are_properties_of_nodes(tmp_path: Path) -> None
         "job f",
     ]
     assert str(window.oversized[2]) == "line 4: job d: asks for 9 chunks of cores=1:mem=1, of which 8 have room"
-    assert window.counts[LogOddity.TOO_LARGE] == 5
+    assert window.counts[LogAnomaly.TOO_LARGE] == 5
     assert log_to_instance(log, _machine()).instance.jobs[1].request.chunks[0].where == {}
 
 

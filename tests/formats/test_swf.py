@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cpsched.domain import Amounts, Chunk, Queue
-from cpsched.formats.swf import MemoryField, Oddity, Selection, read_swf, swf_to_instance
+from cpsched.formats.swf import MemoryField, Selection, SwfAnomaly, read_swf, swf_to_instance
 from tests.formats.swf_logs import LOG, line, log_of, machine, write
 
 
@@ -32,9 +32,9 @@ def test_window_has_all_that_a_planner_needs(tmp_path: Path) -> None:
         "line 10: job 9: field 8 (requested processors), unknown, is no size: the 3 that it got are",
     ]
     assert window.counts == {
-        Oddity.RUNTIME_UNKNOWN: 1,
-        Oddity.WALLTIME_IS_RUNTIME: 1,
-        Oddity.SIZE_IS_WHAT_IT_GOT: 1,
+        SwfAnomaly.RUNTIME_UNKNOWN: 1,
+        SwfAnomaly.WALLTIME_IS_RUNTIME: 1,
+        SwfAnomaly.SIZE_IS_WHAT_IT_GOT: 1,
     }
 
 
@@ -94,7 +94,7 @@ def test_second_job_of_a_number_is_left_out(tmp_path: Path) -> None:
     window = swf_to_instance(log_of(tmp_path, line(), line(submit=5)), machine())
     assert [job.submit for job in window.instance.jobs] == [0]
     assert str(window.left_out[0]) == "line 2: job 1: field 1 (number), 1, stands twice, and the first one is taken"
-    assert window.counts == {Oddity.TWICE: 1}
+    assert window.counts == {SwfAnomaly.TWICE: 1}
 
 
 def test_whole_node_chunks_hold_all_processors(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_jobs_larger_than_the_machine_are_named(tmp_path: Path) -> None:
         "line 2: job 2: asks for 65 cores, the machine has 64",
         "line 3: job 3: asks for 4097 MiB for a chunk, no node has more than 4096",
     ]
-    assert window.counts == {Oddity.TOO_LARGE: 2}
+    assert window.counts == {SwfAnomaly.TOO_LARGE: 2}
 
 
 def test_jobs_that_are_alike_share_what_they_ask_for(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.formats.swf import Oddity, SwfWindow, swf_to_instance
+from cpsched.formats.swf import SwfAnomaly, SwfWindow, swf_to_instance
 from tests.formats.swf_logs import line, log_of, machine
 
 
@@ -71,4 +71,4 @@ def test_a_start_that_is_none_is_named(tmp_path: Path, start: str, submits: tupl
     assert len(window.instance.jobs) == len(submits)
     (fault,) = window.adjusted
     assert fault.path == "header UnixStartTime"
-    assert window.counts[Oddity.NO_CALENDAR] == 1
+    assert window.counts[SwfAnomaly.NO_CALENDAR] == 1

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cpsched.domain import Amounts, Arrangement, Chunk, Dependency, DependencyType, FrozenMap, Place
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.formats.logs import Held, LogOddity, kind_of, log_to_instance, machine_of_jobs, read_torque
+from cpsched.formats.logs import Held, LogAnomaly, kind_of, log_to_instance, machine_of_jobs, read_torque
 from tests.formats.job_logs import TORQUE, ended, torque
 
 
@@ -33,11 +33,11 @@ def test_records_of_a_job_are_put_together(tmp_path: Path) -> None:
     assert (second.eligible, second.status, second.walltime) == (120, 0, 60)
     (chunk,) = second.request.chunks
     assert (chunk.resources, chunk.where) == ({"cores": 2, "mem": 2048}, {"fast": "yes"})
-    assert (jobs["6"].start, jobs["6"].runtime, jobs["6"].notes[0][0]) == (160, 0, LogOddity.RAN_AGAIN)
+    assert (jobs["6"].start, jobs["6"].runtime, jobs["6"].notes[0][0]) == (160, 0, LogAnomaly.RAN_AGAIN)
     assert (jobs["5"].runtime, jobs["5"].status) == (None, None)
-    assert [(oddity, fault.path) for oddity, fault in log.left_out] == [
-        (LogOddity.DELETED, "line 2"),
-        (LogOddity.NOT_STARTED, "line 6"),
+    assert [(anomaly, fault.path) for anomaly, fault in log.left_out] == [
+        (LogAnomaly.DELETED, "line 2"),
+        (LogAnomaly.NOT_STARTED, "line 6"),
     ]
     assert log.faults == ()
 
@@ -144,7 +144,7 @@ def test_how_jobs_are_placed(tmp_path: Path, asked: dict[str, Any], place: Place
     """Torque's own marks, Moab's access policy, and the place of PBS; one that is not simulated is told."""
     (job,) = torque(tmp_path, ended(**asked)).jobs
     assert job.request.place == place
-    assert (LogOddity.NOT_SIMULATED in dict(job.notes)) == (asked.get("place") == "group=rack")
+    assert (LogAnomaly.NOT_SIMULATED in dict(job.notes)) == (asked.get("place") == "group=rack")
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_real_log_is_read_whole(shared_data: Path) -> None:
     assert kind_of(path) is not None
     log = read_torque(path)
     assert (len(log.jobs), len(log.faults)) == (12_152, 0)
-    assert Counter(oddity for oddity, _ in log.left_out) == {LogOddity.DELETED: 710, LogOddity.NOT_STARTED: 31}
+    assert Counter(anomaly for anomaly, _ in log.left_out) == {LogAnomaly.DELETED: 710, LogAnomaly.NOT_STARTED: 31}
     machine = machine_of_jobs(log).machine
     assert len(machine.cluster.node_names) == 18
     assert {node_class.resources for node_class in machine.cluster.classes} == {Amounts({"cores": 32, "mem": 524_288})}

@@ -28,13 +28,13 @@ from cpsched.domain import (
     Placement,
     Plan,
     PlannedJob,
+    PromisedStart,
     Queue,
     Request,
     Running,
     Score,
     Segment,
     Step,
-    Told,
     WaitingJob,
     WaitingReason,
 )
@@ -261,13 +261,15 @@ prices = st.sampled_from([0, 10, 0.1]) | st.floats(0.001, 1000)  # sums keep 128
 
 @settings(max_examples=60, deadline=None)
 @given(
-    rows=st.lists(st.tuples(times, times, st.none() | st.builds(Told, start=times, price=prices)), max_size=12),
+    rows=st.lists(
+        st.tuples(times, times, st.none() | st.builds(PromisedStart, start=times, price=prices)), max_size=12
+    ),
     max_wait=st.builds(MaxWait, seconds=st.integers(1, 10**6), price=prices, is_hard=st.booleans()),
     term=st.sampled_from(list(ObjectiveTerm)),
     now=times,
 )
 def test_surcharges_are_those_of_exact_fractions(
-    rows: list[tuple[int, int, Told | None]], max_wait: MaxWait, term: ObjectiveTerm, now: int
+    rows: list[tuple[int, int, PromisedStart | None]], max_wait: MaxWait, term: ObjectiveTerm, now: int
 ) -> None:
     """With limits of waiting and told starts, too, value and suffered part are those of the formulas."""
     jobs = [
@@ -286,7 +288,7 @@ def test_who_is_overdue_and_who_is_postponed() -> None:
     """Of three jobs that should wait for 100 s at most two wait for 130 and 101; of two told starts one is kept."""
     max_wait = MaxWait(seconds=100)
     queues = FrozenMap({"debug": Queue(expected_wait=1800, max_wait=max_wait), "free": Queue(expected_wait=1800)})
-    told = [Told(start=30), None, Told(start=130), None, None]
+    told = [PromisedStart(start=30), None, PromisedStart(start=130), None, None]
     running = Running(start=-10, segments=planned("r", -10, 100).segments)
     jobs = [
         *(a_job(name, -30, 60, "debug", told=one) for name, one in zip("abc", told, strict=False)),

@@ -25,12 +25,12 @@ from cpsched.domain import (
     Objective,
     ObjectiveTerm,
     Placement,
+    PromisedStart,
     Queue,
     Request,
     Running,
     Segment,
     Step,
-    Told,
 )
 from cpsched.metrics import objective_value
 from cpsched.mzn import Window
@@ -137,7 +137,7 @@ def test_the_cost_of_a_model_is_the_objective(
         for name, queue in instance.queues.items()
     }
     jobs = tuple(
-        job if job.running is not None else replace(job, told=Told(start=seconds // 2, price=0.5))
+        job if job.running is not None else replace(job, told=PromisedStart(start=seconds // 2, price=0.5))
         for job in instance.jobs
     )
     window = replace(instance, objective=Objective(weights=FrozenMap(weights)), queues=FrozenMap(queues), jobs=jobs)
@@ -201,7 +201,7 @@ def test_a_start_that_was_told() -> None:
     """To move a start that a user was told costs more than to let the shorter job wait."""
     short = job("b", 3)
     assert starts_of(one_node(job("a", 5), short)) == {"a": 3, "b": 0}
-    assert starts_of(one_node(job("a", 5, told=Told(start=0, price=2.0)), short)) == {"a": 0, "b": 5}
+    assert starts_of(one_node(job("a", 5, told=PromisedStart(start=0, price=2.0)), short)) == {"a": 0, "b": 5}
 
 
 def is_plain(instance: Instance) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from cpsched.booking import chunks_on_empty_node
-from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeState, lives
+from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeState, chunk_layers
 
 __all__ = ["first_start"]
 
@@ -36,7 +36,9 @@ def _fits(instance: Instance, job: Job, start: int) -> bool:
             if held + amount > instance.cluster.licenses[name]:
                 return False
     room = [{node: _free(instance, job, node, *window) for node in instance.cluster.node_names} for window in times]
-    units: list[_Unit] = [(life.kind, life.first, life.last) for life in lives(job) for _ in range(life.count)]
+    units: list[_Unit] = [
+        (layer.kind, layer.first, layer.last) for layer in chunk_layers(job) for _ in range(layer.count)
+    ]
     return _place(instance, job, units, room, [[] for _ in times])
 
 

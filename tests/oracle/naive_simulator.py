@@ -20,7 +20,7 @@ from typing import NamedTuple
 from cpsched.booking import refusal
 from cpsched.domain import Arrangement, DependencyType, Instance, Job
 from cpsched.metrics import Ending
-from cpsched.sim import Order, QueueRule, Way
+from cpsched.sim import BackfillRule, Order, QueueRule
 from tests.oracle.literal_planner import Mapped, Node, awaited, mapping_orders, node_weight
 
 __all__ = ["Run", "Story", "play_naively"]
@@ -314,9 +314,9 @@ class _Play:
         while queue and self.start_head(queue[0], now):
             del queue[0]
         behind = queue[1:] if self.rule.depth is None else queue[1 : 1 + self.rule.depth]
-        if not behind or self.rule.way is Way.NOBODY:
+        if not behind or self.rule.backfill is BackfillRule.NOBODY:
             return
-        reserved = self.reserve(queue[0]) if self.rule.way is Way.NOT_DELAYING else None
+        reserved = self.reserve(queue[0]) if self.rule.backfill is BackfillRule.NOT_DELAYING else None
         for life in behind:
             room = self.free
             if reserved is not None and now + life.estimate > reserved[1]:

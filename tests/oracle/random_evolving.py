@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from cpsched.domain import Amounts, Chunk, Instance, Job, Request, Running, Segment, Step, moves_about
+from cpsched.domain import Amounts, Chunk, Instance, Job, Request, Running, Segment, Step, needs_migration
 from tests.oracle.random_instances import instances, rarely
 
 __all__ = ["evolving_instances", "evolving_jobs"]
@@ -37,7 +37,7 @@ def evolving_jobs(draw: st.DrawFn, job: Job, most_steps: int = 4) -> Job:
     steps = tuple(
         Step(walltime=draw(st.integers(1, 4)), request=draw(_requests(base)) if step else base) for step in range(count)
     )
-    assume(moves_about(steps) is None)
+    assume(needs_migration(steps) is None)
     limit = draw(st.sampled_from([1, 1.5, 2, None, None]))
     return replace(job, steps=steps, expand_limit=limit, queue=None if draw(st.booleans()) else job.queue)
 

@@ -24,12 +24,12 @@ from cpsched.domain import (
     NodeState,
     Place,
     Placement,
+    PromisedStart,
     Queue,
     Request,
     Running,
     Segment,
     Step,
-    Told,
 )
 
 LICENSE = "solver"
@@ -223,7 +223,7 @@ def pressed(draw: st.DrawFn, instance: Instance, *, can_be_hard: bool = True) ->
         price=prices,
         is_hard=st.booleans() if can_be_hard else st.just(False),
     )
-    told = st.builds(Told, start=st.integers(instance.now - 5, instance.now + 20), price=prices)
+    told = st.builds(PromisedStart, start=st.integers(instance.now - 5, instance.now + 20), price=prices)
     return replace(
         instance,
         queues=FrozenMap(

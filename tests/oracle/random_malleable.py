@@ -105,8 +105,8 @@ def _running_jobs(
         deadline=now + draw(st.integers(1, 30)) if draw(rarely()) else None,
         malleability=draw(malleabilities()),
     )
-    ways = modes(job)
-    first, then = draw(st.sampled_from(ways)), draw(st.sampled_from(ways))
+    job_modes = modes(job)
+    first, then = draw(st.sampled_from(job_modes)), draw(st.sampled_from(job_modes))
     start = now - draw(st.integers(0, first.time_for(walltime) - 1))
     change = start + draw(st.integers(1, first.time_for(walltime)))
     rest = walltime - first.rate * (change - start)

@@ -30,7 +30,7 @@ from cpsched.domain import (
     Segment,
     Step,
 )
-from cpsched.sim import Order, QueueRule, Way
+from cpsched.sim import BackfillRule, Order, QueueRule
 from tests.oracle.literal_planner import Node
 from tests.oracle.random_instances import LICENSE, clusters, dependencies, rarely, requests, running_jobs
 
@@ -143,7 +143,9 @@ def rules() -> st.SearchStrategy[QueueRule]:
     return st.builds(
         QueueRule,
         name=st.just("random"),
-        way=st.sampled_from([Way.NOT_DELAYING, Way.ANYBODY, Way.NOT_DELAYING, Way.NOBODY]),
+        backfill=st.sampled_from(
+            [BackfillRule.NOT_DELAYING, BackfillRule.ANYBODY, BackfillRule.NOT_DELAYING, BackfillRule.NOBODY]
+        ),
         order=st.sampled_from([Order.SUBMISSION, *Order]),
         depth=st.none() | st.integers(0, 4),
         max_starve=st.none() | st.none() | st.integers(0, 30) | st.integers(0, 1200),
@@ -254,7 +256,15 @@ class BusyMachine:
         """Draw a rule; most let others past the head, and some look at a few jobs only, or know starving ones."""
         return QueueRule(
             name="drawn",
-            way=self._one_of([Way.NOT_DELAYING, Way.NOT_DELAYING, Way.NOT_DELAYING, Way.ANYBODY, Way.NOBODY]),
+            backfill=self._one_of(
+                [
+                    BackfillRule.NOT_DELAYING,
+                    BackfillRule.NOT_DELAYING,
+                    BackfillRule.NOT_DELAYING,
+                    BackfillRule.ANYBODY,
+                    BackfillRule.NOBODY,
+                ]
+            ),
             order=self._one_of([Order.SUBMISSION, Order.SUBMISSION, *Order]),
             depth=self._one_of([None, None, 1, 2, 4]),
             max_starve=self._one_of([None, None, None, 4 * self._unit, 20 * self._unit]),

@@ -19,10 +19,10 @@ from cpsched.domain import (
     Placement,
     Plan,
     PlannedJob,
+    PromisedStart,
     Request,
     Segment,
     Step,
-    Told,
 )
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.planner import Planner, advanced, replanned
@@ -63,7 +63,7 @@ def later(instance: Instance, at: int) -> dict[str, Job]:
     return {job.id: job for job in found.jobs}
 
 
-def courses_of(jobs: tuple[PlannedJob, ...]) -> dict[str, list[tuple[int, int, dict[str, dict[str, int]]]]]:
+def segments_of(jobs: tuple[PlannedJob, ...]) -> dict[str, list[tuple[int, int, dict[str, dict[str, int]]]]]:
     """Return what jobs hold on each node and when, all chunks together, by id."""
     return {job.id: [(one.start, one.end, _by_node(one)) for one in job.segments] for job in jobs}
 
@@ -92,7 +92,7 @@ def test_the_plan_goes_on(instance: Instance, seconds: int) -> None:
     assert parse_instance(instance_to_document(found)) == found
     outcome = replanned(found, plan)
     check_outcome(found, outcome)
-    assert courses_of(outcome.jobs) == courses_of(tuple(job for job in plan.jobs if job.end > at))
+    assert segments_of(outcome.jobs) == segments_of(tuple(job for job in plan.jobs if job.end > at))
     assert {job.id for job in outcome.waiting_room} == {job.id for job in plan.waiting_room}
 
 
@@ -107,7 +107,7 @@ def test_promises_are_kept(instance: Instance, seconds: int) -> None:
     assert parse_instance(instance_to_document(found)) == found
     outcome = replanned(found, plan)
     check_outcome(found, outcome)
-    old, new = (courses_of(jobs) for jobs in (plan.jobs, outcome.jobs))
+    old, new = (segments_of(jobs) for jobs in (plan.jobs, outcome.jobs))
     assert new.keys() >= {job.id for job in plan.jobs if job.end > at}
     for job in plan.jobs:
         if job.start < at < job.end:
@@ -135,11 +135,11 @@ def test_time_does_not_run_back() -> None:
 
 def test_elements_leave_their_array() -> None:
     """Of four elements, two at a time, two have ended at 6, two run; at 3 two run and two wait; told is for these."""
-    array = waiting("x", 5, HALF, array=(0, 1, 2, 7), told=Told(start=9))
+    array = waiting("x", 5, HALF, array=(0, 1, 2, 7), told=PromisedStart(start=9))
     instance = one_node(array)
     at_3 = later(instance, 3)
     assert list(at_3) == ["x[0]", "x[1]", "x"]
-    assert (at_3["x"].array, at_3["x"].told) == ((2, 7), Told(start=9))
+    assert (at_3["x"].array, at_3["x"].told) == ((2, 7), PromisedStart(start=9))
     assert (at_3["x[0]"].array, at_3["x[0]"].told) == (None, None)
     assert list(later(instance, 6)) == ["x[2]", "x[7]"]
     assert list(later(instance, 10)) == []
@@ -208,7 +208,7 @@ def test_a_share_that_the_plan_changes_is_a_fact_then() -> None:
     assert {(held.chunk, held.count) for one in segments.segments for held in one.allocation} == {(0, 1)}
     outcome = replanned(at_3, plan)
     check_outcome(at_3, outcome)
-    assert courses_of(outcome.jobs) == courses_of(plan.jobs)
+    assert segments_of(outcome.jobs) == segments_of(plan.jobs)
 
 
 def test_two_kinds_on_a_node_are_one_entry() -> None:

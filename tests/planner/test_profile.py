@@ -307,7 +307,7 @@ def test_what_follows_does_not_put_off_a_promise() -> None:
 # ---- random windows ----
 
 
-def going_on_at(data: st.DataObject) -> tuple[Instance, Plan, Job]:
+def continuing_at(data: st.DataObject) -> tuple[Instance, Plan, Job]:
     """Draw a window in which some time has passed, with its plan, and an evolving job that runs in it by now."""
     instance = data.draw(evolving_instances())
     plan = solved(instance)
@@ -337,7 +337,7 @@ def test_what_was_promised_can_be_had_again(data: st.DataObject) -> None:
 
     Where it is sooner, others may come too late for times of their own.
     """
-    instance, plan, job = going_on_at(data)
+    instance, plan, job = continuing_at(data)
     assert job.running is not None
     asked = left_of(job, instance.now)
     shorter = tuple(replace(step, walltime=data.draw(st.integers(1, step.walltime))) for step in asked)
@@ -357,7 +357,7 @@ def test_what_was_promised_can_be_had_again(data: st.DataObject) -> None:
 @given(st.data())
 def test_whatever_is_asked_for(data: st.DataObject) -> None:
     """Any change is granted as a whole, beside all that others were promised, or refused; the new plan is valid."""
-    instance, plan, job = going_on_at(data)
+    instance, plan, job = continuing_at(data)
     assert job.running is not None
     first, *rest = left_of(job, instance.now)
     asked = [replace(first, walltime=data.draw(st.integers(1, 9)))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from cpsched.domain import Dependency, DependencyType, FrozenMap, Instance, Job, Queue
-from cpsched.planner import Roster, awaited_first, bound_jobs, planning_order
+from cpsched.planner import AdmissionResult, awaited_first, bound_jobs, planning_order
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle import literal_planner
 from tests.oracle.random_instances import instances
@@ -51,7 +51,9 @@ def test_order_is_the_literal_planners(instance: Instance) -> None:
     their indices.
     """
     expected = [job.id for job in literal_planner.planning_order(instance)]
-    assert [job.id for job in planning_order(instance, Roster.of(instance, engine="test").admitted)] == expected
+    assert [
+        job.id for job in planning_order(instance, AdmissionResult.of(instance, engine="test").admitted)
+    ] == expected
 
 
 # ---- jobs that wait for others ----

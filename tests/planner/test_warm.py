@@ -20,11 +20,11 @@ from cpsched.domain import (
     NodeState,
     Plan,
     PlannedJob,
+    PromisedStart,
     Queue,
-    Told,
 )
 from cpsched.metrics import objective_value
-from cpsched.planner import Planner, PlannerEngine, Roster, replanned, told_by, warm_order
+from cpsched.planner import AdmissionResult, Planner, PlannerEngine, replanned, warm_order, with_promised_starts
 from cpsched.portfolio import plan_of
 from tests.booking.small_windows import chunk, nodes, running, waiting, where_it_stands, window
 from tests.oracle.random_instances import instances, pressed
@@ -78,7 +78,7 @@ def test_without_a_change_the_plan_stays(instance: Instance) -> None:
     planner.plan()
     planner.backfill()
     before = planner.outcome()
-    if any(job.id not in Roster.of(instance, engine="test").refused for job in before.waiting_room):
+    if any(job.id not in AdmissionResult.of(instance, engine="test").refused for job in before.waiting_room):
         return
     after = replanned(instance, plan_of(instance, "planner", before, budget=1, elapsed=0))
     assert [job.id for job in after.jobs] == [job.id for job in before.jobs]
@@ -217,12 +217,12 @@ def test_told_by_an_earlier_plan() -> None:
     plan = plan_by_planner(one)
     begun = replace(waiting("gone", 10, FULL), running=running("gone", 50, a={"cores": 4}).running)
     later = replace(one, jobs=(*jobs[:2], begun, jobs[3], waiting("new", 10, FULL)))
-    told = {job.id: job.told for job in told_by(later, plan, 2.5).jobs}
+    told = {job.id: job.told for job in with_promised_starts(later, plan, 2.5).jobs}
     starts = {job.id: job.start for job in plan.jobs}
     assert starts["array[0]"] < starts["array[1]"]
     assert told == {
-        "x": Told(start=starts["x"], price=2.5),
-        "array": Told(start=starts["array[1]"], price=2.5),
+        "x": PromisedStart(start=starts["x"], price=2.5),
+        "array": PromisedStart(start=starts["array[1]"], price=2.5),
         "gone": None,
         "r": None,
         "new": None,
@@ -232,8 +232,8 @@ def test_told_by_an_earlier_plan() -> None:
 def test_who_ran_was_not_told_a_start() -> None:
     """A job that ran in the earlier plan and waits again keeps what the document says, and so does one it lacks."""
     one = two_nodes(running("r", 20, b={"cores": 4}), now=1)
-    again = waiting("r", 20, FULL, told=Told(start=7))
-    assert told_by(two_nodes(again, now=5), plan_by_planner(one), 3.0).jobs == (again,)
+    again = waiting("r", 20, FULL, told=PromisedStart(start=7))
+    assert with_promised_starts(two_nodes(again, now=5), plan_by_planner(one), 3.0).jobs == (again,)
 
 
 def test_to_postpone_costs_its_price() -> None:
@@ -241,7 +241,7 @@ def test_to_postpone_costs_its_price() -> None:
     queues = FrozenMap({"q": Queue(expected_wait=9, max_wait=MaxWait(seconds=900))})
     one = window([nodes("a", cores=4)], waiting("x", 10, FULL, queue="q"), queues=queues)
     plan = plan_by_planner(one)
-    later = told_by(replace(one, jobs=(*one.jobs, running("r", 18, a={"cores": 1}))), plan, 2)
+    later = with_promised_starts(replace(one, jobs=(*one.jobs, running("r", 18, a={"cores": 1}))), plan, 2)
     outcome = replanned(later, plan)
     check_outcome(later, outcome)
     assert objective_value(later, outcome.jobs) == 6

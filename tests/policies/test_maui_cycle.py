@@ -14,12 +14,12 @@ from cpsched.domain import Amounts, Cluster, FrozenMap, Instance, NodeClass, Out
 from cpsched.errors import EngineError
 from cpsched.policies.online.maui import Maui, maui
 from cpsched.policies.online.maui_params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
-from cpsched.sim import QueueRule, Way
+from cpsched.sim import BackfillRule, QueueRule
 from cpsched.workloads import job_mix
 from tests.oracle.random_workloads import workloads
 from tests.policies.maui_runs import HOUR, MONDAY, job, judged, machine, nodes_of, played
 
-EASY = QueueRule(name="easy", way=Way.NOT_DELAYING)
+EASY = QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING)
 #: What the tests of backfilling play: the head has to wait for a, until 100.
 QUEUE = (job("a", 3, 100), job("head", 4, 100), job("short", 1, 100), job("long", 1, 101))
 
@@ -204,7 +204,7 @@ def test_nobody_starts_after_a_reserved_time(seed: int, depth: int, is_exact: bo
 def test_the_defaults_are_easy_backfilling(seed: int) -> None:
     """With queue time as the only component and one reservation, Maui is EASY; without backfill it is strict FIFO."""
     mix = job_mix(seed)
-    fifo = QueueRule(name="fifo", way=Way.NOBODY)
+    fifo = QueueRule(name="fifo", backfill=BackfillRule.NOBODY)
     for params, rule in ((MauiParams(), EASY), (MauiParams(backfill=False), fifo)):
         assert judged(mix, Maui(params)).runs.start.tolist() == judged(mix, rule).runs.start.tolist()
 

@@ -27,7 +27,7 @@ def played(cores: int, jobs: list[Job], rule: str, **parameters: Any) -> dict[st
     return starts(judged(window([nodes("n", cores=cores)], *jobs), make_scheduler(rule, **parameters)))
 
 
-# --- who is let past -------------------------------------------------------------------------------------------------
+# --- which jobs are backfilled ---------------------------------------------------------------------------------------
 
 #: The head has to wait for a until 100; short is over by then, long is not, and fits beside a only.
 QUEUE = [job("a", 3, 100), job("head", 4, 10), job("long", 1, 101), job("short", 1, 100)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Job, PlannedJob, WaitingJob
 from cpsched.formats import read_instance
-from cpsched.planner import PlannerEngine, Roster, bound_jobs
+from cpsched.planner import AdmissionResult, PlannerEngine, bound_jobs
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import start_after_awaited
 from tests.oracle.random_instances import instances
@@ -33,9 +33,9 @@ def test_everybody_is_planned_or_told_why(rule: str, instance: Instance) -> None
     outcome = PlannerEngine().plan(instance, None)
     planners: dict[str, PlannedJob | WaitingJob] = {job.id: job for job in outcome.jobs}
     planners |= {job.id: job for job in outcome.waiting_room}
-    roster = Roster.of(instance, engine="test")
-    bound = {job.id for job in bound_jobs(instance, roster.admitted)}
-    free = {job.id for job in roster.admitted} - bound
+    admission = AdmissionResult.of(instance, engine="test")
+    bound = {job.id for job in bound_jobs(instance, admission.admitted)}
+    free = {job.id for job in admission.admitted} - bound
     for job in instance.elements():
         if job.id not in free:
             assert mine[job.id] == planners[job.id]
@@ -59,7 +59,7 @@ def test_first_come_first_served(instance: Instance) -> None:
     places: dict[str, tuple[int, list[Any]] | None] = {
         job_id: None if start is None else (start, []) for job_id, start in found.items()
     }
-    bound = {job.id for job in bound_jobs(instance, Roster.of(instance, engine="test").admitted)}
+    bound = {job.id for job in bound_jobs(instance, AdmissionResult.of(instance, engine="test").admitted)}
     free = [job for job in waiting_jobs(instance) if job.id not in bound and found[job.id] is not None]
     queue = sorted(free, key=lambda job: job.submit)
     for place, job in enumerate(queue):
@@ -77,7 +77,7 @@ def test_first_come_first_served(instance: Instance) -> None:
 def test_easy_is_its_naive_twin(instance: Instance) -> None:
     """Going from event to event gives the starts that looking in every second gives."""
     instance = replace(instance, jobs=tuple(map(of_one_kind, instance.jobs)))
-    refused = Roster.of(instance, engine="test").refused
+    refused = AdmissionResult.of(instance, engine="test").refused
     twin = easy_by_the_second(instance, [job for job in waiting_jobs(instance) if job.id not in refused])
     assert {job_id: start for job_id, start in starts(instance, "easy").items() if start is not None} == twin
 

@@ -21,7 +21,7 @@ from cpsched.domain import (
     Segment,
     Step,
 )
-from cpsched.report import course, gantt_html
+from cpsched.report import change_description, gantt_html
 from tests.report.report_plans import HOSTILE, a_plan
 from tests.report.test_gantt import browse, embedded, in_browser, with_script
 
@@ -65,20 +65,22 @@ def changing(name: str = "e") -> tuple[Instance, Plan]:
         ("m", "runs at 50 % until now + 10 min, then at 100 %"),
     ],
 )
-def test_course_in_words(job: str, words: str) -> None:
-    """A rigid job has no course; the others tell their steps, or the shares of their cores and until when."""
+def test_changes_in_words(job: str, words: str) -> None:
+    """A rigid job has no changes; the others tell their steps, or the shares of their cores and until when."""
     instance, plan = changing()
     entry = next(one for one in instance.jobs if one.id == job)
     planned = next(one for one in plan.jobs if one.id == job)
-    assert course(instance, entry, planned) == words
+    assert change_description(instance, entry, planned) == words
 
 
-def test_all_cores_all_the_time_are_no_course() -> None:
+def test_all_cores_all_the_time_are_no_change() -> None:
     """A malleable job that is not shrunk runs like any other; one that is so until its end says nothing of later."""
     instance, plan = changing()
     entry, planned = instance.jobs[-1], plan.jobs[-1]
-    assert course(instance, entry, replace(planned, segments=planned.segments[1:])) == ""
-    assert course(instance, entry, replace(planned, end=600, segments=planned.segments[:1])) == "runs at 50 %"
+    assert change_description(instance, entry, replace(planned, segments=planned.segments[1:])) == ""
+    assert (
+        change_description(instance, entry, replace(planned, end=600, segments=planned.segments[:1])) == "runs at 50 %"
+    )
 
 
 def test_segments_in_the_page() -> None:
@@ -98,7 +100,7 @@ def test_segments_in_the_page() -> None:
 
 @in_browser
 def test_changing_jobs_in_a_browser(tmp_path: Path) -> None:
-    """All are drawn without an error, the legend explains the lighter ones, and the pointer tells share and course."""
+    """All are drawn without an error, the legend explains the lighter ones, and the pointer tells share and changes."""
     actions = """
       const plot = document.getElementById("plot"), box = plot.getBoundingClientRect();
       const there = { clientX: box.left + 300, clientY: box.top + 0.8 * box.height };

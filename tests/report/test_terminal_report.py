@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, RenderableType
 
-from cpsched.domain import FrozenMap, Incumbent, Instance, MaxWait, Plan, Queue, Told
+from cpsched.domain import FrozenMap, Incumbent, Instance, MaxWait, Plan, PromisedStart, Queue
 from cpsched.report import history_table, plan_table, summary_table, terminal_gantt
 from tests.report.report_plans import HOSTILE, a_plan
 
@@ -90,7 +90,7 @@ def test_limits_of_waiting_in_the_summary() -> None:
     assert "postponed" not in printed(summary_table(instance, plan))
     max_wait = MaxWait(seconds=600)
     queues = FrozenMap({name: replace(queue, max_wait=max_wait) for name, queue in instance.queues.items()})
-    jobs = (instance.jobs[0], replace(instance.jobs[1], told=Told(start=590)), instance.jobs[2])
+    jobs = (instance.jobs[0], replace(instance.jobs[1], told=PromisedStart(start=590)), instance.jobs[2])
     limited = replace(instance, queues=queues, jobs=jobs)
     figures = [
         [cell.strip() for cell in row.split("│")[1:3]]

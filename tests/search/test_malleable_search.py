@@ -73,16 +73,16 @@ def test_a_chain_has_a_plan_after_every_move(
     assert first.adopt(outcome.jobs)
     check_best(instance, outcome, first, offset)
     plans: Sequence[PlannedJob] = outcome.jobs
-    for warmth in (0.5, 0.02):
-        first.run(60, warmth)
+    for temperature in (0.5, 0.02):
+        first.run(60, temperature)
         first.shrink_running(lambda: False)
         assert second.adopt(check_best(instance, outcome, first, offset))
         assert second.best_value <= first.best_value + 1e-6 * max(1.0, abs(first.best_value))
-        second.run(20, warmth)
+        second.run(20, temperature)
         second.adopt(plans)  # other running jobs than in its best plan
         plans = check_best(instance, outcome, second, offset)
         first.plan_list(np.arange(len(jobs), dtype=np.float64))
-        first.run(20 if first.adopt(outcome.jobs) else 0, warmth)
+        first.run(20 if first.adopt(outcome.jobs) else 0, temperature)
         check_best(instance, outcome, first, offset)
 
 
@@ -100,7 +100,7 @@ def test_same_seed_same_plan(instance: Instance, of_terms: dict[ObjectiveTerm, f
 @settings(max_examples=5)
 @given(malleable_windows(max_jobs=4))
 def test_kernels_do_the_same_compiled_and_interpreted(instance: Instance) -> None:
-    """A few steps with forms end in a plan that verifies; without the compiler too, where nothing may overflow."""
+    """A few steps with modes end in a plan that verifies; without the compiler too, where nothing may overflow."""
     searched(replace(instance, objective=COMPLETION), SearchParams(max_steps=30, portion=30))
 
 

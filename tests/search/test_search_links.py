@@ -26,7 +26,7 @@ from cpsched.domain import (
 )
 from cpsched.rusv import JobTable
 from cpsched.search import SearchParams
-from cpsched.search.links import awaited_first, longest_before, longest_behind
+from cpsched.search.links import awaited_first, heads, tails
 from tests.search.searched import searched
 
 
@@ -93,9 +93,9 @@ def test_what_links_say(links: list[tuple[int, int, int]], order: list[int]) -> 
     assert all(sorted_rows.index(before) < sorted_rows.index(job) for job, before, _ in forward)
     if not forward:
         assert sorted_rows == order
-    earliest, tails = longest_before(table), longest_behind(table)
+    first_starts, last_ends = heads(table), tails(table)
     for job in range(8):
-        waits = [earliest[before] + lag for after, before, lag in forward if after == job]
-        assert earliest[job] == max([job, *waits])
-        behind = [tails[after] + lag for after, before, lag in forward if before == job]
-        assert tails[job] == max([job + 1, *behind])
+        waits = [first_starts[before] + lag for after, before, lag in forward if after == job]
+        assert first_starts[job] == max([job, *waits])
+        behind = [last_ends[after] + lag for after, before, lag in forward if before == job]
+        assert last_ends[job] == max([job + 1, *behind])

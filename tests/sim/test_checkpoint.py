@@ -17,6 +17,7 @@ from cpsched.domain import Instance, Plan
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.sim import (
+    BackfillRule,
     Checkpoint,
     Decision,
     History,
@@ -27,7 +28,6 @@ from cpsched.sim import (
     QueueRule,
     Scheduler,
     Site,
-    Way,
     rule_loop,
     simulate,
 )
@@ -35,7 +35,7 @@ from cpsched.verify import verify
 from cpsched.workloads import lublin
 from tests.oracle.random_workloads import rules, workloads
 
-EASY = QueueRule(name="easy", way=Way.NOT_DELAYING)
+EASY = QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING)
 
 
 class OneByOne:

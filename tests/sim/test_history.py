@@ -8,7 +8,7 @@ from hypothesis import given
 
 from cpsched.domain import FrozenMap, Instance, MaxWait, Outage, Queue
 from cpsched.metrics import runs_summary
-from cpsched.sim import QueueRule, Way, simulate
+from cpsched.sim import BackfillRule, QueueRule, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import rules, workloads
 
@@ -60,7 +60,7 @@ def test_worked_example_of_what_was_asked_lost_and_overdue() -> None:
         queues=queues,
         outages=(Outage(nodes=("n",), start=5, end=10),),
     )
-    runs = simulate(instance, QueueRule(name="fcfs", way=Way.NOBODY)).runs
+    runs = simulate(instance, QueueRule(name="fcfs", backfill=BackfillRule.NOBODY)).runs
     assert runs.start.tolist() == [10, 10, 20]
     assert {name: amounts.tolist() for name, amounts in runs.asked.items()} == {
         "cores": [2, 2, 2],

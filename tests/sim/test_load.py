@@ -8,11 +8,11 @@ import pytest
 
 from cpsched.domain import FrozenMap, MaxWait, NodeState, Outage, Queue, WaitingReason
 from cpsched.metrics import Ending
-from cpsched.sim import QueueRule, Way
+from cpsched.sim import BackfillRule, QueueRule
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.sim.played import played, starts
 
-FCFS = QueueRule(name="fcfs", way=Way.NOBODY)
+FCFS = QueueRule(name="fcfs", backfill=BackfillRule.NOBODY)
 
 
 def test_kinds_of_chunks_that_never_fit_together_are_refused() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cpsched.formats.swf import Selection, machine_of_log, read_swf, swf_to_instance
-from cpsched.sim import Order, QueueRule, Way
+from cpsched.sim import BackfillRule, Order, QueueRule
 from tests.oracle.naive_simulator import play_naively
 from tests.sim.played import played, story_of
 
@@ -16,8 +16,8 @@ from tests.sim.played import played, story_of
 @pytest.mark.parametrize(
     "rule",
     [
-        QueueRule(name="easy", way=Way.NOT_DELAYING),
-        QueueRule(name="sjf", way=Way.ANYBODY, order=Order.WALLTIME, depth=10),
+        QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING),
+        QueueRule(name="sjf", backfill=BackfillRule.ANYBODY, order=Order.WALLTIME, depth=10),
     ],
     ids=lambda rule: rule.name,
 )

@@ -16,7 +16,7 @@ from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.planner import PlannerEngine, replanned
 from cpsched.portfolio import plan_of
-from cpsched.sim import QueueRule, Rolling, Way, simulate
+from cpsched.sim import BackfillRule, QueueRule, Rolling, simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_workloads import workloads
@@ -181,7 +181,7 @@ def test_everybody_has_his_turn(instance: Instance, min_interval: int, predicts:
     """Who ends, who is killed, and who never starts is the same as under a rule that lets anybody start who fits; the
     judge finds no fault with what happened.
     """
-    rule = QueueRule(name="first-fit", way=Way.ANYBODY)
+    rule = QueueRule(name="first-fit", backfill=BackfillRule.ANYBODY)
     expected = played(instance, rule, predicts=predicts).runs.ending.tolist()
     rolling = Rolling(Told(), min_interval=min_interval)
     assert played(instance, rolling, predicts=predicts).runs.ending.tolist() == expected

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
 from cpsched.metrics import Ending
 from cpsched.rusv import FOREVER
-from cpsched.sim import Order, QueueRule, Way
+from cpsched.sim import BackfillRule, Order, QueueRule
 from cpsched.sim.load import Load
 from cpsched.sim.rule_loop import play_rule
 from cpsched.sim.world import World
@@ -27,9 +27,9 @@ from tests.sim.played import played, starts, story_of
 
 pytestmark = pytest.mark.kernels
 
-FCFS = QueueRule(name="fcfs", way=Way.NOBODY)
-FIRST_FIT = QueueRule(name="first_fit", way=Way.ANYBODY)
-EASY = QueueRule(name="easy", way=Way.NOT_DELAYING)
+FCFS = QueueRule(name="fcfs", backfill=BackfillRule.NOBODY)
+FIRST_FIT = QueueRule(name="first_fit", backfill=BackfillRule.ANYBODY)
+EASY = QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING)
 HOUR = 3600
 
 
@@ -136,8 +136,11 @@ def of_one_kind(job: Job) -> Job:
     [
         ("fcfs", FCFS),
         ("easy", EASY),
-        ("pbs_fifo_bf10", QueueRule(name="bf10", way=Way.NOT_DELAYING, depth=10)),
-        ("pbs_walltime_bf400", QueueRule(name="bf400", way=Way.NOT_DELAYING, order=Order.WALLTIME, depth=400)),
+        ("pbs_fifo_bf10", QueueRule(name="bf10", backfill=BackfillRule.NOT_DELAYING, depth=10)),
+        (
+            "pbs_walltime_bf400",
+            QueueRule(name="bf400", backfill=BackfillRule.NOT_DELAYING, order=Order.WALLTIME, depth=400),
+        ),
     ],
 )
 @settings(max_examples=25)
@@ -177,7 +180,7 @@ def test_the_scenario_of_a_starving_job() -> None:
     cs = [waiting(f"C{n}", HOUR, chunk(20, cores=1), submit=n * HOUR // 2) for n in range(1, 70)]
     names = " ".join(f"n{number}" for number in range(64))
     instance = window([nodes(names, cores=1)], a, b, *cs)
-    pbs = QueueRule(name="pbs", way=Way.ANYBODY, max_starve=24 * HOUR)
+    pbs = QueueRule(name="pbs", backfill=BackfillRule.ANYBODY, max_starve=24 * HOUR)
     found = starts(played(instance, pbs))
     assert (found["A"], found["B"]) == (0, 30 * HOUR)
     others = sorted(found[job.id] for job in cs)
@@ -192,7 +195,7 @@ def test_who_waits_for_too_long_stops_the_others() -> None:
     small = [waiting(f"s{n}", 20, chunk(cores=1), submit=10 * n) for n in range(12)]
     instance = window([nodes("n", cores=2)], *small, waiting("wide", 5, chunk(cores=2), submit=15))
     assert starts(played(instance, FIRST_FIT))["wide"] == 130  # the last one, s11, has ended
-    starving = QueueRule(name="pbs", way=Way.ANYBODY, max_starve=30)
+    starving = QueueRule(name="pbs", backfill=BackfillRule.ANYBODY, max_starve=30)
     found = starts(played(instance, starving))
     # at 50 it has waited 35 s: nobody starts; s4 ends at 60
     assert (found["s4"], found["wide"], found["s5"]) == (40, 60, 65)
@@ -207,7 +210,7 @@ def test_who_could_not_start_did_not_starve(late: dict[str, Any]) -> None:
     """In the same crowd the wide job may start from 40 on only: it starves when it has waited 40 s, at 80."""
     small = [waiting(f"s{n}", 20, chunk(cores=1), submit=10 * n) for n in range(12)]
     instance = window([nodes("n", cores=2)], *small, waiting("wide", 5, chunk(cores=2), submit=1, **late))
-    found = starts(played(instance, QueueRule(name="pbs", way=Way.ANYBODY, max_starve=30)))
+    found = starts(played(instance, QueueRule(name="pbs", backfill=BackfillRule.ANYBODY, max_starve=30)))
     # s7 ends at 90
     assert (found["s7"], found["wide"], found["s8"]) == (70, 90, 95)
 
@@ -216,7 +219,7 @@ def test_of_two_who_starve_the_one_that_could_have_started_first_is_helped() -> 
     """The second job waits since 0, the first one, which came before it, only since 20."""
     jobs = waiting("first", 5, chunk(cores=2), not_before=20), waiting("second", 5, chunk(cores=2))
     instance = window([nodes("n", cores=2)], running("r", 100, n={"cores": 1}), *jobs)
-    found = starts(played(instance, QueueRule(name="pbs", way=Way.ANYBODY, max_starve=30)))
+    found = starts(played(instance, QueueRule(name="pbs", backfill=BackfillRule.ANYBODY, max_starve=30)))
     assert (found["second"], found["first"]) == (100, 105)
 
 
@@ -255,7 +258,7 @@ def test_who_is_cut_short_waits_in_his_old_place() -> None:
     jobs = [running("on", 10, a={"cores": 2}), waiting("next", 5, chunk(cores=2)), waiting("last", 5, chunk(cores=2))]
     for order in (Order.SUBMISSION, Order.AREA):
         instance = window([nodes("a", cores=2)], *jobs, outages=(Outage(nodes=("a",), start=4, end=9),))
-        history = played(replace(instance, now=0), QueueRule(name="rule", way=Way.NOBODY, order=order))
+        history = played(replace(instance, now=0), QueueRule(name="rule", backfill=BackfillRule.NOBODY, order=order))
         (attempt,) = history.record().attempts
         assert (attempt.id, attempt.start, attempt.end) == ("on", 0, 4)
         place = {Order.SUBMISSION: (9, 19, 24), Order.AREA: (19, 9, 14)}[order]

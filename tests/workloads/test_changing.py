@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpsched.domain import FrozenMap, Malleability, RuntimeModel, Step, modes, moves_about
+from cpsched.domain import FrozenMap, Malleability, RuntimeModel, Step, modes, needs_migration
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.workloads import (
     changing_windows,
@@ -48,7 +48,7 @@ def test_a_third_evolves() -> None:
     made = with_evolving(before, 1)
     changed = [job for job in made.jobs if job.is_evolving]
     assert len(changed) == round(len(before.jobs) / 3)
-    assert all(job.running is None and len(job.steps) == 4 and moves_about(job.steps) is None for job in changed)
+    assert all(job.running is None and len(job.steps) == 4 and needs_migration(job.steps) is None for job in changed)
     assert {len({step.request.chunks[0].resources for step in job.steps}) > 1 for job in changed} == {True, False}
     assert made_rigid(made) == before
 

@@ -7,7 +7,7 @@ same `LogJob`; what follows does not know where it came from. Begin with `read_l
 """
 
 from cpsched.formats.logs.conversion import LogWindow, log_to_instance
-from cpsched.formats.logs.jobs import Held, JobLog, LogJob, LogKind, LogOddity
+from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind
 from cpsched.formats.logs.kinds import kind_of, read_log
 from cpsched.formats.logs.machine import machine_of_jobs
 from cpsched.formats.logs.sbatch import read_sbatch
@@ -16,9 +16,9 @@ from cpsched.formats.logs.torque import read_torque
 __all__ = [
     "Held",
     "JobLog",
+    "LogAnomaly",
     "LogJob",
     "LogKind",
-    "LogOddity",
     "LogWindow",
     "kind_of",
     "log_to_instance",

@@ -22,7 +22,7 @@ from cpsched.domain import (
 )
 from cpsched.errors import Fault
 from cpsched.formats.faults import shown
-from cpsched.formats.logs.jobs import JobLog, LogJob, LogOddity, Note
+from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, Note
 from cpsched.formats.swf.conversion import MAX_DURATION, MAX_TIME, WALLTIME_CLASSES
 from cpsched.formats.swf.selection import Selection
 
@@ -50,7 +50,7 @@ class LogWindow:
     oversized : tuple of Fault
         Jobs that were taken, though the machine can never run them.
     counts : FrozenMap
-        How often each oddity was found in what the selection lets through, and in what the log does not say enough of.
+        How often each anomaly was found in what the selection lets through, and in what the log does not say enough of.
     kept_out : FrozenMap
         How many jobs each filter of the selection kept out, by its name.
     """
@@ -59,15 +59,15 @@ class LogWindow:
     left_out: tuple[Fault, ...]
     adjusted: tuple[Fault, ...]
     oversized: tuple[Fault, ...]
-    counts: FrozenMap[LogOddity, int]
+    counts: FrozenMap[LogAnomaly, int]
     kept_out: FrozenMap[str, int]
 
 
 class _NotTaken(Exception):  # noqa: N818 - control flow, never seen outside
     """A job cannot be taken: what is odd, and why in words."""
 
-    def __init__(self, oddity: LogOddity, message: str) -> None:
-        self.oddity = oddity
+    def __init__(self, anomaly: LogAnomaly, message: str) -> None:
+        self.anomaly = anomaly
         super().__init__(message)
 
 
@@ -111,8 +111,8 @@ def log_to_instance(
     converter = _Converter(machine, arriving)
     converter.convert(chosen)
     origin = converter.origin
-    for oddity, _ in log.left_out:
-        converter.counts[oddity] += 1
+    for anomaly, _ in log.left_out:
+        converter.counts[anomaly] += 1
     first, last = (converter.jobs[0].submit, converter.jobs[-1].submit) if converter.jobs else (0, 0)
     instance = replace(
         machine,
@@ -151,7 +151,7 @@ class _Converter:
         self.left_out: list[Fault] = []
         self.adjusted: list[Fault] = []
         self.oversized: list[Fault] = []
-        self.counts: Counter[LogOddity] = Counter()
+        self.counts: Counter[LogAnomaly] = Counter()
 
     def convert(self, chosen: Sequence[LogJob]) -> None:
         """Convert the jobs, and sort them by their submit times."""
@@ -163,38 +163,38 @@ class _Converter:
         for log_job in chosen:
             try:
                 if log_job.id in ids:
-                    raise _NotTaken(LogOddity.TWICE, "stands twice, and the first one is taken")
+                    raise _NotTaken(LogAnomaly.TWICE, "stands twice, and the first one is taken")
                 job = self._convert(log_job, ids)
             except _NotTaken as reason:
-                self._note(self.left_out, log_job, reason.oddity, str(reason))
+                self._note(self.left_out, log_job, reason.anomaly, str(reason))
                 continue
             ids.add(log_job.id)
             self.jobs.append(job)
             if is_by_submit and log_job.submit < latest:
                 message = f"is submitted at {log_job.submit}, before {latest}, as a job above is: sorted in"
-                self._note(self.adjusted, log_job, LogOddity.OUT_OF_ORDER, message)
+                self._note(self.adjusted, log_job, LogAnomaly.OUT_OF_ORDER, message)
             latest = max(latest, log_job.submit)
         self.jobs.sort(key=lambda job: job.submit)
 
-    def _note(self, faults: list[Fault], log_job: LogJob, oddity: LogOddity, message: str) -> None:
-        self.counts[oddity] += 1
+    def _note(self, faults: list[Fault], log_job: LogJob, anomaly: LogAnomaly, message: str) -> None:
+        self.counts[anomaly] += 1
         faults.append(Fault(f"line {log_job.line}", f"job {shown(log_job.id)[1:-1]}: {message}"))
 
     def _convert(self, log_job: LogJob, known: set[str]) -> Job:
         submit = log_job.submit - self.origin
         eligible = None if log_job.eligible is None else log_job.eligible - self.origin
         if max(submit, eligible or 0) > MAX_TIME:
-            raise _NotTaken(LogOddity.BEYOND, "arrives more than 10^12 s after the first one")
+            raise _NotTaken(LogAnomaly.BEYOND, "arrives more than 10^12 s after the first one")
         # what is noted of a job counts only if the job is taken
         notes: list[Note] = list(log_job.notes)
         walltime = self._walltime(log_job, notes)
         runtime = self._runtime(log_job, notes)
         after = _known_dependencies(log_job.after, known, notes)
         request, size_fault = self._demands.of(log_job)
-        for oddity, message in notes:
-            self._note(self.adjusted, log_job, oddity, message)
+        for anomaly, message in notes:
+            self._note(self.adjusted, log_job, anomaly, message)
         if size_fault is not None:
-            self._note(self.oversized, log_job, LogOddity.TOO_LARGE, size_fault)
+            self._note(self.oversized, log_job, LogAnomaly.TOO_LARGE, size_fault)
         steps = self._steps.setdefault((walltime, request), (Step(walltime=walltime, request=request),))
         return Job(
             id=log_job.id,
@@ -214,20 +214,20 @@ class _Converter:
         if requested is not None and 0 < requested <= MAX_DURATION:
             return requested
         if ran is not None and 0 < ran <= MAX_DURATION:
-            notes.append((LogOddity.WALLTIME_IS_RUNTIME, f"requests no walltime: the run time {ran} is"))
+            notes.append((LogAnomaly.WALLTIME_IS_RUNTIME, f"requests no walltime: the run time {ran} is"))
             return ran
-        raise _NotTaken(LogOddity.NO_WALLTIME, "requests no walltime, and has no run time")
+        raise _NotTaken(LogAnomaly.NO_WALLTIME, "requests no walltime, and has no run time")
 
     def _runtime(self, log_job: LogJob, notes: list[Note]) -> int | None:
         ran = log_job.runtime
         if ran is not None and 0 < ran <= MAX_DURATION:
             return ran
         if ran == 0:
-            notes.append((LogOddity.RUNTIME_IS_ZERO, "runs for less than a second: its runtime is 1"))
+            notes.append((LogAnomaly.RUNTIME_IS_ZERO, "runs for less than a second: its runtime is 1"))
             return 1
         if self._arriving:
-            raise _NotTaken(LogOddity.NO_RUNTIME, "nothing says how long to simulate it")
-        notes.append((LogOddity.RUNTIME_UNKNOWN, "nothing says how long it runs: runtime is left out"))
+            raise _NotTaken(LogAnomaly.NO_RUNTIME, "nothing says how long to simulate it")
+        notes.append((LogAnomaly.RUNTIME_UNKNOWN, "nothing says how long it runs: runtime is left out"))
         return None
 
     def _queue(self, log_job: LogJob, walltime: int) -> str:
@@ -244,7 +244,7 @@ def _known_dependencies(after: Sequence[Dependency], known: set[str], notes: lis
     for dependency in after:
         if dependency.job not in known:
             message = f"waits for {shown(dependency.job)}, which is no job above that was taken: done without"
-            notes.append((LogOddity.NOT_SIMULATED, message))
+            notes.append((LogAnomaly.NOT_SIMULATED, message))
     return tuple(dict.fromkeys(dependency for dependency in after if dependency.job in known))
 
 

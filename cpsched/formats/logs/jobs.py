@@ -8,7 +8,7 @@ from enum import StrEnum
 from cpsched.domain import Dependency, Request
 from cpsched.errors import Fault
 
-__all__ = ["FEATURE", "Held", "JobLog", "LogJob", "LogKind", "LogOddity", "Note", "OddLine"]
+__all__ = ["FEATURE", "Held", "JobLog", "LogAnomaly", "LogJob", "LogKind", "Note", "UnusableLine"]
 
 #: The value of a property that a node just has: a feature of Slurm, a node property of Torque.
 FEATURE = "yes"
@@ -21,7 +21,7 @@ class LogKind(StrEnum):
     SBATCH = "sbatch events"
 
 
-class LogOddity(StrEnum):
+class LogAnomaly(StrEnum):
     """What can be odd about a job of a log, in words."""
 
     DELETED = "left out: deleted before it started, and nothing says what it asked for"
@@ -45,10 +45,10 @@ class LogOddity(StrEnum):
 
 
 #: Something odd, and in words about this very job.
-Note = tuple[LogOddity, str]
+Note = tuple[LogAnomaly, str]
 
 
-class OddLine(Exception):  # noqa: N818 - control flow, never seen outside
+class UnusableLine(Exception):  # noqa: N818 - control flow, never seen outside
     """A line is no job; the text says why."""
 
 
@@ -113,5 +113,5 @@ class JobLog:
     kind: LogKind
     jobs: tuple[LogJob, ...]
     faults: tuple[Fault, ...]
-    left_out: tuple[tuple[LogOddity, Fault], ...] = ()
+    left_out: tuple[tuple[LogAnomaly, Fault], ...] = ()
     has_unix_times: bool = False

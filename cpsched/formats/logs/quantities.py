@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cpsched.formats.faults import shown
-from cpsched.formats.logs.jobs import OddLine
+from cpsched.formats.logs.jobs import UnusableLine
 from cpsched.formats.notations import MAX_AMOUNT, MAX_NAME
 
 __all__ = ["checked_name", "count", "mebibytes", "slurm_seconds", "torque_seconds"]
@@ -32,25 +32,25 @@ def mebibytes(text: str, *, default: str = "") -> int:
     """
     match = _SIZE.fullmatch(text)
     if match is None:
-        raise OddLine(f"Expected a size such as 8gb, got {shown(text)}")
+        raise UnusableLine(f"Expected a size such as 8gb, got {shown(text)}")
     unit = match[2].lower() or ("" if match[3] else default)
     size = -(-int(match[1]) * _UNITS[unit] // _MEBIBYTE)
     if size > MAX_AMOUNT:
-        raise OddLine(f"Expected at most {MAX_AMOUNT} MiB, got {shown(text)}")
+        raise UnusableLine(f"Expected at most {MAX_AMOUNT} MiB, got {shown(text)}")
     return size
 
 
 def count(text: str, what: str, *, least: int = 0) -> int:
     """Return a whole number of at least `least`."""
     if not _DIGITS.fullmatch(text) or not least <= int(text) <= MAX_AMOUNT:
-        raise OddLine(f"Expected {what}, a number from {least} to {MAX_AMOUNT}, got {shown(text)}")
+        raise UnusableLine(f"Expected {what}, a number from {least} to {MAX_AMOUNT}, got {shown(text)}")
     return int(text)
 
 
 def checked_name(text: str, what: str) -> str:
     """Return a name that is fit to be one of a node, a property or a resource."""
     if not _NAME.fullmatch(text) or len(text) > MAX_NAME:
-        raise OddLine(f"Expected {what}, letters and digits, got {shown(text)}")
+        raise UnusableLine(f"Expected {what}, letters and digits, got {shown(text)}")
     return text
 
 
@@ -75,5 +75,5 @@ def slurm_seconds(text: str) -> int:
 
 def _seconds(parts: list[str], text: str) -> int:
     if len(parts) > len(_PLACES) or not all(map(_DIGITS.fullmatch, parts)):
-        raise OddLine(f"Expected a duration such as 08:00:00, got {shown(text)}")
+        raise UnusableLine(f"Expected a duration such as 08:00:00, got {shown(text)}")
     return sum(int(part) * seconds for part, seconds in zip(reversed(parts), _PLACES, strict=False))

@@ -15,7 +15,7 @@ from cpsched.domain import Dependency, DependencyType, Request
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.log_lines import read_lines
-from cpsched.formats.logs.jobs import JobLog, LogJob, LogKind, LogOddity, Note, OddLine
+from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import slurm_seconds
 from cpsched.formats.logs.sbatch_options import read_options, read_request
 from cpsched.formats.notations import MAX_NAME
@@ -50,7 +50,7 @@ def read_sbatch(path: str | Path) -> JobLog:
         if text and not text.startswith("#"):
             try:
                 reader.read(text, number)
-            except OddLine as reason:
+            except UnusableLine as reason:
                 reader.faults.append(Fault(f"line {number}", str(reason)))
     if not reader.jobs:
         raise DocumentError(str(path), [Fault("", "Expected sbatch events, got no job line"), *reader.faults[:5]])
@@ -70,9 +70,11 @@ class _Reader:
         """Take one event."""
         match = EVENT.fullmatch(text)
         if match is None or not text.replace("\t", " ").isprintable():
-            raise OddLine(f"Expected -dt SECONDS -e submit_batch_job | arguments of sbatch, got {shown(text)}")
+            raise UnusableLine(f"Expected -dt SECONDS -e submit_batch_job | arguments of sbatch, got {shown(text)}")
         if match["kind"] != "submit_batch_job":
-            raise OddLine(f"Expected the event submit_batch_job, got {shown(match['kind'])}, which is not simulated")
+            raise UnusableLine(
+                f"Expected the event submit_batch_job, got {shown(match['kind'])}, which is not simulated"
+            )
         submit = math.floor(_number(match["time"], "-dt"))
         options = read_options(match["arguments"])
         notes: list[Note] = []
@@ -85,9 +87,9 @@ class _Reader:
         after = _read_dependencies(options.get("dependency"), notes)
         partition, _, others = options.get("partition", "").partition(",")
         if others:
-            notes.append((LogOddity.NOT_SIMULATED, "asks for one of several partitions: the first one"))
+            notes.append((LogAnomaly.NOT_SIMULATED, "asks for one of several partitions: the first one"))
         if "cancel-in" in options:
-            notes.append((LogOddity.NOT_SIMULATED, "is cancelled by its user some time: left to itself"))
+            notes.append((LogAnomaly.NOT_SIMULATED, "is cancelled by its user some time: left to itself"))
         job = LogJob(
             id=_read_id(options, line),
             line=line,
@@ -108,14 +110,14 @@ class _Reader:
 
 def _number(text: str, what: str) -> float:
     if not _NUMBER.fullmatch(text):
-        raise OddLine(f"Expected {what} in seconds, got {shown(text)}")
+        raise UnusableLine(f"Expected {what} in seconds, got {shown(text)}")
     return float(text)
 
 
 def _name(options: Mapping[str, str], key: str) -> str | None:
     name = options.get(key)
     if name is not None and not 0 < len(name) <= MAX_NAME:
-        raise OddLine(f"Expected a {key} of 1 to {MAX_NAME} characters, got {len(name)}")
+        raise UnusableLine(f"Expected a {key} of 1 to {MAX_NAME} characters, got {len(name)}")
     return name
 
 
@@ -136,7 +138,7 @@ def _read_runtime(options: Mapping[str, str], walltime: int | None, notes: list[
         return None
     seconds = math.ceil(_number(options["sim-walltime"], "-sim-walltime"))
     if seconds < 0:
-        notes.append((LogOddity.RUNS_TO_THE_LIMIT, f"has a run time of {seconds}: its walltime is"))
+        notes.append((LogAnomaly.RUNS_TO_THE_LIMIT, f"has a run time of {seconds}: its walltime is"))
         return walltime
     return seconds
 
@@ -149,5 +151,5 @@ def _read_dependencies(text: str | None, notes: list[Note]) -> tuple[Dependency,
         if kind in _DEPENDENCIES and ids and all(map(str.isdecimal, ids)):
             found.extend(Dependency(job=job.lstrip("0") or "0", type=DependencyType(kind)) for job in ids)
         else:
-            notes.append((LogOddity.NOT_SIMULATED, f"waits for {shown(part)}: done without"))
+            notes.append((LogAnomaly.NOT_SIMULATED, f"waits for {shown(part)}: done without"))
     return tuple(found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request
 from cpsched.formats.faults import shown
-from cpsched.formats.logs.jobs import FEATURE, LogOddity, Note, OddLine
+from cpsched.formats.logs.jobs import FEATURE, LogAnomaly, Note, UnusableLine
 from cpsched.formats.logs.quantities import checked_name, count, mebibytes
 from cpsched.formats.notations import MAX_AMOUNT
 from cpsched.formats.request_text import MAX_COUNT
@@ -55,13 +55,13 @@ def read_options(text: str) -> dict[str, str]:
 
     Raises
     ------
-    OddLine
+    UnusableLine
         If an option is none of those that are known here: it might ask for anything.
     """
     try:
         tokens = shlex.split(text) if {'"', "'", "\\"} & set(text) else text.split()
     except ValueError as error:
-        raise OddLine(f"Expected the arguments of sbatch, got: {error}") from error
+        raise UnusableLine(f"Expected the arguments of sbatch, got: {error}") from error
     found: dict[str, str] = {}
     rest = iter(tokens)
     for token in rest:
@@ -71,12 +71,12 @@ def read_options(text: str) -> dict[str, str]:
         elif name in _VALUED or name in _IDLE:
             given = value if sign else next(rest, None)
             if given is None:
-                raise OddLine(f"Expected a value of {name}, got the end of the line")
+                raise UnusableLine(f"Expected a value of {name}, got the end of the line")
             found[_VALUED.get(name, name)] = given
         elif token[:2] in _VALUED and not token.startswith("--"):
             found[_VALUED[token[:2]]] = token[2:]
         elif token.startswith("-") and token not in _IDLE_FLAGS:
-            raise OddLine(f"Expected an option that is simulated, got {shown(token)}")
+            raise UnusableLine(f"Expected an option that is simulated, got {shown(token)}")
         elif not token.startswith("-"):
             break
     return found
@@ -101,7 +101,7 @@ def read_request(options: Mapping[str, str]) -> tuple[Request, tuple[Note, ...]]
 
     Raises
     ------
-    OddLine
+    UnusableLine
         If one of the options is not understood, or asks for what a request cannot say.
     """
     notes: list[Note] = []
@@ -130,19 +130,19 @@ def _read_size(options: Mapping[str, str], per_node: _PerNode, notes: list[Note]
         fewest, dash, _ = options["nodes"].partition("-")
         nodes = count(fewest, "-N", least=1)
         if dash:
-            notes.append((LogOddity.NOT_SIMULATED, f"asks for -N {shown(options['nodes'])[1:-1]}: {nodes} are taken"))
+            notes.append((LogAnomaly.NOT_SIMULATED, f"asks for -N {shown(options['nodes'])[1:-1]}: {nodes} are taken"))
     tasks = count(options["ntasks"], "-n", least=1) if "ntasks" in options else (nodes or 1) * (tasks_per_node or 1)
     if nodes is None and tasks_per_node is not None:
         nodes = -(-tasks // tasks_per_node)
     if nodes is None and (tasks == 1 or per_node.resources):
         nodes = 1
         if tasks > 1:
-            notes.append((LogOddity.ON_ONE_NODE, "has no -N, but amounts per node: one node"))
+            notes.append((LogAnomaly.ON_ONE_NODE, "has no -N, but amounts per node: one node"))
     if nodes is not None and nodes > tasks:
-        notes.append((LogOddity.NOT_SIMULATED, f"asks for {nodes} nodes for {tasks} tasks: for each task a node"))
+        notes.append((LogAnomaly.NOT_SIMULATED, f"asks for {nodes} nodes for {tasks} tasks: for each task a node"))
         nodes = tasks
     if max(nodes or 0, tasks) > MAX_COUNT:
-        raise OddLine(f"Expected at most {MAX_COUNT} nodes and tasks, got {max(nodes or 0, tasks)}")
+        raise UnusableLine(f"Expected at most {MAX_COUNT} nodes and tasks, got {max(nodes or 0, tasks)}")
     return nodes, tasks
 
 
@@ -151,7 +151,7 @@ def _chunk(number: int, cores: int, per_node: _PerNode) -> Chunk:
     if per_node.memory_per_core:
         resources["mem"] = per_node.memory_per_core * cores
     if max(resources.values()) > MAX_AMOUNT:
-        raise OddLine(f"Expected at most {MAX_AMOUNT} of a resource on a node, got more")
+        raise UnusableLine(f"Expected at most {MAX_AMOUNT} of a resource on a node, got more")
     return Chunk(count=number, resources=Amounts(resources), where=per_node.where)
 
 
@@ -163,7 +163,7 @@ def _read_per_node(options: Mapping[str, str], notes: list[Note]) -> _PerNode:
     elif "mem-per-cpu" in options:
         each = mebibytes(options["mem-per-cpu"], default="m")
     else:
-        notes.append((LogOddity.NO_MEMORY, "asks for no memory: none is booked"))
+        notes.append((LogAnomaly.NO_MEMORY, "asks for no memory: none is booked"))
     for entry in options["gres"].split(",") if "gres" in options else ():
         _take_gres(entry.removeprefix("gres:").removeprefix("gres/"), resources, notes)
     if "gpus-per-node" in options:
@@ -179,9 +179,9 @@ def _take_gres(entry: str, resources: dict[str, int], notes: list[Note]) -> None
     name, *rest = entry.split(":")
     number = count(rest.pop(), "an amount in gres") if rest and rest[-1].isdecimal() else 1
     if len(rest) > 1:
-        raise OddLine(f"Expected a resource such as gpu:2, got {shown(entry)}")
+        raise UnusableLine(f"Expected a resource such as gpu:2, got {shown(entry)}")
     if rest:
-        notes.append((LogOddity.NOT_SIMULATED, f"asks for {shown(entry)[1:-1]}: of any type"))
+        notes.append((LogAnomaly.NOT_SIMULATED, f"asks for {shown(entry)[1:-1]}: of any type"))
     resource = _COUNTABLE.get(name, checked_name(name, "a resource in gres"))
     resources[resource] = max(resources.get(resource, 0), number)
 
@@ -195,8 +195,8 @@ def _read_features(text: str) -> FrozenMap[str, str]:
 def _is_exclusive(options: Mapping[str, str], notes: list[Note]) -> bool:
     sharing = options.get("exclusive")
     if sharing:
-        notes.append((LogOddity.NOT_SIMULATED, f"asks for --exclusive={shown(sharing)[1:-1]}: shared with nobody"))
+        notes.append((LogAnomaly.NOT_SIMULATED, f"asks for --exclusive={shown(sharing)[1:-1]}: shared with nobody"))
     takes_all = options.get("mem") == "0"
     if takes_all:
-        notes.append((LogOddity.NOT_SIMULATED, "asks for --mem=0, all of a node: shared with nobody"))
+        notes.append((LogAnomaly.NOT_SIMULATED, "asks for --mem=0, all of a node: shared with nobody"))
     return sharing is not None or takes_all

@@ -13,7 +13,7 @@ from cpsched.domain import Dependency, DependencyType, Request
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.log_lines import read_lines
-from cpsched.formats.logs.jobs import JobLog, LogJob, LogKind, LogOddity, Note, OddLine
+from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import torque_seconds
 from cpsched.formats.logs.torque_request import read_exec_host, read_request
 from cpsched.formats.notations import MAX_NAME
@@ -48,7 +48,7 @@ def read_torque(path: str | Path) -> JobLog:
         if text:
             try:
                 reader.read(text, number)
-            except OddLine as reason:
+            except UnusableLine as reason:
                 reader.faults.append(Fault(f"line {number}", str(reason)))
     reader.close()
     if not reader.jobs:
@@ -70,7 +70,7 @@ class _Reader:
     def __init__(self) -> None:
         self.jobs: dict[str, LogJob] = {}
         self.faults: list[Fault] = []
-        self.left_out: list[tuple[LogOddity, Fault]] = []
+        self.left_out: list[tuple[LogAnomaly, Fault]] = []
         #: Lines of the first record of each job, and of those that were started, with what is told.
         self._first: dict[str, int] = {}
         self._started: dict[str, tuple[int, str]] = {}
@@ -84,11 +84,11 @@ class _Reader:
         """Take one record."""
         match = RECORD.fullmatch(text)
         if match is None or not text.replace("\t", " ").isprintable():
-            raise OddLine(f"Expected date;type;id;key=value, got {shown(text)}")
+            raise UnusableLine(f"Expected date;type;id;key=value, got {shown(text)}")
         kind, written, told = match.groups()
         job = written.partition(".")[0]
         if kind in "QSED" and not 0 < len(job) <= MAX_NAME:
-            raise OddLine(f"Expected a job id, got {shown(written)}")
+            raise UnusableLine(f"Expected a job id, got {shown(written)}")
         if kind in "QSED":
             self._first.setdefault(job, line)
         if kind == "D":
@@ -105,7 +105,7 @@ class _Reader:
         before = self.jobs.get(job)
         notes: tuple[Note, ...] = ()
         if before is not None:
-            notes = ((LogOddity.RAN_AGAIN, f"ended in line {before.line} before: this run is taken"),)
+            notes = ((LogAnomaly.RAN_AGAIN, f"ended in line {before.line} before: this run is taken"),)
         ended = self._job(job, line, told, notes, has_ended=True)
         self.jobs.pop(job, None)
         self.jobs[job] = ended
@@ -117,12 +117,12 @@ class _Reader:
                 continue
             try:
                 self.jobs[job] = self._job(job, line, told, (), has_ended=False)
-            except OddLine as reason:
+            except UnusableLine as reason:
                 self.faults.append(Fault(f"line {line}", str(reason)))
         for job, line in self._first.items():
             if job not in self._told:
-                oddity = LogOddity.DELETED if job in self._deleted else LogOddity.NOT_STARTED
-                self.left_out.append((oddity, Fault(f"line {line}", f"job {shown(job)[1:-1]}: has no record S or E")))
+                anomaly = LogAnomaly.DELETED if job in self._deleted else LogAnomaly.NOT_STARTED
+                self.left_out.append((anomaly, Fault(f"line {line}", f"job {shown(job)[1:-1]}: has no record S or E")))
 
     def _job(self, job: str, line: int, told: str, notes: tuple[Note, ...], *, has_ended: bool) -> LogJob:
         """Return the job that a record S or E speaks of."""
@@ -131,7 +131,7 @@ class _Reader:
         start = _time(fields, "start")
         end = _time(fields, "end") if has_ended else None
         if end is not None and end < start:
-            raise OddLine(f"Expected an end >= start={start}, got {end}")
+            raise UnusableLine(f"Expected an end >= start={start}, got {end}")
         eligible = _time(fields, "etime") if "etime" in fields else submit
         walltime = fields.get(f"{_LIST}walltime")
         after, ignored = _dependencies(fields.get("depend"))
@@ -174,12 +174,12 @@ def _fields(told: str) -> dict[str, str]:
     for token in told.split():
         key, sign, value = token.partition("=")
         if not sign and not fields:
-            raise OddLine(f"Expected key=value, got {shown(token)}")
+            raise UnusableLine(f"Expected key=value, got {shown(token)}")
         if not sign:
             words.append(token)
             continue
         if key in fields:
-            raise OddLine(f"Expected {shown(key)[1:-1]} once, got it twice")
+            raise UnusableLine(f"Expected {shown(key)[1:-1]} once, got it twice")
         fields[key] = words = [value]
     return {key: " ".join(values) for key, values in fields.items()}
 
@@ -187,14 +187,14 @@ def _fields(told: str) -> dict[str, str]:
 def _time(fields: Mapping[str, str], key: str) -> int:
     text = fields.get(key, "")
     if not _TIME.fullmatch(text):
-        raise OddLine(f"Expected {key} in seconds since 1970, got {shown(text) if text else 'nothing'}")
+        raise UnusableLine(f"Expected {key} in seconds since 1970, got {shown(text) if text else 'nothing'}")
     return int(text)
 
 
 def _name(fields: Mapping[str, str], key: str) -> str | None:
     name = fields.get(key, "").strip('"')
     if len(name) > MAX_NAME:
-        raise OddLine(f"Expected a {key} of at most {MAX_NAME} characters, got {len(name)}")
+        raise UnusableLine(f"Expected a {key} of at most {MAX_NAME} characters, got {len(name)}")
     return name or None
 
 
@@ -208,7 +208,7 @@ def _status(text: str | None) -> int | None:
     if text is None:
         return None
     if not _STATUS.fullmatch(text):
-        raise OddLine(f"Expected a number as Exit_status, got {shown(text)}")
+        raise UnusableLine(f"Expected a number as Exit_status, got {shown(text)}")
     code = int(text)
     if code == 0:
         return _COMPLETED
@@ -224,5 +224,5 @@ def _dependencies(text: str | None) -> tuple[tuple[Dependency, ...], tuple[Note,
         if kind in _DEPENDENCIES:
             found.extend(Dependency(job=job.partition(".")[0], type=DependencyType(kind)) for job in ids if job)
         else:
-            notes.append((LogOddity.NOT_SIMULATED, f"waits {shown(part)}: done without"))
+            notes.append((LogAnomaly.NOT_SIMULATED, f"waits {shown(part)}: done without"))
     return tuple(found), tuple(notes)

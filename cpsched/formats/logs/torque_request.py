@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request
 from cpsched.errors import SyntaxFault
 from cpsched.formats.faults import shown
-from cpsched.formats.logs.jobs import FEATURE, Held, LogOddity, Note, OddLine
+from cpsched.formats.logs.jobs import FEATURE, Held, LogAnomaly, Note, UnusableLine
 from cpsched.formats.logs.quantities import checked_name, count, mebibytes
 from cpsched.formats.notations import MAX_AMOUNT, parse_place
 from cpsched.formats.request_text import MAX_COUNT, parse_request
@@ -54,7 +54,7 @@ def read_request(asked: Mapping[str, str], allocation: Sequence[Held]) -> tuple[
 
     Raises
     ------
-    OddLine
+    UnusableLine
         If one of these is not understood.
     """
     notes: list[Note] = []
@@ -72,7 +72,7 @@ def read_request(asked: Mapping[str, str], allocation: Sequence[Held]) -> tuple[
         got = Counter(held.cores for held in allocation) or Counter({1: 1})
         kinds = [_Kind(number, {"cores": cores}) for cores, number in got.items()]
         said = " and ".join(f"{number} x {cores} cores" for cores, number in got.items())
-        notes.append((LogOddity.SIZE_IS_WHAT_IT_GOT, f"asks for no nodes: {said} are its size"))
+        notes.append((LogAnomaly.SIZE_IS_WHAT_IT_GOT, f"asks for no nodes: {said} are its size"))
     _share_memory(asked, kinds, notes)
     return Request(chunks=_chunks(kinds), place=Place(exclusive=exclusive)), tuple(notes)
 
@@ -81,7 +81,7 @@ def _read_nodes(text: str) -> tuple[list[_Kind], bool]:
     """``nodes := segment ('+' segment)* ['#' ('shared' | 'excl')]``; return kinds, and whether they are exclusive."""
     body, mark, sharing = text.partition("#")
     if mark and sharing not in ("shared", "excl"):
-        raise OddLine(f"Expected #shared or #excl, got {shown(sharing)}")
+        raise UnusableLine(f"Expected #shared or #excl, got {shown(sharing)}")
     return [_read_segment(segment) for segment in body.split("+")], sharing == "excl"
 
 
@@ -94,7 +94,7 @@ def _read_segment(text: str) -> _Kind:
     for item in items:
         name, sign, value = item.partition("=")
         if sign and name not in _COUNTED_ITEMS:
-            raise OddLine(f"Expected ppn, gpus, mics or a property in nodes, got {shown(item)}")
+            raise UnusableLine(f"Expected ppn, gpus, mics or a property in nodes, got {shown(item)}")
         if sign:
             kind.resources[_COUNTED_ITEMS[name]] = count(value, name, least=1)
         elif not ("gpus" in kind.resources and item in _GPU_MODES):
@@ -107,11 +107,11 @@ def _share_memory(asked: Mapping[str, str], kinds: Sequence[_Kind], notes: list[
     of_job = asked.get("mem") or asked.get("vmem")
     of_core = asked.get("pmem") or asked.get("pvmem")
     if of_job is None and of_core is None:
-        notes.append((LogOddity.NO_MEMORY, "asks for no memory: none is booked"))
+        notes.append((LogAnomaly.NO_MEMORY, "asks for no memory: none is booked"))
         return
     if "mem" not in asked and "pmem" not in asked:
         said = f"vmem={of_job}" if of_job else f"pvmem={of_core}"
-        notes.append((LogOddity.VIRTUAL_MEMORY, f"asks for no mem: {shown(said)[1:-1]} is its memory"))
+        notes.append((LogAnomaly.VIRTUAL_MEMORY, f"asks for no mem: {shown(said)[1:-1]} is its memory"))
     total = mebibytes(of_job) if of_job else 0
     each = mebibytes(of_core) if of_core else 0
     cores = sum(kind.count * kind.resources["cores"] for kind in kinds)
@@ -125,7 +125,7 @@ def _share_memory(asked: Mapping[str, str], kinds: Sequence[_Kind], notes: list[
 def _chunks(kinds: Sequence[_Kind]) -> tuple[Chunk, ...]:
     for kind in kinds:
         if kind.count > MAX_COUNT or max(kind.resources.values()) > MAX_AMOUNT:
-            raise OddLine(f"Expected at most {MAX_COUNT} nodes and {MAX_AMOUNT} of a resource, got more")
+            raise UnusableLine(f"Expected at most {MAX_COUNT} nodes and {MAX_AMOUNT} of a resource, got more")
     return tuple(
         Chunk(count=kind.count, resources=Amounts(kind.resources), where=FrozenMap(kind.where)) for kind in kinds
     )
@@ -136,7 +136,7 @@ def _read_select(text: str, place: str | None, notes: list[Note]) -> Request:
     try:
         request = parse_request(text, countable=_COUNTABLE).request
     except SyntaxFault as fault:
-        raise OddLine(f"{fault.message} in select, {shown(text)}") from fault
+        raise UnusableLine(f"{fault.message} in select, {shown(text)}") from fault
     chunks = []
     for chunk in request.chunks:
         where = {name: value for name, value in chunk.where.items() if name not in _PROCESSES}
@@ -147,7 +147,7 @@ def _read_select(text: str, place: str | None, notes: list[Note]) -> Request:
     try:
         placed = Place(arrangement=Arrangement.FREE) if place is None else parse_place(place)
     except SyntaxFault:
-        notes.append((LogOddity.NOT_SIMULATED, f"asks for place={shown(place)[1:-1]}: placed freely"))
+        notes.append((LogAnomaly.NOT_SIMULATED, f"asks for place={shown(place)[1:-1]}: placed freely"))
         placed = Place()
     return Request(chunks=tuple(chunks), place=placed)
 
@@ -162,7 +162,7 @@ def read_exec_host(text: str) -> tuple[Held, ...]:
 
     Raises
     ------
-    OddLine
+    UnusableLine
         If it is something else.
     """
     cores: Counter[str] = Counter()
@@ -173,7 +173,7 @@ def read_exec_host(text: str) -> tuple[Held, ...]:
         for slot in listed.split(","):
             match = _SLOTS.fullmatch(slot)
             if match is None or (match[2] and int(match[2]) < int(match[1])):
-                raise OddLine(f"Expected node/slot in exec_host, got {shown(part)}")
+                raise UnusableLine(f"Expected node/slot in exec_host, got {shown(part)}")
             first, last = int(match[1]), int(match[2] or match[1])
             cores[node] += int(match[3]) if match[3] else last - first + 1
             slots[node] = max(slots[node], 0 if match[3] else last + 1)

@@ -9,7 +9,7 @@ Source of the format: Chapin et al., "Benchmarks and standards for the evaluatio
 1999, and the Parallel Workloads Archive.
 """
 
-from cpsched.formats.swf.conversion import MemoryField, Oddity, SwfWindow, swf_to_instance
+from cpsched.formats.swf.conversion import MemoryField, SwfAnomaly, SwfWindow, swf_to_instance
 from cpsched.formats.swf.log import SwfJob, SwfLog, read_swf
 from cpsched.formats.swf.machine import AssumedMachine, machine_of_log, read_machine
 from cpsched.formats.swf.selection import Selection
@@ -18,8 +18,8 @@ from cpsched.formats.swf.writing import write_swf
 __all__ = [
     "AssumedMachine",
     "MemoryField",
-    "Oddity",
     "Selection",
+    "SwfAnomaly",
     "SwfJob",
     "SwfLog",
     "SwfWindow",

@@ -16,7 +16,7 @@ from cpsched.formats.swf.calendar import BadCalendar, date_of
 from cpsched.formats.swf.log import SwfJob, SwfLog
 from cpsched.formats.swf.selection import Selection
 
-__all__ = ["MAX_DURATION", "MAX_TIME", "WALLTIME_CLASSES", "MemoryField", "Oddity", "SwfWindow", "swf_to_instance"]
+__all__ = ["MAX_DURATION", "MAX_TIME", "WALLTIME_CLASSES", "MemoryField", "SwfAnomaly", "SwfWindow", "swf_to_instance"]
 
 #: The bounds of the instance document: times and durations.
 MAX_TIME, MAX_DURATION = 10**12, 10**10
@@ -41,7 +41,7 @@ class MemoryField(StrEnum):
     BYTES_PER_JOB = "bytes-per-job"
 
 
-class Oddity(StrEnum):
+class SwfAnomaly(StrEnum):
     """What can be odd about a job of a log, in words."""
 
     PART = "left out: a part of a job"
@@ -74,7 +74,7 @@ class SwfWindow:
     oversized : tuple of Fault
         Jobs that were taken, though the machine can never run them.
     counts : FrozenMap
-        How often each oddity was found in what the selection lets through.
+        How often each anomaly was found in what the selection lets through.
     kept_out : FrozenMap
         How many jobs each filter of the selection kept out, by its name.
     """
@@ -83,15 +83,15 @@ class SwfWindow:
     left_out: tuple[Fault, ...]
     adjusted: tuple[Fault, ...]
     oversized: tuple[Fault, ...]
-    counts: FrozenMap[Oddity, int]
+    counts: FrozenMap[SwfAnomaly, int]
     kept_out: FrozenMap[str, int]
 
 
 class _NotTaken(Exception):  # noqa: N818 - control flow, never seen outside
     """A job cannot be taken: what is odd, and why in words."""
 
-    def __init__(self, oddity: Oddity, message: str) -> None:
-        self.oddity = oddity
+    def __init__(self, anomaly: SwfAnomaly, message: str) -> None:
+        self.anomaly = anomaly
         super().__init__(message)
 
 
@@ -194,7 +194,7 @@ class _Converter:
         self.left_out: list[Fault] = []
         self.adjusted: list[Fault] = []
         self.oversized: list[Fault] = []
-        self.counts: Counter[Oddity] = Counter()
+        self.counts: Counter[SwfAnomaly] = Counter()
 
     def convert(self, chosen: Sequence[SwfJob]) -> None:
         """Convert the jobs, and sort them by their submit times."""
@@ -204,16 +204,18 @@ class _Converter:
         for swf_job in chosen:
             try:
                 if swf_job.number in numbers:
-                    raise _NotTaken(Oddity.TWICE, _field(1, swf_job.number, "stands twice, and the first one is taken"))
+                    raise _NotTaken(
+                        SwfAnomaly.TWICE, _field(1, swf_job.number, "stands twice, and the first one is taken")
+                    )
                 job = self._convert(swf_job)
             except _NotTaken as reason:
-                self._note(self.left_out, swf_job, reason.oddity, str(reason))
+                self._note(self.left_out, swf_job, reason.anomaly, str(reason))
                 continue
             numbers.add(swf_job.number)
             self.jobs.append(job)
             if swf_job.submit < latest:
                 message = _field(2, swf_job.submit, f"is before {latest}, that of a job above: sorted in")
-                self._note(self.adjusted, swf_job, Oddity.OUT_OF_ORDER, message)
+                self._note(self.adjusted, swf_job, SwfAnomaly.OUT_OF_ORDER, message)
             latest = max(latest, swf_job.submit)
         self.jobs.sort(key=lambda job: job.submit)
 
@@ -224,29 +226,29 @@ class _Converter:
         try:
             self.epoch = date_of(log, self.origin)
         except BadCalendar as reason:
-            self.counts[Oddity.NO_CALENDAR] += 1
+            self.counts[SwfAnomaly.NO_CALENDAR] += 1
             self.adjusted.append(reason.fault)
 
-    def _note(self, faults: list[Fault], swf_job: SwfJob, oddity: Oddity, message: str) -> None:
-        self.counts[oddity] += 1
+    def _note(self, faults: list[Fault], swf_job: SwfJob, anomaly: SwfAnomaly, message: str) -> None:
+        self.counts[anomaly] += 1
         faults.append(Fault(f"line {swf_job.line}", f"job {swf_job.number}: {message}"))
 
     def _convert(self, swf_job: SwfJob) -> Job:
         if swf_job.status in _PARTIAL:
             why = "is that of a part of a job that was swapped or checkpointed, not of a job"
-            raise _NotTaken(Oddity.PART, _field(11, swf_job.status, why))
+            raise _NotTaken(SwfAnomaly.PART, _field(11, swf_job.status, why))
         submit = swf_job.submit - self.origin
         if submit > MAX_TIME:
-            raise _NotTaken(Oddity.BEYOND, _field(2, swf_job.submit, "is more than 10^12 s after the first one"))
+            raise _NotTaken(SwfAnomaly.BEYOND, _field(2, swf_job.submit, "is more than 10^12 s after the first one"))
         # what is noted of a job counts only if the job is taken
-        notes: list[tuple[Oddity, str]] = []
+        notes: list[tuple[SwfAnomaly, str]] = []
         walltime = self._walltime(swf_job, notes)
         runtime = self._runtime(swf_job, notes)
         work = self._work(swf_job, walltime, notes)
-        for oddity, message in notes:
-            self._note(self.adjusted, swf_job, oddity, message)
+        for anomaly, message in notes:
+            self._note(self.adjusted, swf_job, anomaly, message)
         if work.size_fault is not None:
-            self._note(self.oversized, swf_job, Oddity.TOO_LARGE, work.size_fault)
+            self._note(self.oversized, swf_job, SwfAnomaly.TOO_LARGE, work.size_fault)
         return Job(
             id=str(swf_job.number),
             user=self._name("u", swf_job.user),
@@ -257,36 +259,38 @@ class _Converter:
             runtime=runtime,
         )
 
-    def _walltime(self, swf_job: SwfJob, notes: list[tuple[Oddity, str]]) -> int:
+    def _walltime(self, swf_job: SwfJob, notes: list[tuple[SwfAnomaly, str]]) -> int:
         requested, ran = swf_job.requested_time, swf_job.run_time
         if requested is not None and 0 < requested <= MAX_DURATION:
             return requested
         if ran is not None and 0 < ran <= MAX_DURATION:
             message = _field(9, requested, f"is no walltime: the run time {ran} is")
-            notes.append((Oddity.WALLTIME_IS_RUNTIME, message))
+            notes.append((SwfAnomaly.WALLTIME_IS_RUNTIME, message))
             return ran
-        raise _NotTaken(Oddity.NO_WALLTIME, f"{_field(9, requested)} and {_field(4, ran)} are no walltime")
+        raise _NotTaken(SwfAnomaly.NO_WALLTIME, f"{_field(9, requested)} and {_field(4, ran)} are no walltime")
 
-    def _runtime(self, swf_job: SwfJob, notes: list[tuple[Oddity, str]]) -> int | None:
+    def _runtime(self, swf_job: SwfJob, notes: list[tuple[SwfAnomaly, str]]) -> int | None:
         ran = swf_job.run_time
         if ran is not None and 0 < ran <= MAX_DURATION:
             return ran
         if ran == 0:
-            notes.append((Oddity.RUNTIME_IS_ZERO, _field(4, ran, "is less than a second: its runtime is 1")))
+            notes.append((SwfAnomaly.RUNTIME_IS_ZERO, _field(4, ran, "is less than a second: its runtime is 1")))
             return 1
         if self._arriving:
-            raise _NotTaken(Oddity.NO_RUNTIME, _field(4, ran, "does not say how long to simulate it"))
-        notes.append((Oddity.RUNTIME_UNKNOWN, _field(4, ran, "is no runtime: it is left out")))
+            raise _NotTaken(SwfAnomaly.NO_RUNTIME, _field(4, ran, "does not say how long to simulate it"))
+        notes.append((SwfAnomaly.RUNTIME_UNKNOWN, _field(4, ran, "is no runtime: it is left out")))
         return None
 
-    def _work(self, swf_job: SwfJob, walltime: int, notes: list[tuple[Oddity, str]]) -> _Work:
+    def _work(self, swf_job: SwfJob, walltime: int, notes: list[tuple[SwfAnomaly, str]]) -> _Work:
         """Return what the job asks for, the same object for all that ask for the same."""
         processors = swf_job.requested_processors
         if processors is None or processors < 1:
             got = swf_job.processors
             if got is None or got < 1:
-                raise _NotTaken(Oddity.NO_SIZE, f"{_field(8, processors)} and {_field(5, got)} are no size")
-            notes.append((Oddity.SIZE_IS_WHAT_IT_GOT, _field(8, processors, f"is no size: the {got} that it got are")))
+                raise _NotTaken(SwfAnomaly.NO_SIZE, f"{_field(8, processors)} and {_field(5, got)} are no size")
+            notes.append(
+                (SwfAnomaly.SIZE_IS_WHAT_IT_GOT, _field(8, processors, f"is no size: the {got} that it got are"))
+            )
             processors = got
         requested = swf_job.requested_memory
         memory = requested if self._has_memory and requested is not None and requested > 0 else 0
@@ -302,7 +306,9 @@ class _Converter:
     def _request(self, processors: int, memory: int) -> Request:
         count = -(-processors // self._cores)
         if count > MAX_COUNT:
-            raise _NotTaken(Oddity.BEYOND, _field(8, processors, f"is {count} chunks, of which there are at most 10^6"))
+            raise _NotTaken(
+                SwfAnomaly.BEYOND, _field(8, processors, f"is {count} chunks, of which there are at most 10^6")
+            )
         resources = {"cores": self._cores}
         if memory:
             per_job = self._memory_field is MemoryField.BYTES_PER_JOB
@@ -310,7 +316,7 @@ class _Converter:
             resources["mem"] = -(-memory * self._cores // parts)
             if resources["mem"] > MAX_AMOUNT:
                 why = f"is {resources['mem']} MiB for a chunk, of which there are at most {MAX_AMOUNT}"
-                raise _NotTaken(Oddity.BEYOND, _field(10, memory, why))
+                raise _NotTaken(SwfAnomaly.BEYOND, _field(10, memory, why))
         return Request(chunks=(Chunk(count=count, resources=Amounts(resources)),))
 
     def _size_fault(self, request: Request) -> str | None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
-from cpsched.planner import Roster, unsupported, warmup
-from cpsched.policies.malleable.course import Course
+from cpsched.planner import AdmissionResult, unsupported, warmup
+from cpsched.policies.malleable.event_loop import EventLoop
 from cpsched.policies.malleable.rule import SdRule
 
 __all__ = ["SdEngine"]
@@ -41,17 +41,17 @@ class SdEngine:
             If the instance asks for something that cannot be honoured yet.
         """
         rigid = _rigid(instance)
-        roster = Roster.of(rigid, engine=self.name)
-        course = Course(rigid, roster, {job.id: job for job in instance.elements()}, self.rule)
-        course.run(progress)
+        admission = AdmissionResult.of(rigid, engine=self.name)
+        loop = EventLoop(rigid, admission, {job.id: job for job in instance.elements()}, self.rule)
+        loop.run(progress)
         # who is in the waiting room is so because of the machine, or of what was reserved for others
-        first = roster.outcome(course.first.ledger)
-        ledger = course.view.ledger
-        last = replace(roster, jobs=tuple(job for job in ledger.jobs if job.id in course.waiting)).outcome(ledger)
+        first = admission.outcome(loop.first.ledger)
+        ledger = loop.view.ledger
+        last = replace(admission, jobs=tuple(job for job in ledger.jobs if job.id in loop.waiting)).outcome(ledger)
         left = {job.id: job for job in (*last.waiting_room, *first.waiting_room)}
         return Outcome(
-            jobs=tuple(course.placed[job.id] for job in roster.jobs if job.id in course.placed),
-            waiting_room=tuple(left[job.id] for job in roster.jobs if job.id in left),
+            jobs=tuple(loop.placed[job.id] for job in admission.jobs if job.id in loop.placed),
+            waiting_room=tuple(left[job.id] for job in admission.jobs if job.id in left),
         )
 
 

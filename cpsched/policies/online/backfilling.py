@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cpsched.sim import Way
+from cpsched.sim import BackfillRule
 
-__all__ = ["Backfill", "way_of"]
+__all__ = ["Backfill", "backfill_rule"]
 
-#: ``none``: nobody is let past, as the orders were published first. ``easy``: who does not delay the head's
-#: reservation (aggressive backfilling).
+#: ``none``: no job starts ahead of the head (as the orders were first published). ``easy``: a job that does not delay
+#: the head's reservation does (aggressive backfilling).
 Backfill = Literal["none", "easy"]
 
 
-def way_of(backfill: Backfill) -> Way:
-    """Return the way of a queue rule."""
-    return Way.NOT_DELAYING if backfill == "easy" else Way.NOBODY
+def backfill_rule(backfill: Backfill) -> BackfillRule:
+    """Return the backfill rule of a queue rule."""
+    return BackfillRule.NOT_DELAYING if backfill == "easy" else BackfillRule.NOBODY

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cpsched.sim import QueueRule, Way
+from cpsched.sim import BackfillRule, QueueRule
 
 __all__ = ["easy"]
 
 
 def easy() -> QueueRule:
     """Return the rule: in the order of submission, and past the head who does not delay its reservation."""
-    return QueueRule(name="easy", way=Way.NOT_DELAYING)
+    return QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING)

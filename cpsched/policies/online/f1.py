@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.policies.online.backfilling import Backfill, way_of
+from cpsched.policies.online.backfilling import Backfill, backfill_rule
 from cpsched.sim import Order, QueueRule
 
 __all__ = ["f1"]
@@ -14,4 +14,4 @@ def f1(backfill: Backfill = "none") -> QueueRule:
     The first one that does not fit blocks the queue, or is backfilled around, as in the last of their experiments.
     Submission counts from the workload's second 0: what F1 does depends on where its clock begins.
     """
-    return QueueRule(name="f1", way=way_of(backfill), order=Order.F1)
+    return QueueRule(name="f1", backfill=backfill_rule(backfill), order=Order.F1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.sim import QueueRule, Way
+from cpsched.sim import BackfillRule, QueueRule
 
 __all__ = ["pbs_fifo_bf10"]
 
@@ -12,4 +12,4 @@ _DEPTH = 10
 
 def pbs_fifo_bf10() -> QueueRule:
     """Return the rule: first in, first out, with EASY backfilling by the first ten behind a blocked head (A-15)."""
-    return QueueRule(name="pbs_fifo_bf10", way=Way.NOT_DELAYING, depth=_DEPTH)
+    return QueueRule(name="pbs_fifo_bf10", backfill=BackfillRule.NOT_DELAYING, depth=_DEPTH)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cpsched.sim import Order, QueueRule, Way
+from cpsched.sim import BackfillRule, Order, QueueRule
 
 __all__ = ["pbs_fifo_starve"]
 
@@ -38,7 +38,7 @@ def pbs_fifo_starve(
     """
     return QueueRule(
         name="pbs_fifo_starve",
-        way=Way.ANYBODY,
+        backfill=BackfillRule.ANYBODY,
         order=_ORDERS[sort_by],
         max_starve=max_starve if help_starving_jobs else None,
     )

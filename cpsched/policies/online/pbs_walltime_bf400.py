@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.sim import Order, QueueRule, Way
+from cpsched.sim import BackfillRule, Order, QueueRule
 
 __all__ = ["pbs_walltime_bf400"]
 
@@ -12,4 +12,4 @@ _DEPTH = 400
 
 def pbs_walltime_bf400() -> QueueRule:
     """Return the rule: by walltime, with EASY backfilling by the first 400 behind a blocked head (A-15)."""
-    return QueueRule(name="pbs_walltime_bf400", way=Way.NOT_DELAYING, order=Order.WALLTIME, depth=_DEPTH)
+    return QueueRule(name="pbs_walltime_bf400", backfill=BackfillRule.NOT_DELAYING, order=Order.WALLTIME, depth=_DEPTH)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.policies.online.backfilling import Backfill, way_of
+from cpsched.policies.online.backfilling import Backfill, backfill_rule
 from cpsched.sim import Order, QueueRule
 
 __all__ = ["saf"]
@@ -12,4 +12,4 @@ def saf(backfill: Backfill = "none") -> QueueRule:
     """Return the rule: by cores times walltime; the first one that does not fit blocks the queue, or is backfilled
     around.
     """
-    return QueueRule(name="saf", way=way_of(backfill), order=Order.AREA)
+    return QueueRule(name="saf", backfill=backfill_rule(backfill), order=Order.AREA)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.policies.online.backfilling import Backfill, way_of
+from cpsched.policies.online.backfilling import Backfill, backfill_rule
 from cpsched.sim import Order, QueueRule
 
 __all__ = ["wfp3"]
@@ -14,4 +14,4 @@ def wfp3(backfill: Backfill = "none") -> QueueRule:
     The first one that does not fit blocks the queue, as in Carastan-Santos and de Camargo (SC'17), or is backfilled
     around, as in the last of their experiments.
     """
-    return QueueRule(name="wfp3", way=way_of(backfill), order=Order.WFP3)
+    return QueueRule(name="wfp3", backfill=backfill_rule(backfill), order=Order.WFP3)

@@ -1,4 +1,4 @@
-"""The forms of a job: as one block of time, on all its cores or, if it is malleable, on a share of them (SD-3)."""
+"""The modes of a job: as one block of time, on all its cores or, if it is malleable, on a share of them (SD-3)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from cpsched.booking.columns import Columns
 from cpsched.domain import Instance, Job, Request, modes
 from cpsched.rusv import FOREVER
 
-__all__ = ["Form", "forms_of"]
+__all__ = ["CompiledMode", "compiled_modes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """One way to run a job from its start to its end."""
+class CompiledMode:
+    """A mode of a job, compiled: how it is run from its start to its end."""
 
     #: What it asks for, and the demand for that.
     request: Request
@@ -24,8 +24,8 @@ class Form:
     duration: int
 
 
-def forms_of(instance: Instance, job: Job, columns: Columns, *, is_awaited: bool) -> tuple[Form, ...]:
-    """Return the forms of a waiting job, that on all its cores first; of an evolving one that of its first step.
+def compiled_modes(instance: Instance, job: Job, columns: Columns, *, is_awaited: bool) -> tuple[CompiledMode, ...]:
+    """Return the modes of a waiting job, that on all its cores first; of an evolving one that of its first step.
 
     Parameters
     ----------
@@ -38,15 +38,15 @@ def forms_of(instance: Instance, job: Job, columns: Columns, *, is_awaited: bool
     """
     walltime, request = job.walltime, job.steps[0].request
     if job.is_evolving or job.malleability is None or is_awaited:
-        return (_form(instance, job, request, columns, walltime),)
-    return tuple(_form(instance, job, mode.request, columns, mode.time_for(walltime)) for mode in modes(job))
+        return (_compiled(instance, job, request, columns, walltime),)
+    return tuple(_compiled(instance, job, mode.request, columns, mode.time_for(walltime)) for mode in modes(job))
 
 
-def _form(instance: Instance, job: Job, request: Request, columns: Columns, duration: int) -> Form:
-    """Return a form of a job that takes so many seconds."""
+def _compiled(instance: Instance, job: Job, request: Request, columns: Columns, duration: int) -> CompiledMode:
+    """Return a mode of a job that takes so many seconds."""
     last = instance.latest_start(job)
     latest = FOREVER if last is None else last - instance.now
     if job.deadline is not None:
         latest = min(latest, job.deadline - duration - instance.now)
     demand = columns.compile(request, job.licenses, job.walltime)
-    return Form(request=request, demand=demand, latest=latest, duration=duration)
+    return CompiledMode(request=request, demand=demand, latest=latest, duration=duration)

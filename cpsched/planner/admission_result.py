@@ -10,14 +10,14 @@ from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.planner.support import unsupported
 
-__all__ = ["Roster"]
+__all__ = ["AdmissionResult"]
 
 #: Why a job can never start, and the same in words.
 _Verdict = tuple[WaitingReason, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roster:
+class AdmissionResult:
     """All jobs of an instance, told apart before anything is booked."""
 
     #: Running and waiting ones, arrays by their elements, in document order.
@@ -26,7 +26,7 @@ class Roster:
     refused: FrozenMap[str, _Verdict]
 
     @classmethod
-    def of(cls, instance: Instance, *, engine: str) -> Roster:
+    def of(cls, instance: Instance, *, engine: str) -> AdmissionResult:
         """Tell the jobs of an instance apart, for an engine that plans them on a ledger.
 
         Raises
@@ -48,8 +48,8 @@ class Roster:
         """The waiting jobs that may be booked, in document order."""
         return tuple(job for job in self.jobs if job.running is None and job.id not in self.refused)
 
-    def without(self, job_id: str) -> Roster:
-        """Return the roster without one of its jobs."""
+    def without(self, job_id: str) -> AdmissionResult:
+        """Return the admission without one of its jobs."""
         return replace(self, jobs=tuple(job for job in self.jobs if job.id != job_id))
 
     def outcome(self, ledger: Ledger) -> Outcome:

@@ -1,4 +1,4 @@
-"""The course of events: who starts, who lends, who gets his cores back (D'Amico et al., listings 1 and 3; SD-2, SD-10).
+"""The event loop: which jobs start, lend cores, get them back (D'Amico et al., listings 1 and 3; SD-2, SD-10).
 
 Time goes from event to event: ends, arrivals, and starts of reservations. At each of them the queue is gone through in
 the order of the planner: who has a reservation from now on starts; who has not, and would end earlier as a guest, is
@@ -15,24 +15,24 @@ from math import ceil
 
 from cpsched.domain import Instance, Job, PlannedJob, Running, Segment, repeated
 from cpsched.engine import Progress
-from cpsched.planner import Roster, bound_jobs, planning_order
+from cpsched.planner import AdmissionResult, bound_jobs, planning_order
 from cpsched.policies.malleable.mates import Mate, select_mates
 from cpsched.policies.malleable.partners import Guest, Lender, guest_of, lender_of, runs_already
 from cpsched.policies.malleable.rule import SdRule
 from cpsched.policies.malleable.run import FULL_PACE, Run
 from cpsched.policies.malleable.view import View, seen_at
 
-__all__ = ["Course"]
+__all__ = ["EventLoop"]
 
 
-class Course:
+class EventLoop:
     """What happens in a window under one rule; mutable.
 
     Parameters
     ----------
     instance
         The window, with all its jobs rigid.
-    roster
+    admission
         Its jobs, told apart.
     jobs
         The same jobs with their malleability, by id.
@@ -40,18 +40,18 @@ class Course:
         The parameters.
     """
 
-    def __init__(self, instance: Instance, roster: Roster, jobs: dict[str, Job], rule: SdRule) -> None:
+    def __init__(self, instance: Instance, admission: AdmissionResult, jobs: dict[str, Job], rule: SdRule) -> None:
         self.now = instance.now
         #: Where those stand who have started: at last everybody who could.
         self.placed: dict[str, PlannedJob] = {}
         self._instance, self._jobs, self._rule = instance, jobs, rule
-        bound = bound_jobs(instance, roster.admitted)
+        bound = bound_jobs(instance, admission.admitted)
         self._bound = frozenset(job.id for job in bound)
         # nobody's end moves who is waited for, or who has to keep to a time
         members = instance.members()
         self._static = {name for job in instance.jobs for link in job.after for name in members[link.job]}
         self._static.update(self._bound)
-        free = [job for job in roster.admitted if job.id not in self._bound]
+        free = [job for job in admission.admitted if job.id not in self._bound]
         self._waiting = {job.id: job for job in (*bound, *planning_order(instance, free))}
         self._guests = {
             job_id: guest
@@ -69,7 +69,7 @@ class Course:
         #: What has been found out: who could lend now, and which guest finds room at which mate.
         self._idle: dict[str, tuple[Fraction, Fraction]] | None = None
         self._room: dict[tuple[str, str], bool] = {}
-        for job in roster.jobs:
+        for job in admission.jobs:
             if job.running is not None:
                 self._go_on(job)
         self._ends = {job_id: planned.end for job_id, planned in self._running()}

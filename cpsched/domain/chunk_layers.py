@@ -13,11 +13,11 @@ from itertools import pairwise
 from cpsched.domain.job import Job, Step
 from cpsched.domain.request import Arrangement, Request
 
-__all__ = ["Life", "lives", "moves_about"]
+__all__ = ["ChunkLayer", "chunk_layers", "needs_migration"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class ChunkLayer:
     """Units of a job that are there together, each on one node, from the begin of one step to the end of another."""
 
     #: Index in the requests of the steps; None: a unit is the whole request (a packed job).
@@ -28,26 +28,26 @@ class Life:
     last: int
 
 
-def lives(job: Job) -> tuple[Life, ...]:
-    """Return the lives of all units of a job, the longest ones (in steps) first; in each step they make its request.
+def chunk_layers(job: Job) -> tuple[ChunkLayer, ...]:
+    """Return the layers of all units of a job, the longest ones (in steps) first; in each step they make its request.
 
-    A job of one step has one life for each kind of its chunks. Steps may ask for different amounts in chunks of one
+    A job of one step has one layer for each kind of its chunks. Steps may ask for different amounts in chunks of one
     kind: a unit then takes more or less of its node from step to step.
     """
     if job.steps[0].request.place.arrangement is Arrangement.PACK:
-        return (Life(kind=None, count=1, first=0, last=len(job.steps) - 1),)
+        return (ChunkLayer(kind=None, count=1, first=0, last=len(job.steps) - 1),)
     kinds = max(len(step.request.chunks) for step in job.steps)
     found = [
-        life for kind in range(kinds) for life in _layers(kind, [_count(step.request, kind) for step in job.steps])
+        layer for kind in range(kinds) for layer in _layers(kind, [_count(step.request, kind) for step in job.steps])
     ]
-    return tuple(sorted(found, key=lambda life: (life.first - life.last, life.first, life.kind)))
+    return tuple(sorted(found, key=lambda layer: (layer.first - layer.last, layer.first, layer.kind)))
 
 
 def _count(request: Request, kind: int) -> int:
     return request.chunks[kind].count if kind < len(request.chunks) else 0
 
 
-def _layers(kind: int, counts: Sequence[int]) -> Iterator[Life]:
+def _layers(kind: int, counts: Sequence[int]) -> Iterator[ChunkLayer]:
     """Yield the layers of the chunks of one kind, of which there are so many in each step."""
     below = 0
     for level in sorted({count for count in counts if count}):
@@ -56,12 +56,12 @@ def _layers(kind: int, counts: Sequence[int]) -> Iterator[Life]:
             if count >= level and first is None:
                 first = step
             elif count < level and first is not None:
-                yield Life(kind=kind, count=level - below, first=first, last=step - 1)
+                yield ChunkLayer(kind=kind, count=level - below, first=first, last=step - 1)
                 first = None
         below = level
 
 
-def moves_about(steps: Sequence[Step]) -> str | None:
+def needs_migration(steps: Sequence[Step]) -> str | None:
     """Say why a job could not keep its nodes by layers, or None if it can.
 
     A step that asks for more in all keeps the nodes of the one before, one that asks for less takes no new node: with

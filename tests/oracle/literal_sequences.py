@@ -8,7 +8,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import Course, Timeline, Turns
+from cpsched.rusv import StepSequence, Timeline, Turns
 from cpsched.rusv.kernels import D_FLAGS, EXCLUSIVE, SCATTER
 
 __all__ = ["find_literally"]
@@ -19,20 +19,20 @@ Found = list[tuple[int, list[tuple[int, int, int]]]]
 
 
 def find_literally(
-    timeline: Timeline, course: Course, *, earliest: int, latest: int, end_by: int, tries: int
+    timeline: Timeline, sequence: StepSequence, *, earliest: int, latest: int, end_by: int, tries: int
 ) -> Found | None:
-    """Return what `Timeline.find_course` does."""
-    found = _without_holds(timeline, course, earliest, latest, end_by)
-    if all(longest == needed for _, needed, longest in course.steps):
+    """Return what `Timeline.find_sequence` does."""
+    found = _without_holds(timeline, sequence, earliest, latest, end_by)
+    if all(longest == needed for _, needed, longest in sequence.steps):
         return found
     if found is not None:
-        end_by = found[-1][0] + course.steps[-1][1] - 1
+        end_by = found[-1][0] + sequence.steps[-1][1] - 1
     for _ in range(tries):
-        begins = _earliest_begins(timeline, course, earliest, latest, end_by, is_held=True)
+        begins = _earliest_begins(timeline, sequence, earliest, latest, end_by, is_held=True)
         if begins is None:
             break
-        late = _latest_begins(timeline, course, begins, latest)
-        held = _mapped(timeline, course, late) or _mapped(timeline, course, begins)
+        late = _latest_begins(timeline, sequence, begins, latest)
+        held = _mapped(timeline, sequence, late) or _mapped(timeline, sequence, begins)
         if held is not None:
             return held
         if (later := _next_change(timeline, begins)) is None:
@@ -41,10 +41,10 @@ def find_literally(
     return found
 
 
-def _without_holds(timeline: Timeline, course: Course, earliest: int, latest: int, end_by: int) -> Found | None:
+def _without_holds(timeline: Timeline, sequence: StepSequence, earliest: int, latest: int, end_by: int) -> Found | None:
     """Return the earliest place in which each step follows the one before at once."""
-    while (begins := _earliest_begins(timeline, course, earliest, latest, end_by, is_held=False)) is not None:
-        found = _mapped(timeline, course, begins)
+    while (begins := _earliest_begins(timeline, sequence, earliest, latest, end_by, is_held=False)) is not None:
+        found = _mapped(timeline, sequence, begins)
         if found is not None:
             return found
         if (later := _next_change(timeline, begins)) is None:
@@ -60,18 +60,18 @@ def _next_change(timeline: Timeline, begins: Sequence[int]) -> int | None:
 
 
 def _earliest_begins(
-    timeline: Timeline, course: Course, earliest: int, latest: int, end_by: int, *, is_held: bool
+    timeline: Timeline, sequence: StepSequence, earliest: int, latest: int, end_by: int, *, is_held: bool
 ) -> list[int] | None:
     """Return the bounds that only rise (EVO-8); None if nothing is left."""
-    needed = [seconds for _, seconds, _ in course.steps]
-    longest = [most if is_held else seconds for _, seconds, most in course.steps]
+    needed = [seconds for _, seconds, _ in sequence.steps]
+    longest = [most if is_held else seconds for _, seconds, most in sequence.steps]
     begins = [earliest + before for before in accumulate(needed[:-1], initial=0)]
     has_risen = True
     while has_risen:
         has_risen = False
         if begins[0] > latest or begins[-1] + needed[-1] > end_by:
             return None
-        for demand, first, last in course.conditions:
+        for demand, first, last in sequence.conditions:
             least = sum(needed[first : last + 1])
             fit = timeline.earliest_fit(demand, earliest=begins[first], latest=end_by - least, duration=least)
             if fit is None:
@@ -92,13 +92,13 @@ def _earliest_begins(
     return begins
 
 
-def _latest_begins(timeline: Timeline, course: Course, begins: list[int], latest: int) -> list[int]:
+def _latest_begins(timeline: Timeline, sequence: StepSequence, begins: list[int], latest: int) -> list[int]:
     """Return begins with the same end, the first one as late as in any of them (EVO-9)."""
-    end, needed = begins[-1] + course.steps[-1][1], sum(seconds for _, seconds, _ in course.steps)
+    end, needed = begins[-1] + sequence.steps[-1][1], sum(seconds for _, seconds, _ in sequence.steps)
     low, high = begins[0], min(latest, end - needed)
     while low < high:
         middle = (low + high + 1) // 2
-        later = _earliest_begins(timeline, course, middle, latest, end, is_held=True)
+        later = _earliest_begins(timeline, sequence, middle, latest, end, is_held=True)
         if later is None:
             high = middle - 1
         else:
@@ -106,30 +106,30 @@ def _latest_begins(timeline: Timeline, course: Course, begins: list[int], latest
     return begins
 
 
-def _mapped(timeline: Timeline, course: Course, begins: Sequence[int]) -> Found | None:
+def _mapped(timeline: Timeline, sequence: StepSequence, begins: Sequence[int]) -> Found | None:
     """Return where all units stand whose steps begin then, by the first order that finds nodes for all of them."""
-    ends = [*begins[1:], begins[-1] + course.steps[-1][1]]
+    ends = [*begins[1:], begins[-1] + sequence.steps[-1][1]]
     free = [timeline.least_free(begin, end)[0] for begin, end in zip(begins, ends, strict=True)]
-    for order in course.orders:
-        held = _mapped_in_order(timeline, course, order, [amounts.copy() for amounts in free])
+    for order in sequence.orders:
+        held = _mapped_in_order(timeline, sequence, order, [amounts.copy() for amounts in free])
         if held is not None:
             return [(begin, sorted(rows)) for begin, rows in zip(begins, held, strict=True)]
     return None
 
 
 def _mapped_in_order(
-    timeline: Timeline, course: Course, order: Turns, free: list[Ints]
+    timeline: Timeline, sequence: StepSequence, order: Turns, free: list[Ints]
 ) -> list[list[tuple[int, int, int]]] | None:
-    """Return (node, kind, units) of each step; None if a life finds too few nodes."""
+    """Return (node, kind, units) of each step; None if a layer finds too few nodes."""
     demands = timeline.demands
-    flags = [int(demands.tables()["demands"][demand, D_FLAGS]) for demand, _, _ in course.steps]
+    flags = [int(demands.tables()["demands"][demand, D_FLAGS]) for demand, _, _ in sequence.steps]
     usable = [
         timeline.idle_nodes(amounts) if flag & EXCLUSIVE else np.ones(len(order.nodes), dtype=bool)
         for flag, amounts in zip(flags, free, strict=True)
     ]
-    held: list[dict[tuple[int, int], int]] = [{} for _ in course.steps]
-    for place in order.lives:
-        first, last, left, kinds = course.lives[place]
+    held: list[dict[tuple[int, int], int]] = [{} for _ in sequence.steps]
+    for place in order.layers:
+        first, last, left, kinds = sequence.layers[place]
         steps = list(zip(range(first, last + 1), kinds, strict=True))
         fits = np.min([demands.units_in(kind, free[step]) * usable[step] for step, kind in steps], axis=0)
         for node in order.nodes.tolist():

@@ -1,4 +1,4 @@
-"""How a running job goes on with other steps than it was promised (EVO-4b): what it has stays where it is.
+"""The continuation of a running job with other steps than it was promised (EVO-4b): it keeps its nodes.
 
 A job that waits may start later; one that runs holds its nodes until there is what its next step needs, however long
 that takes. So each step begins as early as in any schedule, and is held until the next one begins.
@@ -19,19 +19,19 @@ from cpsched.domain import (
     Amounts,
     Arrangement,
     Chunk,
+    ChunkLayer,
     Cluster,
     Instance,
     Job,
-    Life,
     NodeState,
     Placement,
     Request,
     Segment,
-    lives,
+    chunk_layers,
 )
 from cpsched.rusv import FOREVER, Timeline
 
-__all__ = ["Units", "going_on", "units_on"]
+__all__ = ["Units", "continuation", "units_on"]
 
 Ints = NDArray[np.int64]
 #: How many chunks of a job stand on a node, by kind (index in its request; `WHOLE_REQUEST`: all chunks together).
@@ -85,16 +85,16 @@ def _ways_to_make(amounts: Amounts, chunks: Sequence[Chunk]) -> Iterator[tuple[i
             yield (count, *others)
 
 
-# --- how it goes on ---------------------------------------------------------------------------------------------
+# --- the continuation -------------------------------------------------------------------------------------------------
 
 
-def going_on(instance: Instance, job: Job, units: Units) -> tuple[Segment, ...] | None:
+def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, ...] | None:
     """Return what a running job holds from `now` on if it has other steps, one segment for each; None if nothing is
     found.
 
-    What other running jobs hold, and were promised, is theirs. Chunks come and go in layers (`lives`): who came last
-    goes first. Where all chunks of the job are equal, each step begins as early as in any such schedule that keeps the
-    nodes; if nothing is found, there is none.
+    What other running jobs hold, and were promised, is theirs. Chunks come and go in layers (`chunk_layers`): the chunk
+    that came last goes first. Where all chunks of the job are equal, each step begins as early as in any such schedule
+    that keeps the nodes; if nothing is found, there is none.
 
     Parameters
     ----------
@@ -107,15 +107,15 @@ def going_on(instance: Instance, job: Job, units: Units) -> tuple[Segment, ...] 
     """
     others = tuple(other for other in instance.jobs if other.running is not None and other.id != job.id)
     on = {node for of_kind in units.values() for node in of_kind}
-    strange = frozenset(node for node in on if instance.cluster.class_of[node].state is not NodeState.UP)
-    cluster = _opened(instance.cluster, strange)
+    grandfathered = frozenset(node for node in on if instance.cluster.class_of[node].state is not NodeState.UP)
+    cluster = _opened(instance.cluster, grandfathered)
     there = {name for kind in cluster.classes if kind.state is NodeState.UP for name in kind.resources}
     if not all(name in there for step in job.steps for name in step.request.totals):
         return None
-    search = _Search(replace(instance, jobs=others, cluster=cluster), job, units, strange)
-    if more := search.strange_nodes():
-        cluster = _opened(instance.cluster, strange | more)
-        search = _Search(replace(instance, jobs=others, cluster=cluster), job, units, strange | more)
+    search = _Search(replace(instance, jobs=others, cluster=cluster), job, units, grandfathered)
+    if more := search.grandfathered_nodes():
+        cluster = _opened(instance.cluster, grandfathered | more)
+        search = _Search(replace(instance, jobs=others, cluster=cluster), job, units, grandfathered | more)
     return search.segments()
 
 
@@ -137,11 +137,11 @@ class _Search:
 
     Parameters
     ----------
-    strange
+    grandfathered
         Nodes on which the job may keep what it has, and gets no more chunks: it could not come there now.
     """
 
-    def __init__(self, instance: Instance, job: Job, units: Units, strange: frozenset[str]) -> None:
+    def __init__(self, instance: Instance, job: Job, units: Units, grandfathered: frozenset[str]) -> None:
         self._columns = Columns(instance.cluster, CheapFirst())
         self.timeline = Timeline(self._columns.demands)
         RunningJobs(instance, self._columns, self.timeline, frozenset())
@@ -158,7 +158,7 @@ class _Search:
         widest = max(requests, key=lambda request: len(request.chunks))
         self._orders = self._columns.mapping_orders(widest, walltime)
         self.held = {kind: self._by_number(on_nodes) for kind, on_nodes in units.items()}
-        self.is_strange = self._by_number(dict.fromkeys(strange, 1)) > 0
+        self.is_grandfathered = self._by_number(dict.fromkeys(grandfathered, 1)) > 0
 
     def _by_number(self, on_nodes: Mapping[str, int]) -> Ints:
         counts: Ints = np.zeros(len(self._columns.node_names), dtype=np.int64)
@@ -166,19 +166,19 @@ class _Search:
             counts[self._columns.node_number[node]] = count
         return counts
 
-    def strange_nodes(self) -> frozenset[str]:
+    def grandfathered_nodes(self) -> frozenset[str]:
         """Return the nodes on which it could not have now what it has, or never what it asks for later: running work is
         a fact, and need not obey.
         """
         demands, last = self._columns.demands, int(self.timeline.breakpoints()[-1])
         free, empty = (self.timeline.least_free(time, time + 1)[0] for time in (0, last))
-        is_strange = np.zeros(len(self._columns.node_names), dtype=bool)
+        is_grandfathered = np.zeros(len(self._columns.node_names), dtype=bool)
         for kind, units in self.held.items():
-            is_strange |= demands.units_in(self.number[0][kind], free) < units
-            demands.take(self.number[0][kind], np.where(is_strange, 0, units), free)
+            is_grandfathered |= demands.units_in(self.number[0][kind], free) < units
+            demands.take(self.number[0][kind], np.where(is_grandfathered, 0, units), free)
             for number in (kinds[kind] for kinds in self.number if kind in kinds):
-                is_strange |= (units > 0) & (demands.units_in(number, empty) == 0)
-        return frozenset(self._columns.node_names[node] for node in np.flatnonzero(is_strange))
+                is_grandfathered |= (units > 0) & (demands.units_in(number, empty) == 0)
+        return frozenset(self._columns.node_names[node] for node in np.flatnonzero(is_grandfathered))
 
     def segments(self) -> tuple[Segment, ...] | None:
         """Return what it holds from now on.
@@ -248,16 +248,16 @@ class _Attempt:
         self._free = [search.timeline.least_free(start, end)[0] for start, end in times]
         place = search.job.steps[0].request.place
         self._is_scattered = place.arrangement is Arrangement.SCATTER
-        everywhere = np.ones(len(search.is_strange), dtype=bool)
+        everywhere = np.ones(len(search.is_grandfathered), dtype=bool)
         self._usable = [
             search.timeline.idle_nodes(free) if place.exclusive and step else everywhere.copy()  # it is where it is
             for step, free in enumerate(self._free)
         ]
-        self._lives = sorted(
-            lives(search.job), key=lambda life: (life.first > 0, order.kinds.index(kind_of_units(life)))
+        self._layers = sorted(
+            chunk_layers(search.job), key=lambda layer: (layer.first > 0, order.kinds.index(kind_of_units(layer)))
         )
         self._here = {kind: counts.copy() for kind, counts in search.held.items()}
-        self._may_come = ~search.is_strange
+        self._may_come = ~search.is_grandfathered
         #: The chunks on each node, by step and kind.
         self.units: list[dict[int, Ints]] = [
             {kind: np.zeros(len(everywhere), dtype=np.int64) for kind in kinds} for kinds in search.number
@@ -265,29 +265,29 @@ class _Attempt:
 
     def late_step(self) -> int | None:
         """Place all chunks; return a step that has to begin later, or None if all have a place."""
-        for life in self._lives:
-            late = self._place(life)
+        for layer in self._layers:
+            late = self._place(layer)
             if late is not None:
                 return late
         return None
 
-    def _place(self, life: Life) -> int | None:
-        """Give the chunks of a life their nodes; return the step that has to begin later if there are too few."""
-        kind, steps = kind_of_units(life), range(life.first, life.last + 1)
-        at_most = self._here[kind] if life.first == 0 else self._may_come * life.count
+    def _place(self, layer: ChunkLayer) -> int | None:
+        """Give the chunks of a layer their nodes; return the step that has to begin later if there are too few."""
+        kind, steps = kind_of_units(layer), range(layer.first, layer.last + 1)
+        at_most = self._here[kind] if layer.first == 0 else self._may_come * layer.count
         rooms = [np.minimum(self._room(step, kind), at_most) for step in steps]
         room = np.min(rooms, axis=0)
-        if room.sum() < life.count:
-            return life.first + _too_early(rooms, life.count)
+        if room.sum() < layer.count:
+            return layer.first + _too_early(rooms, layer.count)
         in_order = room[self._order.nodes]
         units = np.zeros_like(room)
-        units[self._order.nodes] = np.clip(life.count - np.cumsum(in_order) + in_order, 0, in_order)
+        units[self._order.nodes] = np.clip(layer.count - np.cumsum(in_order) + in_order, 0, in_order)
         for step in steps:
             self._demands.take(self._number[step][kind], units, self._free[step])
             self.units[step][kind] += units
             if self._is_scattered:
                 self._usable[step] &= units == 0
-        if life.first == 0:
+        if layer.first == 0:
             self._here[kind] -= units
         return None
 
@@ -298,7 +298,7 @@ class _Attempt:
 
 
 def _too_early(rooms: Sequence[Ints], count: int) -> int:
-    """Return which of the steps of a life begins too early, if there are too few nodes with room in all of them.
+    """Return which of the steps of a layer begins too early, if there are too few nodes with room in all of them.
 
     It is the last one with which what follows, up to the first moment at which too few are left, is too much: if all
     steps take the same of a node, no schedule begins that one so early.

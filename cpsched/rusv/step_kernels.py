@@ -1,22 +1,22 @@
 """Kernels for jobs of several steps, which ask for more or less from step to step and whose units stay on their nodes.
 
-A *course* is such a job, compiled: a row of tables that stand one after the other for all courses (`courses.py`).
+A *step sequence* is such a job, compiled: rows of tables that hold all sequences one after the other
+(`step_sequences.py`).
 
-========== ==================== ======================================================================================
-heads      int64 (courses + 1, 4) where the rows of each course begin in the other tables, see ``C_*``
-steps      int64 (·, 3)         demand, seconds needed, and seconds for which the step may be held at the most
-conditions int64 (·, 3)         a demand that fits from the begin of one step to the end of another
-lives      int64 (·, 4)         units that are there from one step to another: first, last, how many, and where their
-                                kinds begin
-life_kinds int64 (·,)           which kind a life's units are in each of its steps
-orders     int64 (·, 2)         a way to map: where its sequence of lives begins in `turns`, and which row of `fillings`
-turns      int64 (·,)           lives of a course, counted from its first one
-fillings   int64 (·, nodes)     all nodes, in the order in which they are filled
-========== ==================== ======================================================================================
+=========== ======================== =================================================================================
+heads       int64 (sequences + 1, 4) where the rows of each sequence begin in the other tables, see ``C_*``
+steps       int64 (·, 3)             demand, seconds needed, and seconds for which the step may be held at the most
+conditions  int64 (·, 3)             a demand that fits from the begin of one step to the end of another
+layers      int64 (·, 4)             chunk layers: first step, last step, number of units, and where their kinds begin
+layer_kinds int64 (·,)               which kind a layer's units are in each of its steps
+orders      int64 (·, 2)             a mapping order: where its layers begin in `turns`, and which row of `fillings`
+turns       int64 (·,)               layers of a sequence, counted from its first one
+fillings    int64 (·, nodes)         all nodes, in the order in which they are filled
+=========== ======================== =================================================================================
 
-They travel as one tuple, `courses`; and so does the rest of what `kernels.earliest_fit` takes after `latest`, as
-`world`. Where a course stands is written to `begins` (the begin of each step), `found` (rows of node, kind and chunks,
-step by step) and `spans` (where those of each step begin, closed by the end).
+They travel as one tuple, `sequences`; and so does the rest of what `kernels.earliest_fit` takes after `latest`, as
+`world`. The place of a sequence is written to `begins` (the begin of each step), `found` (rows of node, kind and
+chunks, step by step) and `spans` (where those of each step begin, closed by the end).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from cpsched.rusv.kernels import (
 from cpsched.rusv.vector import FOREVER
 
 # columns of the tables
-C_STEP, C_CONDITION, C_LIFE, C_ORDER = 0, 1, 2, 3
+C_STEP, C_CONDITION, C_LAYER, C_ORDER = 0, 1, 2, 3
 P_DEMAND, P_NEEDED, P_LONGEST = 0, 1, 2
 N_DEMAND, N_FIRST, N_LAST = 0, 1, 2
 L_FIRST, L_LAST, L_COUNT, L_KINDS = 0, 1, 2, 3
@@ -71,11 +71,11 @@ def raise_all(begins, asked, is_held):
 
 
 @kernel
-def earliest_begins(course, earliest, latest, end_by, is_held, begins, courses, world):
+def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, sequences, world):
     """Set `begins` to the schedule in which each step begins as early as in any, the first one excepted; tell whether
     there is one.
 
-    All conditions of the course hold in it. Its first step begins in ``[earliest, latest]``, its last one ends by
+    All conditions of the sequence hold in it. Its first step begins in ``[earliest, latest]``, its last one ends by
     `end_by`. To hold the first step is to delay it, so that it begins as late as the second one allows.
 
     The algorithm of Klein and Pérez (EVO-8) as bounds that only rise. A step begins no earlier than the one before
@@ -85,9 +85,9 @@ def earliest_begins(course, earliest, latest, end_by, is_held, begins, courses, 
     other one completes earlier. With windows that reach over several steps, it knows of nodes what the original knows
     of numbers.
     """
-    heads, steps, conditions = courses[0], courses[1], courses[2]
-    asked = steps[heads[course, C_STEP] : heads[course + 1, C_STEP]]
-    windows = conditions[heads[course, C_CONDITION] : heads[course + 1, C_CONDITION]]
+    heads, steps, conditions = sequences[0], sequences[1], sequences[2]
+    asked = steps[heads[sequence, C_STEP] : heads[sequence + 1, C_STEP]]
+    windows = conditions[heads[sequence, C_CONDITION] : heads[sequence + 1, C_CONDITION]]
     behind = asked.shape[0] - 1
     seen = np.full((windows.shape[0], 2), -1, dtype=np.int64)  # from when to when each condition is known to hold
     begins[0] = earliest
@@ -136,19 +136,19 @@ def first_begin(window, begin, end, end_by, asked, world):
 
 
 @kernel
-def latest_begins(course, latest, begins, courses, world):
+def latest_begins(sequence, latest, begins, sequences, world):
     """Set `begins` to a schedule that ends when it does, with the first step as late as in any such one (EVO-9).
 
     What is between the begin of a job and its end, less its walltime, is wasted: so this wastes least time.
     """
-    heads, steps = courses[0], courses[1]
-    asked = steps[heads[course, C_STEP] : heads[course + 1, C_STEP]]
+    heads, steps = sequences[0], sequences[1]
+    asked = steps[heads[sequence, C_STEP] : heads[sequence + 1, C_STEP]]
     end = begins[-1] + asked[-1, P_NEEDED]
     low, high = begins[0], min(latest, end - asked[:, P_NEEDED].sum())
     tried = np.empty_like(begins)
     while low < high:
         middle = (low + high + 1) // 2
-        if earliest_begins(course, middle, latest, end, True, tried, courses, world):
+        if earliest_begins(sequence, middle, latest, end, True, tried, sequences, world):
             copy(begins, tried)
             low = begins[0]
         else:
@@ -243,13 +243,13 @@ def take_units(demand, kind, node, units, free, world):
 
 
 @kernel
-def place_life(life, asked, filling, free, held, courses, world):
-    """Give the units of a life nodes, the first ones in an order that have room throughout it; tell whether there are
+def place_layer(layer, asked, filling, free, held, sequences, world):
+    """Give the units of a layer nodes, the first ones in an order that have room throughout it; tell whether there are
     enough.
     """
-    lives, life_kinds, demands = courses[3], courses[4], world[8]
-    first, last, left = lives[life, L_FIRST], lives[life, L_LAST], lives[life, L_COUNT]
-    kinds = life_kinds[lives[life, L_KINDS] :]
+    layers, layer_kinds, demands = sequences[3], sequences[4], world[8]
+    first, last, left = layers[layer, L_FIRST], layers[layer, L_LAST], layers[layer, L_COUNT]
+    kinds = layer_kinds[layers[layer, L_KINDS] :]
     nodes = filling.shape[0]
     fits, units = np.full(nodes, left, dtype=np.int32), np.empty(nodes, dtype=np.int32)
     for step in range(first, last + 1):
@@ -270,17 +270,17 @@ def place_life(life, asked, filling, free, held, courses, world):
 
 
 @kernel
-def map_course(course, begins, found, spans, courses, world):
-    """Find nodes for all units of a course whose steps begin then; tell whether a way was found (EVO-4b).
+def map_sequence(sequence, begins, found, spans, sequences, world):
+    """Find nodes for all units of a sequence whose steps begin then; tell whether a way was found (EVO-4b).
 
-    A unit gets one node for its whole life, so that nothing migrates. Longer lives are mapped first. Among equal units
+    A unit gets one node for its whole life, so that nothing migrates. Longer layers are mapped first. Among equal units
     of one kind that finds nodes wherever there are some: a node that can hold a unit throughout a life can also hold it
     for a part of it, so that whoever comes earlier takes from the others no more than any mapping has to.
     """
-    heads, steps, orders, turns, fillings = courses[0], courses[1], courses[5], courses[6], courses[7]
+    heads, steps, orders, turns, fillings = sequences[0], sequences[1], sequences[5], sequences[6], sequences[7]
     demands, capacity = world[8], world[18]
-    asked = steps[heads[course, C_STEP] : heads[course + 1, C_STEP]]
-    first_life, behind = heads[course, C_LIFE], heads[course + 1, C_LIFE]
+    asked = steps[heads[sequence, C_STEP] : heads[sequence + 1, C_STEP]]
+    first_layer, behind = heads[sequence, C_LAYER], heads[sequence + 1, C_LAYER]
     count, most_kinds = asked.shape[0], np.int64(0)
     least = np.empty((count, capacity.shape[0]), dtype=np.int32)
     for step in range(count):
@@ -289,16 +289,16 @@ def map_course(course, begins, found, spans, courses, world):
         end = begins[step + 1] if step + 1 < count else begins[step] + asked[step, P_NEEDED]
         least_free(demand, begins[step], end, least[step], world)
     free = np.empty_like(least)
-    for order in range(heads[course, C_ORDER], heads[course + 1, C_ORDER]):
+    for order in range(heads[sequence, C_ORDER], heads[sequence + 1, C_ORDER]):
         for step in range(count):
             copy(free[step], least[step])
         held = np.zeros((count, most_kinds, fillings.shape[1]), dtype=np.int32)
         turn, placed = orders[order, O_TURNS], 0
-        while placed < behind - first_life and place_life(
-            first_life + turns[turn + placed], asked, fillings[orders[order, O_FILLING]], free, held, courses, world
+        while placed < behind - first_layer and place_layer(
+            first_layer + turns[turn + placed], asked, fillings[orders[order, O_FILLING]], free, held, sequences, world
         ):
             placed += 1
-        if placed == behind - first_life:
+        if placed == behind - first_layer:
             write_entries(asked, held, found, spans, demands)
             return True
     return False
@@ -321,18 +321,18 @@ def write_entries(asked, held, found, spans, demands):
         spans[step + 1] = rows
 
 
-# --- whole courses ---------------------------------------------------------------------------------------------------
+# --- whole sequences -------------------------------------------------------------------------------------------------
 
 
 @kernel
-def find_unheld(course, earliest, latest, end_by, begins, found, spans, courses, world):
-    """Find the earliest place of a course in which each step follows the one before at once; tell whether there is
+def find_unheld(sequence, earliest, latest, end_by, begins, found, spans, sequences, world):
+    """Find the earliest place of a sequence in which each step follows the one before at once; tell whether there is
     one.
     """
-    asked = courses[1][courses[0][course, C_STEP] : courses[0][course + 1, C_STEP]]
+    asked = sequences[1][sequences[0][sequence, C_STEP] : sequences[0][sequence + 1, C_STEP]]
     is_known_to_map = False
-    while earliest_begins(course, earliest, latest, end_by, False, begins, courses, world):
-        if map_course(course, begins, found, spans, courses, world):
+    while earliest_begins(sequence, earliest, latest, end_by, False, begins, sequences, world):
+        if map_sequence(sequence, begins, found, spans, sequences, world):
             return True
         earliest = next_change(begins, world)
         if earliest == FOREVER:
@@ -340,7 +340,7 @@ def find_unheld(course, earliest, latest, end_by, begins, found, spans, courses,
         earliest += begins[0]
         if not is_known_to_map:
             begin_when_all_is_over(asked, begins, world)
-            if not map_course(course, begins, found, spans, courses, world):
+            if not map_sequence(sequence, begins, found, spans, sequences, world):
                 return False
             is_known_to_map = True
     return False
@@ -358,23 +358,23 @@ def begin_when_all_is_over(asked, begins, world):
 
 
 @kernel
-def find_held(course, earliest, latest, end_by, tries, begins, found, spans, courses, world):
-    """Find a place of a course in which steps are held so that the last one ends as early as it may; tell whether one
+def find_held(sequence, earliest, latest, end_by, tries, begins, found, spans, sequences, world):
+    """Find a place of a sequence in which steps are held so that the last one ends as early as it may; tell whether one
     was found in so many `tries`.
     """
     soonest = np.empty_like(begins)
     for _ in range(tries):
-        if not earliest_begins(course, earliest, latest, end_by, True, soonest, courses, world):
+        if not earliest_begins(sequence, earliest, latest, end_by, True, soonest, sequences, world):
             return False
         copy(begins, soonest)
-        latest_begins(course, latest, begins, courses, world)
-        if map_course(course, begins, found, spans, courses, world):
+        latest_begins(sequence, latest, begins, sequences, world)
+        if map_sequence(sequence, begins, found, spans, sequences, world):
             return True
         is_same = True
         for step in range(begins.shape[0]):
             is_same &= begins[step] == soonest[step]
             begins[step] = soonest[step]
-        if not is_same and map_course(course, begins, found, spans, courses, world):
+        if not is_same and map_sequence(sequence, begins, found, spans, sequences, world):
             return True
         earliest = next_change(soonest, world)
         if earliest == FOREVER:
@@ -384,31 +384,31 @@ def find_held(course, earliest, latest, end_by, tries, begins, found, spans, cou
 
 
 @kernel
-def may_hold(course, courses):
-    """Tell whether a course has a step that may be held for longer than it is needed."""
-    heads, steps = courses[0], courses[1]
-    for step in range(heads[course, C_STEP], heads[course + 1, C_STEP]):
+def may_hold(sequence, sequences):
+    """Tell whether a sequence has a step that may be held for longer than it is needed."""
+    heads, steps = sequences[0], sequences[1]
+    for step in range(heads[sequence, C_STEP], heads[sequence + 1, C_STEP]):
         if steps[step, P_LONGEST] > steps[step, P_NEEDED]:
             return True
     return False
 
 
 @kernel
-def find_course(course, earliest, latest, end_by, tries, begins, found, spans, courses, world):
-    """Find the place of a course that completes as early as is found, and then starts as late; tell whether there is
+def find_sequence(sequence, earliest, latest, end_by, tries, begins, found, spans, sequences, world):
+    """Find the place of a sequence that completes as early as is found, and then starts as late; tell whether there is
     one.
 
     It starts in ``[earliest, latest]`` and ends by `end_by`; that many `tries` are made to map one whose steps are held
     so that it completes earlier.
     """
-    is_found = find_unheld(course, earliest, latest, end_by, begins, found, spans, courses, world)
-    if tries == 0 or not may_hold(course, courses):
+    is_found = find_unheld(sequence, earliest, latest, end_by, begins, found, spans, sequences, world)
+    if tries == 0 or not may_hold(sequence, sequences):
         return is_found
     if is_found:
-        end_by = begins[-1] + courses[1][courses[0][course + 1, C_STEP] - 1, P_NEEDED] - 1
+        end_by = begins[-1] + sequences[1][sequences[0][sequence + 1, C_STEP] - 1, P_NEEDED] - 1
     held_begins, held_found, held_spans = np.empty_like(begins), np.empty_like(found), np.empty_like(spans)
     if not find_held(
-        course, earliest, latest, end_by, tries, held_begins, held_found, held_spans, courses, world
+        sequence, earliest, latest, end_by, tries, held_begins, held_found, held_spans, sequences, world
     ):  # fmt: skip
         return is_found
     copy(begins, held_begins)

@@ -21,9 +21,9 @@ from cpsched.domain import (
     Request,
     RuntimeModel,
     Step,
-    lives,
+    chunk_layers,
     modes,
-    moves_about,
+    needs_migration,
 )
 
 
@@ -76,7 +76,7 @@ def test_shares_that_change_nothing_are_left_out() -> None:
 def test_layers_come_last_and_go_first() -> None:
     """Of the chunks of one kind those that came last go first; nobody who stays is replaced."""
     job = _evolving(*(_request((count, {"cores": 1})) for count in (4, 2, 5)))
-    found = [(life.count, life.first, life.last) for life in lives(job)]
+    found = [(layer.count, layer.first, layer.last) for layer in chunk_layers(job)]
     assert found == [(2, 0, 2), (2, 0, 0), (2, 2, 2), (1, 2, 2)]
 
 
@@ -84,22 +84,25 @@ def test_a_packed_job_is_one_unit() -> None:
     """All chunks of a packed job stand on one node, in all of its steps."""
     place = Place(arrangement=Arrangement.PACK)
     job = _evolving(_request((1, {"cores": 1}), place=place), _request((3, {"cores": 1}), (1, {"mem": 1}), place=place))
-    (life,) = lives(job)
-    assert (life.kind, life.count, life.first, life.last) == (None, 1, 0, 1)
-    assert moves_about(job.steps) is None
+    (layer,) = chunk_layers(job)
+    assert (layer.kind, layer.count, layer.first, layer.last) == (None, 1, 0, 1)
+    assert needs_migration(job.steps) is None
 
 
 @given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=2), min_size=1, max_size=6))
 def test_lives_make_the_request_of_each_step(counts: list[list[int]]) -> None:
-    """In each step the units that are there are those that the step asks for, and no life could be longer."""
+    """In each step the units that are there are those that the step asks for, and no layer could be longer."""
     job = _evolving(*(_request(*((count, {"cores": 1}) for count in step)) for step in counts))
     there = Counter(
-        (step, life.kind) for life in lives(job) for step in range(life.first, life.last + 1) for _ in range(life.count)
+        (step, layer.kind)
+        for layer in chunk_layers(job)
+        for step in range(layer.first, layer.last + 1)
+        for _ in range(layer.count)
     )
     assert there == {(step, kind): count for step, kinds in enumerate(counts) for kind, count in enumerate(kinds)}
-    for life in lives(job):
-        for other in lives(job):
-            assert life.kind != other.kind or life.last + 1 != other.first
+    for layer in chunk_layers(job):
+        for other in chunk_layers(job):
+            assert layer.kind != other.kind or layer.last + 1 != other.first
 
 
 @pytest.mark.parametrize(
@@ -118,4 +121,4 @@ def test_who_cannot_keep_nodes_by_layers_is_named(
 ) -> None:
     """More in fewer chunks, or less in more of them, would have to be packed anew."""
     requests = [_request(*((count, {"cores": cores}) for count, cores in step)) for step in (before, after)]
-    assert moves_about(_evolving(*requests).steps) == fault
+    assert needs_migration(_evolving(*requests).steps) == fault

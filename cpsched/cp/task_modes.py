@@ -1,4 +1,4 @@
-"""The ways to run a job: how long each of its segments may take, and what it asks for in them (EVO-17, SD-3)."""
+"""The modes of a job: how long each of its segments may take, and what it asks for in them (EVO-17, SD-3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import ceil, lcm
 
 from cpsched.domain import Job, Placement, Remaining, Request, modes
 
-__all__ = ["Span", "Way", "Work", "ways_of", "ways_on"]
+__all__ = ["Span", "TaskMode", "Work", "continuation_modes", "waiting_modes"]
 
 _CORES = "cores"
 
@@ -29,8 +29,8 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One way to run a job: a rigid job has one, of one segment; an evolving one has one, with a segment for each of
+class TaskMode:
+    """One mode of a job: a rigid job has one, of one segment; an evolving one has one, with a segment for each of
     its steps; a malleable one has one for each share of its cores.
     """
 
@@ -68,8 +68,8 @@ class Way:
         return all(span.least == span.most for span in self.spans[first : last + 1])
 
 
-def ways_of(job: Job, *, is_awaited: bool, longest: int) -> tuple[Way, ...]:
-    """Return the ways to run a waiting job.
+def waiting_modes(job: Job, *, is_awaited: bool, longest: int) -> tuple[TaskMode, ...]:
+    """Return the modes of a waiting job.
 
     Parameters
     ----------
@@ -83,26 +83,28 @@ def ways_of(job: Job, *, is_awaited: bool, longest: int) -> tuple[Way, ...]:
             Span(step.walltime, step.walltime if is_awaited else max(step.walltime, longest if most is None else most))
             for step, most in zip(job.steps, job.longest_steps, strict=True)
         )
-        return (Way(spans, tuple(step.request for step in job.steps)),)
+        return (TaskMode(spans, tuple(step.request for step in job.steps)),)
     found = []
     for mode in modes(job):
         seconds = mode.time_for(job.walltime)
-        found.append(Way((Span(seconds, seconds),), (mode.request,)))
+        found.append(TaskMode((Span(seconds, seconds),), (mode.request,)))
     return tuple(found[:1]) if is_awaited else tuple(found)
 
 
-def ways_on(left: Remaining) -> tuple[Way, ...]:
-    """Return the ways in which a running job can go on: on one of its shares till the end, or until it takes all of
+def continuation_modes(left: Remaining) -> tuple[TaskMode, ...]:
+    """Return the modes in which a running job can continue: on one of its shares till the end, or until it takes all of
     its cores.
     """
     full, whole = left.modes[0], left.allocations[0]
     found = []
     for mode, allocation in zip(left.modes, left.allocations, strict=True):
         seconds = mode.time_for(left.work)
-        found.append(Way((Span(seconds, seconds),), (mode.request,), (allocation,)))
+        found.append(TaskMode((Span(seconds, seconds),), (mode.request,), (allocation,)))
         if mode is not full and seconds > 1:
             rest = Span(ceil(left.work - mode.rate * (seconds - 1)), ceil(left.work - mode.rate))
             unit = lcm(left.work.denominator, mode.rate.denominator)
             work = Work(int(left.work * unit), (int(mode.rate * unit), unit))
-            found.append(Way((Span(1, seconds - 1), rest), (mode.request, full.request), (allocation, whole), work))
+            found.append(
+                TaskMode((Span(1, seconds - 1), rest), (mode.request, full.request), (allocation, whole), work)
+            )
     return tuple(found)

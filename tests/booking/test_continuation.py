@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpsched.booking import going_on, units_on
+from cpsched.booking import continuation, units_on
 from cpsched.domain import (
     AdmitCondition,
     Amounts,
@@ -119,10 +119,10 @@ def test_every_step_begins_as_early_as_in_any_schedule(data: st.DataObject) -> N
         amount = data.draw(st.integers(1, 3))
         change, end = data.draw(st.integers(1, 4)), data.draw(st.integers(5, 8))
         more = data.draw(st.sampled_from(names))
-        course = ((0, change, {home: amount}), (change, end, {home: amount} | {more: amount}))
-        if all(min(free[node][start:last]) >= amount for start, last, on in course for node in on):
-            others.append(running(f"o{number}", *course))
-            for start, last, on in course:
+        parts = ((0, change, {home: amount}), (change, end, {home: amount} | {more: amount}))
+        if all(min(free[node][start:last]) >= amount for start, last, on in parts for node in on):
+            others.append(running(f"o{number}", *parts))
+            for start, last, on in parts:
                 for node, second in product(on, range(start, last)):
                     free[node][second] -= amount
     job = Job(
@@ -137,7 +137,7 @@ def test_every_step_begins_as_early_as_in_any_schedule(data: st.DataObject) -> N
     machine = window([nodes("a b c d", cores=3)], *others, job)
     units = units_on(job.steps[0].request, held(**dict.fromkeys(has, cores)))
     assert units is not None
-    found = going_on(machine, job, units)
+    found = continuation(machine, job, units)
     every = list(schedules(free, asked, has))
     if found is None:
         assert every == []
@@ -171,7 +171,7 @@ def goes_on(machine: Instance, *steps: tuple[int, tuple[Any, ...]], place: Place
     asked = tuple(Step(walltime=walltime, request=Request(chunks=chunks, place=place)) for walltime, chunks in steps)
     units = units_on(asked[0].request, job.running.segments[0].allocation)
     assert units is not None
-    found = going_on(machine, Job(id=job.id, submit=0, steps=asked, running=job.running), units)
+    found = continuation(machine, Job(id=job.id, submit=0, steps=asked, running=job.running), units)
     if found is None:
         return None
     return [{one.node: one.resources["cores"] for one in segment.allocation} for segment in found]
