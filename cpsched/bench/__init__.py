@@ -2,10 +2,10 @@
 
 May import: `sim`, `portfolio`, `workloads`, `metrics`, `formats`, `domain`, `errors`; Dask and pyarrow, which are not
 installed with cpsched by default, inside functions. Begin with `campaigns.py`, the recipe, and `campaign.py`, the
-nouns. `reading.py` makes a campaign of a TOML file, with `fields.py` and `signatures.py`, which find what is wrong with
-it; `loading.py` and `cell.py` are what workers do; `running.py` gives them work on one of `clusters.py` and keeps what
-they found in `store.py`; `figures.py` and `results.py` name and gather it; `tables.py`, `plots.py` with `charts.py`,
-and `pages.py` show it.
+nouns. `reading.py` makes a campaign of a TOML file: `campaign_model.py` says what it may hold, `signatures.py` checks
+the parameters of generators. `loading.py` and `cell.py` are what workers do; `running.py` gives them work on one of
+`clusters.py` and keeps what they found in `store.py`; `figures.py` and `results.py` name and gather it; `tables.py`,
+`plots.py` with `charts.py`, and `pages.py` show it.
 """
 
 from cpsched.bench.campaign import Campaign, Cell, cells_of

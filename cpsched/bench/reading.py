@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, product
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
+from pydantic import ValidationError
+
+from cpsched.bench import campaign_model
 from cpsched.bench.campaign import (
     Campaign,
     Contender,
@@ -21,40 +24,40 @@ from cpsched.bench.campaign import (
     Table,
     Workload,
 )
-from cpsched.bench.fields import FLAG, TEXT, Fields, Kind, integer, list_of, number, one_of, parameters_of
+from cpsched.bench.campaign_model import (
+    CampaignModel,
+    GeneratedModel,
+    InstanceFileModel,
+    LogFileModel,
+    PlotModel,
+    PolicyModel,
+    PublishedModel,
+    SelectionModel,
+    SimulationModel,
+    TableModel,
+    WorkloadModel,
+)
 from cpsched.bench.figures import FIGURES, GROUPS, MACHINE_FIGURES
 from cpsched.bench.loading import GENERATORS
 from cpsched.bench.signatures import refuse_generator_parameters
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats import Faults, shown
+from cpsched.formats import DocumentModel, Faults, Location, keys_of_models, shown
 from cpsched.formats.swf import MemoryField, Selection
 from cpsched.portfolio import ALL_SCHEDULERS, make_any_scheduler
 
 __all__ = ["read_campaign"]
 
-#: Names that files are called by.
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_KEYS = keys_of_models(vars(campaign_model))
+#: The keys of a workload that say where it is from, and what such a workload looks like.
+_SOURCES: Mapping[str, type[WorkloadModel]] = {
+    "instance": InstanceFileModel,
+    "log": LogFileModel,
+    "generator": GeneratedModel,
+}
 
-_SEEDS = list_of(integer(0), "a list of different integers >= 0")
-_LOADS = list_of(number("", lambda load: load > 0, 1), "a number > 0, or a list of different ones", or_one=True)
-_SHARES = list_of(
-    number("", lambda share: 0 <= share <= 1, 0), "a number from 0 to 1, or a list of different ones", or_one=True
-)
-_MODELS = list_of(one_of(list(RuntimeModel), RuntimeModel.IDEAL), '"ideal" or "worst", or a list of both', or_one=True)
-_CUT = number("a number >= 0 and < 1", lambda share: 0 <= share < 1, 0)
-_ANY_NUMBER = number("a number", lambda _: True, 0)
-_FILES = list_of(TEXT, "a text of one line, or a list of different ones", or_one=True)
-_NAMES = list_of(TEXT, "a list of different texts")
-
-
-def _read_file_name(value: object) -> str:
-    if not isinstance(value, str) or not _FILE_NAME.fullmatch(value):
-        raise ValueError
-    return value
-
-
-_NAME_OF_FILE = Kind("a name of letters, digits, dots, dashes and underscores", _read_file_name, "?")
+M = TypeVar("M", bound=DocumentModel)
+T = TypeVar("T")
 
 
 def read_campaign(path: Path) -> Campaign:
@@ -66,46 +69,10 @@ def read_campaign(path: Path) -> Campaign:
         With everything that is wrong with it.
     """
     document = _load(path)
-    faults = Faults(document)
-    top = Fields(document, (), faults)
-    name = top.required("name", _NAME_OF_FILE)
-    seeds = top.optional("seeds", _SEEDS, (0,))
-    simulation = top.table("simulation")
-    warm_up, cool_down = (simulation.optional(key, _CUT, 0.0) for key in ("warm_up", "cool_down"))
-    if warm_up + cool_down >= 1:
-        simulation.refuse("cool_down", f"Expected warm_up + cool_down < 1, got {warm_up + cool_down:g}")
-    how = {key: simulation.optional(key, FLAG, False) for key in ("predict", "charge_overhead")}
-    groups = [_workloads(fields, path.parent) for fields in top.tables("workload")]
-    workloads = tuple(chain.from_iterable(groups))
-    contenders = tuple(chain.from_iterable(_contenders(fields, how) for fields in top.tables("policy")))
-    for key in ("workload", "policy"):
-        if key not in top:
-            top.refuse(key, f"Expected at least one table [[{key}]], got none")
-    _refuse_repeated(
-        top, "workload", (label for group in groups for label in dict.fromkeys(one.label for one in group))
-    )
-    _refuse_repeated(top, "policy", (contender.label for contender in contenders))
-    tables = tuple(_table(fields, [contender.label for contender in contenders]) for fields in top.tables("table"))
-    plots = tuple(_plot(fields, workloads) for fields in top.tables("plot"))
-    _refuse_repeated(top, "table", (table.name for table in tables))
-    _refuse_repeated(top, "plot", (plot.name for plot in plots))
-    published = tuple(_published(fields, workloads) for fields in top.tables("published"))
-    page = _file(top, "page", path.parent) if "page" in top else None
-    for fields in (simulation, top):
-        fields.close()
-    faults.raise_if_any(str(path))
-    return Campaign(
-        name=name,
-        seeds=seeds,
-        warm_up=warm_up,
-        cool_down=cool_down,
-        workloads=workloads,
-        contenders=contenders,
-        tables=tables,
-        plots=plots,
-        published=published,
-        page=page,
-    )
+    reading = _Reading(folder=path.parent, faults=Faults(document, mapping="a table"))
+    campaign = _read_parts(reading, document)
+    reading.faults.raise_if_any(str(path))
+    return campaign
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -119,218 +86,280 @@ def _load(path: Path) -> dict[str, Any]:
     raise DocumentError(str(path), [fault])
 
 
-def _refuse_repeated(top: Fields, key: str, names: Iterable[str]) -> None:
-    for name, count in Counter(names).items():
-        if count > 1:
-            top.refuse(key, f"Expected names that differ, got {shown(name)} {count} times")
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """Mutable: what all parts of reading one campaign share."""
+
+    #: Paths are relative to it.
+    folder: Path
+    faults: Faults
+    #: Kinds of tables of which some were refused in part: what speaks of them cannot be checked.
+    incomplete: set[object] = field(default_factory=set)
+
+    def table(self, model: type[M], table: object, at: Location, **stand_ins: object) -> M | None:
+        """Check one table by its model.
+
+        Keys with faults are noted and left out (those in `stand_ins` are replaced), so that the other keys are checked
+        too. None where the table does not make sense without them.
+        """
+        try:
+            return model.model_validate(table)
+        except ValidationError as error:
+            wrong = {place[0] for place in self.faults.add_shape(error, _KEYS, at=at) if place}
+            self.incomplete |= set(at[:1])
+        if not isinstance(table, dict) or not wrong:
+            return None
+        try:
+            return model.model_validate(stand_ins | {key: table[key] for key in table if key not in wrong})
+        except ValidationError as error:
+            self.faults.add_shape(error, _KEYS, at=at, without=wrong)
+            return None
+
+    def file(self, at: Location, said: str) -> Path:
+        """Find a file, which has to exist."""
+        path = self.folder / said
+        try:
+            path, is_there = path.resolve(), path.is_file()
+        except (OSError, RuntimeError):
+            # A name that is too long, a circle of links.
+            is_there = False
+        if not is_there:
+            self.faults.add(at, f"Expected a file, got {shown(said)}, which does not exist in {self.folder.resolve()}")
+        return path
+
+    def check_known(self, at: Location, noun: str, name: str, known: Collection[str]) -> None:
+        """Note a fault unless `name` is known."""
+        if name not in known:
+            self.faults.add_unknown(at, noun, name, known)
+
+    def check_different(self, key: str, names: Iterable[str]) -> None:
+        """Note the names that several tables of one kind have."""
+        for name, count in Counter(names).items():
+            if count > 1:
+                self.faults.add((key,), f"Expected names that differ, got {shown(name)} {count} times")
+
+
+def _read_parts(reading: _Reading, document: Mapping[str, Any]) -> Campaign:
+    """Read all tables and check them against each other; the campaign counts only if no fault was noted."""
+    top = reading.table(CampaignModel, document, (), name="refused") or CampaignModel(name="refused")
+    simulation = reading.table(SimulationModel, top.simulation, ("simulation",)) or SimulationModel()
+    for key in ("workload", "policy"):
+        if key not in document:
+            reading.faults.add((key,), f"Expected at least one table [[{key}]], got none")
+    groups = [_read_workloads(reading, table, ("workload", index)) for index, table in enumerate(top.workload)]
+    workloads = tuple(workload for group in groups for workload in group)
+    reading.check_different("workload", (label for group in groups for label in {one.label: None for one in group}))
+    policies = [_read_policy(reading, table, ("policy", index), simulation) for index, table in enumerate(top.policy)]
+    contenders = tuple(contender for policy in policies for contender in policy)
+    reading.check_different("policy", (contender.label for contender in contenders))
+    policy_names = [contender.label for contender in contenders]
+    tables = [_read_table(reading, table, ("table", index), policy_names) for index, table in enumerate(top.table)]
+    plots = [_read_plot(reading, table, ("plot", index), workloads) for index, table in enumerate(top.plot)]
+    published = [
+        _read_published(reading, table, ("published", index), workloads) for index, table in enumerate(top.published)
+    ]
+    reading.check_different("table", (table.name for table in _present(tables)))
+    reading.check_different("plot", (plot.name for plot in _present(plots)))
+    return Campaign(
+        name=top.name,
+        seeds=tuple(top.seeds),
+        warm_up=simulation.warm_up,
+        cool_down=simulation.cool_down,
+        workloads=workloads,
+        contenders=contenders,
+        tables=tuple(_present(tables)),
+        plots=tuple(_present(plots)),
+        published=tuple(_present(published)),
+        page=None if top.page is None else reading.file(("page",), top.page),
+    )
+
+
+def _present(values: Iterable[T | None]) -> list[T]:
+    return [value for value in values if value is not None]
+
+
+def _listed(value: T | list[T] | None) -> tuple[T, ...]:
+    """Make a list of one value; of none an empty one."""
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, list) else (value,)
 
 
 # --- workloads ----------------------------------------------------------------------------------------------------
 
 
-def _workloads(fields: Fields, folder: Path) -> list[Workload]:
+def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Workload]:
     """Read a workload, or samples of it, at all its loads, malleable shares and models."""
-    name = fields.required("name", TEXT)
-    kinds: dict[str, Callable[[Fields, Path], Sequence[InstanceFile | LogFile | Generated]]]
-    kinds = {"instance": _instance_files, "log": _log_file, "generator": _generated}
-    said = [key for key in kinds if key in fields]
-    sources: Sequence[InstanceFile | LogFile | Generated] = (InstanceFile(path=folder),)
-    if len(said) != 1:
+    said = [key for key in _SOURCES if isinstance(table, dict) and key in table]
+    if isinstance(table, dict) and len(said) != 1:
         got = " and ".join(said) or "none"
-        fields.faults.add(fields.location, f"Expected one of instance, log and generator, got {got}")
-    for key in said:
-        sources = kinds[key](fields, folder)
-    loads = fields.optional("load", _LOADS, ()) or (None,)
-    shares = fields.optional("malleable", _SHARES, ()) or (None,)
-    models = [RuntimeModel(model) for model in fields.optional("model", _MODELS, ())] or (None,)
-    if "model" in fields and "malleable" not in fields:
-        fields.refuse("model", "Expected a malleable share beside it, got none")
-    fields.close()
+        reading.faults.add(at, f"Expected one of instance, log and generator, got {got}")
+    if isinstance(table, dict):
+        table = {key: value for key, value in table.items() if key not in said[1:]}
+    model = reading.table(_SOURCES[said[0]] if said else WorkloadModel, table, at)
+    if model is None:
+        return []
+    shares, models = _listed(model.malleable), _listed(cast(str | list[str] | None, model.model))
+    if models and not shares:
+        reading.faults.add((*at, "model"), "Expected a malleable share beside it, got none")
+    sources = _read_sources(reading, model, at)
+    runtime_models = tuple(map(RuntimeModel, models))
     return [
-        Workload(name=name, source=source, load=load, malleable=share, model=model, sample=_sample(source, sources))
-        for load, share, model, source in product(loads, shares, models, sources)
+        Workload(
+            name=model.name, source=source, load=load, malleable=share, model=kind, sample=_sample(source, sources)
+        )
+        for load, share, kind, source in product(
+            _listed(model.load) or (None,), shares or (None,), runtime_models or (None,), sources
+        )
     ]
 
 
 def _sample(source: InstanceFile | LogFile | Generated, sources: Sequence[object]) -> str | None:
-    """Return what tells one of several instances from the others."""
+    """Name what tells one of several instances from the others."""
     return source.path.name if isinstance(source, InstanceFile) and len(sources) > 1 else None
 
 
-def _file(fields: Fields, key: str, folder: Path) -> Path:
-    """Read the path of a file that has to be there."""
-    return _existing(fields, key, folder, fields.required(key, TEXT))
+def _read_sources(
+    reading: _Reading, model: WorkloadModel, at: Location
+) -> Sequence[InstanceFile | LogFile | Generated]:
+    match model:
+        case InstanceFileModel():
+            return [InstanceFile(path=reading.file((*at, "instance"), said)) for said in _listed(model.instance)]
+        case LogFileModel():
+            return [_read_log(reading, model, at)]
+        case GeneratedModel():
+            return [_read_generated(reading, model, at)]
+    return []
 
 
-def _existing(fields: Fields, key: str, folder: Path, said: str) -> Path:
-    """Return the path of a file that a key speaks of."""
-    path = (folder / said).resolve()
-    if said != TEXT.stand_in and not path.is_file():
-        fields.refuse(key, f"Expected a file, got {shown(said)}, which does not exist in {folder.resolve()}")
-    return path
-
-
-def _instance_files(fields: Fields, folder: Path) -> list[InstanceFile]:
-    return [
-        InstanceFile(path=_existing(fields, "instance", folder, said)) for said in fields.required("instance", _FILES)
-    ]
-
-
-def _log_file(fields: Fields, folder: Path) -> list[LogFile]:
-    """Read a log and which jobs of it are taken."""
-    cores = fields.optional("cores_per_chunk", integer(1), 0)
-    memory = fields.optional("memory_field", one_of(list(MemoryField), ""), MemoryField.KB_PER_PROCESSOR)
-    log = LogFile(
-        path=_file(fields, "log", folder),
-        cluster=_file(fields, "cluster", folder) if "cluster" in fields else None,
-        selection=_selection(fields.table("selection")),
-        cores_per_chunk=cores or None,
-        memory_field=MemoryField(memory or MemoryField.KB_PER_PROCESSOR),
+def _read_log(reading: _Reading, model: LogFileModel, at: Location) -> LogFile:
+    return LogFile(
+        path=reading.file((*at, "log"), model.log),
+        cluster=None if model.cluster is None else reading.file((*at, "cluster"), model.cluster),
+        selection=_read_selection(model.selection or SelectionModel()),
+        cores_per_chunk=model.cores_per_chunk,
+        memory_field=MemoryField(model.memory_field),
     )
-    return [log]
 
 
-def _selection(fields: Fields) -> Selection:
-    """Read the filters of a log's jobs."""
-    codes = list_of(integer(-1), "a list of different integers >= -1")
-    filters = {key: fields.optional(key, codes, ()) for key in ("statuses", "queues", "partitions")}
-    submitted = fields.optional("submitted", list_of(integer(0), "two integers [from, until]"), ())
-    if submitted and (len(submitted) != 2 or submitted[0] >= submitted[1]):
-        fields.refuse("submitted", f"Expected two integers [from, until] with from < until, got {list(submitted)}")
-        submitted = ()
-    first, jobs = fields.optional("first", integer(0), 0), fields.optional("jobs", integer(1), 0)
-    fields.close()
+def _read_selection(model: SelectionModel) -> Selection:
     return Selection(
-        **{key: frozenset(values) if values else None for key, values in filters.items()},
-        submitted=(submitted[0], submitted[1]) if submitted else None,
-        first=first,
-        jobs=jobs or None,
+        statuses=None if model.statuses is None else frozenset(model.statuses),
+        queues=None if model.queues is None else frozenset(model.queues),
+        partitions=None if model.partitions is None else frozenset(model.partitions),
+        submitted=None if model.submitted is None else (model.submitted[0], model.submitted[1]),
+        first=model.first,
+        jobs=model.jobs,
     )
 
 
-def _generated(fields: Fields, folder: Path) -> list[Generated]:
-    """Read the name of a generator and its parameters."""
-    name = fields.required("generator", TEXT)
-    parameters = fields.raw("parameters")
-    if name not in GENERATORS:
-        fields.refuse_unknown("generator", "generator", name, GENERATORS)
+def _read_generated(reading: _Reading, model: GeneratedModel, at: Location) -> Generated:
+    if model.generator in GENERATORS:
+        refuse_generator_parameters(reading.faults, (*at, "parameters"), GENERATORS[model.generator], model.parameters)
     else:
-        refuse_generator_parameters(fields, GENERATORS[name], parameters)
-    return [Generated(generator=name, parameters=parameters_of(parameters))]
+        reading.faults.add_unknown((*at, "generator"), "generator", model.generator, GENERATORS)
+    return Generated(generator=model.generator, parameters=_parameters(model.parameters))
+
+
+def _parameters(table: Mapping[str, object]) -> FrozenMap[str, Any]:
+    """Freeze the parameters of a generator or a scheduler, so that they can be hashed."""
+    return cast(FrozenMap[str, Any], _frozen(table))
+
+
+def _frozen(value: object) -> object:
+    match value:
+        case Mapping():
+            return FrozenMap((str(key), _frozen(inner)) for key, inner in value.items())
+        case list():
+            return tuple(map(_frozen, value))
+    return value
 
 
 # --- policies -----------------------------------------------------------------------------------------------------
 
 
-def _contenders(fields: Fields, how: Mapping[str, bool]) -> list[Contender]:
+def _read_policy(reading: _Reading, table: object, at: Location, default: SimulationModel) -> list[Contender]:
     """Read a policy with all combinations of what varies in it."""
-    scheduler = fields.required("scheduler", TEXT)
-    name = fields.optional("name", TEXT, scheduler)
-    said = {key: fields.optional(key, FLAG, default) for key, default in how.items()}
-    fixed = fields.raw("parameters")
-    varied = _varied(fields, fixed)
-    fields.close()
-    if scheduler not in ALL_SCHEDULERS:
-        fields.refuse_unknown("scheduler", "scheduler", scheduler, ALL_SCHEDULERS)
+    model = reading.table(PolicyModel, table, at)
+    if model is None:
+        return []
+    for key in model.vary:
+        if key in model.parameters:
+            reading.faults.add((*at, "vary"), f"Expected {key} in parameters or in vary, got it in both")
+    if model.scheduler not in ALL_SCHEDULERS:
+        reading.faults.add_unknown((*at, "scheduler"), "scheduler", model.scheduler, ALL_SCHEDULERS)
         return []
     found = []
-    for choice in product(*([(key, value) for value in values] for key, values in varied.items())):
-        parameters = parameters_of({**fixed, **dict(choice)})
+    for choice in product(*([(key, value) for value in values] for key, values in model.vary.items())):
+        parameters = _parameters(model.parameters | dict(choice))
         try:
-            make_any_scheduler(scheduler, parameters)
+            make_any_scheduler(model.scheduler, parameters)
         except DocumentError as error:
             for fault in error.faults:
-                place = ("vary" if fault.path in varied else "parameters", *filter(None, [fault.path]))
-                fields.faults.add((*fields.location, *place), fault.message)
+                place = ("vary" if fault.path in model.vary else "parameters", *filter(None, [fault.path]))
+                reading.faults.add((*at, *place), fault.message)
+        name = model.scheduler if model.name is None else model.name
+        overhead = model.charge_overhead
         found.append(
             Contender(
                 label=" ".join([name, *(f"{key}={value}" for key, value in choice)]),
-                scheduler=scheduler,
+                scheduler=model.scheduler,
                 parameters=parameters,
-                predict=said["predict"],
-                charge_overhead=said["charge_overhead"],
+                predict=default.predict if model.predict is None else model.predict,
+                charge_overhead=default.charge_overhead if overhead is None else overhead,
             )
         )
     return found
 
 
-def _varied(fields: Fields, fixed: Mapping[str, object]) -> dict[str, list[object]]:
-    """Read what each parameter is tried with that varies."""
-    varied: dict[str, list[object]] = {}
-    for key, values in fields.raw("vary").items():
-        if key in fixed:
-            fields.refuse("vary", f"Expected {key} in parameters or in vary, got it in both")
-        elif isinstance(values, list) and values:
-            varied[key] = values
-        else:
-            fields.refuse("vary", f"Expected a list of at least one value for {key}, got {shown(values)}")
-    return varied
-
-
 # --- what is shown ------------------------------------------------------------------------------------------------
 
 
-def _table(fields: Fields, contenders: Sequence[str]) -> Table:
-    """Read what a table shows."""
-    name = fields.required("name", _NAME_OF_FILE)
-    by = fields.optional("by", one_of(["total", *GROUPS], "total"), "total")
-    relative_to = fields.optional("relative_to", TEXT, "") or None
-    if relative_to is not None and relative_to not in contenders:
-        fields.refuse_unknown("relative_to", "policy", relative_to, contenders)
-    table = Table(
-        name=name,
-        title=fields.optional("title", TEXT, name),
-        figures=fields.required("figures", _NAMES),
-        by=by,
-        relative_to=relative_to,
+def _read_table(reading: _Reading, table: object, at: Location, policies: Sequence[str]) -> Table | None:
+    """Read what a table shows; `policies` are the labels of all."""
+    model = reading.table(TableModel, table, at)
+    if model is None:
+        return None
+    if model.relative_to is not None and "policy" not in reading.incomplete:
+        reading.check_known((*at, "relative_to"), "policy", model.relative_to, policies)
+    for name in model.figures:
+        reading.check_known((*at, "figures"), "figure", name, FIGURES)
+    of_machine = [name for name in model.figures if name in MACHINE_FIGURES]
+    if model.by in GROUPS and of_machine:
+        message = f"Expected figures that each {model.by} has, got {', '.join(of_machine)}"
+        reading.faults.add((*at, "figures"), message)
+    return Table(
+        name=model.name,
+        title=model.name if model.title is None else model.title,
+        figures=tuple(model.figures),
+        by=model.by,
+        relative_to=model.relative_to,
     )
-    _refuse_unknown_figures(fields, "figures", table.figures)
-    of_machine = [figure for figure in table.figures if figure in MACHINE_FIGURES]
-    if by != "total" and of_machine:
-        fields.refuse("figures", f"Expected figures that each {by} has, got {', '.join(of_machine)}")
-    fields.close()
-    return table
 
 
-def _plot(fields: Fields, workloads: Iterable[Workload]) -> Plot:
+def _read_plot(reading: _Reading, table: object, at: Location, workloads: Iterable[Workload]) -> Plot | None:
     """Read what a chart shows."""
-    name = fields.required("name", _NAME_OF_FILE)
-    over = fields.optional("over", one_of(["load", "malleable"], ""), "")
-    plot = Plot(
-        name=name,
-        title=fields.optional("title", TEXT, name),
-        figure=fields.required("figure", TEXT),
-        over=over or None,
-    )
-    _refuse_unknown_figures(fields, "figure", [plot.figure])
-    if over and not any(getattr(workload, over) is not None for workload in workloads):
-        fields.refuse("over", f"Expected a workload with several values of {over}, got none")
-    fields.close()
-    return plot
+    model = reading.table(PlotModel, table, at)
+    if model is None:
+        return None
+    reading.check_known((*at, "figure"), "figure", model.figure, FIGURES)
+    over = model.over
+    if over and "workload" not in reading.incomplete and not any(getattr(one, over) is not None for one in workloads):
+        reading.faults.add((*at, "over"), f"Expected a workload with several values of {over}, got none")
+    title = model.name if model.title is None else model.title
+    return Plot(name=model.name, title=title, figure=model.figure, over=over)
 
 
-def _published(fields: Fields, workloads: Iterable[Workload]) -> Published:
+def _read_published(reading: _Reading, table: object, at: Location, workloads: Iterable[Workload]) -> Published | None:
     """Read figures that somebody else has found."""
-    workload = fields.required("workload", TEXT)
-    names = dict.fromkeys(name for one in workloads for name in (one.name, one.label))
-    if workload not in names:
-        fields.refuse_unknown("workload", "workload", workload, names)
-    table = fields.table("figures")
-    figures = {name: table.optional(name, _ANY_NUMBER, 0.0) for name in fields.raw("figures") if name in FIGURES}
-    _refuse_unknown_figures(fields, "figures", fields.raw("figures"))
-    if not fields.raw("figures"):
-        fields.refuse("figures", "Expected a table of at least one figure, got none")
-    published = Published(
-        source=fields.required("source", TEXT),
-        workload=workload,
-        policy=fields.required("policy", TEXT),
-        figures=FrozenMap(figures),
+    model = reading.table(PublishedModel, table, at)
+    if model is None:
+        return None
+    if "workload" not in reading.incomplete:
+        names = dict.fromkeys(name for one in workloads for name in (one.name, one.label))
+        reading.check_known((*at, "workload"), "workload", model.workload, names)
+    for name in model.figures:
+        reading.check_known((*at, "figures"), "figure", name, FIGURES)
+    return Published(
+        source=model.source, workload=model.workload, policy=model.policy, figures=FrozenMap(model.figures)
     )
-    fields.close()
-    return published
-
-
-def _refuse_unknown_figures(fields: Fields, key: str, names: Iterable[str]) -> None:
-    for name in names:
-        if name not in FIGURES:
-            fields.refuse_unknown(key, "figure", name, FIGURES)

@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import get_type_hints
 
-from cpsched.bench.fields import Fields
-from cpsched.formats import shown
+from cpsched.formats import Faults, Location, shown
 
 __all__ = ["refuse_generator_parameters"]
 
@@ -17,21 +16,21 @@ _WORDS = {int: "an integer", float: "a number", bool: "true or false"}
 
 
 def refuse_generator_parameters(
-    fields: Fields, generator: Callable[..., object], parameters: Mapping[str, object]
+    faults: Faults, at: Location, generator: Callable[..., object], parameters: Mapping[str, object]
 ) -> None:
-    """Note what is wrong with the parameters of a generator; the seed is the campaign's."""
-    inside = Fields(parameters, (*fields.location, "parameters"), fields.faults)
+    """Note what is wrong with the parameters `at` a location, which are a generator's; its seed is the campaign's."""
     signature = inspect.signature(generator).parameters
     takes = [name for name in signature if name != "seed"]
     hints = get_type_hints(generator)
     for name, value in parameters.items():
         if name not in takes:
-            inside.refuse_unknown(name, "parameter", name, takes)
+            faults.add_unknown((*at, name), "parameter", name, takes)
         elif not _fits(value, hints[name]):
-            inside.refuse(name, f"Expected {_WORDS.get(hints[name], 'a list of texts')}, got {shown(value)}")
+            expected = _WORDS.get(hints[name], "a list of texts")
+            faults.add((*at, name), f"Expected {expected}, got {shown(value)}")
     for name in takes:
         if signature[name].default is inspect.Parameter.empty and name not in parameters:
-            inside.refuse(name, "Expected this parameter, got nothing")
+            faults.add((*at, name), "Expected this parameter, got nothing")
 
 
 def _fits(value: object, hint: object) -> bool:

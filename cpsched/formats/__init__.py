@@ -13,6 +13,7 @@ from pathlib import Path
 from cpsched.domain import Instance, Plan
 from cpsched.errors import Fault
 from cpsched.formats.faults import Faults, Location, shown
+from cpsched.formats.fields import DocumentModel, Omittable, keys_of_models, refusal
 from cpsched.formats.files import load_document, write_document
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, parse_instance
@@ -22,14 +23,17 @@ from cpsched.formats.request_text import ParsedRequest, format_request, parse_re
 from cpsched.formats.steps import parse_steps
 
 __all__ = [
+    "DocumentModel",
     "Faults",
     "Location",
+    "Omittable",
     "ParsedRequest",
     "expand_hostlist",
     "fold_hostlist",
     "format_request",
     "instance_schema",
     "instance_to_document",
+    "keys_of_models",
     "load_document",
     "parse_instance",
     "parse_plan",
@@ -39,6 +43,7 @@ __all__ = [
     "plan_to_document",
     "read_instance",
     "read_plan",
+    "refusal",
     "shown",
     "write_document",
     "write_instance",

@@ -17,7 +17,7 @@ __all__ = ["TAGS", "Faults", "Location", "caret_message", "first_few", "path_of"
 Location = tuple[str | int, ...]
 
 #: Names of the branches of pydantic unions; they stand in its locations, but not in the document.
-TAGS = frozenset({"<text>", "<chunks>", "<name>", "<weights>", "<always>", "<times>"})
+TAGS = frozenset({"<text>", "<chunks>", "<name>", "<weights>", "<always>", "<times>", "<one>", "<list>", "<number>"})
 
 _KEY_MARK = "[key]"
 _LONGEST_SHOWN = 64
@@ -79,10 +79,13 @@ class Faults:
     ----------
     document
         The raw document, by which the faults are put in order.
+    mapping
+        What keys and values together are called in it: an object in JSON, a table in TOML.
     """
 
-    def __init__(self, document: object) -> None:
+    def __init__(self, document: object, *, mapping: str = "an object") -> None:
         self._document = document
+        self._mapping = mapping
         #: Each once, in the order in which they were noted.
         self._found: dict[tuple[Location, str], None] = {}
         self._comparisons_left = _COMPARISONS
@@ -102,16 +105,37 @@ class Faults:
         """Note that `name` is not among the `known` ones, with the nearest of them where there is one."""
         self.add(location, f"Expected a known {noun}, got {shown(name)}{self.suggestion(name, known)}")
 
-    def add_shape(self, error: ValidationError, keys: Collection[str]) -> tuple[Location, ...]:
-        """Note all that pydantic refused, and return where that is; `keys` are the candidates for unknown keys."""
+    def add_shape(
+        self, error: ValidationError, keys: Collection[str], *, at: Location = (), without: Collection[object] = ()
+    ) -> tuple[Location, ...]:
+        """Note all that pydantic refused of what stands `at` a location.
+
+        Parameters
+        ----------
+        error
+            What pydantic says.
+        keys
+            Candidates for unknown keys.
+        at
+            Where what was checked stands in the document.
+        without
+            Keys that were left out of what was checked: that they are missing is no fault.
+
+        Returns
+        -------
+        tuple of Location
+            Where the faults are, seen from `at`.
+        """
         locations: list[Location] = []
         for detail in error.errors(include_url=False):
             location = tuple(part for part in detail["loc"] if part not in TAGS and part != _KEY_MARK)
+            if location and location[0] in without:
+                continue
             if detail["type"] == "extra_forbidden":
                 message = f"unknown key{self.suggestion(str(location[-1]), keys)}"
             else:
-                message = _shape_message(detail)
-            self.add(location, message)
+                message = _shape_message(detail, self._mapping)
+            self.add((*at, *location), message)
             locations.append(location)
         return tuple(locations)
 
@@ -178,20 +202,21 @@ _KINDS = {
     "invalid_key": "a text as key",
     "bool_type": "true or false",
     "list_type": "a list",
-    "dict_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
     "string_pattern_mismatch": "a text without control characters",
 }
+_MAPPINGS = frozenset({"dict_type", "model_type", "model_attributes_type"})
 _BOUNDS = {"greater_than": ("gt", ">"), "greater_than_equal": ("ge", ">="), "less_than_equal": ("le", "<=")}
 _BOUNDS |= {"less_than": ("lt", "<")}
 
 
-def _shape_message(detail: ErrorDetails) -> str:
+def _shape_message(detail: ErrorDetails, mapping: str) -> str:
     """Say what pydantic expected and what it got, in our words."""
-    kind, context, got = detail["type"], detail.get("ctx", {}), shown(detail["input"])
+    kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
+    got = mapping if isinstance(value, dict) else shown(value)
     if kind == "missing":
         return "Expected this key, got nothing"
+    if kind in _MAPPINGS:
+        return f"Expected {mapping}, got {got}"
     if kind in _KINDS:
         return f"Expected {_KINDS[kind]}, got {got}"
     if kind in _BOUNDS:
