@@ -1,18 +1,36 @@
-"""What all tests share: where things lie, and how long a property may take."""
+"""What all tests share: where things are, and how large the properties are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from cpsched.engine import Board, Proof
-
 #: No deadline per example: the first one of a kernel's test compiles it.
-settings.register_profile("cpsched", deadline=None)
-settings.load_profile("cpsched")
+settings.register_profile("large", deadline=None)
+settings.register_profile("small", deadline=None, max_examples=20)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--large``."""
+    parser.addoption("--large", action="store_true", help="run properties at full size, and tests marked `large`")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell the tests, and the workers that run them, how large they are."""
+    is_large = config.getoption("--large")
+    os.environ["CPSCHED_LARGE_TESTS"] = "1" if is_large else "0"
+    settings.load_profile("large" if is_large else "small")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked `large` unless it is asked for."""
+    if not config.getoption("--large"):
+        large = [item for item in items if item.get_closest_marker("large")]
+        config.hook.pytest_deselected(items=large)
+        items[:] = [item for item in items if not item.get_closest_marker("large")]
 
 
 @pytest.fixture(scope="session")
@@ -28,18 +46,3 @@ def shared_data(repository: Path) -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real workloads are not here ({folder})")
     return folder
-
-
-@pytest.fixture(autouse=True)
-def _no_false_bound(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail a test in which somebody proves a bound that a plan contradicts; marker `false_bound`: it wants that."""
-    contradict, false = Board.contradict, list[Proof]()
-
-    def told(board: Board, proof: Proof) -> None:
-        false.append(proof)
-        contradict(board, proof)
-
-    monkeypatch.setattr(Board, "contradict", told)
-    yield
-    if request.node.get_closest_marker("false_bound") is None:
-        assert not false

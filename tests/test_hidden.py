@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cpsched.domain import Instance, Outage
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import solve
 from tests.oracle.random_instances import instances
+from tests.sizes import examples
 
 #: The rooms that make plans, and what none of them may ask an instance or a job for.
 PLANNERS = ("booking", "planner", "policies", "search", "cp", "mzn", "portfolio")
@@ -34,7 +35,7 @@ def hidden(instance: Instance) -> Instance:
     return replace(instance, jobs=jobs, outages=(Outage(nodes=nodes, start=now + 1, end=now + 50),))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(instances())
 def test_a_plan_is_the_same_with_outages_and_runtimes(instance: Instance) -> None:
     """The planner's plan of an instance is the one of the same instance in which nothing is hidden."""
@@ -42,7 +43,7 @@ def test_a_plan_is_the_same_with_outages_and_runtimes(instance: Instance) -> Non
     assert engine.plan(hidden(instance), None) == engine.plan(instance, None)
 
 
-@settings(max_examples=3)
+@examples(3)
 @given(instances())
 def test_a_solution_is_the_same_with_outages_and_runtimes(instance: Instance) -> None:
     """So is what the whole recipe returns, its verifier included."""

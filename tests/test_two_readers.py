@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, PlannedJob, Segment, repeated, resumable
@@ -19,6 +19,7 @@ from cpsched.portfolio.scoring import plan_of
 from cpsched.verify import Judge, verify
 from tests.formats.format_documents import minimal_instance, small_instance
 from tests.oracle.random_instances import instances, pressed
+from tests.sizes import examples
 from tests.verify.small_documents import at, instance, job, on, plan, waiting
 
 Document = dict[str, Any]
@@ -87,7 +88,7 @@ def _running_malleable(draw: st.DrawFn) -> Document:
     return job("r", request, draw(st.integers(1, 30)), malleable=malleable, running=running)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(_running_malleable())
 def test_both_agree_on_who_may_change(entry: Document) -> None:
     """What the domain says of a running job is what the judge accepts: every mode from now on, or none at all."""
@@ -156,7 +157,7 @@ def _mutated(document: Document, rng: random.Random) -> Document:
     return _with(document, path, rng.choice(VALUES))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.randoms(use_true_random=False))
 def test_mutated_instances(rng: random.Random) -> None:
     """An instance with everything in it, changed in one place, is accepted by both readers or by neither."""
@@ -164,7 +165,7 @@ def test_mutated_instances(rng: random.Random) -> None:
     assert first == second
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances() | instances().flatmap(pressed), st.randoms(use_true_random=False))
 def test_random_instances(drawn: Any, rng: random.Random) -> None:
     """What the planner's tests are made of is accepted as it is, and changed in one place by both or by neither."""
@@ -183,7 +184,7 @@ def _host(notation: str) -> Document:
 
 
 @pytest.mark.parametrize("notation", NOTATIONS)
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_short_texts(notation: str, data: st.DataObject) -> None:
     """A text that is put together at random belongs to a notation for both readers or for neither."""
@@ -200,7 +201,7 @@ def _cron_fields(draw: st.DrawFn) -> str:
     return value + tail + draw(st.sampled_from(["", "", "/2", "/0", "/60", "/1000"]))
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.lists(st.just("*") | _cron_fields(), min_size=5, max_size=5))
 def test_cron_expressions(fields: list[str]) -> None:
     """The library on one side and the parser on the other know the same expressions."""
@@ -237,7 +238,7 @@ def test_the_plan_is_valid(window: Document, good: Document) -> None:
 
 
 @pytest.mark.parametrize(("window", "good"), [(PLANNED, PLAN), (HAPPENED, RECORD)], ids=["plan", "record"])
-@settings(max_examples=300)
+@examples(300)
 @given(st.randoms(use_true_random=False))
 def test_mutated_plans(window: Document, good: Document, rng: random.Random) -> None:
     """What is no plan for one reader breaks a rule of the other; what is none in shape is refused by both."""

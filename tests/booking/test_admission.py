@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cpsched.booking import refusal
 from cpsched.domain import (
@@ -25,6 +25,7 @@ from cpsched.domain import (
 from tests.booking.small_windows import EXCLUSIVE, PACK, SCATTER, chunk, cores_for_gpus, nodes, waiting, window
 from tests.oracle.literal_planner import plan_literally
 from tests.oracle.random_instances import instances
+from tests.sizes import examples
 
 PLAIN = nodes("p1 p2", cores=16, mem=64, properties=FrozenMap({"rack": "1"}))
 GPUS = nodes("g1", cores=8, gpus=2, keep_free=cores_for_gpus(2))
@@ -246,7 +247,7 @@ def alone(instance: Instance, job: Job, *, all_up: bool = False) -> Instance:
     return replace(instance, cluster=cluster, jobs=(job,))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(instances())
 def test_agrees_with_the_literal_planner(instance: Instance) -> None:
     """On the empty cluster the literal planner finds no place for what is refused, and one for what is not.

@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import HealthCheck, assume, example, given
 from hypothesis import strategies as st
 
 from cpsched.booking import Ledger, changing, refusal
@@ -51,13 +51,12 @@ from tests.oracle.literal_sequences import find_literally
 from tests.oracle.random_evolving import evolving_instances, evolving_jobs
 from tests.oracle.random_instances import instances
 from tests.planner.checked import check_outcome
+from tests.sizes import examples
 
 pytestmark = pytest.mark.kernels
 
 ALONE = Place(arrangement=Arrangement.SCATTER, exclusive=True)
-SLOW = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+SLOW = examples(100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
 def evolving(job_id: str, *steps: tuple[int, int], place: Place = FREE, cores: int = 2, **options: Any) -> Job:

@@ -7,7 +7,7 @@ from itertools import combinations, product
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cpsched.booking import continuation, units_on
@@ -26,10 +26,11 @@ from cpsched.domain import (
     Step,
 )
 from tests.booking.small_windows import FREE, PACK, SCATTER, chunk, cores_for_gpus, nodes, window
+from tests.sizes import examples
 
 pytestmark = pytest.mark.kernels
 
-SLOW = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = examples(150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ALONE = Place(arrangement=Arrangement.SCATTER, exclusive=True)
 #: No schedule of these tests is longer.
 HORIZON = 26

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.booking import Ledger, refusal
@@ -23,6 +23,7 @@ from tests.booking.small_windows import (
     window,
 )
 from tests.oracle.random_instances import instances
+from tests.sizes import examples
 
 pytestmark = pytest.mark.kernels
 
@@ -50,7 +51,7 @@ def state(ledger: Ledger) -> list[object]:
     ]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(instances(), st.randoms(use_true_random=False))
 def test_release_is_the_inverse_of_planning(instance: Instance, order: random.Random) -> None:
     """When all planned jobs are released, in any order, every column at every time is as before: running work alone."""
@@ -65,7 +66,7 @@ def test_release_is_the_inverse_of_planning(instance: Instance, order: random.Ra
     assert all(ledger.planned(job_id) is None for job_id in planned)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(instances())
 def test_planning_again_gives_the_same(instance: Instance) -> None:
     """A job of one kind of chunk that is released and planned again gets its place back: all others stand still."""
@@ -79,7 +80,7 @@ def test_planning_again_gives_the_same(instance: Instance) -> None:
             assert state(ledger) == there
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(instances())
 def test_sums_are_those_of_the_nodes(instance: Instance) -> None:
     """OCCS-13: at each breakpoint the sum over the nodes that are up is the system's, for each resource and group."""
@@ -97,7 +98,7 @@ def test_sums_are_those_of_the_nodes(instance: Instance) -> None:
         assert (free >= 0).all()
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(instances())
 def test_holds_what_it_says(instance: Instance) -> None:
     """At each breakpoint a node has of its resources what the allocations of all jobs that hold it leave; of a node

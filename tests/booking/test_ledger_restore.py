@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.booking import Ledger
@@ -36,6 +36,7 @@ from tests.booking.small_windows import (
 )
 from tests.booking.test_ledger import ledger_of, state
 from tests.oracle.random_instances import instances, pressed
+from tests.sizes import examples
 
 pytestmark = pytest.mark.kernels
 
@@ -54,7 +55,7 @@ def at(job_id: str, start: int, *parts: tuple[str, int, int, int], end: int | No
     return PlannedJob(id=job_id, start=start, end=end, segments=(Segment(start=start, end=end, allocation=allocation),))
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(instances() | instances().flatmap(pressed), st.randoms(use_true_random=False))
 def test_a_whole_plan_is_restored(instance: Instance, order: random.Random) -> None:
     """What one ledger has planned, another restores to the last column, those who are waited for before the others."""
@@ -75,7 +76,7 @@ def test_a_whole_plan_is_restored(instance: Instance, order: random.Random) -> N
     assert state(second) == state(first)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(instances(), instances())
 def test_strange_plans_change_nothing(instance: Instance, other: Instance) -> None:
     """A job goes where another window's plan has one of its name, or nothing is booked at all."""

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.booking import Ledger, refusal
@@ -16,6 +16,7 @@ from cpsched.rusv import FOREVER
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import awaited
 from tests.oracle.random_instances import instances
+from tests.sizes import examples
 
 ONE = chunk(cores=1)
 AFTER, OK = DependencyType.AFTER, DependencyType.AFTEROK
@@ -118,7 +119,7 @@ def violations(instance: Instance, ledger: Ledger) -> list[str]:
 
 
 @pytest.mark.kernels
-@settings(max_examples=60)
+@examples(60)
 @given(instances(), st.randoms(use_true_random=False))
 def test_no_order_of_bookings_breaks_a_distance(instance: Instance, pick: random.Random) -> None:
     """Planning, releasing, placing within bounds and backfilling in any order: the distances are always kept."""

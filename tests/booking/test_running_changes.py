@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.booking import Ledger
@@ -15,6 +15,7 @@ from cpsched.domain import Amounts, FrozenMap, Instance, Job, Malleability, Plac
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.booking.test_ledger import ledger_of, state
 from tests.oracle.random_malleable import malleable_windows
+from tests.sizes import examples
 
 pytestmark = pytest.mark.kernels
 
@@ -52,7 +53,7 @@ def all_of(ledger: Ledger) -> tuple[object, ...]:
     return state(ledger), stand, ledger.running.plans()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(malleable_windows(), st.randoms(use_true_random=False))
 def test_back_to_a_mark_is_exact(instance: Instance, order: random.Random) -> None:
     """After any changes all is as it was when the mark was made, also a second time, and later plans are equal."""
@@ -70,7 +71,7 @@ def test_back_to_a_mark_is_exact(instance: Instance, order: random.Random) -> No
     assert later[0] == later[1]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(malleable_windows(), st.randoms(use_true_random=False))
 def test_who_is_put_back_stands_where_it_stood(instance: Instance, order: random.Random) -> None:
     """Release and `put_back` are inverse, whatever modes were tried in between."""
@@ -86,7 +87,7 @@ def test_who_is_put_back_stands_where_it_stood(instance: Instance, order: random
     assert all_of(ledger) == before
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(malleable_windows(), st.randoms(use_true_random=False))
 def test_a_plan_is_restored_with_its_shares(instance: Instance, order: random.Random) -> None:
     """What one ledger has, running jobs on other shares and waiting ones in their modes, another one can have."""
@@ -103,7 +104,7 @@ def test_a_plan_is_restored_with_its_shares(instance: Instance, order: random.Ra
     assert all_of(second) == all_of(first)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(malleable_windows(max_running=4), st.randoms(use_true_random=False))
 def test_what_cannot_be_restored_changes_nothing(instance: Instance, order: random.Random) -> None:
     """Plans of running jobs for which there is no room all at once leave all of them as they are."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.booking import Ledger, refusal
@@ -45,6 +45,7 @@ from cpsched.metrics import objective_value
 from cpsched.planner import Planner
 from cpsched.workloads import TinyCase, tiny_cases
 from tests.oracle.random_instances import instances, pressed
+from tests.sizes import examples
 from tests.workloads.brute_force import least_weighted_wait
 
 #: Evaluations of the dual function in tests: enough to climb, the same on every machine.
@@ -112,7 +113,7 @@ def waiting_of(instance: Instance) -> list[Job]:
     return [job for job in instance.elements() if job.running is None]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(instances().flatmap(pressed), st.sampled_from(OBJECTIVES), st.integers(0, 25), st.integers(0, 40))
 def test_costs_are_the_objective(
     instance: Instance, weights: dict[ObjectiveTerm, float], first: int, delay: int
@@ -129,7 +130,7 @@ def test_costs_are_the_objective(
         assert float(cost.value + rates) == pytest.approx(objective_value(instance, [plan]), rel=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, deadline=None)
 @given(instances() | instances().flatmap(pressed), st.sampled_from(OBJECTIVES), st.integers(0, 10**6))
 def test_no_plan_of_a_random_instance_is_below_the_bound(
     instance: Instance, weights: dict[ObjectiveTerm, float], seed: int
@@ -146,7 +147,7 @@ def test_no_plan_of_a_random_instance_is_below_the_bound(
         assert bounds[ids] <= objective_value(instance, plan)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(
     instances(max_nodes=2, max_jobs=3, max_running=2).flatmap(
         lambda one: st.just(one) | pressed(one, can_be_hard=False)

@@ -41,6 +41,7 @@ from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import least_running_cost, least_value, objective_value
 from cpsched.portfolio.scoring import plan_of
 from cpsched.verify import verify
+from tests.sizes import seeds
 
 CORES = 8
 HORIZON = 600
@@ -186,7 +187,7 @@ def _assert_valid(instance: Instance, jobs: list[PlannedJob]) -> None:
     assert verify(instance_to_document(instance), document) == ()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_no_plan_in_which_jobs_change_is_below_the_bound(seed: int) -> None:
     """Whatever running and waiting jobs give up, take back or hold, the bounds stay below; the verifier passes all."""
     rng = random.Random(seed)

@@ -32,6 +32,7 @@ from tests.cp.test_constraints import BARE, FOUR, KEEPER, ONE, TWO, Case, job
 from tests.cp.test_improvers import mixed_window
 from tests.cp.test_model import ALL, HETEROGENEOUS, MODELS, optimum_of, plan_of, request_for
 from tests.cp.trying_everything import best_plan
+from tests.sizes import seeds
 
 HALF = {"shares": [0.5]}
 
@@ -376,7 +377,7 @@ def malleable_tiny(draw: Random) -> Instance:
 
 
 @pytest.mark.parametrize("draw", [evolving_tiny, malleable_tiny], ids=["evolving", "malleable"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_the_optimum_is_that_of_trying_everything(draw: Any, seed: int) -> None:
     """On random tiny windows the model finds the value that trying all starts, holds, shares and nodes finds."""
     instance = draw(Random(seed))

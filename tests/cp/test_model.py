@@ -9,7 +9,7 @@ from fractions import Fraction
 from random import Random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
@@ -27,6 +27,7 @@ from cpsched.planner import Planner
 from cpsched.workloads import TinyCase, tiny_cases
 from tests.cp.fixed_plans import Stand, broken_rules, encoding_of, instance_of, is_allowed
 from tests.oracle.random_instances import instances
+from tests.sizes import examples
 from tests.workloads.brute_force import least_weighted_wait
 
 OBJECTIVES = [
@@ -88,7 +89,7 @@ def test_tiny_windows_are_solved(case: TinyCase, params: ModelParams) -> None:
     assert bound == pytest.approx(case.optimum, rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(instances(max_nodes=3, max_jobs=3))
 def test_the_optimum_is_that_of_brute_force(instance: Instance) -> None:
     """On random windows without own times, dependencies and queue limits, trying everything finds the same value."""
@@ -106,7 +107,7 @@ def test_the_optimum_is_that_of_brute_force(instance: Instance) -> None:
     assert bound == pytest.approx(expected.value, abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(instances(max_nodes=4, max_jobs=5), st.sampled_from(OBJECTIVES), st.sampled_from(MODELS))
 def test_redundant_constraints_change_no_optimum(
     instance: Instance, weights: dict[ObjectiveTerm, float], params: ModelParams
@@ -125,7 +126,7 @@ def test_redundant_constraints_change_no_optimum(
     assert lagrangian.value <= value + 1e-9
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, deadline=None)
 @given(instances(), st.sampled_from(OBJECTIVES), st.booleans())
 def test_whole_numbers_mean_the_objective(
     instance: Instance, weights: dict[ObjectiveTerm, float], has_surcharges: bool
@@ -216,7 +217,7 @@ def test_the_solver_says_that_the_hint_is_complete_and_feasible(params: ModelPar
     assert any("The solution hint is complete and is feasible" in line for line in lines), "\n".join(lines)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50, deadline=None)
 @given(instances(max_nodes=6, max_jobs=8), st.sampled_from(OBJECTIVES), st.randoms(use_true_random=False))
 def test_every_plan_can_be_hinted_at(instance: Instance, weights: dict[ObjectiveTerm, float], random: Random) -> None:
     """Whatever the plan, the model has it (or its equal that is kept) as a solution, and values it as the plan."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cpsched.errors import DocumentError
@@ -25,6 +25,7 @@ from cpsched.formats import (
     write_instance,
 )
 from tests.formats.format_documents import job, minimal_instance, small_instance, small_plan
+from tests.sizes import examples
 
 _SMALL = json.dumps(small_instance()).encode()
 
@@ -171,7 +172,7 @@ def _mutate(data: st.DataObject, document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("make", "parse"), [(small_instance, parse_instance), (small_plan, parse_plan)])
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
+@examples(200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
 @given(data=st.data())
 def test_mutated_documents_are_accepted_or_refused(
     make: Callable[[], dict[str, Any]], parse: Callable[[object], Any], data: st.DataObject
@@ -192,7 +193,7 @@ def test_mutated_documents_are_accepted_or_refused(
 
 @pytest.mark.parametrize(("content", "read"), [(_SMALL, read_instance), (json.dumps(small_plan()).encode(), read_plan)])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_flipped_bytes_are_accepted_or_refused(
     tmp_path: Path, content: bytes, read: Callable[[Path], object], pack: Callable[[bytes], bytes], data: st.DataObject

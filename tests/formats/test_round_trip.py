@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 
 from cpsched.domain import (
     Event,
@@ -35,8 +35,9 @@ from cpsched.formats import (
     write_plan,
 )
 from tests.formats.format_documents import instances, job, minimal_instance, plans, small_instance, small_plan
+from tests.sizes import examples
 
-_SLOW = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+_SLOW = examples(40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @_SLOW

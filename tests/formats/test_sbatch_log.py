@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import (
@@ -26,6 +26,7 @@ from cpsched.formats import instance_to_document, parse_instance
 from cpsched.formats.logs import LogAnomaly, LogKind, kind_of, log_to_instance, machine_of_jobs, read_log, read_sbatch
 from cpsched.formats.swf import Selection, read_machine
 from tests.formats.job_logs import event, sbatch
+from tests.sizes import examples
 
 _UB_HPC = Path(__file__).parents[2] / "instances" / "machines" / "ub-hpc.json"
 
@@ -271,7 +272,7 @@ _words += ["--exclusive=", "-sim-walltime", "1", "2", "0", "-1", "3-00", "1:2", 
         st.lists(st.sampled_from(_words) | st.text(max_size=5), max_size=6).map(" ".join), min_size=1, max_size=5
     )
 )
-@settings(max_examples=150)
+@examples(150)
 def test_whatever_a_log_says_what_is_taken_of_it_is_a_document(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:

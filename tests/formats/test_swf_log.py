@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.errors import DocumentError
 from cpsched.formats.swf import read_swf, write_swf
 from tests.formats.swf_logs import LOG, line, log_of, write
+from tests.sizes import examples
 
 
 def test_fields_and_header_are_read(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_missing_log_is_refused(tmp_path: Path) -> None:
 
 
 @given(content=st.binary(max_size=300) | st.text(alphabet="0123456789-.; e\n", max_size=300).map(str.encode))
-@settings(max_examples=60)
+@examples(60)
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     """Whatever the file holds: each line is a job, a fault, a comment or empty, or the file is refused."""
     path = tmp_path_factory.getbasetemp() / "any.swf"
@@ -108,7 +109,7 @@ _rows = st.tuples(_numbers, _numbers, *[_unknown] * 3, _means, _means, *[_unknow
 
 
 @given(rows=st.lists(_rows, min_size=1, max_size=5), packed=st.booleans())
-@settings(max_examples=100)
+@examples(100)
 def test_what_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[float | None, ...]], packed: bool
 ) -> None:

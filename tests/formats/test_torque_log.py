@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Arrangement, Chunk, Dependency, DependencyType, FrozenMap, Place
@@ -16,6 +16,7 @@ from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.formats.logs import Held, LogAnomaly, kind_of, log_to_instance, machine_of_jobs, read_torque
 from tests.formats.job_logs import TORQUE, ended, torque
+from tests.sizes import examples
 
 
 def test_records_of_a_job_are_put_together(tmp_path: Path) -> None:
@@ -252,7 +253,7 @@ _keys += ["procs", "ncpus", "select", "place", "depend", "Exit_status", "vmem"]
         max_size=8,
     )
 )
-@settings(max_examples=150)
+@examples(150)
 def test_whatever_a_log_says_what_is_taken_of_it_is_a_document(
     tmp_path_factory: pytest.TempPathFactory, records: list[tuple[str, str, dict[str, str]]]
 ) -> None:

@@ -34,6 +34,7 @@ from cpsched.formats import parse_instance, parse_plan
 from cpsched.metrics import least_value, objective_value, suffered
 from cpsched.portfolio import solve
 from cpsched.verify import verify
+from tests.sizes import seeds
 
 #: How long an evolving job without limit is held here at the most: beyond it, holding it longer changes little.
 LONG = 400
@@ -87,7 +88,7 @@ def _plan(job: Job, start: int, duration: int) -> PlannedJob:
     return PlannedJob(id=job.id, start=start, end=ends[-1], segments=segments)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", seeds(200))
 def test_the_least_cost_is_that_of_trying_every_start_and_duration(seed: int) -> None:
     """At the first start the least cost is that of the cheapest duration; no later start undercuts it."""
     instance = _window(random.Random(seed))

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import (
@@ -49,6 +49,7 @@ from cpsched.metrics import (
     summarise,
     usage_over_time,
 )
+from tests.sizes import examples
 
 QUEUES = FrozenMap(
     {"debug": Queue(expected_wait=1800), "parallel": Queue(expected_wait=21600), "longpar": Queue(expected_wait=86400)}
@@ -240,7 +241,7 @@ def test_honest_gap(value: float, bound: float | None, expected: float | None) -
 times = st.integers(0, 10**6)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(
     rows=st.lists(st.tuples(times, times, st.integers(1, 10**5), st.sampled_from([*QUEUES, None])), max_size=12),
     weights=st.dictionaries(st.sampled_from(list(ObjectiveTerm)), st.floats(0.001, 1000), min_size=1),
@@ -259,7 +260,7 @@ def test_value_is_that_of_exact_fractions(
 prices = st.sampled_from([0, 10, 0.1]) | st.floats(0.001, 1000)  # sums keep 128 binary digits behind the point
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(
     rows=st.lists(
         st.tuples(times, times, st.none() | st.builds(PromisedStart, start=times, price=prices)), max_size=12

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import (
@@ -39,6 +39,7 @@ from cpsched.workloads import TinyCase, tiny_cases
 from tests.mzn.modelled import modelled, needs_minizinc, postponed, printed_by
 from tests.oracle.random_instances import instances
 from tests.search.searched import planned, searched
+from tests.sizes import examples
 from tests.workloads.brute_force import least_weighted_wait
 
 weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.5, 1.0, 2.5]), min_size=1, max_size=3)
@@ -82,7 +83,7 @@ def test_the_optimum_of_tiny_windows(case: TinyCase) -> None:
 
 
 @needs_minizinc
-@settings(max_examples=15, derandomize=True)
+@examples(15, derandomize=True)
 @given(instance=instances(max_nodes=3, max_jobs=3, max_running=2))
 def test_the_optimum_is_that_of_brute_force(instance: Instance) -> None:
     """On random windows the proven optimum is the least value that trying everything finds."""
@@ -99,7 +100,7 @@ def test_the_optimum_is_that_of_brute_force(instance: Instance) -> None:
 
 
 @needs_minizinc
-@settings(max_examples=15, derandomize=True)  # Gecode needs hours for some windows: these are always the same ones
+@examples(15, derandomize=True)  # Gecode needs hours for some windows: these are always the same ones
 @given(instance=instances(max_nodes=3, max_jobs=3), weights=weights)
 def test_no_plan_is_below_what_is_proven(instance: Instance, weights: dict[ObjectiveTerm, float]) -> None:
     """For any objective and any bounds in time the optimum is proven, verified, and the search finds nothing better."""
@@ -126,7 +127,7 @@ def test_prices_that_are_no_small_integers() -> None:
     assert board.best.value * (1 - 1e-5) < board.proof.value <= board.best.value
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(instance=instances(), weights=weights, seconds=st.integers(0, 500))
 def test_the_cost_of_a_model_is_the_objective(
     instance: Instance, weights: dict[ObjectiveTerm, float], seconds: int

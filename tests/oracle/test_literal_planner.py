@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cpsched.domain import (
     AdmitCondition,
@@ -42,6 +42,7 @@ from tests.oracle.literal_planner import (
     start_after_awaited,
 )
 from tests.oracle.random_instances import instances
+from tests.sizes import examples
 
 FOREVER = 10**9
 FREE = Place()
@@ -529,7 +530,7 @@ class EverySecond:
         return [(name, kind, placed.count((name, kind))) for name, kind in ordered]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(instances(max_nodes=5, max_jobs=6))
 def test_every_second_finds_the_same(instance: Instance) -> None:
     """A search that tries every second, against what is held in every second, finds the same starts and nodes."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cpsched.domain import (
@@ -32,10 +32,9 @@ from tests.oracle.random_evolving import evolving_instances
 from tests.oracle.random_instances import instances, pressed
 from tests.oracle.random_malleable import malleable_windows
 from tests.planner.checked import check_outcome, solved
+from tests.sizes import examples
 
-SLOW = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+SLOW = examples(60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 FULL, HALF = chunk(cores=4), chunk(cores=2)
 
 

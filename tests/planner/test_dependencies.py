@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job, WaitingReason
@@ -15,6 +15,7 @@ from cpsched.planner import Planner, unsupported
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import plan_literally
 from tests.planner.checked import check_outcome, places, solved, starts
+from tests.sizes import examples
 
 FOUR = nodes("n", cores=4)
 TYPES = list(DependencyType)
@@ -244,7 +245,7 @@ def test_so_many_pairs_are_refused() -> None:
         Planner(pairs(1415))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(1, 4), st.lists(st.integers(1, 6), min_size=1, max_size=12), st.data())
 def test_unit_jobs_with_room_are_a_longest_path(width: int, times: list[int], data: st.DataObject) -> None:
     """Where there is a core for each job, each starts at the end of the longest path of lags that leads to it."""

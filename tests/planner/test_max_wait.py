@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cpsched.domain import FrozenMap, Instance, MaxWait, Queue, WaitingReason
 from cpsched.planner import PlannerEngine, bound_jobs, planning_order
@@ -17,6 +17,7 @@ from tests.oracle.random_instances import instances, pressed
 from tests.planner.checked import check_outcome, places, solved
 from tests.planner.checked import starts as starts_of
 from tests.policies.ruled import RULES
+from tests.sizes import examples
 
 FOUR = nodes("n", cores=4)
 ENGINES = ["planner", *(f"policy:{rule}" for rule in RULES)]
@@ -146,7 +147,7 @@ def test_tight_limits_are_met_before_loose_ones() -> None:
     assert starts_of(instance) == {"j1": 0, "j10": 10, "j20": 20}
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(instances().flatmap(pressed))
 def test_starts_and_nodes_are_the_literal_planners(instance: Instance) -> None:
     """With limits of waiting, too, the planner does what the algebra's own planner does; and the judge agrees."""
@@ -154,7 +155,7 @@ def test_starts_and_nodes_are_the_literal_planners(instance: Instance) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES[1:])
-@settings(max_examples=15)
+@examples(15)
 @given(instances().flatmap(pressed))
 def test_rules_keep_the_limits(engine: str, instance: Instance) -> None:
     """Under each rule, those who must start in time stand where the planner has them, and the judge agrees."""

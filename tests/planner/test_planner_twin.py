@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import AdmitCondition, Amounts, FrozenMap, Instance, Job, NodeState, Place, Queue
@@ -28,19 +28,20 @@ from tests.booking.small_windows import (
 from tests.oracle.literal_planner import Mapped, awaited, plan_literally
 from tests.oracle.random_instances import instances
 from tests.planner.checked import assert_valid, places, solved, starts
+from tests.sizes import examples
 
 LONG = 10**9
 
 
 @pytest.mark.kernels
-@settings(max_examples=150)
+@examples(150)
 @given(instances())
 def test_starts_and_nodes_are_the_literal_planners(instance: Instance) -> None:
     """Every job has the start and the nodes that the algebra's own planner gives it; and the judge agrees."""
     assert places(instance, solved(instance)) == plan_literally(instance)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(instances(max_nodes=9, max_jobs=16, max_running=6))
 def test_larger_windows(instance: Instance) -> None:
     """The same with more of everything."""
@@ -48,7 +49,7 @@ def test_larger_windows(instance: Instance) -> None:
 
 
 @pytest.mark.kernels
-@settings(max_examples=80)
+@examples(80)
 @given(instances(), st.randoms(use_true_random=False))
 def test_nobody_is_delayed_by_a_cancellation(instance: Instance, pick: random.Random) -> None:
     """OCCS-34: when a job leaves, no start gets later, the new plan is one of the window without it, and nothing is

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from cpsched.booking import units_on
@@ -33,10 +33,9 @@ from cpsched.portfolio import replan
 from tests.booking.small_windows import FREE, PACK, SCATTER, chunk, nodes, waiting, window
 from tests.oracle.random_evolving import evolving_instances
 from tests.planner.checked import solved
+from tests.sizes import examples
 
-SLOW = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+SLOW = examples(60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
 def steps(*asked: tuple[int, int], cores: int = 1, place: Place = FREE) -> tuple[Step, ...]:

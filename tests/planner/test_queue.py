@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from cpsched.domain import Dependency, DependencyType, FrozenMap, Instance, Job, Queue
 from cpsched.planner import AdmissionResult, awaited_first, bound_jobs, planning_order
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle import literal_planner
 from tests.oracle.random_instances import instances
+from tests.sizes import examples
 
 ONE = chunk(cores=1)
 QUEUES = FrozenMap({"high": Queue(expected_wait=60, priority=8), "low": Queue(expected_wait=60, priority=2)})
@@ -44,7 +45,7 @@ def test_fixed_start_at_second_zero() -> None:
     assert order == ["fixed", "deadline", "rest"]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(instances())
 def test_order_is_the_literal_planners(instance: Instance) -> None:
     """All jobs that are not refused stand in the order of the literal planner, the elements of an array in that of

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import (
@@ -36,6 +36,7 @@ from cpsched.workloads import made_rigid
 from tests.booking.small_windows import chunk, cores_for_gpus, nodes, running, waiting, window
 from tests.oracle.random_malleable import malleable_windows
 from tests.planner.checked import check_outcome
+from tests.sizes import examples
 
 HALF = Malleability(shares=(0.5,))
 COMPLETION = Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0}))
@@ -88,7 +89,7 @@ def in_order(instance: Instance) -> tuple[Planner, Outcome]:
 # --- properties -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(malleable_windows(), weights)
 def test_never_worse_than_rigid(instance: Instance, of_terms: dict[ObjectiveTerm, float]) -> None:
     """The plan verifies, plans who is planned in the window made rigid, and is worth no more if it plans no more."""
@@ -100,7 +101,7 @@ def test_never_worse_than_rigid(instance: Instance, of_terms: dict[ObjectiveTerm
         assert value <= objective_value(instance, rigid.jobs) + 1e-9 * abs(value)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(malleable_windows(), weights)
 def test_values_are_the_objective_but_for_a_constant(instance: Instance, of_terms: dict[ObjectiveTerm, float]) -> None:
     """What a ledger's plan costs grows as the objective does, shrunk or not, for any sum of terms."""
@@ -118,7 +119,7 @@ def test_values_are_the_objective_but_for_a_constant(instance: Instance, of_term
                 assert distance == pytest.approx(values.offset(), rel=1e-9, abs=1e-6)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(malleable_windows(), st.data())
 def test_after_a_cancellation_and_from_an_earlier_plan(instance: Instance, data: st.DataObject) -> None:
     """A plan without one of its jobs verifies; so does one that begins from it, which is worth no more."""

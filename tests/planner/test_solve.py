@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cpsched.domain import (
     Amounts,
@@ -29,6 +29,7 @@ from cpsched.verify import verify
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.random_instances import instances
 from tests.planner.checked import solved, starts
+from tests.sizes import examples
 
 LARGEST = 2**31 - 1
 LONGEST = 10**10
@@ -111,7 +112,7 @@ def test_no_budget_is_enough_for_the_planner() -> None:
     assert len(solve(window([FOUR], waiting("a", 10, chunk(cores=4))), budget=0).jobs) == 1
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(instances())
 def test_same_instance_same_plan(instance: Instance) -> None:
     """The same window gives the same plan, whatever the seed and the budget."""

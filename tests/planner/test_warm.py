@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import (
@@ -29,6 +29,7 @@ from cpsched.portfolio import plan_of
 from tests.booking.small_windows import chunk, nodes, running, waiting, where_it_stands, window
 from tests.oracle.random_instances import instances, pressed
 from tests.planner.checked import check_outcome
+from tests.sizes import examples
 
 ONE, FULL = chunk(cores=1), chunk(cores=4)
 
@@ -70,7 +71,7 @@ def two_nodes(*jobs: Job, **options: Any) -> Instance:
 
 
 @pytest.mark.kernels
-@settings(max_examples=80)
+@examples(80)
 @given(instances() | instances().flatmap(pressed))
 def test_without_a_change_the_plan_stays(instance: Instance) -> None:
     """A plan in which everybody has a place, and nobody can move up, is its own successor, job by job, node by node."""
@@ -87,7 +88,7 @@ def test_without_a_change_the_plan_stays(instance: Instance) -> None:
     assert after.waiting_room == before.waiting_room
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(instances(), instances().flatmap(pressed))
 def test_a_plan_of_another_window(instance: Instance, other: Instance) -> None:
     """Whatever the earlier plan is about, the new one is valid and has everybody."""
@@ -95,7 +96,7 @@ def test_a_plan_of_another_window(instance: Instance, other: Instance) -> None:
     where(other, plan_by_planner(instance))
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(instances().flatmap(pressed), st.integers(0, 12), st.randoms(use_true_random=False))
 def test_time_goes_by(instance: Instance, seconds: int, pick: random.Random) -> None:
     """Some time later, with some jobs gone and some nodes down, the new plan is valid; an untouched one still stands.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.booking import Application, Hold, map_to_nodes
@@ -42,6 +42,7 @@ from cpsched.workloads import evolving_window, made_rigid
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_evolving import best_schedule
 from tests.planner.checked import check_outcome
+from tests.sizes import examples
 
 ENGINES = [POLICIES[f"policy:{variant.name}"] for variant in VARIANTS]
 ALONE = Place(arrangement=Arrangement.SCATTER, exclusive=True)
@@ -174,7 +175,7 @@ def applied(instance: Instance, job: Job, variant: Any) -> tuple[Sequence[tuple[
     return steps, tuple(min(most, 99) for most in longest)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(instances(), st.sampled_from(ENGINES))
 def test_every_plan_is_valid_and_every_job_as_early_as_it_can_be(instance: Instance, engine: EvolvingEngine) -> None:
     """In queue order each job completes as early as any schedule beside those before it does, on real nodes."""
@@ -203,7 +204,7 @@ def _cut(busy: list[int]) -> tuple[tuple[int, int], ...]:
     return tuple((1, held) for held in busy[:end])
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(instances())
 def test_rigid_is_the_same_as_made_rigid(instance: Instance) -> None:
     """Jobs that are taken as rigid start when jobs that were made rigid do, by any variant."""

@@ -20,6 +20,7 @@ from tests.policies.crowds import crowd
 from tests.policies.maui_runs import judged
 from tests.policies.naive_reservations import NaiveConservative
 from tests.sim.played import starts, story_of
+from tests.sizes import seeds
 
 ALL = 1_000
 
@@ -40,7 +41,7 @@ class Promising(Conservative):
         return decision
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 @pytest.mark.parametrize("depth", [0, 3, ALL])
 def test_jobs_start_as_by_the_naive_twin(seed: int, depth: int) -> None:
     """All start at the same seconds on the same nodes, though most jobs are never looked at in compressing."""
@@ -51,7 +52,7 @@ def test_jobs_start_as_by_the_naive_twin(seed: int, depth: int) -> None:
     assert story_of(instance, history) == story_of(instance, naive)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 @pytest.mark.parametrize("depth", [0, ALL])
 def test_no_job_starts_later_than_was_promised(seed: int, depth: int) -> None:
     """Walltimes are upper bounds, and no node breaks: so every reservation holds, and some get better."""
@@ -61,7 +62,7 @@ def test_no_job_starts_later_than_was_promised(seed: int, depth: int) -> None:
     assert all(found[name] <= promised for name, promised in scheduler.promised.items())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_a_window_is_worked_off_as_it_is_planned(seed: int) -> None:
     """Where all wait at the beginning and run for their walltimes, the rule that plans a window has the same starts."""
     jobs = [replace(job, submit=0, runtime=None) for job in crowd(seed).jobs]
@@ -70,7 +71,7 @@ def test_a_window_is_worked_off_as_it_is_planned(seed: int) -> None:
 
 
 @pytest.mark.parametrize("predicts", [False, True])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_whatever_happens_all_end_as_by_first_fit(seed: int, predicts: bool) -> None:
     """Nodes break and return, jobs wait for others and run longer than predicted: the judge is content, and nobody is
     left behind who runs under a simpler rule.

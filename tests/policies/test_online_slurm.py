@@ -17,6 +17,7 @@ from tests.policies.crowds import crowd
 from tests.policies.maui_runs import judged
 from tests.policies.naive_reservations import NaiveSlurm
 from tests.sim.played import starts, story_of
+from tests.sizes import seeds
 
 
 def job(name: str, cores: int, walltime: int, submit: int = 0, **options: Any) -> Job:
@@ -29,7 +30,7 @@ def played(cores: int, *jobs: Job, **parameters: Any) -> dict[str, int]:
     return starts(judged(window([nodes("n", cores=cores)], *jobs), slurm(**parameters)))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 @pytest.mark.parametrize("reserves", ["nodes", "chunks"])
 def test_jobs_start_as_by_the_naive_twin(seed: int, reserves: Literal["nodes", "chunks"]) -> None:
     """All start at the same seconds on the same nodes, whatever the parameters, though few reservations are made."""
@@ -45,7 +46,7 @@ def test_jobs_start_as_by_the_naive_twin(seed: int, reserves: Literal["nodes", "
 
 
 @pytest.mark.parametrize("predicts", [False, True])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_whatever_happens_all_end_as_by_first_fit(seed: int, predicts: bool) -> None:
     """Nodes break and return, jobs wait for others and run longer than predicted: the judge is content, and nobody is
     left behind who runs under a simpler rule.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Job, PlannedJob, WaitingJob
@@ -18,10 +18,11 @@ from tests.oracle.literal_planner import start_after_awaited
 from tests.oracle.random_instances import instances
 from tests.policies.naive_easy import easy_by_the_second
 from tests.policies.ruled import RULES, planned, starts
+from tests.sizes import examples
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=12)
+@examples(12)
 @given(instances())
 def test_everybody_is_planned_or_told_why(rule: str, instance: Instance) -> None:
     """A valid plan has each job once; who is bound in time (or awaited by one who is), or refused, stands where the
@@ -42,7 +43,7 @@ def test_everybody_is_planned_or_told_why(rule: str, instance: Instance) -> None
     assert {job.reason for job in plan.waiting_room if job.id in free} <= {"not_mapped", "dependency"}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances())
 def test_conservative_backfilling_is_the_planner(instance: Instance) -> None:
     """Insertion in queue order is what the planner does."""
@@ -51,7 +52,7 @@ def test_conservative_backfilling_is_the_planner(instance: Instance) -> None:
     assert (plan.jobs, plan.waiting_room) == (outcome.jobs, outcome.waiting_room)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances())
 def test_first_come_first_served(instance: Instance) -> None:
     """Nobody starts while somebody waits who stands before him."""
@@ -72,7 +73,7 @@ def test_first_come_first_served(instance: Instance) -> None:
                 assert instance.earliest_start(other) > start or arrival > start - bool(other.after)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(instances(max_nodes=4, max_jobs=8))
 def test_easy_is_its_naive_twin(instance: Instance) -> None:
     """Going from event to event gives the starts that looking in every second gives."""
@@ -95,7 +96,7 @@ def of_one_kind(job: Job) -> Job:
     return replace(job, steps=(replace(step, request=replace(step.request, chunks=step.request.chunks[:1])),))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(1, 4), st.integers(1, 12), st.integers(1, 5), st.data())
 def test_rules_agree_on_unit_jobs(size: int, count: int, end: int, data: st.DataObject) -> None:
     """One node, jobs of one core and one second: whatever fits beside the running job starts, so all rules agree."""

@@ -29,6 +29,7 @@ from tests.policies.naive_sd_online import Task, sd_online_by_the_second
 from tests.policies.test_sd_engine import FREE, HOUR, lending, malleable, worked
 from tests.policies.test_sd_properties import malleable_window
 from tests.sim.played import played
+from tests.sizes import seeds
 
 HALF = Malleability(shares=(0.5,), model=RuntimeModel.WORST)
 
@@ -118,7 +119,7 @@ def test_a_mate_that_ends_early_leaves_its_cores_to_the_guest() -> None:
     }
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", seeds(80))
 def test_policy_is_its_naive_twin(seed: int) -> None:
     """What is done at events gives the starts, ends, nodes and counts that looking in every second gives (SD-2)."""
     dice = Random(seed)
@@ -137,7 +138,7 @@ def test_policy_is_its_naive_twin(seed: int) -> None:
     }
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_static_backfill_without_malleable_jobs(seed: int) -> None:
     """With no malleable job the record is that of static backfilling, job by job (SD-14)."""
     dice = Random(seed)
@@ -155,7 +156,7 @@ def known_window(seed: int) -> tuple[Instance, SdRule]:
     return replace(instance, jobs=tuple(replace(job, submit=min(job.submit, 0), **plain) for job in jobs)), rule
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_policy_does_what_the_engine_plans(seed: int) -> None:
     """Where all is known, what happens is what the engine of the same rule plans, segment by segment."""
     instance, rule = known_window(seed)
@@ -175,7 +176,7 @@ def parts(planned: PlannedJob) -> list[tuple[int, int, dict[str, int]]]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_nodes_that_fail(seed: int) -> None:
     """Guests and mates whose nodes fail start anew, the others have what is left, and everybody comes to an end."""
     dice = Random(seed)
@@ -191,7 +192,7 @@ def test_nodes_that_fail(seed: int) -> None:
         assert len(record.jobs) == len(tasks)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_decisions_that_take_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each decision takes effect a second or two late, guests and mates still have what is theirs."""
     ticks = count(step=1.5)

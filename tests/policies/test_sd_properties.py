@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import (
@@ -39,17 +39,18 @@ from tests.booking.small_windows import SCATTER, chunk, nodes, waiting, window
 from tests.oracle.random_instances import instances
 from tests.planner.checked import check_outcome
 from tests.policies.naive_sd import Task, sd_by_the_second
+from tests.sizes import examples, seeds
 
 
 @pytest.mark.parametrize("rule", SD_RULES, ids=lambda rule: rule.name)
-@settings(max_examples=25)
+@examples(25)
 @given(instances())
 def test_static_backfill_without_malleable_jobs(rule: SdRule, instance: Instance) -> None:
     """With no malleable job the schedule is that of conservative backfilling, job by job (SD-14)."""
     assert SdEngine(rule).plan(instance, None) == POLICIES["policy:conservative"].plan(instance, None)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(instances(), st.sampled_from(SD_RULES))
 def test_static_backfill_without_the_share(instance: Instance, rule: SdRule) -> None:
     """The same holds where no job has the share that is needed."""
@@ -163,7 +164,7 @@ def shrunk(instance: Instance, planned: Sequence[PlannedJob]) -> list[tuple[Job,
     ]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_policy_is_its_naive_twin(seed: int) -> None:
     """Going from event to event gives the starts, ends and nodes that looking in every second gives."""
     dice = Random(seed)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Instance, Job, MaxWait, Plan, Queue
@@ -22,6 +22,7 @@ from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import workloads
 from tests.portfolio.fake_solver import Solver
+from tests.sizes import examples
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "eurora" / "workload-1000-7200.json.gz"
 
@@ -115,7 +116,7 @@ def test_no_more_jobs_are_planned_than_wanted(monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     workloads(), st.sampled_from(["planner", "policy:wspt", "search"]), st.sampled_from([0, 60]), st.none() | st.just(2)
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cpsched.domain import Instance, Job, Plan, Running, Segment
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
@@ -15,6 +15,7 @@ from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, solve
 from cpsched.verify import verify
 from tests.oracle.random_instances import instances
+from tests.sizes import examples
 
 INSTANCES = Path(__file__).parents[2] / "instances"
 
@@ -55,7 +56,7 @@ def best_order(instance: Instance, plan: Plan) -> tuple[Any, ...]:
     return tuple(moved[job.id] for job in plan.jobs)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(instances(), instances())
 def test_any_plan_may_be_the_earlier_one(instance: Instance, other: Instance) -> None:
     """A plan of the same window changes nothing; one of another window neither helps nor harms."""

@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cpsched.rusv import FOREVER, NOWHERE, Compression, Demands, JobTable, KindDemand, Layout, Run, Timeline
 from tests.rusv.timeline_cases import JobRow, Pair, job_rows, pairs
+from tests.sizes import examples
 
 pytestmark = pytest.mark.kernels
 
 EXAMPLES = 150 if not os.environ.get("NUMBA_DISABLE_JIT") else 30
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(
     pairs(),
     st.lists(job_rows, min_size=2, max_size=14),

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.rusv import FOREVER, NOWHERE, Demands, JobTable, KindDemand, Layout, Run, Timeline, kernels
@@ -26,6 +26,7 @@ from tests.rusv.timeline_cases import (
     job_rows,
     pairs,
 )
+from tests.sizes import examples
 
 pytestmark = pytest.mark.kernels
 
@@ -65,7 +66,7 @@ def hold_parts(pair: Pair, pick: int, row: JobRow) -> None:
     pair.hold(start, end, {c: amount for c, amount in columns.items() if amount}, licenses)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs(), steps)
 def test_the_same_after_every_step(pair: Pair, history: list[tuple[str, int, JobRow]]) -> None:
     """After each booking and release, every second, every column, the breakpoints and each search are the twin's."""
@@ -74,7 +75,7 @@ def test_the_same_after_every_step(pair: Pair, history: list[tuple[str, int, Job
         pair.assert_same()
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs(), steps, st.randoms(use_true_random=False))
 def test_nothing_is_left_of_what_was_released(
     pair: Pair, history: list[tuple[str, int, JobRow]], order: random.Random
@@ -91,7 +92,7 @@ def test_nothing_is_left_of_what_was_released(
     assert system.tolist() == list(pair.twin.layout.system_capacity)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs(), steps, job_rows, st.integers(0, SECONDS - 10))
 def test_what_is_free_is_known(pair: Pair, history: list[tuple[str, int, JobRow]], last: JobRow, start: int) -> None:
     """A demand fits where the search puts it; at any other start, on the same nodes, if the twin says so as well."""
@@ -120,7 +121,7 @@ def test_what_is_free_over_many_blocks() -> None:
         assert pair.is_free(0, [(0, 0, cores)], start, end) is expected
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs(), steps, job_rows)
 def test_release_is_the_inverse_of_book(pair: Pair, history: list[tuple[str, int, JobRow]], last: JobRow) -> None:
     """One more booking that is released again changes nothing."""
@@ -204,7 +205,7 @@ def test_no_nodes() -> None:
 # ---- windows ----
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pair=pairs(), done=steps, start=st.integers(0, 30), length=st.integers(1, 30), pick=st.integers(0, 3))
 def test_windows(pair: Pair, done: list[tuple[str, int, JobRow]], start: int, length: int, pick: int) -> None:
     """What is free throughout a window, what fits there on which node, and from when on: as second by second."""
@@ -224,7 +225,7 @@ def test_windows(pair: Pair, done: list[tuple[str, int, JobRow]], start: int, le
         assert units.tolist() == twin.units_in(demand, kind, free)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pair=pairs(), data=st.data())
 def test_units_take_what_their_booking_takes(pair: Pair, data: st.DataObject) -> None:
     """Some units of a kind lower what is free by what a booking of them lowers it."""
@@ -248,7 +249,7 @@ def test_units_take_what_their_booking_takes(pair: Pair, data: st.DataObject) ->
 # ---- searching ----
 
 
-@settings(max_examples=2 * EXAMPLES)
+@examples(2 * EXAMPLES)
 @given(pairs(), steps, st.lists(job_rows, min_size=1, max_size=8))
 def test_earliest_fit(pair: Pair, history: list[tuple[str, int, JobRow]], wanted: list[JobRow]) -> None:
     """Start and entries are the twin's, also before a latest start, whatever happened before."""
@@ -263,7 +264,7 @@ def test_earliest_fit(pair: Pair, history: list[tuple[str, int, JobRow]], wanted
                 assert pair.fit((row[0], row[1], found[0] - 1, row[3])) is None
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs(), steps, st.lists(job_rows, min_size=1, max_size=4))
 def test_history_is_forgotten(pair: Pair, history: list[tuple[str, int, JobRow]], wanted: list[JobRow]) -> None:
     """A timeline with the same bookings, made in one go, answers alike."""
@@ -397,7 +398,7 @@ def test_counts_do_not_overflow() -> None:
 # ---- many jobs ----
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs(seconds=320), steps, st.lists(job_rows, max_size=14), st.lists(job_rows, max_size=6), st.integers(1, 20))
 def test_plan_is_one_by_one(
     pair: Pair,
@@ -448,7 +449,7 @@ def test_what_is_remembered(rows: list[JobRow], starts: list[int]) -> None:
     assert later.starts[0] < 10  # what was released is free: nothing is remembered
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs(), st.lists(job_rows, min_size=1, max_size=14), st.permutations(range(14)), st.data())
 def test_backfill(pair: Pair, drawn: list[JobRow], shuffled: list[int], data: st.DataObject) -> None:
     """A pass moves exactly the jobs that fit earlier without themselves, or that have no place and now find one."""
@@ -508,7 +509,7 @@ def backfill_twin(
     return moves
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs(seconds=160), st.lists(job_rows, min_size=2, max_size=12), st.permutations(range(12)), st.data())
 def test_linked_jobs(pair: Pair, drawn: list[JobRow], shuffled: list[int], data: st.DataObject) -> None:
     """Whatever is planned first, and whoever leaves: each job keeps its distance to those with which it is linked.

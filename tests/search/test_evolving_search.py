@@ -23,6 +23,7 @@ from cpsched.workloads import evolving_window
 from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_counts import DenseCounts, Pieces
 from tests.search.searched import FEW, planned, searched
+from tests.sizes import seeds
 
 NOX = next(variant for variant in VARIANTS if variant.name == "ep_nox")
 EXCLUSIVE = replace(SCATTER, exclusive=True)
@@ -158,7 +159,7 @@ def test_steps_leave_a_plan() -> None:
 # ---- what the search finds ----
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_never_worse_than_the_rule(seed: int) -> None:
     """For any objective the plan verifies, plans all jobs, and is worth no more than the published rule's."""
     instance = random_window(seed)
@@ -168,7 +169,7 @@ def test_never_worse_than_the_rule(seed: int) -> None:
     assert board.best.value <= objective_value(instance, rule.jobs) + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_finds_the_best_list(seed: int) -> None:
     """Of a few jobs the plan is worth no more than that of any order."""
     instance = random_window(seed, most_jobs=5)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cpsched.booking import refusal
@@ -31,11 +31,10 @@ from cpsched.workloads import eurora_window, made_rigid, with_evolving, with_mal
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_evolving import evolving_instances
 from tests.search.searched import planned, searched
+from tests.sizes import examples
 
 FEW = SearchParams(max_steps=60)
-SLOW = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+SLOW = examples(40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
 def completion(instance: Instance, **more: float) -> Instance:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cpsched.domain import (
@@ -38,6 +38,7 @@ from tests.cp.trying_everything import best_plan
 from tests.oracle.random_malleable import malleable_windows
 from tests.planner.checked import check_outcome
 from tests.search.searched import planned, searched
+from tests.sizes import examples
 
 weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.001, 1.0, 2.5]), min_size=1, max_size=3)
 COMPLETION = Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0}))
@@ -58,7 +59,7 @@ def check_best(instance: Instance, outcome: Outcome, chain: Chain | LedgerChain,
     return jobs
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(malleable_windows(), weights, st.sampled_from([Chain, LedgerChain]))
 def test_a_chain_has_a_plan_after_every_move(
     instance: Instance, of_terms: dict[ObjectiveTerm, float], kind: type[Chain | LedgerChain]
@@ -86,7 +87,7 @@ def test_a_chain_has_a_plan_after_every_move(
         check_best(instance, outcome, first, offset)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(malleable_windows(), weights, st.integers(0, 3))
 def test_same_seed_same_plan(instance: Instance, of_terms: dict[ObjectiveTerm, float], seed: int) -> None:
     """With a limit of steps the plan, which verifies and is not worse than the planner's, depends on the seed alone."""
@@ -97,7 +98,7 @@ def test_same_seed_same_plan(instance: Instance, of_terms: dict[ObjectiveTerm, f
 
 
 @pytest.mark.kernels
-@settings(max_examples=5)
+@examples(5)
 @given(malleable_windows(max_jobs=4))
 def test_kernels_do_the_same_compiled_and_interpreted(instance: Instance) -> None:
     """A few steps with modes end in a plan that verifies; without the compiler too, where nothing may overflow."""
@@ -117,7 +118,7 @@ def test_a_plan_that_cannot_be_adopted_leaves_the_chain_as_it_is() -> None:
     check_best(instance, outcome, chain, chain.offset())
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(malleable_windows(max_jobs=3), weights)
 def test_beside_jobs_that_evolve(instance: Instance, of_terms: dict[ObjectiveTerm, float]) -> None:
     """Evolving and malleable jobs are planned side by side, held and shrunk: the chain knows what that costs."""

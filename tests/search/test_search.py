@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, PlannedJob
@@ -20,13 +20,14 @@ from cpsched.search.chain import Chain
 from cpsched.workloads import TinyCase, tiny_cases
 from tests.oracle.random_instances import instances, pressed
 from tests.search.searched import planned, searched
+from tests.sizes import examples
 
 INSTANCES = Path(__file__).parents[2] / "instances"
 
 weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.001, 1.0, 2.5]), min_size=1, max_size=3)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data(), weights=weights)
 def test_never_worse_than_the_planner(data: st.DataObject, weights: dict[ObjectiveTerm, float]) -> None:
     """For any objective the plan verifies, plans the same jobs as the planner, and is worth no more."""
@@ -65,7 +66,7 @@ def test_without_budget_the_planner_decides() -> None:
     assert searched(instance, SearchParams(), seconds=0).best.by == "planner"
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(instance=instances(max_jobs=10))
 def test_a_chain_leaves_the_timeline_as_its_plan_says(instance: Instance) -> None:
     """After any number of steps the timeline is the one on which the present plan was booked afresh."""
@@ -94,7 +95,7 @@ def test_a_chain_leaves_the_timeline_as_its_plan_says(instance: Instance) -> Non
 
 
 @pytest.mark.kernels
-@settings(max_examples=5)
+@examples(5)
 @given(instance=instances(max_jobs=6))
 def test_kernels_do_the_same_compiled_and_interpreted(instance: Instance) -> None:
     """A few steps end in a plan that verifies; without the compiler too, where nothing may overflow."""
@@ -112,7 +113,7 @@ def test_a_plan_that_is_adopted_is_the_same_plan() -> None:
     assert second.best_value == first.best_value
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data(), weights=weights)
 def test_costs_are_the_objective_but_for_a_constant(data: st.DataObject, weights: dict[ObjectiveTerm, float]) -> None:
     """Between any two plans the objective changes by what the search says that it does, whatever its kinks."""

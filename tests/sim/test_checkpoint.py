@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Plan
@@ -34,6 +34,7 @@ from cpsched.sim import (
 from cpsched.verify import verify
 from cpsched.workloads import lublin
 from tests.oracle.random_workloads import rules, workloads
+from tests.sizes import examples
 
 EASY = QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING)
 
@@ -94,7 +95,7 @@ def in_pieces(
             checkpoint, pieces = replace(checkpoint, resume=True), pieces + 1
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(workloads(), rules(), st.booleans(), st.integers(1, 3), st.integers(1, 4))
 def test_a_rule_goes_on_as_if_nothing_had_been(
     workload: Instance, rule: QueueRule, predict: bool, portion: int, looks: int

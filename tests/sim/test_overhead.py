@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Outage, modes
@@ -21,6 +21,7 @@ from cpsched.sim import Change, Decision, History, News, Scheduler, Site, Start,
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.test_shares import malleable_workloads
+from tests.sizes import examples
 
 
 @dataclass
@@ -102,7 +103,7 @@ def _cores(site: Site, job: int, entries: np.ndarray, chosen: np.ndarray) -> np.
     return held
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(malleable_workloads(), st.integers(0, 10_000))
 def test_what_has_happened_meanwhile_is_never_overbooked(instance: Instance, seed: int) -> None:
     """Whoever has ended, come, or lost a node while it was thought: nothing is taken twice, and all jobs run."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Instance, Job, Malleability, MaxWait, NodeState, Outage, Plan, Queue
@@ -21,6 +21,7 @@ from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_workloads import workloads
 from tests.sim.played import played
+from tests.sizes import examples
 
 
 @dataclass
@@ -175,7 +176,7 @@ def test_the_interval_is_checked() -> None:
         Rolling(Told(), min_interval=-1)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(workloads(), st.sampled_from([0, 0, 7, 300]), st.booleans())
 def test_everybody_has_his_turn(instance: Instance, min_interval: int, predicts: bool) -> None:
     """Who ends, who is killed, and who never starts is the same as under a rule that lets anybody start who fits; the

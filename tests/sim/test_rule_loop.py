@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
@@ -24,6 +24,7 @@ from tests.oracle.random_instances import instances
 from tests.oracle.random_workloads import BusyMachine, rules, workloads
 from tests.policies import ruled
 from tests.sim.played import played, starts, story_of
+from tests.sizes import examples, seeds
 
 pytestmark = pytest.mark.kernels
 
@@ -60,7 +61,7 @@ def test_busy_machines_are_played_as_by_the_naive_twin(first: int) -> None:
         assert history.runs.attempts.tolist() == expected, (seed, rule)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(workloads(), rules(), st.booleans())
 def test_odd_machines_are_played_as_by_the_naive_twin(instance: Instance, rule: QueueRule, predicts: bool) -> None:
     """So they are on all kinds of nodes: guarded, drained, keeping cores free, with jobs on them at the beginning."""
@@ -71,7 +72,7 @@ def test_odd_machines_are_played_as_by_the_naive_twin(instance: Instance, rule: 
 # --- what holds for every workload -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_the_machine_is_empty_in_the_end(seed: int) -> None:
     """What was taken is given back: all is free in the end, now and later, on the nodes and in the sums."""
     drawn = BusyMachine(seed)
@@ -82,7 +83,7 @@ def test_the_machine_is_empty_in_the_end(seed: int) -> None:
         assert np.array_equal(getattr(before.machine, name), getattr(after.machine, name)), name
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_the_same_workload_is_played_the_same_way(seed: int) -> None:
     """Nothing depends on what has been played before, nor on when an array has to grow."""
     drawn = BusyMachine(seed)
@@ -95,7 +96,7 @@ def test_the_same_workload_is_played_the_same_way(seed: int) -> None:
         assert np.array_equal(found, getattr(tight.runs(), name)), name
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_no_head_waits_longer_than_was_promised(seed: int) -> None:
     """A job starts at the latest when the literal planner would have started it on becoming the head (EASY).
 
@@ -143,7 +144,7 @@ def of_one_kind(job: Job) -> Job:
         ),
     ],
 )
-@settings(max_examples=25)
+@examples(25)
 @given(instances(max_nodes=3, max_jobs=12).filter(lambda instance: instance.now >= 0))
 def test_with_true_walltimes_a_window_is_planned_as_it_is_played(
     policy: str, rule: QueueRule, instance: Instance

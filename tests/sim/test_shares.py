@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Job, Malleability, Outage, RuntimeModel, modes, rate_on
@@ -17,6 +17,7 @@ from cpsched.errors import EngineError
 from cpsched.sim import Change, Decision, News, Outlook, Site, Start
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.played import played
+from tests.sizes import examples
 
 MODELS = st.builds(
     Malleability,
@@ -111,7 +112,7 @@ def malleable_workloads(draw: st.DrawFn) -> Instance:
     return replace(window([nodes("a b c", cores=7)], *jobs), outages=failing)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(malleable_workloads(), st.integers(0, 1000), st.booleans())
 def test_jobs_end_when_their_work_is_done(instance: Instance, seed: int, predicts: bool) -> None:
     """However shares change, a job ends in the second in which its last attempt has done its work; the judge agrees."""

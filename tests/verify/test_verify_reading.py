@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.errors import DocumentError, SyntaxFault
@@ -16,6 +16,7 @@ from cpsched.verify import Violation, verify, verify_files
 from cpsched.verify.documents import load
 from cpsched.verify.model import Chunk
 from cpsched.verify.syntax import expand_hosts, expand_indices, parse_items, parse_place, parse_request
+from tests.sizes import examples
 from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan
 
 ONE = instance(job())
@@ -353,14 +354,14 @@ def test_the_rich_documents_are_judged() -> None:
     assert {"presence", "objective", "reservation", "malleable"} <= {one.rule for one in _judged(RICH, ANSWER)}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(st.sampled_from(_paths(ANSWER)), JSON)
 def test_mutated_plans_never_crash_the_judge(path: tuple[str | int, ...], new: object) -> None:
     """Whatever stands in a plan, the judge answers with violations or refuses the document."""
     assert all(one.subject and one.message for one in _judged(RICH, _replaced(ANSWER, path, new)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(st.sampled_from(_paths(RICH)), JSON)
 def test_mutated_instances_never_crash_the_judge(path: tuple[str | int, ...], new: object) -> None:
     """Whatever stands in an instance, the judge reads it or refuses it."""

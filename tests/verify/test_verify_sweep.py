@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.verify import verify
 from cpsched.verify.sweep import Overload, Use, holders, overloads
+from tests.sizes import examples
 from tests.verify.small_documents import NODE, at, instance, job, on, plan
 
 HORIZON = 12
@@ -23,7 +24,7 @@ uses = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, deadline=None)
 @given(uses, st.integers(0, 6))
 def test_overloads_are_those_of_every_second(taken: list[Use[object]], cores: int) -> None:
     """Second by second, the sweep reports the same levels above the capacity; an unknown resource has capacity 0."""
@@ -64,7 +65,7 @@ placed = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, deadline=None)
 @given(placed)
 def test_plans_are_judged_as_second_by_second(rows: list[tuple[int, int, int, int, str, bool]]) -> None:
     """On random tiny plans `capacity` and `exclusive` speak up for exactly the nodes that a naive look finds."""

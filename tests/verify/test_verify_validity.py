@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.verify.validity import ALWAYS, Cron, Validity, first_moment, parse_cron
+from tests.sizes import examples
 
 #: A Thursday, 23:58:30 in its own offset.
 EPOCH = datetime.fromisoformat("2026-01-01T23:58:30+05:30")
@@ -29,7 +30,7 @@ def _field(low: int, high: int) -> st.SearchStrategy[str]:
     return st.one_of(st.just("*"), some.map(lambda numbers: ",".join(map(str, numbers))))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(st.tuples(_field(0, 59), _field(0, 23), _field(1, 5), st.just("*"), _field(0, 6)), st.integers(-2 * DAY, DAY))
 def test_first_and_run_end_agree_with_every_minute(fields: tuple[str, ...], start: int) -> None:
     """The first matching second and the end of its interval are those of a walk over seconds' minutes."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Job
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.workloads import agent_workload
 from cpsched.workloads.agents import NODE_HOURS
+from tests.sizes import examples
 
 
 def jobs_by_user(workload: Instance) -> dict[str, list[Job]]:
@@ -28,7 +29,7 @@ def node_seconds(job: Job) -> int:
 
 
 @given(st.integers(0, 2**64), st.integers(8, 200), st.integers(1, 3))
-@settings(max_examples=10)
+@examples(10)
 def test_every_agent_does_its_node_hours(seed: int, nodes: int, agents: int) -> None:
     """The last job of each agent is the one that reaches its node hours; documents read back, same seed, same jobs."""
     made = agent_workload(seed, nodes=nodes, agents=agents)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Malleability, RuntimeModel, Step, modes, needs_migration
@@ -19,6 +19,7 @@ from cpsched.workloads import (
     with_malleable,
 )
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
+from tests.sizes import examples
 
 
 def test_a_third_is_malleable() -> None:
@@ -54,7 +55,7 @@ def test_a_third_evolves() -> None:
 
 
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.1, 1.0]))
-@settings(max_examples=10)
+@examples(10)
 def test_windows_are_instances(seed: int, share: float) -> None:
     """A window is the same for the same seed, and its document reads back as what it was, whatever the share."""
     before = eurora_window(40, seed, busy=0.5, demand=100)

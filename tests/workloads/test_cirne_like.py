@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.workloads import cirne_like, offered_load
 from cpsched.workloads.cirne_like import WALLTIMES
+from tests.sizes import examples
 
 
 def test_figures() -> None:
@@ -57,7 +58,7 @@ def test_days_are_days() -> None:
     load=st.floats(0.1, 2),
     ideal=st.booleans(),
 )
-@settings(max_examples=30)
+@examples(30)
 def test_workloads_are_instances(jobs: int, seed: int, nodes: int, load: float, ideal: bool) -> None:
     """The same arguments give the same workload, with the load that was asked for; its document reads back."""
     widest = math.ceil(nodes / 3)

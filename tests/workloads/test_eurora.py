@@ -11,12 +11,13 @@ from pathlib import Path
 from statistics import mean, median, pstdev
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Chunk, Instance, Job, Request, Step
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.workloads import eurora_cluster, eurora_stream, eurora_window, offered_load
+from tests.sizes import examples
 from tests.workloads.marginals import distance, marginals
 
 
@@ -31,7 +32,7 @@ def test_cluster_is_eurora() -> None:
 
 
 @given(jobs=st.integers(1, 60), seed=st.integers(0, 2**32), busy=st.floats(0, 0.95), demand=st.floats(0.1, 1000))
-@settings(max_examples=40)
+@examples(40)
 def test_windows_keep_the_invariants_of_an_instance(jobs: int, seed: int, busy: float, demand: float) -> None:
     """Ids are unique, running jobs fit on their nodes and end after now, and each job fits on an idle cluster."""
     window = eurora_window(jobs, seed, busy=busy, demand=demand)
@@ -140,7 +141,7 @@ def test_streams_come_in_bursts() -> None:
 
 
 @given(st.integers(1, 80), st.integers(0, 2**32))
-@settings(max_examples=20)
+@examples(20)
 def test_streams_are_instances(jobs: int, seed: int) -> None:
     """Nobody runs; jobs arrive from now on, in order; same seed, same stream; the document reads back."""
     made = eurora_stream(jobs, seed)

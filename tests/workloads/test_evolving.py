@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.workloads import evolving_window
+from tests.sizes import examples
 
 
 def test_draws_are_even_within_the_published_ranges() -> None:
@@ -42,7 +43,7 @@ def test_known_window() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(75, 200))
-@settings(max_examples=10)
+@examples(10)
 def test_windows_are_instances(seed: int, count: int) -> None:
     """A window is the same for the same seed, and its document reads back as what it was."""
     made = evolving_window(seed, nodes=count)

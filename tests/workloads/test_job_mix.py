@@ -6,12 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.workloads import job_mix
 from cpsched.workloads.job_mix import TARGETS, MixClass, class_of, share_is_low
+from tests.sizes import examples
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_work_and_width() -> None:
 
 
 @given(st.integers(0, 2**64))
-@settings(max_examples=10)
+@examples(10)
 def test_mixes_are_instances(seed: int) -> None:
     """A mix is the same for the same seed, its document reads back, and nobody runs longer than asked for."""
     made = job_mix(seed)

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import (
@@ -25,6 +25,7 @@ from cpsched.domain import (
 )
 from cpsched.workloads import eurora_stream, lublin, offered_load, scaled
 from tests.booking.small_windows import chunk
+from tests.sizes import examples
 
 
 def job(job_id: str, submit: int, cores: int, walltime: int, runtime: int | None) -> Job:
@@ -70,7 +71,7 @@ def test_twice_the_load_is_half_the_time(workload: Instance) -> None:
 
 
 @given(st.floats(0.05, 3), st.integers(0, 100))
-@settings(max_examples=30)
+@examples(30)
 def test_the_load_is_as_asked(load: float, seed: int) -> None:
     """Up to whole seconds; nothing but the submissions changes, whose order stays."""
     for before in (lublin(60, seed), eurora_stream(60, seed)):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -16,6 +16,7 @@ from cpsched.domain import Instance
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.workloads import lublin
 from cpsched.workloads.lublin import STREAMS, Stream
+from tests.sizes import examples
 from tests.workloads.marginals import distance
 
 #: Enough for tolerances of a few percent.
@@ -139,7 +140,7 @@ def test_like_the_jobs_of_the_authors_program(shared_data: Path) -> None:
     cores=st.integers(1, 64),
     streams=st.lists(st.sampled_from(tuple(STREAMS)), min_size=1, unique=True),
 )
-@settings(max_examples=30)
+@examples(30)
 def test_workloads_are_instances(jobs: int, seed: int, nodes: int, cores: int, streams: list[str]) -> None:
     """The same arguments give the same workload, whose jobs fit on the machine and whose document reads back."""
     made = lublin(jobs, seed, nodes=nodes, cores=cores, streams=streams)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.workloads import oculus_cluster, openccs_workload
 from cpsched.workloads.openccs import SIZES
+from tests.sizes import examples
 
 
 def test_the_machine_is_oculus() -> None:
@@ -43,7 +44,7 @@ def test_jobs_a_day() -> None:
 
 
 @given(st.integers(1, 100), st.integers(0, 2**64))
-@settings(max_examples=20)
+@examples(20)
 def test_workloads_are_instances(jobs: int, seed: int) -> None:
     """The same arguments give the same workload; its document reads back; chunks fill nodes or are single cores."""
     made = openccs_workload(jobs, seed)
