@@ -1,5 +1,5 @@
-"""The joint between engines and those who call them: `Engine`, `Budget` (the only clock), `Outcome`; and between
-solvers that work side by side: `Improver`, `Board`.
+"""The interface between engines and their callers: `Engine`, `Budget` (the only clock), `Outcome`; and between solvers
+that work in parallel: `Improver`, `Board`.
 
 May import: `domain`, `errors`.
 """
@@ -16,10 +16,10 @@ from cpsched.domain import Event, Incumbent, Instance, PlannedJob, WaitingJob
 
 __all__ = ["Board", "Budget", "Engine", "Improver", "Offer", "Outcome", "Progress", "Proof"]
 
-#: Characters of an event's words, at the most.
+#: The most characters of an event's text.
 _LONGEST_EVENT = 500
 
-#: How far two roundings of the same sum may lie apart: relative to it, and where it is near 0.
+#: The largest distance of two roundings of the same sum: relative to it, and absolute where it is near 0.
 _ROUNDING, _NEAR_ZERO = 1e-9, 1e-12
 
 #: Called with (jobs done, jobs in all) now and then during long work.
@@ -50,7 +50,7 @@ class Budget:
         self._begin = clock()
 
     def more(self, seconds: float) -> Budget:
-        """Return a budget that began with this one and has so many seconds more (less, if negative)."""
+        """Return a budget that began with this one and has `seconds` more (fewer, if negative)."""
         longer = Budget(max(0.0, self.seconds + seconds), self._clock)
         longer._begin = self._begin
         return longer
@@ -68,7 +68,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an engine found: every job of the instance, either planned (or running) or in the waiting room."""
+    """The result of an engine: every job of the instance, either planned (or running) or in the waiting room."""
 
     jobs: tuple[PlannedJob, ...]
     waiting_room: tuple[WaitingJob, ...]
@@ -84,7 +84,7 @@ class Engine(Protocol):
         """Compile or load what planning needs, so that no budget pays for it."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and this engine cannot honour, each with its place."""
+        """Return the features of the instance that this engine cannot honour, each with its path."""
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs of an instance."""
@@ -97,7 +97,7 @@ class Offer:
     #: Running and planned jobs, in document order.
     jobs: tuple[PlannedJob, ...]
     value: float
-    #: Who found it.
+    #: The solver that found it.
     by: str
     #: Counts the plans that were the best so far; the first one is 0.
     version: int
@@ -114,12 +114,12 @@ class Proof:
     by: str
 
     def is_refuted_by(self, value: float) -> bool:
-        """Tell whether a plan is worth less, by more than rounding can explain."""
+        """Return whether a plan's value is below the bound by more than rounding can explain."""
         return self.value - value > max(_NEAR_ZERO, _ROUNDING * max(abs(value), abs(self.value)))
 
 
 class Board:
-    """The best plan and the best bound so far: what solvers that work side by side share. Thread-safe; mutable.
+    """The best plan and the best bound so far, shared by solvers that work in parallel. Thread-safe; mutable.
 
     All plans on a board plan the same jobs: those of the first one.
 
@@ -128,13 +128,13 @@ class Board:
     jobs
         The first plan.
     by
-        Who found it.
+        The solver that found it.
     budget
         Ends the work.
     value_of
         Values a plan.
     judge
-        Returns what is wrong with a plan; one that breaks a rule never gets onto the board.
+        Returns the faults of a plan; a plan with faults is never accepted.
     """
 
     def __init__(
@@ -176,12 +176,12 @@ class Board:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What else happened that a reader of the plan should know."""
+        """Other events that a reader of the plan should know."""
         return tuple(self._events)
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the best plan is proven to be as good as any."""
+        """Whether the best plan is proven optimal."""
         best, proof = self._best.value, self.proof
         return proof is not None and proof.value >= best - 1e-9 * max(1.0, abs(best))
 
@@ -191,12 +191,12 @@ class Board:
         return self._closed.is_set() or self.budget.remaining <= 0 or self.is_optimal
 
     def close(self) -> None:
-        """Take no more offers: whatever comes now comes too late."""
+        """Accept no more offers or proofs from now on."""
         with self._lock:
             self._closed.set()
 
     def offer(self, jobs: Sequence[PlannedJob], *, by: str) -> bool:
-        """Offer a plan of the same jobs; tell whether it is the best one now.
+        """Offer a plan of the same jobs; return whether it is the best one now.
 
         A plan that breaks a rule is refused, and an event says so.
         """
@@ -219,7 +219,7 @@ class Board:
         return True
 
     def prove(self, value: float, *, how: str, by: str) -> None:
-        """Say that no plan of these jobs is worth less than `value`.
+        """State a bound: no plan of these jobs has a value below `value`.
 
         A bound above the value of a plan is false: it is not taken, and an event says so.
         """
@@ -242,7 +242,7 @@ class Board:
         )
 
     def report(self, what: str, *, by: str) -> None:
-        """Say what happened, in any words: they are folded into one line of printable characters."""
+        """Add an event; its text is folded into one line of printable characters."""
         line = " ".join("".join(char if char.isprintable() else " " for char in what).split())
         with self._lock:
             if not self._closed.is_set():
@@ -259,7 +259,7 @@ class Improver(Protocol):
         """Compile or load what improving needs, so that no budget pays for it."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and this solver cannot honour, each with its place."""
+        """Return the features of the instance that this solver cannot honour, each with its path."""
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Work until ``board.is_over``, or until there is nothing left to try; runs in a thread of its own.

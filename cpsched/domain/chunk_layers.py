@@ -1,7 +1,7 @@
-"""Evolving jobs seen unit by unit: which of their chunks come and go together (EVO-4b).
+"""The chunk layers of evolving jobs: which chunks a job gains together and gives back together (EVO-4b).
 
-Nothing migrates: a chunk that a job has in one step and in the next stays on its node. Who came last goes first, so
-that the chunks of one kind form layers, and each layer is there for some steps in a row.
+Nothing migrates: a chunk that a job has in one step and in the next stays on its node. The chunk that was gained last
+is given back first. So the chunks of one kind form layers, and the job has each layer for some steps in a row.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ __all__ = ["ChunkLayer", "chunk_layers", "needs_migration"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkLayer:
-    """Units of a job that are there together, each on one node, from the begin of one step to the end of another."""
+    """Units that a job has together, each on one node, from the begin of one step to the end of another."""
 
     #: Index in the requests of the steps; None: a unit is the whole request (a packed job).
     kind: int | None
     count: int
-    #: The first and the last step in which they are there.
+    #: The first and the last step in which the job has them.
     first: int
     last: int
 
 
 def chunk_layers(job: Job) -> tuple[ChunkLayer, ...]:
-    """Return the layers of all units of a job, the longest ones (in steps) first; in each step they make its request.
+    """Return the layers of all units of a job, the longest ones (in steps) first; in each step they add up to its
+    request.
 
     A job of one step has one layer for each kind of its chunks. Steps may ask for different amounts in chunks of one
     kind: a unit then takes more or less of its node from step to step.
@@ -48,7 +49,7 @@ def _count(request: Request, kind: int) -> int:
 
 
 def _layers(kind: int, counts: Sequence[int]) -> Iterator[ChunkLayer]:
-    """Yield the layers of the chunks of one kind, of which there are so many in each step."""
+    """Yield the layers of the chunks of one kind; `counts` has their number in each step."""
     below = 0
     for level in sorted({count for count in counts if count}):
         first = None
@@ -62,10 +63,10 @@ def _layers(kind: int, counts: Sequence[int]) -> Iterator[ChunkLayer]:
 
 
 def needs_migration(steps: Sequence[Step]) -> str | None:
-    """Say why a job could not keep its nodes by layers, or None if it can.
+    """Return why a job with these steps cannot keep its nodes by layers, or None if it can.
 
-    A step that asks for more in all keeps the nodes of the one before, one that asks for less takes no new node: with
-    layers that is so if no kind has fewer chunks in a larger step, or more of them in a smaller one.
+    A step that asks for more in total keeps the nodes of the step before; a step that asks for less takes no new node.
+    Layers can do that if no kind has fewer chunks in a larger step, or more of them in a smaller one.
     """
     if steps[0].request.place.arrangement is Arrangement.PACK:
         return None

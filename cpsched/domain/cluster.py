@@ -1,4 +1,4 @@
-"""The machine: node classes, their guards, the licences of the whole cluster, and when nodes fail."""
+"""The machine: node classes, their guards, the licences of the whole cluster, and the outages of nodes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class AdmitCondition:
 
     #: What one chunk must at least ask for.
     min: Amounts = Amounts()
-    #: The longest walltime (s) of a job that this condition lets in, or None.
+    #: The longest walltime (s) of a job that meets this condition; None: any.
     max_walltime: int | None = None
 
     def admits(self, asked: Amounts, walltime: int) -> bool:
-        """Tell whether a chunk that asks for `asked`, of a job of `walltime` seconds, meets the condition."""
+        """Return whether a chunk that asks for `asked`, of a job of `walltime` seconds, meets the condition."""
         if self.max_walltime is not None and walltime > self.max_walltime:
             return False
         return all(asked.get(name, 0) >= least for name, least in self.min.items())
@@ -37,11 +37,11 @@ class AdmitCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepFree:
-    """What the chunks that do not ask for `beneficiary` must leave of `resource` on a node (OCCS-40)."""
+    """The amount of `resource` that chunks which do not ask for `beneficiary` must leave free on a node (OCCS-40)."""
 
     resource: str
     items: int
-    #: The resource whose users may have all of it (``for`` in the document).
+    #: Chunks that ask for this resource may take all of `resource` (``for`` in the document).
     beneficiary: str
 
 
@@ -49,20 +49,20 @@ class KeepFree:
 class NodeClass:
     """Nodes that differ in nothing but their names: one entry of the document's ``cluster.nodes``."""
 
-    #: In the order of the document; no name stands twice in a cluster.
+    #: In the order of the document; each name occurs once in a cluster.
     names: tuple[str, ...]
-    #: What each of the nodes has.
+    #: The amounts that each of the nodes has.
     resources: Amounts
     properties: FrozenMap[str, str] = FrozenMap()
-    #: The administrator's bias: higher is more expensive, used later.
+    #: The administrator's bias: nodes with a higher value are filled later.
     priority: int = 0
     state: NodeState = NodeState.UP
-    #: One of these must hold for a chunk to be let in; empty: everybody is.
+    #: A chunk that meets one of these may use the nodes; empty: every chunk may.
     admits: tuple[AdmitCondition, ...] = ()
     keep_free: tuple[KeepFree, ...] = ()
 
     def is_admitted(self, asked: Amounts, walltime: int) -> bool:
-        """Tell whether the guard lets in a chunk that asks for `asked`, of a job of `walltime` seconds."""
+        """Return whether the guard admits a chunk that asks for `asked`, of a job of `walltime` seconds."""
         return not self.admits or any(condition.admits(asked, walltime) for condition in self.admits)
 
 
@@ -85,7 +85,7 @@ class Cluster:
 
     @cached_property
     def totals(self) -> Amounts:
-        """What all nodes have together, of each countable resource (drained and down nodes included)."""
+        """The sum over all nodes of each countable resource (drained and down nodes included)."""
         totals: dict[str, int] = {}
         for node_class in self.classes:
             for name, amount in node_class.resources.items():
@@ -95,7 +95,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """Nodes that are down during ``[start, end)``, and what runs on them when that begins is cut short."""
+    """Nodes that are down during ``[start, end)``; jobs that run on them at `start` are cut short."""
 
     #: In the order of the document, each once.
     nodes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""An immutable, hashable mapping: what the nouns use wherever a document has an object of free keys."""
+"""An immutable, hashable mapping, for objects of a document whose keys are free."""
 
 from __future__ import annotations
 

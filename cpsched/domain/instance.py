@@ -1,4 +1,4 @@
-"""One scheduling window: the machine, what runs, what waits, and the rules."""
+"""One scheduling window: the machine, the running and the waiting jobs, and the rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ObjectiveTerm(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """What is to be small: a weighted sum of terms."""
+    """The quantity to minimise: a weighted sum of terms."""
 
     weights: FrozenMap[ObjectiveTerm, float] = FrozenMap({ObjectiveTerm.WEIGHTED_WAIT: 1.0})
 
@@ -63,7 +63,7 @@ class Instance:
     reservations: tuple[Reservation, ...] = ()
     usage: tuple[Usage, ...] = ()
     objective: Objective = field(default_factory=Objective)
-    #: What will happen to nodes: for simulators only.
+    #: Future outages of nodes: for simulators only.
     outages: tuple[Outage, ...] = ()
 
     def expected_wait(self, job: Job) -> int:
@@ -77,11 +77,11 @@ class Instance:
         return 0 if job.queue is None else self.queues[job.queue].priority
 
     def earliest_start(self, job: Job) -> int:
-        """Return the first second (on the instance's clock) at which a waiting job may start."""
+        """Return the earliest second (on the instance's clock) at which a waiting job may start."""
         return max(self.now, job.submit, self.now if job.not_before is None else job.not_before)
 
     def latest_start(self, job: Job) -> int | None:
-        """Return the last second at which a waiting job may start by its own times and its queue's, or None."""
+        """Return the last second at which a waiting job may start by its own limits and its queue's; None: no limit."""
         by_deadline = None if job.deadline is None else job.deadline - job.walltime
         bounds = (job.start_at, by_deadline, self.must_start_by(job))
         return min((bound for bound in bounds if bound is not None), default=None)
@@ -94,7 +94,7 @@ class Instance:
     def must_start_by(self, job: Job) -> int | None:
         """Return the last start that a hard ``max_wait`` leaves a job, or None.
 
-        A job that is overdue already at `now` is not held to it: it pays for every second, and may start.
+        The limit does not bind a job that is overdue already at `now`: it may start, and every second has its price.
         """
         due = self.due(job)
         if due is None or due < self.now or job.queue is None:
@@ -111,6 +111,8 @@ class Instance:
         )
 
     def members(self) -> dict[str, tuple[str, ...]]:
-        """Return whom a dependency waits for, by the name that it gives: a job, one element of an array, or all."""
+        """Return the ids of the jobs behind each name that a dependency can give: a job, one element of an array, or
+        all.
+        """
         members = {element: (element,) for job in self.jobs for element in job.element_ids}
         return members | {job.id: job.element_ids for job in self.jobs}

@@ -26,10 +26,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """What a job holds on one node during a segment."""
+    """The amounts that a job holds on one node during a segment."""
 
     node: str
-    #: What the chunks on this node take together.
+    #: The sum over the job's chunks on this node.
     resources: Amounts
     #: The kind of the chunks (index in the request) and how many of them; None where a running job does not say.
     chunk: int | None = None
@@ -50,7 +50,7 @@ class Running:
     """A job that has started: fixed, and never moved."""
 
     start: int
-    #: In time order without holes; the last one ends when the job is expected to end, which is after ``now``.
+    #: In order of time, without gaps; the last one ends when the job is expected to end, which is after ``now``.
     segments: tuple[Segment, ...]
 
 
@@ -71,7 +71,7 @@ class RuntimeModel(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Malleability:
-    """On which shares of its cores a job can run, and how slow it is then."""
+    """The shares of its cores on which a job can run, and how much slower it is on them."""
 
     #: Shares in (0, 1), descending; the full share is always possible.
     shares: tuple[float, ...]
@@ -81,7 +81,7 @@ class Malleability:
 
 
 class DependencyType(StrEnum):
-    """What a dependency waits for."""
+    """The event of another job that a dependency waits for."""
 
     AFTER = "after"
     AFTEROK = "afterok"
@@ -104,7 +104,7 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromisedStart:
-    """The start that a job's user was told: to start later has a price."""
+    """The start that a job's user was told: a later start has a price."""
 
     start: int
     #: What is added to the objective for each expected wait (s) of postponement, at least 0.
@@ -120,7 +120,7 @@ class Job:
     group: str | None = None
     queue: str | None = None
     project: str | None = None
-    #: When it arrived (s); waiting is counted from here.
+    #: When the job arrived (s); its wait is counted from here.
     submit: int
     #: At least one; more than one makes the job evolving.
     steps: tuple[Step, ...]
@@ -132,7 +132,7 @@ class Job:
     start_at: int | None = None
     deadline: int | None = None
     after: tuple[Dependency, ...] = ()
-    #: Of an array: what the user of each element was told. None for running jobs.
+    #: Of an array: the promise to the user of each element. None for running jobs.
     told: PromisedStart | None = None
     #: Indices of a job array, ascending; None for a single job.
     array: tuple[int, ...] | None = None
@@ -140,7 +140,7 @@ class Job:
     expand_limit: float | None = 1
     malleability: Malleability | None = None
     running: Running | None = None
-    #: How long it really runs (s): for simulators only.
+    #: The real duration (s): for simulators only.
     runtime: int | None = None
     reservation: str | None = None
 
@@ -151,7 +151,7 @@ class Job:
 
     @property
     def request(self) -> Request:
-        """What a job of one step asks for.
+        """The request of a job of one step.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class Job:
 
     @property
     def element_ids(self) -> tuple[str, ...]:
-        """The ids under which the job stands in a plan: its own, or one for each element of an array."""
+        """The ids that the job has in a plan: its own, or one for each element of an array."""
         if self.array is None:
             return (self.id,)
         return tuple(f"{self.id}[{index}]" for index in self.array)

@@ -1,4 +1,4 @@
-"""The shares on which a malleable job can run: what it asks for then, and how fast it is (D'Amico et al.; SD-3)."""
+"""The modes of a malleable job: shares of its cores, with request and speed (D'Amico et al.; SD-3)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Mode:
     """One mode of a job: with all its cores, or with a share of them."""
 
     share: float
-    #: What the job asks for on this share: less cores in each chunk, all else as ever.
+    #: The job's request on this share: fewer cores in each chunk, the same of everything else.
     request: Request
     #: Work per second, in seconds at full share; in (0, 1].
     rate: Fraction
 
     def time_for(self, work: Fraction | int) -> int:
-        """Return in how many seconds so much work is done: it ends in the last of them."""
+        """Return the seconds in which this work is done, rounded up: it ends within the last of them."""
         return ceil(work / self.rate)
 
 
 def modes(job: Job) -> tuple[Mode, ...]:
     """Return the modes of a job of one step, the full share first, then by falling share.
 
-    On a share a chunk has that share of its cores rounded down, at least one. Shares that leave it what a larger one
-    leaves it are left out, and so are all of them where no chunk asks for cores. Shares and stretches are exactly what
-    their decimals say: 0.7 of 10 cores is 7.
+    On a share a chunk has that share of its cores, rounded down, but at least one. A share that comes to the same
+    request as a larger one is left out, and so are all shares where no chunk asks for cores. Shares and stretches are
+    exactly what their decimals say: 0.7 of 10 cores is 7.
 
     Raises
     ------
@@ -56,10 +56,10 @@ def modes(job: Job) -> tuple[Mode, ...]:
 def duration_range(job: Job) -> tuple[int, int | None]:
     """Return the least and the most seconds that a waiting job can take in any plan; None: there is no most.
 
-    A rigid job takes its walltime. An evolving one takes that at least, and at the most what it takes with each step
-    held as long as it may be. A malleable one may change its share as often as a plan likes: each second does as much
-    work as the slowest mode does, or more, and no more than at full share. It ends in the second in which the work is
-    done, so that it takes from its walltime to as long as on the slowest mode, and any time between.
+    A rigid job takes its walltime. An evolving job takes at least its walltime, and at most as long as with each step
+    held for as long as it may be. A malleable job may change its share at any time: each second does at least as much
+    work as the slowest mode, and at most as much as the full share. It ends in the second in which the work is done.
+    So it can take any time from its walltime to its duration on the slowest mode.
     """
     if job.is_evolving:
         steps = zip(job.steps, job.longest_steps, strict=True)
@@ -79,9 +79,9 @@ def _shrunk(chunk: Chunk, share: float) -> Chunk:
 
 
 def _rate(full: Request, shrunk: Request, share: float, malleability: Malleability) -> Fraction:
-    """Return how fast a shrunk job is: as its user says for this share, else by the model.
+    """Return the speed of a shrunk job: as its user states for this share, else by the model.
 
-    ``ideal`` is the share of all cores (eq. 5), ``worst`` that of the chunk that has least (eq. 6).
+    ``ideal`` is the share of all cores (eq. 5), ``worst`` the share of the chunk that has the least (eq. 6).
     """
     if share in malleability.stretch:
         return 1 / Fraction(str(malleability.stretch[share]))

@@ -1,4 +1,4 @@
-"""The answer: when and where each job runs, which cannot, and how good that is."""
+"""The plan: when and where each job runs, which jobs have no start, and the value of the whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class WaitingReason(StrEnum):
-    """Why a job has no start; ``docs/formats.md`` says when each applies."""
+    """The reason for which a job has no start; ``docs/formats.md`` says when each applies."""
 
     UNSATISFIABLE = "unsatisfiable"
     UNAVAILABLE = "unavailable"
@@ -30,13 +30,13 @@ class WaitingReason(StrEnum):
     TOO_LATE = "too_late"
     NOT_MAPPED = "not_mapped"
     DEPENDENCY = "dependency"
-    #: Of a record: nobody had started it when the record ends.
+    #: In a record only: the job had not been started when the record ends.
     NOT_STARTED = "not_started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedJob:
-    """A job with its time ``[start, end)`` and nodes; its segments leave no hole."""
+    """A job with its interval ``[start, end)`` and its nodes; its segments leave no gap."""
 
     id: str
     start: int
@@ -63,7 +63,7 @@ def repeated(job: Job) -> PlannedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJob:
-    """A job without a start, and why, in words (the waiting room of OCCS-37)."""
+    """A job without a start: the reason, and the same in words (the waiting room of OCCS-37)."""
 
     id: str
     reason: WaitingReason
@@ -72,7 +72,7 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservedSlice:
-    """What a reservation got."""
+    """The nodes that a reservation got."""
 
     id: str
     start: int
@@ -82,7 +82,7 @@ class ReservedSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """The plan's value and how far from the optimum it can be."""
+    """The plan's value, and its largest possible distance from the optimum."""
 
     name: str
     value: float
@@ -92,7 +92,7 @@ class Score:
     gap: float | None = None
     #: The method that proves the bound, in words, or None.
     proof: str | None = None
-    #: The value of the fallback's plan.
+    #: The value of the planner's own plan, which is the fallback.
     planner: float
     #: The part of `value` that no plan can change.
     suffered: float
@@ -100,19 +100,19 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReport:
-    """Who made the plan, and in how many seconds of how many."""
+    """The engine that made the plan, and the seconds that it took of its budget."""
 
     name: str
     version: str
     budget: float
     elapsed: float
-    #: Why it stopped: ``done``, ``optimal``, ``budget``, ``interrupted`` or ``fallback``.
+    #: Why the engine stopped: ``done``, ``optimal``, ``budget``, ``interrupted`` or ``fallback``.
     stopped: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incumbent:
-    """A plan that was the best so far: when (s since the engine began), its value, and who found it."""
+    """A plan that was the best so far: when it was found (s since the engine began), its value, and its finder."""
 
     at: float
     value: float
@@ -121,7 +121,7 @@ class Incumbent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something else that happened while a plan was made: when (s since the engine began), to whom, and what."""
+    """Another event while a plan was made: when (s since the engine began), in which part, and what happened."""
 
     at: float
     by: str
@@ -142,7 +142,7 @@ class Plan:
     reservations: tuple[ReservedSlice, ...] = ()
     incumbents: tuple[Incumbent, ...] = ()
     events: tuple[Event, ...] = ()
-    #: Whether it tells what happened: a job took the lesser of its runtime and its walltime, not its walltime.
+    #: Whether this is a record of what happened: a job then took the lesser of its runtime and its walltime.
     record: bool = False
-    #: Of a record: the runs that ended because a node of theirs failed, in order of time.
+    #: In a record only: the runs that ended because one of their nodes failed, in order of time.
     attempts: tuple[PlannedJob, ...] = ()

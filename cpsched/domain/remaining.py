@@ -1,4 +1,4 @@
-"""What a malleable job that runs has still to do, and on which cores it can go on (D'Amico et al.; SD-1, SD-3)."""
+"""The rest of a running malleable job: its work, and the modes in which it can continue (D'Amico et al.; SD-1, SD-3)."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _CORES = "cores"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remaining:
-    """What is left of a running malleable job whose share a plan may change from now on."""
+    """The rest of a running malleable job whose share a plan may change from now on."""
 
     #: Seconds at full share, more than 0.
     work: Fraction
     #: The modes in which it can continue, the full share first; at least two.
     modes: tuple[Mode, ...]
-    #: What the job holds on each of the modes: the same nodes, and the same of all but cores.
+    #: The allocation of the job in each of the modes: the same nodes, and the same of all resources but cores.
     allocations: tuple[tuple[Placement, ...], ...]
-    #: The mode on which it runs at now; None: its chunks have shares that differ, or that are rounded up.
+    #: The mode in which it runs at now; None: its chunks have different shares, or shares that are rounded up.
     current: Mode | None
 
 
 def resumable(job: Job, now: int) -> Remaining | None:
-    """Return how a running job can go on from `now` on other shares of its cores, or None if it is a fact.
+    """Return how a running job can continue from `now` on other shares of its cores; None: no plan may change it.
 
-    A plan may change a malleable job if it is known which chunks stand on each of its nodes, and if the segments that
-    the instance gives it do its work: it then ends because that is done, and not because somebody said so.
+    A plan may change a malleable job if the chunks on each of its nodes are known, and if the segments in the instance
+    do the job's work. Otherwise its end is not the end of its work, but a fact that the instance states.
     """
     if job.running is None or job.malleability is None:
         return None
@@ -72,7 +72,7 @@ def resumable(job: Job, now: int) -> Remaining | None:
 
 
 def resumed_plan(job: Job, remaining: Remaining, now: int, mode: int, until: int | None) -> PlannedJob:
-    """Return a running job that goes on with less from now on, and with all its cores again later.
+    """Return the plan of a running job that continues with fewer cores from now on, and with all of them again later.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def resumed_plan(job: Job, remaining: Remaining, now: int, mode: int, until: int
 
 
 def changed_from(job: Job, now: int, coming: Sequence[Segment]) -> PlannedJob:
-    """Return a running job as a plan has it that changes it: as it ran until `now`, and then with other segments.
+    """Return the plan of a running job that is changed: its own segments until `now`, and then the segments `coming`.
 
     Where nothing changes at `now`, the segments before and after it are one.
     """
@@ -109,18 +109,18 @@ def changed_from(job: Job, now: int, coming: Sequence[Segment]) -> PlannedJob:
 def rate_on(request: Request, malleability: Malleability, allocation: Sequence[Placement]) -> Fraction | None:
     """Return the work per second (s at full share) of a job whose chunks have the cores of `allocation`.
 
-    The shares of the chunks may differ: ``ideal`` is the share of all cores, ``worst`` that of the placement that has
-    least, and a `stretch` that is given for the least share is more than either (eq. 5 and 6).
+    The shares of the chunks may differ: ``ideal`` is the share of all cores, ``worst`` the share of the placement that
+    has the least (eq. 5 and 6). A `stretch` that is given for the least share overrides both.
 
     Parameters
     ----------
     allocation
-        Says of each placement which chunks stand there, and how many; those without stand for no cores.
+        Each placement names the kind and the number of its chunks; a placement without them has no cores.
 
     Returns
     -------
     Fraction or None
-        None: the cores of a placement are none of its shares.
+        None: the cores of a placement match none of the job's shares.
     """
     shares: list[float] = []
     parts: list[tuple[int, int]] = []
@@ -144,7 +144,7 @@ def rate_on(request: Request, malleability: Malleability, allocation: Sequence[P
 
 
 def time_on(walltime: int, request: Request, malleability: Malleability, allocation: Sequence[Placement]) -> int:
-    """Return the seconds that a job takes on an allocation: its walltime, unless that says which chunks have less."""
+    """Return the seconds that a job takes on an allocation: its walltime, unless the allocation's chunks are shrunk."""
     if any(placement.chunk is None for placement in allocation):
         return walltime
     rate = rate_on(request, malleability, allocation)
@@ -152,10 +152,10 @@ def time_on(walltime: int, request: Request, malleability: Malleability, allocat
 
 
 def share_of(malleability: Malleability, cores: int, asked: int, count: int) -> float | None:
-    """Return on which share `count` chunks that ask for `asked` cores each run with `cores` in all, or None.
+    """Return the share on which `count` chunks that ask for `asked` cores each have `cores` in total, or None.
 
-    A share is rounded up or down in each chunk, to at least one core. Where several shares come to the same cores, it
-    is the largest of them.
+    A share is rounded up or down in each chunk, to at least one core. Where several shares come to the same number of
+    cores, the largest is returned.
     """
     if cores == asked * count:
         return 1.0
@@ -167,8 +167,10 @@ def share_of(malleability: Malleability, cores: int, asked: int, count: int) -> 
 
 
 def counted(request: Request, allocation: Sequence[Placement]) -> tuple[Placement, ...] | None:
-    """Return an allocation that says which chunks stand where: as the document does or, where all cores are there and
-    one kind of chunks has them, by dividing; None if that cannot be told.
+    """Return an allocation with the kind and number of chunks of each placement, or None if they are unknown.
+
+    They are the document's own. Where it names none, they are computed by division, if one kind of chunks has all
+    cores and the allocation has all cores of the request.
     """
     if all(placement.chunk is not None for placement in allocation):
         return tuple(allocation)
@@ -186,7 +188,7 @@ def counted(request: Request, allocation: Sequence[Placement]) -> tuple[Placemen
 
 
 def _fixed(allocation: Sequence[Placement]) -> dict[str, tuple[int | None, int | None, dict[str, int]]]:
-    """Return what no share changes, by node: the chunks, and all that they have but cores."""
+    """Return the parts of an allocation that no share changes, by node: the chunks, and all resources but cores."""
     return {
         placement.node: (
             placement.chunk,
@@ -198,12 +200,12 @@ def _fixed(allocation: Sequence[Placement]) -> dict[str, tuple[int | None, int |
 
 
 def held_by_node(allocation: Sequence[Placement]) -> dict[str, Amounts]:
-    """Return what is held on each node, whichever chunks have it."""
+    """Return the amounts held on each node, whichever chunks have them."""
     return {placement.node: placement.resources for placement in allocation}
 
 
 def _placed(placement: Placement, mode: Mode) -> Placement:
-    """Return what a placement holds on a mode, as plans say it: without its chunks."""
+    """Return a placement in a mode, as plans state it: without its chunks."""
     resources = placement.resources
     if placement.chunk is not None and placement.count and _CORES in resources:
         cores = placement.count * mode.request.chunks[placement.chunk].resources[_CORES]
@@ -212,7 +214,7 @@ def _placed(placement: Placement, mode: Mode) -> Placement:
 
 
 def _work(segments: Sequence[Segment], rates: Sequence[Fraction], until: int | None = None) -> Fraction:
-    """Return the work done in segments, up to some second."""
+    """Return the work (s at full share) that segments do, up to the second `until` if it is given."""
     return sum(
         (
             rate * max(0, (segment.end if until is None else min(segment.end, until)) - segment.start)

@@ -1,4 +1,4 @@
-"""What a job asks for: chunks that each stand on one node, and how they may be placed."""
+"""The request of a job: chunks, each of which runs on one node, and how they may be placed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Arrangement", "Chunk", "Place", "Request"]
 
 
 class Arrangement(StrEnum):
-    """How the chunks of one job may lie (OCCS-18)."""
+    """How the chunks of one job may be distributed over nodes (OCCS-18)."""
 
     FREE = "free"
     PACK = "pack"
@@ -31,13 +31,13 @@ class Chunk:
     """`count` equal units, each of which is allocated on one node and never split (OCCS-17)."""
 
     count: int
-    #: What one unit takes; every amount is positive, and there is at least one.
+    #: The amounts that one unit takes: at least one, each positive.
     resources: Amounts
     #: Properties that the node must have, by name.
     where: FrozenMap[str, str] = FrozenMap()
 
     def taken(self, count: int) -> Amounts:
-        """Return what `count` of these units take together."""
+        """Return the amounts that `count` of these units take together."""
         return Amounts({name: amount * count for name, amount in self.resources.items()})
 
 
@@ -50,7 +50,7 @@ class Request:
 
     @property
     def totals(self) -> Amounts:
-        """What all chunks take together (jRS of OCCS-13, without licences)."""
+        """The amounts that all chunks take together (jRS of OCCS-13, without licences)."""
         totals: dict[str, int] = {}
         for chunk in self.chunks:
             for name, amount in chunk.resources.items():

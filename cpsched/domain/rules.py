@@ -28,19 +28,19 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxWait:
-    """A wait beyond which no job of a queue shall starve: each second more has a price of its own."""
+    """The longest wait of a queue's jobs, against starvation: each second beyond it has a price of its own."""
 
     #: Seconds from submission to the latest start that costs nothing more, positive.
     seconds: int
-    #: What is added to the objective for each expected wait (s) beyond it, at least 0.
+    #: Added to the objective for each expected wait (s) beyond it, at least 0.
     price: float = 10
-    #: Whether a job that can still start in time must; one that is overdue already only pays.
+    #: Whether a job that can still start in time must do so; a job that is overdue already has only the price.
     is_hard: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A queue, and what its users expect of it (BRIDI-3)."""
+    """A queue, and the wait that its users expect (BRIDI-3)."""
 
     #: Seconds, positive: the weight of a second of waiting is its inverse.
     expected_wait: int
@@ -53,7 +53,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validity:
-    """When a rule holds: always, if nothing is set; in ``[from_, until)``; in the minutes that `cron` matches."""
+    """The times at which a rule holds: always by default; in ``[from_, until)``; in the minutes that `cron` matches."""
 
     from_: int | None = None
     until: int | None = None
@@ -61,7 +61,7 @@ class Validity:
 
 
 class ConsumerKind(StrEnum):
-    """Who a rule speaks of."""
+    """Whether a rule is about users or about groups."""
 
     USER = "user"
     GROUP = "group"
@@ -69,7 +69,7 @@ class ConsumerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """A user or a group, or (without `name`) each of them by itself."""
+    """A user or a group; without `name`, each of them separately."""
 
     kind: ConsumerKind
     name: str | None
@@ -89,7 +89,7 @@ class ItemBound:
 
 
 class AreaScope(StrEnum):
-    """What an area limit adds up."""
+    """The jobs' areas that an area limit adds up."""
 
     REQUEST = "request"
     OUTSTANDING = "outstanding"
@@ -97,7 +97,7 @@ class AreaScope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """What a consumer may use at a time, for how long, and how much of it times time (OCCS-15)."""
+    """A limit on a consumer's use of a resource: at a time, in duration, and in area (amount times time; OCCS-15)."""
 
     consumer: Consumer
     #: A countable resource, a licence, ``jobs``, ``arrayjobs``, or ``*``.
@@ -112,27 +112,27 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Who a free pool is open to (OCCS-16)."""
+    """The jobs to which a free pool is open (OCCS-16)."""
 
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     asks_for: tuple[str, ...] = ()
-    #: Job totals; lets a job in together with `max_walltime`, where both hold.
+    #: Job totals; together with `max_walltime` it admits a job that meets both.
     max: Amounts | None = None
     max_walltime: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreePool:
-    """What all who are not let in leave free together (OCCS-16)."""
+    """The amount that all jobs without access must leave free together (OCCS-16)."""
 
     resource: str
     items: ItemBound
     open_to: Access
     validity: Validity = Validity()
-    #: Names of the nodes that the pool is about; None: the whole cluster.
+    #: Names of the pool's nodes; None: the whole cluster.
     nodes: tuple[str, ...] | None = None
-    #: Seconds: the others may use the pool up to this walltime.
+    #: Seconds: jobs without access may use the pool up to this walltime.
     otherwise_max_walltime: int | None = None
 
 
@@ -158,7 +158,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a consumer has already used up of a resource (resource x seconds), for area limits."""
+    """The area (resource x seconds) that a consumer has used already, for area limits."""
 
     consumer: Consumer
     resource: str
