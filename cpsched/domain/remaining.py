@@ -1,4 +1,4 @@
-"""The rest of a running malleable job: its work, and the modes in which it can continue (D'Amico et al.; SD-1, SD-3)."""
+"""The rest of a running malleable job: its work, and the modes in which it continues (D'Amico et al.; SD-1, SD-3)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What scheduling is worth: the figures of a plan, and of what happened in a simulation.
+"""Metrics: the figures of a plan, and of a simulation.
 
-`plans.py` has the value of a plan by the instance's objective, and the figures that people read; `least.py` says what
-no plan can be worth less than, without looking at the machine. `runs.py` says what
-became of each job of a workload; `summary.py`, `fairness.py` and `series.py` make figures of it, `intervals.py` of
-those of several seeds, and `files.py` writes them; `log_rows.py` has the runs as a log.
+`plans.py` has the value of a plan by the instance's objective, and the figures that people read; `least.py` has a
+lower bound of the value that ignores the machine. `runs.py` has the outcome of each job of a workload. `summary.py`,
+`fairness.py` and `series.py` compute figures from it, `intervals.py` combines those of several seeds, `files.py`
+writes them, and `log_rows.py` has the runs as a log.
 
 May import: `domain`, `errors`; numpy, and inside functions pandas and scipy, which are slow to load. Begin with
 `objective_value`, the number that engines compare, and with `runs_summary`.

@@ -1,4 +1,4 @@
-"""How evenly waiting is spread: Jain's index, and which jobs were overtaken."""
+"""Fairness: how evenly waiting is spread (Jain's index), and which jobs were overtaken."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["jain_index", "overtaken"]
 
 
 def jain_index(values: Sequence[float] | NDArray[np.float64]) -> float | None:
-    """Return (Σ x)² / (n Σ x²): 1 where all fare alike, 1/n where one has everything; None without values.
+    """Return (Σ x)² / (n Σ x²): 1 where all values are equal, 1/n where one is positive; None without values.
 
-    Jain, Chiu, Hawe: A Quantitative Measure of Fairness and Discrimination, DEC-TR-301, 1984. All values 0 are alike.
+    Jain, Chiu, Hawe: A Quantitative Measure of Fairness and Discrimination, DEC-TR-301, 1984. The index is 1 where all
+    values are 0.
     """
     shares = np.asarray(values, dtype=np.float64)
     if not shares.size:
@@ -28,15 +29,15 @@ def jain_index(values: Sequence[float] | NDArray[np.float64]) -> float | None:
 
 
 def overtaken(runs: Runs) -> NDArray[np.bool_]:
-    """Return which jobs were unfairly delayed: while it waited, a job started that had come later and asks for at
-    least as many cores.
+    """Return which jobs were unfairly delayed: while such a job waited, a job started that was submitted later and
+    asks for at least as many cores.
 
     A deviation from the order of arrival (Sabin, Sadayappan: Unfairness Metrics for Space-Sharing Parallel Job
-    Schedulers, JSSPP 2005). A smaller job that slips into a gap is no injustice, since the gap was of no use to the
-    job that is overtaken; one at least as large had room that this one could have had. What it leaves out: nodes
-    differ, and the later job may be short enough for a gap before a reservation. The exact fair start (Sabin, Kochhar,
-    Sadayappan, ICPP 2004) asks for another simulation per job. A job that still waits at the end counts as one that
-    starts after all others; a refused job is neither overtaken nor overtakes.
+    Schedulers, JSSPP 2005). A smaller job that is backfilled into a gap does not count, since the overtaken job could
+    not have used the gap; a job at least as large used cores that the overtaken job could have used. The measure
+    ignores that nodes differ, and that the later job may be short enough for a gap before a reservation. The exact fair
+    start (Sabin, Kochhar, Sadayappan, ICPP 2004) asks for another simulation per job. A job that still waits at the end
+    counts as one that starts after all others; a refused job is neither overtaken nor overtakes.
     """
     judged = np.flatnonzero(runs.ending != Ending.REFUSED)
     waiting = runs.ending[judged] == Ending.WAITING
@@ -47,7 +48,7 @@ def overtaken(runs: Runs) -> NDArray[np.bool_]:
 
 
 def _ranks(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of each value among the different ones, in rising order."""
+    """Return the rank of each value among the distinct values, in ascending order."""
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 

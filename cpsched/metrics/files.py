@@ -1,6 +1,6 @@
-"""What happened, as files: one row per job as Batsim writes it, the load over time, and the figures.
+"""Files of a simulation's results: one row per job as Batsim writes it, the load over time, and the figures.
 
-They stand here and not in `formats`, since they are made of `Runs` and are never read back.
+They are written here and not in `formats`, since they are made of `Runs` and never read back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_jobs_csv", "write_series_csv", "write_summary"]
 
-#: Batsim's names of what became of a job (``jobs.cpp``, ``job_state_to_string``).
+#: Batsim's names of the final states of a job (``jobs.cpp``, ``job_state_to_string``).
 _FINAL_STATES = {
     Ending.WAITING: "SUBMITTED",
     Ending.REFUSED: "REJECTED",
@@ -37,16 +37,16 @@ def write_jobs_csv(runs: Runs, allocations: Sequence[str], path: str | Path, *, 
     """Write one row per job with the columns of Batsim's ``jobs.csv``, which evalys plots.
 
     Batsim's resources are our nodes: a job has requested as many as it had. Cells of times that a job does not have
-    (it was refused, or still waits) are empty, and so are energy and metadata, which nobody measures.
+    (it was refused, or still waits) are empty, and so are energy and metadata, which are not measured.
 
     Parameters
     ----------
     runs
-        What became of each job.
+        The outcome of each job.
     allocations
         The nodes of each job by their numbers in the cluster, in Batsim's notation, ``"0-3 7"``; empty: never started.
     path
-        Where to; packed if it ends in ``.gz``. The file is whole or not there.
+        The file to write; gzipped if it ends in ``.gz``. It is never left half-written.
     workload_name
         The same for all jobs.
 
@@ -64,7 +64,7 @@ def write_jobs_csv(runs: Runs, allocations: Sequence[str], path: str | Path, *, 
 
 
 def write_series_csv(runs: Runs, path: str | Path) -> None:
-    """Write `series` as CSV, packed if `path` ends in ``.gz``; the file is whole or not there.
+    """Write `series` as CSV, gzipped if `path` ends in ``.gz``; the file is never left half-written.
 
     Raises
     ------
@@ -76,16 +76,16 @@ def write_series_csv(runs: Runs, path: str | Path) -> None:
 
 
 def write_summary(summary: RunsSummary, path: str | Path, *, about: Mapping[str, Any] | None = None) -> None:
-    """Write the figures as JSON; the file is whole or not there.
+    """Write the figures as JSON; the file is never left half-written.
 
     Parameters
     ----------
     summary
         The figures.
     path
-        Where to.
+        The file to write.
     about
-        What stands before them, and says of what they are; values of JSON.
+        Members written before the figures, which describe the simulation; values of JSON.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def _batsim_jobs(runs: Runs, allocations: Sequence[str], workload_name: str) -> 
         {
             "job_id": runs.ids,
             "workload_name": workload_name,
-            # what a job does is to run for its time, each for its own
+            # Batsim's profile of a job: each job has its own, which runs for the job's time
             "profile": runs.ids,
             "submission_time": runs.submit,
             "requested_number_of_resources": runs.nodes,
@@ -133,7 +133,7 @@ def _batsim_jobs(runs: Runs, allocations: Sequence[str], workload_name: str) -> 
 
 @contextmanager
 def _whole(path: str | Path) -> Iterator[Path]:
-    """Give a file beside `path` to write to, which takes its name when all is written."""
+    """Open a temporary file beside `path`, which is renamed to `path` when it is complete."""
     target = Path(path)
     unfinished = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
     try:

@@ -1,4 +1,4 @@
-"""How sure a mean over seeds is."""
+"""Confidence intervals of means over seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class MeanInterval:
     """A mean with its confidence interval, ``mean ± half_width``."""
 
     mean: float
-    #: None: one value alone says nothing of how it varies.
+    #: None where there is only one value.
     half_width: float | None
     count: int
     level: float

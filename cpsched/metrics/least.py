@@ -1,4 +1,4 @@
-"""What no plan of some jobs can be worth less than, whatever the machine: each starts as soon as its own times allow.
+"""A lower bound of the value of all plans of some jobs that ignores the machine: each job starts as soon as it may.
 
 The slowdown of a job divides its wait by its duration. Where a plan chooses the duration (steps that are held, shares
 of cores), a job that takes longer can have a lower slowdown: `stretched_slowdown` says how much lower.
@@ -28,12 +28,12 @@ class StretchedSlowdown:
     #: Second of the start (on the instance's clock) from which on a later start costs more, and how much each second.
     kink: int
     rate: Fraction
-    #: What the slowdown costs at `start` and the least duration, less `value`.
+    #: The cost of the slowdown at `start` and the least duration, less `value`.
     saved: Fraction
 
 
 def least_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
-    """Return a value that no plan of the same jobs can undercut.
+    """Return a lower bound of the value of every plan of the same jobs.
 
     Each waiting job starts at ``max(now, submit)``, and takes as long as is cheapest (`stretched_slowdown`); each
     running one whose share a plan may change has all its cores from now on. Where no plan chooses a duration that is
@@ -56,8 +56,8 @@ def least_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
 
 
 def stretched_slowdown(instance: Instance, job: Job, start: int) -> StretchedSlowdown | None:
-    """Return what a waiting job's slowdown costs at least if it starts at `start` or later; None where that follows
-    from its start, since no plan chooses its duration, or where it does not count.
+    """Return a lower bound of a waiting job's cost of slowdown if it starts at `start` or later. None where the cost
+    follows from the start, since no plan chooses the job's duration, or where slowdown is not in the objective.
 
     *Proof.* After a wait of w seconds a duration of d seconds costs W max(1, (w + d) / max(10, d)) in slowdown, with
     the weight W; beyond the least duration m, a second costs c = the weight of completion, plus that of waste times

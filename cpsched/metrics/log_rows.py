@@ -1,4 +1,4 @@
-"""What happened, as the jobs of a log in Standard Workload Format."""
+"""The jobs of a simulation as a log in Standard Workload Format."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DIGITS_AT_THE_END = re.compile(r"[0-9]{1,15}\Z")
 def log_rows(runs: Runs) -> Iterator[tuple[int | None, ...]]:
     """Yield the 18 fields of each job, in the order of submission, which begins at second 0; None is unknown.
 
-    Names become numbers, jobs included: the digits at their ends where these tell all names apart (``u7``), else 1, 2,
-    3, in the order of submission.
+    Names become numbers, those of jobs too: the digits at their ends if these are unique (``u7``), else 1, 2, 3 in the
+    order of submission.
     """
     order = np.argsort(runs.submit, kind="stable").tolist()
     jobs, users, groups, queues = (
@@ -31,7 +31,7 @@ def log_rows(runs: Runs) -> Iterator[tuple[int | None, ...]]:
     for row, job in enumerate(order):
         submit, start, end = int(runs.submit[job]), int(runs.start[job]), int(runs.end[job])
         cores = int(runs.cores[job])
-        # cpu time, memory (used and requested), executable, partition, and who came before, nobody knows
+        # unknown: cpu time, memory (used and requested), executable, partition, and the preceding job
         yield (
             jobs[row],
             submit - int(runs.submit[order[0]]),

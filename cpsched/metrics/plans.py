@@ -1,4 +1,4 @@
-"""What a plan is worth: the objective, waits per queue, lateness and utilisation, recomputed from instance and plan.
+"""The figures of a plan: objective, waits per queue, lateness and utilisation, recomputed from instance and plan.
 
 Begin with `objective_value`, the number that engines compare, and `summarise`, the figures that people read. Sums are
 kept in integers and fractions, and only results become floats.
@@ -44,13 +44,13 @@ __all__ = [
 #: A job's runtime counts as at least this many seconds in its slowdown (``docs/formats.md``: bounded, tau 10 s).
 SLOWDOWN_TAU = 10
 
-#: Binary digits behind the point of a sum of quotients: its error stays far below what a float can show.
+#: Binary digits after the point of a sum of quotients: its error stays far below the precision of a float.
 _FRACTION_BITS = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueWaits:
-    """How long the planned jobs of one queue wait, in seconds from submission to start."""
+    """The waits of the planned jobs of one queue, in seconds from submission to start."""
 
     #: None: the jobs without queue.
     queue: str | None
@@ -62,12 +62,12 @@ class QueueWaits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delays:
-    """How far jobs start behind a second that was set for each of them."""
+    """The delays of jobs behind a second that was set for each of them."""
 
     #: Planned jobs that have such a second, and how many of them start later.
     count: int
     late: int
-    #: Seconds behind, summed, and of the job that is latest.
+    #: The seconds of delay: their sum, and the largest.
     total: int
     max: int
 
@@ -87,21 +87,21 @@ class Summary:
     late: int
     #: Seconds waited beyond the expected wait, summed (TR of BRIDI-19).
     tardiness: int
-    #: Behind what their queues' ``max_wait`` allows; None where no planned job has one.
+    #: Delays beyond the ``max_wait`` of the jobs' queues; None where no planned job has one.
     overdue: Delays | None
-    #: Behind the starts that users were told; None where no planned job has one.
+    #: Delays behind the promised starts; None where no planned job has one.
     postponed: Delays | None
     #: Seconds from now to the end of the last planned waiting job.
     makespan: int
     #: Seconds from now to the end of the last job of all.
     horizon: int
-    #: Mean share in use over the horizon: of what the nodes that are up have, and of the licences.
+    #: Mean share in use over the horizon, of each resource of the nodes that are up and of each licence.
     utilisation: FrozenMap[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A waiting job with a time: what the objective's sums need of it."""
+    """A planned waiting job: the figures that the objective's sums need."""
 
     job: Job
     expected_wait: int
@@ -116,7 +116,7 @@ class _Run:
 
 
 def jobs_by_id(instance: Instance) -> dict[str, Job]:
-    """Return the entry of each job by the id under which it stands in a plan; all elements of an array share one."""
+    """Return the entry of each job by its id in a plan; all elements of an array share one entry."""
     return {element: job for job in instance.jobs for element in job.element_ids}
 
 
@@ -128,7 +128,7 @@ def objective_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
     instance
         Gives submission times, expected waits and the objective's weights.
     jobs
-        Jobs of a plan; of the running ones only those count whose end is another than in the instance.
+        Jobs of a plan. A running job counts only if its end differs from that in the instance.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def suffered(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
 
 
 def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction:
-    """Return what `suffered` says, before it is rounded."""
+    """Return the value of `suffered`, before it is rounded."""
     runs = []
     for run in _waiting_runs(instance, jobs):
         start = max(instance.now, run.job.submit)
@@ -163,8 +163,8 @@ def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction
 
 
 def least_running_cost(instance: Instance) -> Fraction:
-    """Return what the running jobs cost at least, 0 or less: if each that a plan may change has all its cores from now
-    on.
+    """Return the least cost of the running jobs, 0 or less: that with all cores from now on for each job that a plan
+    may change.
     """
     ends = []
     for job in instance.jobs:
@@ -175,7 +175,7 @@ def least_running_cost(instance: Instance) -> Fraction:
 
 
 def end_rate(instance: Instance, job: Job) -> Fraction:
-    """Return what a second costs by which a plan ends a running job later than the instance says.
+    """Return the cost of each second by which a plan ends a running job later than the instance states.
 
     A second earlier is worth the same. The job has waited, so that no more of its delay can make it tardy; the makespan
     is that of the waiting jobs.
@@ -193,11 +193,11 @@ def end_rate(instance: Instance, job: Job) -> Fraction:
 
 
 def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Iterator[tuple[int, Fraction]]:
-    """Yield what it costs to start a job later: (second on the instance's clock, cost of each second of start after
-    it), for each term of the objective but the makespan, and for being overdue or postponed.
+    """Yield the costs of a later start of a job: (second on the instance's clock, cost of each second of start after
+    it), for each term of the objective but the makespan, and for delays beyond ``max_wait`` or the promised start.
 
-    Where nobody says how many seconds it will take, the slowdown of a job whose runtime can be stretched is left out:
-    it is one of the stretched runtime. Waste does not depend on the start.
+    Where `seconds` is not given, the slowdown of a job whose runtime can be stretched is left out: it depends on the
+    stretched runtime. Waste does not depend on the start.
     """
     if runtime is None and not job.is_evolving and job.malleability is None:
         runtime = job.walltime
@@ -221,10 +221,10 @@ def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Ite
 
 
 def honest_gap(score: Score) -> float | None:
-    """Return ``(value - bound) / (value - suffered)``: the gap without the waiting that no plan can change.
+    """Return ``(value - bound) / (value - suffered)``: the gap relative to the avoidable cost alone.
 
-    None where there is no bound, and where running jobs gain so much that the value is below what was suffered; 0 where
-    the value is the bound.
+    None where there is no bound, and where the value is below `suffered`, because running jobs end earlier; 0 where
+    the value equals the bound.
     """
     if score.bound is None:
         return None
@@ -297,39 +297,40 @@ def _wasted(job: Job, planned: PlannedJob) -> int:
         return 0
     return sum(
         max(0, segment.end - segment.start - step.walltime) * step.request.totals.get("cores", 0)
-        for segment, step in zip(planned.segments, job.steps, strict=False)  # one for each: the verifier asks
+        # the verifier checks that there is one for each
+        for segment, step in zip(planned.segments, job.steps, strict=False)
     )
 
 
 def _cost_of_changes(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction:
-    """Return what the ends of the running jobs cost that a plan changes; less than 0 where they end earlier."""
+    """Return the cost of the ends of running jobs that a plan changes; below 0 where they end earlier."""
     ends = {planned.id: planned.end for planned in jobs}
     running = (job for job in instance.jobs if job.running is not None and job.id in ends)
     return _cost_of_delays(instance, [(job, ends[job.id]) for job in running if ends[job.id] != _stated_end(job)])
 
 
 def _stated_end(job: Job) -> int:
-    """Return when the instance says that a running job ends."""
+    """Return the end of a running job as the instance states it."""
     if job.running is None:
         raise ValueError(f"job {job.id} does not run")
     return job.running.segments[-1].end
 
 
 def _cost_of_delays(instance: Instance, ends: Iterable[tuple[Job, int]]) -> Fraction:
-    """Return what it costs that running jobs end at these seconds, and not when the instance says."""
+    """Return the cost of these ends of running jobs, relative to the ends that the instance states."""
     priced = ((end_rate(instance, job), end - _stated_end(job)) for job, end in ends)
     return _sum_of_quotients((rate.numerator * delay, rate.denominator) for rate, delay in priced)
 
 
 def _value(instance: Instance, runs: list[_Run]) -> Fraction:
-    """Add up the weighted terms, and what overdue and postponed jobs cost beside them."""
+    """Add up the weighted terms, and the prices of overdue and postponed jobs."""
     weights = instance.objective.weights
     terms = sum((Fraction(weight) * _TERMS[term](instance, runs) for term, weight in weights.items()), Fraction(0))
     return terms + _surcharges(instance, runs)
 
 
 def _surcharges(instance: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of price * delay / expected_wait: of delays beyond ``max_wait``, and of those behind the start ``told``."""
+    """Sum of price * delay / expected_wait: of delays beyond ``max_wait``, and of those behind promised starts."""
     late: list[tuple[Fraction, int, int]] = []
     for run in runs:
         max_wait = _max_wait(instance, run.job)
@@ -353,7 +354,7 @@ def _overdue(instance: Instance, run: _Run) -> int:
 
 
 def _postponed(run: _Run) -> int:
-    """Return the seconds by which a job starts later than its user was told."""
+    """Return the seconds by which a job starts later than its promised start."""
     return 0 if run.job.told is None else max(0, run.start - run.job.told.start)
 
 
@@ -448,7 +449,7 @@ def _waits_per_queue(instance: Instance, runs: list[_Run]) -> tuple[QueueWaits, 
 
 
 def _utilisation(instance: Instance, plan: Plan, horizon: int) -> FrozenMap[str, float]:
-    """Return used area / (what there is x horizon) of each resource of the up nodes, and of each licence."""
+    """Return used area / (capacity x horizon) of each resource of the up nodes, and of each licence."""
     available: defaultdict[str, int] = defaultdict(int)
     up_nodes: set[str] = set()
     for node_class in instance.cluster.classes:
@@ -471,7 +472,7 @@ def _utilisation(instance: Instance, plan: Plan, horizon: int) -> FrozenMap[str,
 
 
 def _shares(areas: Mapping[str, int], available: Mapping[str, int], horizon: int) -> FrozenMap[str, float]:
-    """Divide areas by what there is over the horizon; what there is none of is left out."""
+    """Divide areas by the capacities over the horizon; resources without capacity are left out."""
     return FrozenMap(
         {
             name: areas.get(name, 0) / (amount * horizon) if horizon else 0.0
@@ -482,7 +483,7 @@ def _shares(areas: Mapping[str, int], available: Mapping[str, int], horizon: int
 
 
 def _holdings(instance: Instance, plan: Plan, resource: str) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, end, amount) of all that is held of a resource or licence, from now on."""
+    """Yield (start, end, amount) of all uses of a resource or licence, from now on."""
     if resource in instance.cluster.licenses:
         yield from _license_holdings(instance, plan, resource)
         return

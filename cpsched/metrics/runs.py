@@ -1,6 +1,6 @@
-"""What became of the jobs of a workload: one row per job, as arrays.
+"""The outcomes of the jobs of a workload: one row per job, as arrays.
 
-A simulator fills `Runs`; every figure and every file of what happened comes from it.
+A simulator fills `Runs`; every figure and every file of its results is computed from it.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Ending", "Runs"]
 
-#: How the columns of a table are called whose field is a plural.
+#: The names of table columns whose field's name is a plural.
 _SINGULAR = {"ids": "id", "users": "user", "groups": "group", "queues": "queue"}
 
 
 class Ending(IntEnum):
-    """What became of a job."""
+    """The final state of a job."""
 
     #: Not over by the end of the simulation: it never started, or waits again because its node failed.
     WAITING = 0
     #: It can never run on this machine.
     REFUSED = 1
     COMPLETED = 2
-    #: At its walltime.
+    #: Killed at its walltime.
     KILLED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Runs:
-    """What became of the jobs of a workload: arrays of one length, in document order; times in seconds.
+    """The outcomes of the jobs of a workload: arrays of one length, in document order; times in seconds.
 
     Raises
     ------
@@ -50,25 +50,25 @@ class Runs:
     queues: tuple[str | None, ...]
     submit: NDArray[np.int64]
     walltime: NDArray[np.int64]
-    #: How long it would run without a limit; -1: unknown, then it ran for its walltime.
+    #: The duration without a walltime limit; -1: unknown, the job then ran for its walltime.
     runtime: NDArray[np.int64]
-    #: Of the last attempt; -1: never started.
+    #: Start and end of the last attempt; -1: never started.
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    #: What it asks for, in all: cores, and every resource of the machine by its name, licenses too.
+    #: The job's total request: cores, and every resource of the machine by its name, licences too.
     cores: NDArray[np.int64]
     asked: Mapping[str, NDArray[np.int64]]
-    #: How many nodes it had; 0: never started.
+    #: Number of nodes that the job had; 0: never started.
     nodes: NDArray[np.int64]
-    #: The wait that its queue lets its user expect, > 0.
+    #: The expected wait of its queue, > 0.
     expected_wait: NDArray[np.int64]
-    #: The wait beyond which its queue says that it is overdue; -1: none.
+    #: The wait beyond which its queue counts it as overdue; -1: none.
     max_wait: NDArray[np.int64]
-    #: How often it was started; more than once where a node failed under it.
+    #: Number of starts; more than one where a node of the job failed.
     attempts: NDArray[np.int64]
-    #: Of its first attempt; -1: never started.
+    #: Start of the first attempt; -1: never started.
     first_start: NDArray[np.int64]
-    #: Seconds of the attempts that failing nodes cut short.
+    #: Seconds of the attempts that node failures cut short.
     lost: NDArray[np.int64]
     #: Values of `Ending`.
     ending: NDArray[np.int8]
@@ -85,7 +85,7 @@ class Runs:
             raise ValueError(f"expected submit <= start <= end, got {times} (job {self.ids[job]!r})")
 
     def _columns(self) -> dict[str, NDArray[np.int64]]:
-        """Return all columns by their names; of a resource that it is ``asked_`` for."""
+        """Return all columns by their names; that of a requested resource is ``asked_`` and its name."""
         columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "asked"}
         return columns | {f"asked_{name}": amounts for name, amounts in self.asked.items()}
 
@@ -94,12 +94,12 @@ class Runs:
 
     @property
     def over(self) -> NDArray[np.bool_]:
-        """Which jobs have run to their end: those that have a wait, a response and a slowdown."""
+        """Which jobs are over: completed or killed. Only they have a wait, a response and a slowdown."""
         return self.ending >= Ending.COMPLETED
 
     @property
     def horizon(self) -> int:
-        """The last second at which something happens: a job comes, starts or ends; 0 without jobs."""
+        """The second of the last event: the arrival, start or end of a job; 0 without jobs."""
         return int(max(self.submit.max(), self.start.max(), self.end.max())) if len(self) else 0
 
     def frame(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What was held and what waited over time, as step functions."""
+"""Used cores and queue over time, as step functions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Steps", "load_over_time", "series"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Steps:
-    """Step functions over the same times: what stands at i holds in ``[time[i], time[i + 1])``, the last for ever."""
+    """Step functions over the same times: value i holds in ``[time[i], time[i + 1])``, the last one without end."""
 
-    #: Ascending; before the first everything is 0.
+    #: Ascending; before the first time all values are 0.
     time: NDArray[np.int64]
     used_cores: NDArray[np.int64]
-    #: Jobs that wait.
+    #: Number of waiting jobs.
     queue_length: NDArray[np.int64]
-    #: Cores x walltime that the waiting jobs ask for.
+    #: Sum of cores x walltime over the waiting jobs.
     queued_core_seconds: NDArray[np.int64]
 
 
@@ -38,7 +38,7 @@ def load_over_time(runs: Runs) -> Steps:
     asks = runs.cores * runs.walltime
     none, one = np.zeros_like(asks), np.ones_like(asks)
     queued, held = runs.ending != Ending.REFUSED, runs.end > runs.start
-    changes = [  # of whom, when, and by how much used cores, queue length and queued core-seconds change
+    changes = [  # which jobs, when, and the changes of used cores, queue length and queued core-seconds
         (queued, runs.submit, none, one, asks),
         (runs.over, runs.start, none, -one, -asks),
         (held, runs.start, runs.cores, none, none),

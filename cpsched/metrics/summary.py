@@ -27,7 +27,7 @@ _CLASS_NODES = (64, 512, 1024)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """What people read of many values; the percentile is interpolated between the two nearest values."""
+    """Statistics of many values; the percentile is interpolated between the two nearest values."""
 
     mean: float
     median: float
@@ -37,7 +37,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
-    """How long the scheduler computes per decision, in seconds; the mean is AO of BRIDI-19."""
+    """The scheduler's computing time per decision, in seconds; the mean is AO of BRIDI-19."""
 
     count: int
     mean: float
@@ -47,20 +47,20 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """How a set of jobs fared. What comes of times counts where a job is over: completed, or killed at its walltime."""
+    """The figures of a set of jobs. Times count only for jobs that are over: completed, or killed at their walltime."""
 
     #: completed + killed + refused + waiting.
     jobs: int
     completed: int
     killed: int
     refused: int
-    #: Not over by the end: their waits are not in the figures, which look too good where this is not 0.
+    #: Not over by the end. Their waits are not in the figures, which are too low where this is not 0.
     waiting: int
     #: Attempts beyond a job's first.
     restarts: int
     #: Cores x seconds that the jobs have held in their last attempts.
     core_seconds: int
-    #: Cores x seconds of the attempts that failing nodes cut short: nothing of them is kept.
+    #: Cores x seconds of the attempts that node failures cut short: their work is lost.
     lost_core_seconds: int
     #: From submission to start and to end, in seconds; None, as all of its kind, where no job is over.
     wait: Distribution | None
@@ -69,7 +69,7 @@ class Figures:
     slowdown: Distribution | None
     #: max(1, response / max(10, seconds that the job ran)).
     bounded_slowdown: Distribution | None
-    #: Response / seconds that the job runs on all it asks for, even if it was stretched (SD-12).
+    #: Response / seconds that the job takes on its full request, even if it was stretched (SD-12).
     static_slowdown: Distribution | None
     #: WQT of BRIDI-19: sum of wait / expected wait.
     wqt: float
@@ -82,7 +82,7 @@ class Figures:
     #: How many have waited for their first start longer than the ``max_wait`` of their queue, hard or not; those count
     #: that still wait at the end.
     overdue: int
-    #: How many are found by `overtaken`, as a share of those not refused; None where there are none.
+    #: Share of the jobs, refused ones left out, that `overtaken` finds; None where there are none.
     unfairly_delayed: float | None
 
 
@@ -97,10 +97,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceUse:
-    """How much of a resource is in use, as of cores: what jobs ask for, for as long as they run."""
+    """The use of a resource by running jobs: their requests, for as long as they run."""
 
     name: str
-    #: What the machine has.
+    #: The amount that the machine has.
     capacity: int
     allocated: float
     effective: float
@@ -108,35 +108,35 @@ class ResourceUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsSummary:
-    """The figures of what happened in a simulation."""
+    """The figures of a simulation."""
 
-    #: Of all jobs that count.
+    #: The figures of all jobs that count.
     total: Figures
-    #: Jobs that do not count, as warm-up and cool-down.
+    #: Number of jobs that do not count, as warm-up and cool-down.
     cut: int
     #: From the first arrival to the last end of the jobs that count, in seconds (SD-12); 0 where none is over.
     makespan: int
-    #: What utilisation and queue are measured over: ``[begin, end)``, from the first arrival that counts to the first
+    #: The interval of utilisation and queue: ``[begin, end)``, from the first arrival that counts to the first
     #: that is cut off at the end, or to the last event where none is.
     begin: int
     end: int
-    #: Share of the cores that is held, and that is held by jobs which complete (EVO-12), of all jobs.
+    #: Share of the cores that jobs hold, and share held by jobs that complete (EVO-12); over all jobs.
     allocated: float
     effective: float
-    #: The same of all that the machine has, licenses too.
+    #: The same for all resources of the machine, licences too.
     by_resource: tuple[ResourceUse, ...]
-    #: Jobs that wait, over time, of all jobs.
+    #: Number of waiting jobs over time, of all jobs.
     mean_queue_length: float
     max_queue_length: int
     #: Jain's index over the users' mean bounded slowdowns; None where no job with a user is over.
     jain: float | None
-    #: None where nobody timed the scheduler.
+    #: None where the scheduler was not timed.
     decisions: Decisions | None
-    #: By name, those without one last.
+    #: By name, jobs without one last.
     by_queue: tuple[Group, ...]
     #: By cores, from small to large: 1, 2-8, 9-64, 65-512, ...
     by_size: tuple[Group, ...]
-    #: By the seconds that a job runs on all it asks for, and by its nodes, from short to long (SD-14).
+    #: By the seconds that a job takes on its full request, and by its nodes, from short to long (SD-14).
     by_class: tuple[Group, ...]
     by_user: tuple[Group, ...]
 
@@ -159,18 +159,18 @@ def runs_summary(
     Parameters
     ----------
     runs
-        What became of each job.
+        The outcome of each job.
     capacity
         Cores of the machine, > 0.
     resources
-        What the machine has of everything, > 0; of nothing by default.
+        The machine's amount of each resource, > 0; none by default.
     warm_up, cool_down
         Shares of the jobs, first and last in the order of submission, that do not count: the machine fills and drains
         while they are there. They are shares of the jobs and not seconds, so that one setting fits logs of every
         length, and the same jobs count for each policy, whose figures can then be compared job by job. The jobs that
-        are cut off still hold cores, stand in the queue and overtake.
+        are cut off still hold cores, wait in the queue and overtake.
     decision_seconds
-        How long each decision of the scheduler took.
+        Seconds that each decision of the scheduler took.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def _measured(runs: Runs, warm_up: float, cool_down: float) -> tuple[NDArray[np.
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Fates:
-    """What the times of each job come to; only the last two mean something where a job is not over."""
+    """Values computed from the times of each job; only the last two are valid where a job is not over."""
 
     wait: NDArray[np.int64]
     response: NDArray[np.int64]
@@ -238,7 +238,7 @@ class _Fates:
 
 
 def _fates(runs: Runs) -> _Fates:
-    """Work out the times of all jobs at once."""
+    """Compute the values of all jobs at once."""
     response, ran = runs.end - runs.submit, runs.end - runs.start
     static = _static(runs)
     return _Fates(
@@ -253,7 +253,7 @@ def _fates(runs: Runs) -> _Fates:
 
 
 def _is_overdue(runs: Runs) -> NDArray[np.bool_]:
-    """Tell who has waited for his first start longer than his queue says, or has done so when all ends."""
+    """Return which jobs waited for their first start, or still wait, for longer than their queue's ``max_wait``."""
     until = np.where(runs.first_start >= 0, runs.first_start, runs.horizon)
     found: NDArray[np.bool_] = (runs.max_wait >= 0) & (until - runs.submit > runs.max_wait)
     found &= runs.ending != Ending.REFUSED
@@ -261,7 +261,7 @@ def _is_overdue(runs: Runs) -> NDArray[np.bool_]:
 
 
 def _static(runs: Runs) -> NDArray[np.int64]:
-    """Return for how many seconds each job runs on all it asks for."""
+    """Return the seconds that each job takes on its full request."""
     return np.where(runs.runtime >= 0, np.minimum(runs.runtime, runs.walltime), runs.walltime)
 
 
@@ -297,7 +297,7 @@ def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
 
 
 def _distribution(values: NDArray[Any]) -> Distribution | None:
-    """Return what people read of the values; None where there are none."""
+    """Return the statistics of the values; None where there are none."""
     if not values.size:
         return None
     median, p95 = np.percentile(values, (50, 95))
@@ -305,7 +305,7 @@ def _distribution(values: NDArray[Any]) -> Distribution | None:
 
 
 def _decisions(seconds: NDArray[np.float64]) -> Decisions | None:
-    """Return what people read of the scheduler's own times; None where there are none."""
+    """Return the statistics of the scheduler's own times; None where there are none."""
     if not seconds.size:
         return None
     p50, p99 = np.percentile(seconds, (50, 99))
@@ -331,7 +331,7 @@ def _effective(runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, cap
 def _share_held(
     runs: Runs, amounts: NDArray[np.int64], holders: NDArray[np.bool_], begin: int, end: int, capacity: int
 ) -> float:
-    """Return the share of capacity x ``[begin, end)`` that these jobs hold with so much each; 0 where it is empty."""
+    """Return the share of capacity x ``[begin, end)`` that jobs with these amounts hold; 0 if it is empty."""
     if begin == end:
         return 0.0
     seconds = np.clip(runs.end[holders], begin, end) - np.clip(runs.start[holders], begin, end)
@@ -349,7 +349,7 @@ def _queue_lengths(runs: Runs, begin: int, end: int) -> tuple[float, int]:
 
 
 def _jain_over(by_user: Iterable[Group]) -> float | None:
-    """Return Jain's index over what the named users suffer on the mean."""
+    """Return Jain's index over the mean bounded slowdowns of the named users."""
     slowdowns = (group.figures.bounded_slowdown for group in by_user if group.key is not None)
     return jain_index([slowdown.mean for slowdown in slowdowns if slowdown is not None])
 

@@ -3,7 +3,7 @@
 May import: `domain`, `errors`. Nothing here reads or writes files; scripts do. Begin with `eurora_window`; the tiny
 instances are in `tiny.py`, jobs that change while they run in `evolving.py` and `changing.py`, projects of PSPLIB in
 `psplib.py`. A workload is an instance whose jobs have submit times from `now` on and runtimes: begin with `lublin`.
-What generators of workloads share is in `assembly.py` and `arrivals.py`; how fast jobs come is changed in `load.py`.
+The common parts of generators are in `assembly.py` and `arrivals.py`; `load.py` changes the rate of arrival.
 """
 
 from cpsched.workloads.agents import agent_workload

@@ -1,4 +1,4 @@
-"""What jobs on Eurora ask for: a table of frequencies, counted in the real trace of spring 2014 (see `eurora.py`)."""
+"""The requests of jobs on Eurora: a table of frequencies, counted in the trace of spring 2014 (see `eurora.py`)."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from cpsched.workloads.assembly import Columns, jobs_of, like_nodes, random_numb
 
 __all__ = ["NODE_HOURS", "agent_workload"]
 
-#: What an agent of each kind does in all.
+#: The total work of an agent of each kind.
 NODE_HOURS = {"developer": 40, "heavy": 2000, "greedy": 400}
-#: What each kind expects to wait (s).
+#: The expected wait of each kind (s).
 QUEUES = {"developer": 600, "heavy": 86400, "greedy": 3600}
 
 _HOUR, _DAY, _WEEK = 3600, 86400, 7 * 86400
@@ -37,7 +37,7 @@ class _Run(NamedTuple):
 
 
 def agent_workload(seed: int, *, nodes: int = 64, agents: int = 3) -> Instance:
-    """Generate what `agents` users of each kind submit; second 0 is the midnight before a Monday.
+    """Generate the jobs of `agents` users of each kind; second 0 is the midnight before a Monday.
 
     - The *developer* works on weekdays from 9 to 17 o'clock, tries something for 1 to 10 minutes on 1 to 4 nodes, asks
       for half an hour, and thinks for ten minutes (mean, exponential) before the next trial.
@@ -86,7 +86,7 @@ def agent_workload(seed: int, *, nodes: int = 64, agents: int = 3) -> Instance:
 
 
 def _until(node_hours: int, runs: Iterator[_Run]) -> Iterator[_Run]:
-    """Yield jobs until they have so many node hours."""
+    """Yield jobs until they add up to the node hours of an agent."""
     left = node_hours * _HOUR
     while left > 0:
         run = next(runs)

@@ -1,4 +1,4 @@
-"""What generators share: from columns of numbers to the jobs of an instance, and who submits them."""
+"""The common part of generators: from columns of numbers to the jobs of an instance, and their users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
     "whole_nodes",
 ]
 
-#: Ours: so many users, the k-th as active as 1/k, in so many groups.
+#: Ours: the number of users, the k-th of which submits in proportion to 1/k, and of groups.
 USERS, GROUPS = 64, 8
 
 #: Classes of walltime: their names and expected waits (s), and the longest walltimes (s) of all but the last.
@@ -38,7 +38,7 @@ class Columns:
 
     submit: NDArray[np.float64]
     walltime: NDArray[np.int64]
-    #: As long as the walltime at the most.
+    #: At most the walltime.
     runtime: NDArray[np.int64]
     requests: Sequence[Request]
     queues: Sequence[str]
@@ -65,14 +65,14 @@ def walltime_queues(walltimes: NDArray[np.int64]) -> list[str]:
 
 
 def like_nodes(count: int, cores: int) -> Cluster:
-    """Return a machine of nodes that differ in nothing but their names."""
+    """Return a machine of nodes that are equal but for their names."""
     width = len(str(count))
     names = tuple(f"node{number:0{width}d}" for number in range(1, count + 1))
     return Cluster(classes=(NodeClass(names=names, resources=Amounts({"cores": cores})),))
 
 
 def whole_nodes(counts: Iterable[int], cores: int) -> list[Request]:
-    """Return the requests for so many nodes each: chunks that take all `cores` of a node.
+    """Return the requests for these numbers of nodes: chunks that take all `cores` of a node.
 
     They are not exclusive: a malleable job that is shrunk leaves cores to others.
     """

@@ -1,6 +1,6 @@
 """Windows in which some jobs change while they run: made malleable or evolving, and made rigid again.
 
-What is drawn is ours: no log of a real machine says which of its jobs could have changed.
+The choice of jobs is ours: no log of a real machine states which of its jobs could have changed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from cpsched.workloads.evolving import evolving_window
 __all__ = ["changing_windows", "made_rigid", "with_evolving", "with_malleable"]
 
 _CORES = "cores"
-#: Shares of their cores on which jobs can run, and how slow those are which scale badly: better than in proportion.
+#: Shares of their cores on which jobs can run, and the stretch of those that scale badly: less than in proportion.
 _SHARES = (0.5, 0.25)
 _HALF = (0.5,)
 _STRETCH = FrozenMap({0.5: 1.8, 0.25: 3.2})
-#: The parts of a job's walltime that its steps take, in percent, and what each asks for of what it has at the most.
+#: The parts of a job's walltime that its steps take, in percent, and the part of its largest request that each asks
+#: for.
 _STEPS = ((20, 0.25), (30, 1.0), (20, 0.5), (30, 0.75))
 
 
@@ -61,9 +62,9 @@ def with_malleable(
     Parameters
     ----------
     model
-        Let them run on a half of their cores, and work as this has it, as SD-Policy was tried (SD-3, SD-9). None: on a
-        half or a quarter of them; half of the jobs take twice (four times) the time for it, the others less, since
-        the last cores of a job are its least useful ones.
+                The runtime model of jobs that can run on half of their cores, as in the experiments of SD-Policy
+        (SD-3, SD-9). None: the jobs can run on a half or a quarter of their cores. Half of them then take twice (four
+        times) as long, the others less, since the last cores of a job are its least useful ones.
     """
     draw = Random(seed)  # noqa: S311 - a workload, not a secret
 
@@ -97,10 +98,10 @@ def with_evolving(instance: Instance, seed: int, *, share: float = 1 / 3) -> Ins
 
 
 def made_rigid(instance: Instance) -> Instance:
-    """Return an instance whose waiting jobs have each one step and one share, and whose running ones are not malleable.
+    """Return an instance whose waiting jobs are rigid, and whose running jobs are not malleable.
 
-    What was evolving asks for all its walltime for what its steps ask for at the most: of each kind as many chunks as
-    in any step, each with as much of each resource.
+    A job that was evolving asks, for its whole walltime, for the most that any of its steps asks for: the largest
+    number of chunks of each kind, each with the largest amount of each resource.
 
     Raises
     ------
@@ -127,7 +128,7 @@ def _can_shrink(job: Job) -> bool:
 
 
 def _can_evolve(job: Job) -> bool:
-    """Tell whether a job can be made evolving: its request can be had in parts, and its walltime too."""
+    """Return whether a job can be made evolving: its request can be had in parts, and its walltime too."""
     is_rigid = not job.is_evolving and job.malleability is None and job.running is None
     return is_rigid and job.request.totals.get(_CORES, 0) > 1 and job.walltime >= 10
 
@@ -162,7 +163,7 @@ def _rigid(job: Job) -> Job:
 
 
 def _envelope(job_id: str, chunks: Sequence[Chunk]) -> Chunk:
-    """Return the chunks of one kind, over all steps, as they are at the most."""
+    """Return the chunks of one kind with the largest count and amounts of all steps."""
     if len({chunk.where for chunk in chunks}) != 1:
         raise ValueError(f"Expected the same properties in all steps, got different ones (job {job_id})")
     names = dict.fromkeys(name for chunk in chunks for name in chunk.resources)

@@ -65,10 +65,10 @@ GAP_BETWEEN = (91.0, 1.5)
 LONGEST_CAMPAIGN = 100
 CAMPAIGN_SHARE = 8
 
-#: Ours: so many users, the k-th as active as 1/k, in so many groups.
+#: Ours: the number of users, the k-th of which submits in proportion to 1/k, and of groups.
 USERS, GROUPS = 40, 8
 
-#: Give up filling the machine after so many jobs in a row that found no place.
+#: Filling the machine ends after this many jobs in a row that found no place.
 _MISFITS = 100
 
 
@@ -115,7 +115,7 @@ def eurora_window(jobs: int, seed: int, *, busy: float = 0.0, demand: float = 1.
         Share in [0, 1) of the machine's cores that running jobs hold at ``now``. They are placed by first fit; where
         the rest of a node's memory or accelerators is too small for all that comes, it becomes less.
     demand
-        How many times as fast as in the trace jobs arrive, positive.
+        Rate of arrival as a multiple of the trace's, positive.
 
     Raises
     ------
@@ -146,8 +146,8 @@ def eurora_stream(jobs: int, seed: int) -> Instance:
     """Generate a workload: `jobs` jobs that arrive from ``now`` on, as fast as in the trace, and no running ones.
 
     They come in bursts, since the jobs of a campaign come at once or nearly so; their accuracy is tiny or full. Days
-    and nights are in the gaps between campaigns, whose distribution is the trace's, and not at hours of their own:
-    the trace has but two of each.
+    and nights appear only in the gaps between campaigns, whose distribution is the trace's: the trace has too few of
+    them (two of each) for a daily cycle.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def _gap(draw: _Draw, opens: bool) -> int:
 
 
 def _running(draw: _Draw, cluster: Cluster, cores: int, now: int) -> list[Job]:
-    """Return running jobs that hold `cores` cores or a little more, started when they came.
+    """Return running jobs that hold `cores` cores or a little more and started at their submission.
 
     A job that runs at a given moment is the likelier the longer it runs, so drafts are taken with a chance in
     proportion to their run time; the moment is then anywhere in it.

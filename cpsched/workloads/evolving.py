@@ -34,7 +34,8 @@ _WHOLE_NODES = Place(arrangement=Arrangement.SCATTER, exclusive=True)
 
 
 def evolving_window(seed: int, *, nodes: int = 100) -> Instance:
-    """Generate a test case of the paper's experiment: evolving jobs that are all there at 0, and may be held for ever.
+    """Generate a test case of the paper's experiment: evolving jobs, all submitted at 0, whose steps may be held
+    without limit.
 
     The same arguments give the same window, on any Python: only `Random.random` is used, whose sequence is documented
     as stable. The objective is the sum of completion times.
@@ -44,7 +45,7 @@ def evolving_window(seed: int, *, nodes: int = 100) -> Instance:
     seed
         Of the random numbers.
     nodes
-        Of the machine; how many it had is lost from the paper.
+        Of the machine; the paper does not state the number.
 
     Raises
     ------
@@ -80,5 +81,5 @@ def _application(draw: Random, job_id: str) -> Job:
 
 
 def _nodes(count: int) -> Request:
-    """Return the request for so many whole nodes."""
+    """Return the request for this number of whole nodes."""
     return Request(chunks=(Chunk(count=count, resources=Amounts({"cores": _CORES})),), place=_WHOLE_NODES)

@@ -1,7 +1,8 @@
 """The job mix with which Bode, Halstead, Kendall, Lei and Jackson compared PBS and Maui (ALS 2000; MIX-1).
 
-Candidates are drawn at random, classified by size and efficiency, and taken while the share of their class is low. What
-the paper does not say is as in the reconstruction that gives its counts best: see `share_is_low` and `class_of`.
+Candidates are drawn at random, classified by size and efficiency, and taken while the share of their class is low.
+Where the paper is silent, this follows the reconstruction that matches its counts best: see `share_is_low` and
+`class_of`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["NODES", "TARGETS", "MixClass", "class_of", "job_mix"]
 
 
 class MixClass(StrEnum):
-    """What the paper calls a job."""
+    """The paper's classes of jobs."""
 
     FAILED = "failed"
     LARGE = "large"
@@ -37,12 +38,12 @@ TARGETS = FrozenMap(
     }
 )
 
-#: Of the machine, and how many jobs are drawn for it.
+#: Number of nodes, and number of jobs that are drawn.
 NODES = 64
 CANDIDATES = 480
-#: All jobs run for so long together (s): 90.2 hours, one after the other (MIX-2).
+#: The sum of the jobs' run times (s): 90.2 hours, one after the other (MIX-2).
 TOTAL_WORK = 324720
-#: The last job may be submitted so late (s). It makes the order of submissions random, nothing else.
+#: The latest submission (s). It only makes the order of submissions random.
 LONGEST_DELAY = 10800
 #: Ours: the published jobs ask for nodes only, and have no queues.
 _CORES = 16
@@ -87,7 +88,7 @@ def class_of(nodes: int, efficiency: float) -> MixClass | None:
     """Return the class of a job on 64 nodes that works for a part `efficiency` of the time it asked for, or None.
 
     The paper says that small jobs have between 30 and 15 % of the nodes, which lies within the medium ones: 15 to 3 %
-    fits its counts. What failed is asked first, debugging last.
+    fits its counts. Failed jobs are classified first, debugging last.
     """
     share = nodes / NODES
     if efficiency < 0.2:
@@ -100,7 +101,7 @@ def class_of(nodes: int, efficiency: float) -> MixClass | None:
 
 
 def share_is_low(have: int, total: int, target: float) -> bool:
-    """Tell whether a job is taken of whose class there are `have` among `total` so far: its share before it is counted.
+    """Return whether a job is taken if `have` of `total` jobs so far are of its class, not counting the job itself.
 
     The first job is always taken.
     """

@@ -1,4 +1,4 @@
-"""How much work a workload brings, and the same jobs coming faster or slower."""
+"""The offered load of a workload, and the same jobs at a higher or lower rate of arrival."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ __all__ = ["offered_load", "scaled"]
 
 
 def offered_load(workload: Instance) -> float:
-    """Return the core seconds that the jobs run, as a share of what the machine has from the first submission to the
-    last one.
+    """Return the offered load: the jobs' core seconds, as a share of the machine's from the first to the last
+    submission.
 
-    A job runs its `runtime`, its walltime at the most, and its walltime where no runtime is known; of an evolving job
-    that ends early it is taken that its steps end in proportion. What nodes that are not up have is not counted.
+    A job runs for its `runtime`, but at most for its walltime, and for its walltime where no runtime is known. The
+    steps of an evolving job that ends early are assumed to end early in proportion. Nodes that are not up do not
+    count.
 
     Raises
     ------
@@ -35,7 +36,7 @@ def offered_load(workload: Instance) -> float:
 
 
 def scaled(workload: Instance, load: float) -> Instance:
-    """Return a workload whose jobs come faster or slower, so that its offered load is `load`, up to whole seconds.
+    """Return a workload with another rate of arrival, so that its offered load is `load`, up to whole seconds.
 
     The distances to the first submission are multiplied by one factor; so days are longer or shorter than they were.
     A job's own times (`not_before`, `start_at`, `deadline`) move with it.
@@ -64,7 +65,7 @@ def scaled(workload: Instance, load: float) -> Instance:
 
 
 def _core_seconds(job: Job) -> float:
-    """Return what a job uses, over all elements of an array."""
+    """Return the core seconds of a job, over all elements of an array."""
     full = sum(step.walltime * step.request.totals.get("cores", 0) for step in job.steps)
     part = 1.0 if job.runtime is None else min(1.0, job.runtime / job.walltime)
     return full * part * len(job.element_ids)

@@ -88,7 +88,7 @@ STREAMS = FrozenMap(
 #: Expected waits (s).
 QUEUES = {"whole": 21600, "batch": 21600, "interactive": 1800}
 
-#: Of a machine: on a smaller one the middle size of interactive jobs would be below their smallest.
+#: The smallest machine: on a smaller one the middle size of interactive jobs would be below their smallest.
 FEWEST_NODES = 32
 #: Logarithms beyond these are drawn again: of run times (about two days) and of gaps (about five).
 _MOST_RUNTIME, _MOST_GAP = 12.0, 13.0

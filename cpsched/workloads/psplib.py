@@ -1,7 +1,7 @@
 """Project instances of PSPLIB (Kolisch and Sprecher, 1997) as windows: a foreign judge of dependencies and licences.
 
-A project is activities with durations, precedences, and renewable resources of which each activity takes so much
-while it runs; what is asked for is the shortest project. Here an activity is a job of one core on a node that has a
+A project has activities with durations, precedences, and renewable resources of which each activity takes an amount
+while it runs; the objective is the shortest project. Here an activity is a job of one core on a node that has a
 core for each, a resource is a licence, and a precedence is a dependency ``afterok``.
 """
 
@@ -40,9 +40,9 @@ class _Activity:
     """One activity of a project."""
 
     duration: int
-    #: What it takes of each resource.
+    #: The amount that it takes of each resource.
     demands: tuple[int, ...]
-    #: Those that end before it starts, by number.
+    #: The activities that end before it starts, by number.
     predecessors: tuple[int, ...]
 
 
@@ -94,7 +94,7 @@ _ONE_CORE = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1})),))
 
 
 def _awaited(activities: Mapping[int, _Activity], number: int) -> list[int]:
-    """Return whom an activity waits for: its predecessors, those of no duration replaced by their own ones."""
+    """Return the predecessors of an activity; predecessors of no duration are replaced by their own predecessors."""
     awaited: list[int] = []
     pending = list(reversed(activities[number].predecessors))
     while pending:
