@@ -15,6 +15,7 @@ from typing import Any
 from cpsched.bench.figures import FIGURES
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.formats.swf import MemoryField, Selection
+from cpsched.sim import Prediction
 
 __all__ = [
     "Campaign",
@@ -92,11 +93,12 @@ class Workload:
 class Contender:
     """A scheduler with its parameters, and how the simulation lets it play."""
 
-    #: Its name with what varies: ``sd max_slowdown=10``.
+    #: Its name with what varies, ``sd max_slowdown=10``; without a name, the scheduler's with its parameters.
     label: str
     scheduler: str
     parameters: FrozenMap[str, Any]
-    predict: bool
+    #: What predicted runtimes are used for; None: nothing.
+    predict: Prediction | None
     charge_overhead: bool
 
 

@@ -10,9 +10,10 @@ import re
 from collections import Counter
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from cpsched.formats import DocumentModel, Omittable, refusal, shown
+from cpsched.sim import Prediction
 
 __all__ = [
     "CampaignModel",
@@ -53,6 +54,15 @@ def _different(values: list[T]) -> list[T]:
     return values
 
 
+def _prediction(value: object) -> Prediction | Literal[False]:
+    if isinstance(value, bool):
+        return Prediction.ORDER if value else False
+    for prediction in Prediction:
+        if value == prediction:
+            return prediction
+    raise refusal(f'Expected true, false, "order" or "all", got {shown(value)}')
+
+
 def _is_list(value: object) -> str:
     return "<list>" if isinstance(value, list) else "<one>"
 
@@ -77,6 +87,8 @@ NumberOrName = Annotated[
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Share = Annotated[Finite, Field(ge=0, le=1)]
 Cut = Annotated[Finite, Field(ge=0, lt=1)]
+#: What predicted runtimes are used for; false: nothing.
+Predict = Annotated[Prediction | Literal[False], BeforeValidator(_prediction)]
 
 
 class SimulationModel(DocumentModel):
@@ -84,7 +96,7 @@ class SimulationModel(DocumentModel):
 
     warm_up: Cut = Field(0.0, description="Share of the jobs, the first ones, that do not count")
     cool_down: Cut = Field(0.0, description="Share of the jobs, the last ones, that do not count")
-    predict: bool = Field(False, description="Whether policies use predicted runtimes in place of walltimes")
+    predict: Predict = Field(False, description="What predicted runtimes are used for; true: the order of the queue")
     charge_overhead: bool = Field(False, description="Whether the simulated clock runs while a scheduler decides")
 
     @model_validator(mode="after")
@@ -151,10 +163,10 @@ class PolicyModel(DocumentModel):
     """A scheduler with its parameters, or several that differ in what varies."""
 
     scheduler: OneLine = Field(description="As in cpsched simulate --list-policies")
-    name: Omittable[OneLine] = Field(None, description="Default: that of the scheduler")
+    name: Omittable[OneLine] = Field(None, description="Default: the scheduler with its parameters")
     parameters: dict[str, Any] = Field({}, description="Of the scheduler")
     vary: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field({}, description="Values of its parameters")
-    predict: Omittable[bool] = Field(None, description="Default: as in [simulation]")
+    predict: Omittable[Predict] = Field(None, description="Default: as in [simulation]")
     charge_overhead: Omittable[bool] = Field(None, description="Default: as in [simulation]")
 
 

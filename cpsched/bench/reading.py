@@ -44,7 +44,7 @@ from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import DocumentModel, Faults, Location, keys_of_models, shown
 from cpsched.formats.swf import MemoryField, Selection
-from cpsched.portfolio import ALL_SCHEDULERS, make_any_scheduler
+from cpsched.portfolio import ALL_SCHEDULERS, label_of, make_any_scheduler, parameter_text
 
 __all__ = ["read_campaign"]
 
@@ -298,14 +298,15 @@ def _read_policy(reading: _Reading, table: object, at: Location, default: Simula
             for fault in error.faults:
                 place = ("vary" if fault.path in model.vary else "parameters", *filter(None, [fault.path]))
                 reading.faults.add((*at, *place), fault.message)
-        name = model.scheduler if model.name is None else model.name
+        varied = "".join(f" {key}={parameter_text(value)}" for key, value in choice)
+        predict = default.predict if model.predict is None else model.predict
         overhead = model.charge_overhead
         found.append(
             Contender(
-                label=" ".join([name, *(f"{key}={value}" for key, value in choice)]),
+                label=label_of(model.scheduler, parameters) if model.name is None else model.name + varied,
                 scheduler=model.scheduler,
                 parameters=parameters,
-                predict=default.predict if model.predict is None else model.predict,
+                predict=predict or None,
                 charge_overhead=default.charge_overhead if overhead is None else overhead,
             )
         )

@@ -98,10 +98,10 @@ def write_parquet(findings: Sequence[Finding], path: Path) -> None:
     from pyarrow import parquet
 
     numbers = {name: pa.int64() if is_integer else pa.float64() for name, is_integer in FIGURES.items()}
-    names = ("workload", "sample", "model", "policy", "scheduler", "parameters", "by", "key")
+    names = ("workload", "sample", "model", "policy", "scheduler", "parameters", "predict", "by", "key")
     texts = dict.fromkeys(names, pa.string())
     cuts = {"load": pa.float64(), "malleable": pa.float64(), "seed": pa.int64()}
-    flags = dict.fromkeys(("predict", "charge_overhead"), pa.bool_())
+    flags = {"charge_overhead": pa.bool_()}
     schema = pa.schema([*(texts | cuts | flags | numbers).items()])
     table = pa.Table.from_pylist([_record(one) for one in findings], schema=schema)
     unfinished = path.with_name(f".{secrets.token_hex(4)}.{path.name}")

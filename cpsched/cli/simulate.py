@@ -57,7 +57,14 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     callback=_list_policies,
     help="Print all policies with their parameters, and end.",
 )
-@click.option("--predict", is_flag=True, help="Estimate runtimes from the last two jobs of the same user.")
+@click.option(
+    "--predict",
+    type=click.Choice(("order", "all")),
+    is_flag=False,
+    flag_value="order",
+    help="Predict run times from the last two jobs of the same user: for the order of the queue (order), or for "
+    "reservations too (all).  [without a value: order]",
+)
 @click.option(
     "--charge-overhead", is_flag=True, help="Let the seconds that decisions take pass in the simulation, too."
 )
@@ -95,7 +102,7 @@ def command(
     workload: Path,
     policies: tuple[str, ...],
     settings: Mapping[str, Any],
-    predict: bool,
+    predict: str | None,
     charge_overhead: bool,
     log: LogOptions,
     output: Path | None,
@@ -120,7 +127,7 @@ def command(
     from cpsched.formats import write_instance, write_plan
     from cpsched.planner import compiling_announced
     from cpsched.report import runs_table
-    from cpsched.sim import warm_up_simulation
+    from cpsched.sim import Prediction, warm_up_simulation
 
     if record and output is None:
         raise click.UsageError("--record needs -o FOLDER.")
@@ -131,7 +138,10 @@ def command(
         echo_notes(remarks, is_whole=notes)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
-    conditions = {"predict": predict, "charge_overhead": charge_overhead}
+    conditions = {
+        "predict": None if predict is None else Prediction(predict),
+        "charge_overhead": charge_overhead,
+    }
     code, summaries = ExitCode.FINE, {}
     for contender in chosen:
         kept = _kept(checkpoint, contender, conditions, resume=resume, interval=interval)
@@ -163,7 +173,7 @@ def command(
 
 
 def _play(
-    instance: Instance, contender: Contender, conditions: Mapping[str, bool], kept: Checkpoint | None, *, quiet: bool
+    instance: Instance, contender: Contender, conditions: Mapping[str, Any], kept: Checkpoint | None, *, quiet: bool
 ) -> tuple[History, bool]:
     """Simulate; return what happened, and whether it came to its end: the user may interrupt it."""
     from cpsched.cli.screen import simulation_bar
@@ -202,7 +212,7 @@ def _is_fine(instance: Instance, contender: Contender, history: History, *, quie
 
 
 def _about(
-    instance: Instance, contender: Contender, conditions: Mapping[str, bool], history: History, *, is_whole: bool
+    instance: Instance, contender: Contender, conditions: Mapping[str, Any], history: History, *, is_whole: bool
 ) -> dict[str, Any]:
     """Return what the figures are of."""
     return {
@@ -216,14 +226,14 @@ def _about(
 
 
 def _kept(
-    path: Path | None, contender: Contender, conditions: Mapping[str, bool], *, resume: bool, interval: float
+    path: Path | None, contender: Contender, conditions: Mapping[str, Any], *, resume: bool, interval: float
 ) -> Checkpoint | None:
     """Return where the state is kept, and whose it is."""
     from cpsched.sim import Checkpoint
 
     if path is None:
         return None
-    words = " ".join([contender.words, *(name for name, is_on in conditions.items() if is_on)])
+    words = " ".join([contender.words, *(f"{key}={value}" for key, value in conditions.items() if value)])
     return Checkpoint(path=path, scheduler=words, interval=interval, resume=resume)
 
 

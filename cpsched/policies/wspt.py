@@ -27,18 +27,11 @@ class Wspt:
         """Order by expected wait x walltime x dominant share, then by submission."""
 
         def key(job: Job) -> tuple[Fraction, int]:
-            return instance.expected_wait(job) * job.walltime * _dominant_share(instance, job), job.submit
+            share = instance.cluster.dominant_share(job.request, job.licenses)
+            return instance.expected_wait(job) * job.walltime * share, job.submit
 
         return sorted(jobs, key=key)
 
     def serve(self, ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
         """Insert one job after the other."""
         insert(ledger, queue, progress)
-
-
-def _dominant_share(instance: Instance, job: Job) -> Fraction:
-    """Return the largest share of the cluster's total that an admitted job takes of any resource or licence."""
-    cluster = instance.cluster
-    of_nodes = (Fraction(amount, cluster.totals[name]) for name, amount in job.request.totals.items())
-    of_licenses = (Fraction(amount, cluster.licenses[name]) for name, amount in job.licenses.items() if amount)
-    return max((*of_nodes, *of_licenses))

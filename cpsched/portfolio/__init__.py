@@ -10,7 +10,7 @@ plans one window after the other, as a scheduler of a simulation; `schedulers.py
 from cpsched.portfolio.online import make_engine_scheduler
 from cpsched.portfolio.recipe import prepare, solve
 from cpsched.portfolio.replanning import replan
-from cpsched.portfolio.schedulers import ALL_SCHEDULERS, make_any_scheduler
+from cpsched.portfolio.schedulers import ALL_SCHEDULERS, label_of, make_any_scheduler, parameter_text
 from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import ENGINES, Team, team_of
 
@@ -18,8 +18,10 @@ __all__ = [
     "ALL_SCHEDULERS",
     "ENGINES",
     "Team",
+    "label_of",
     "make_any_scheduler",
     "make_engine_scheduler",
+    "parameter_text",
     "plan_of",
     "prepare",
     "replan",

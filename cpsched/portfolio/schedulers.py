@@ -10,7 +10,7 @@ from cpsched.portfolio.online import make_engine_scheduler
 from cpsched.portfolio.teams import ENGINES
 from cpsched.sim import QueueRule, Scheduler
 
-__all__ = ["ALL_SCHEDULERS", "make_any_scheduler"]
+__all__ = ["ALL_SCHEDULERS", "label_of", "make_any_scheduler", "parameter_text"]
 
 #: The rule for windows whose place no rule for streams takes.
 _WSPT = "policy:wspt"
@@ -31,3 +31,25 @@ def make_any_scheduler(name: str, parameters: Mapping[str, object]) -> QueueRule
         With everything that is wrong: a name that no scheduler has, and parameters that it does not take.
     """
     return scheduler_from(ALL_SCHEDULERS, name, parameters)
+
+
+def label_of(name: str, parameters: Mapping[str, object]) -> str:
+    """Return a scheduler's name with its parameters, in alphabetical order: ``sjf backfill=easy``.
+
+    The same scheduler has the same label in every command, as a heading, a row of a table or a folder.
+    """
+    return " ".join([name, *(f"{key}={parameter_text(value)}" for key, value in sorted(parameters.items()))])
+
+
+def parameter_text(value: object) -> str:
+    """Write the value of a parameter as in TOML, but texts without quotes, and none as ``-``."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return str(value).lower()
+        case Mapping():
+            return "{" + ", ".join(f"{key}={parameter_text(inner)}" for key, inner in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(parameter_text, value)) + "]"
+    return str(value)

@@ -10,7 +10,7 @@ through a `Site`, and may keep an `Outlook` of what will be free; `rolling.py` m
 from cpsched.sim.checkpoint import Checkpoint
 from cpsched.sim.load import unsupported
 from cpsched.sim.rolling import Planning, Rolling
-from cpsched.sim.rules import BackfillRule, Order, QueueRule
+from cpsched.sim.rules import BackfillRule, Order, Prediction, QueueRule
 from cpsched.sim.scheduler import Change, Counting, Decision, News, Scheduler, Start
 from cpsched.sim.simulate import History, Interrupted, Moment, simulate
 from cpsched.sim.site import Changes, Outlook, Site
@@ -30,6 +30,7 @@ __all__ = [
     "Order",
     "Outlook",
     "Planning",
+    "Prediction",
     "QueueRule",
     "Rolling",
     "Scheduler",

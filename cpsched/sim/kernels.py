@@ -36,7 +36,10 @@ WAITING, REFUSED, COMPLETED, KILLED = 0, 1, 2, 3
 # backfill rules: which jobs may start ahead of a head that has to wait
 NOBODY, ANYBODY, NOT_DELAYING = 0, 1, 2
 # orders: by which key the queue stands
-BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5
+BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WSPT, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5, 6
+
+# what predicted runtimes are used for: nothing, the order of the queue, or expected ends and reservations too
+PREDICTS_NOTHING, PREDICTS_ORDER, PREDICTS_ALL = 0, 1, 2
 
 PAUSED, FINISHED, LACKS_ROOM = 0, 1, 2
 
@@ -50,8 +53,8 @@ class Rule(NamedTuple):
     depth: int
     #: Seconds in which a job could have started, from which on it is starving; -1: never.
     max_starve: int
-    #: Whether estimates are predicted.
-    predicts: bool
+    #: What predicted runtimes are used for, see ``PREDICTS_*``.
+    predicts: int
 
 
 class State(NamedTuple):
@@ -81,6 +84,11 @@ class State(NamedTuple):
     #: int64 (jobs,): how long it is believed to run, and how often that was raised.
     estimate: NDArray[Any]
     bumps: NDArray[Any]
+    #: int64 (jobs,): how long it is predicted to run, for the order of the queue; the walltime where nothing is
+    #: predicted.
+    predicted: NDArray[Any]
+    #: float64 (jobs,): what each second of its length adds to its key by Smith's rule.
+    smith: NDArray[Any]
     #: float64 (jobs,): by which it stands in the queue.
     keys: NDArray[Any]
     #: int64 (jobs, Q): what a running job has of the system columns.
@@ -248,9 +256,10 @@ def enqueue(job, keys, queue, clock):
 def key_of(order, job, now, s):
     """Return a job's key: who has the smallest is served first.
 
-    F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first.
+    F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
+    WSPT is Smith's rule (1956).
     """
-    submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.estimate[job], 1)), s.cores[job]
+    submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
     wait = float(now - submit)
     if order == BY_WALLTIME:
         return length
@@ -258,6 +267,8 @@ def key_of(order, job, now, s):
         return length * cores
     if order == BY_F1:
         return np.log10(length) * cores + 870.0 * np.log10(max(float(submit), 1.0))
+    if order == BY_WSPT:
+        return length * s.smith[job]
     if order == BY_WFP3:
         ratio = wait / length
         return -(ratio * ratio * ratio) * cores
@@ -396,7 +407,7 @@ def end_run(job, now, s, m, t, x):
 
 
 @kernel
-def predicted(job, s):
+def predict(job, s):
     """Return the mean runtime of the last two jobs of the same user, at the most the walltime (Tsafrir, Etsion and
     Feitelson, TPDS 2007); the walltime, where there is none yet.
     """
@@ -414,6 +425,7 @@ def raise_estimate(job, s, m, t, x):
     walltime, bump = s.jobs[job, J_WALLTIME], s.bumps[job]
     old = s.runs[job, R_END]
     s.estimate[job] = min(s.estimate[job] + s.steps[min(bump, s.steps.shape[0] - 1)], walltime)
+    s.predicted[job] = s.estimate[job]
     s.bumps[job] += 1
     end = max(s.runs[job, R_START] + s.estimate[job], old + 1)
     remove_end(old, job, s.ends, s.clock)
@@ -757,8 +769,10 @@ def let_come(now, rule, s):
     s.clock[C_SUBMITTED] = job
     for k in range(count):
         job = s.arrived[k]
-        if rule.predicts:
-            s.estimate[job] = predicted(job, s)
+        if rule.predicts != PREDICTS_NOTHING:
+            s.predicted[job] = predict(job, s)
+        if rule.predicts == PREDICTS_ALL:
+            s.estimate[job] = s.predicted[job]
         s.keys[job] = key_of(rule.order, job, now, s)
         if enqueue(job, s.keys, s.queue, s.clock) == 0 or s.clock[C_HEAD] < 0:
             s.clock[C_IS_FULL] = 1

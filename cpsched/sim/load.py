@@ -93,6 +93,7 @@ class Load:
         self.submit = self._ints(job.submit for job in self.jobs)
         self.walltime = self._ints(job.walltime for job in self.jobs)
         self.runtime = self._ints(-1 if job.runtime is None else job.runtime for job in self.jobs)
+        self.expected_wait = self._ints(instance.expected_wait(job) for job in self.jobs)
         self.demand = self._compile()
         self._refuse_unmapped()
         #: How those can run that are malleable, by their index.
@@ -134,6 +135,20 @@ class Load:
             if verdict is not None:
                 self.refused[number] = verdict
         return self._ints(demands)
+
+    def smith(self) -> NDArray[np.float64]:
+        """Return what each second of a job's length adds to its key by Smith's rule for the sum of wait / expected
+        wait: expected wait x dominant share. Of jobs that can never start it is 0.
+        """
+        shares: dict[object, float] = {}
+        found = np.zeros(len(self.jobs), dtype=np.float64)
+        for number, job in enumerate(self.jobs):
+            if self.demand[number] >= 0:
+                key = id(job.request), job.licenses
+                if key not in shares:
+                    shares[key] = float(self.instance.cluster.dominant_share(job.request, job.licenses))
+                found[number] = shares[key]
+        return found * self.expected_wait
 
     def asked(self) -> dict[str, Ints]:
         """Return what each job asks for of each resource that the machine has, licenses too."""
@@ -303,6 +318,8 @@ def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
         runs=runs,
         estimate=load.walltime.copy(),
         bumps=zeros(count),
+        predicted=load.walltime.copy(),
+        smith=load.smith(),
         keys=np.zeros(count, dtype=np.float64),
         sums=sums,
         queue=zeros(count),

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from cpsched.sim import kernels
-from cpsched.sim.rules import QueueRule
+from cpsched.sim.rules import Prediction, QueueRule
 from cpsched.sim.world import World
 
 __all__ = ["play_rule"]
@@ -15,7 +15,9 @@ __all__ = ["play_rule"]
 _PORTION = 2_000
 
 
-def play_rule(world: World, rule: QueueRule, seconds: list[float], *, predicts: bool, look: Callable[[], None]) -> None:
+def play_rule(
+    world: World, rule: QueueRule, seconds: list[float], *, predicts: Prediction | None, look: Callable[[], None]
+) -> None:
     """Let everything happen, as the rule has it.
 
     Parameters
@@ -25,7 +27,7 @@ def play_rule(world: World, rule: QueueRule, seconds: list[float], *, predicts: 
     seconds
         Where the mean seconds of a pass are put, of each portion of passes.
     predicts
-        Whether runtimes are predicted; else the walltimes are believed.
+        What predicted runtimes are used for; None: nothing, the walltimes are believed.
     look
         Called now and then.
     """

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 from cpsched.sim import kernels
 
-__all__ = ["BackfillRule", "Order", "QueueRule"]
+__all__ = ["BackfillRule", "Order", "Prediction", "QueueRule"]
+
+
+class Prediction(StrEnum):
+    """What predicted runtimes are used for."""
+
+    #: The order of the queue. Expected ends and reservations follow the walltimes: no job is delayed because another
+    #: one runs longer than was predicted.
+    ORDER = "order"
+    #: The order, expected ends and reservations.
+    ALL = "all"
+
+    @property
+    def number(self) -> int:
+        """The number that the kernels know it by."""
+        return kernels.PREDICTS_ORDER if self is Prediction.ORDER else kernels.PREDICTS_ALL
 
 
 class Order(IntEnum):
@@ -20,6 +35,9 @@ class Order(IntEnum):
     AREA = kernels.BY_AREA
     #: F1 of Carastan-Santos and de Camargo (SC'17).
     F1 = kernels.BY_F1
+    #: Weighted shortest processing time first (Smith, 1956): the smallest product of (estimated) walltime, largest
+    #: share of the machine and expected wait first.
+    WSPT = kernels.BY_WSPT
     #: WFP3 and UNICEF of Tang et al. (IPDPS'10), as in the same paper: the waiting counts, anew in each pass.
     WFP3 = kernels.BY_WFP3
     UNICEF = kernels.BY_UNICEF
@@ -59,12 +77,12 @@ class QueueRule:
         if (self.depth or 0) < 0 or (self.max_starve or 0) < 0:
             raise ValueError(f"Expected depth and max_starve of 0 or more, got {self}")
 
-    def in_numbers(self, *, predicts: bool) -> kernels.Rule:
+    def in_numbers(self, *, predicts: Prediction | None) -> kernels.Rule:
         """Return the rule as the kernels take it."""
         return kernels.Rule(
             backfill=int(self.backfill),
             order=int(self.order),
             depth=1 << 40 if self.depth is None else self.depth,
             max_starve=-1 if self.max_starve is None else self.max_starve,
-            predicts=predicts,
+            predicts=kernels.PREDICTS_NOTHING if predicts is None else predicts.number,
         )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from cpsched.errors import EngineError
-from cpsched.sim.rules import BackfillRule, QueueRule
+from cpsched.sim.rules import BackfillRule, Prediction, QueueRule
 from cpsched.sim.scheduler import Decision, News, Scheduler
 from cpsched.sim.site import Site
 from cpsched.sim.world import World
@@ -114,7 +114,7 @@ def play_scheduler(
     scheduler: Scheduler,
     seconds: list[float],
     *,
-    predicts: bool,
+    predicts: Prediction | None,
     charges: bool,
     look: Callable[[], None],
 ) -> None:
@@ -127,7 +127,7 @@ def play_scheduler(
     seconds
         Where the seconds of each decision are put.
     predicts
-        Whether runtimes are predicted; else the walltimes are believed.
+        What predicted runtimes are used for; None: nothing, the walltimes are believed.
     charges
         Whether decisions take effect only after the seconds that they took, in which the scheduler is not asked. Who
         cannot begin any more then (a node broke) waits on, and who cannot change any more (he has ended) does not.

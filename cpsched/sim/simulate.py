@@ -25,7 +25,7 @@ from cpsched.metrics import Runs, objective_value, suffered
 from cpsched.sim.checkpoint import Checkpoint, Keeper
 from cpsched.sim.load import Load
 from cpsched.sim.rule_loop import play_rule
-from cpsched.sim.rules import QueueRule
+from cpsched.sim.rules import Prediction, QueueRule
 from cpsched.sim.scheduler import Counting, Scheduler
 from cpsched.sim.scheduler_loop import play_scheduler
 from cpsched.sim.world import World
@@ -144,7 +144,7 @@ def simulate(
     instance: Instance,
     scheduler: QueueRule | Scheduler,
     *,
-    predict: bool = False,
+    predict: Prediction | None = None,
     charge_overhead: bool = False,
     progress: Callable[[Moment], None] | None = None,
     checkpoint: Checkpoint | None = None,
@@ -160,8 +160,8 @@ def simulate(
     scheduler
         A queue rule, which is compiled, or a scheduler that is asked whenever something has happened.
     predict
-        Believe that a job runs as long as the last two of its user did in the mean, and raise that when it runs on;
-        else the walltimes are believed.
+        What a prediction is used for: that a job runs as long as the last two of its user did in the mean. Where
+        reservations follow it, it is raised when the job runs on. None: nothing, the walltimes are believed.
     charge_overhead
         Let decisions take effect only after the (whole) seconds that they take. The passes of queue rules take
         microseconds, and cost nothing.

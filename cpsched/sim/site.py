@@ -103,7 +103,7 @@ class Site:
         return int(self._world.state.runs[job, kernels.R_END])
 
     def estimate(self, job: int) -> int:
-        """Return for how many seconds a job is believed to run: its walltime, unless runtimes are predicted."""
+        """Return for how many seconds a job is believed to run: its walltime, unless promises follow predictions."""
         return int(self._world.state.estimate[job])
 
     @property

@@ -347,7 +347,7 @@ class World:
             cores=load.cores[order].astype(np.int64),
             asked={name: amounts[order] for name, amounts in load.asked().items()},
             nodes=self._num_nodes()[order],
-            expected_wait=np.array([load.instance.expected_wait(job) for job in jobs], dtype=np.int64),
+            expected_wait=load.expected_wait[order],
             max_wait=np.array([_max_wait(load.instance, job) for job in jobs], dtype=np.int64),
             attempts=found[:, kernels.R_STARTS],
             first_start=first_start[order],

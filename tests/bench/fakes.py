@@ -33,7 +33,7 @@ def fake_cell(
             label=label or scheduler,
             scheduler=scheduler,
             parameters=FrozenMap(),
-            predict=False,
+            predict=None,
             charge_overhead=False,
         ),
         seed=seed,

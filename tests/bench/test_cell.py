@@ -37,7 +37,7 @@ def workload_of(source: InstanceFile | LogFile | Generated) -> Workload:
 def cell_of(workload: Workload, *, scheduler: str = "easy", warm_up: float = 0.0) -> Cell:
     """Return a cell of a scheduler as it is."""
     contender = Contender(
-        label=scheduler, scheduler=scheduler, parameters=FrozenMap(), predict=False, charge_overhead=False
+        label=scheduler, scheduler=scheduler, parameters=FrozenMap(), predict=None, charge_overhead=False
     )
     return Cell(workload=workload, contender=contender, seed=1, warm_up=warm_up, cool_down=0.0)
 

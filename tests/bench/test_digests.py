@@ -11,6 +11,7 @@ from cpsched.bench.campaign import Cell, Generated, InstanceFile, LogFile, diges
 from cpsched.bench.store import content_digest
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.formats.swf import MemoryField, Selection
+from cpsched.sim import Prediction
 from tests.bench.fakes import fake_cell
 
 
@@ -69,7 +70,8 @@ def test_everything_else_counts(cell: Cell, tmp_path: Path) -> None:
         replace(cell, workload=replace(workload, malleable=1.0, model=RuntimeModel.WORST)),
         replace(cell, contender=replace(contender, scheduler="other")),
         replace(cell, contender=replace(contender, parameters=FrozenMap({"depth": 1}))),
-        replace(cell, contender=replace(contender, predict=True)),
+        replace(cell, contender=replace(contender, predict=Prediction.ORDER)),
+        replace(cell, contender=replace(contender, predict=Prediction.ALL)),
         replace(cell, contender=replace(contender, charge_overhead=True)),
         replace(cell, seed=2),
         replace(cell, seed=None),

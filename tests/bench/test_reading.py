@@ -17,6 +17,7 @@ from cpsched.bench.pages import filled
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError
 from cpsched.formats.swf import MemoryField, Selection
+from cpsched.sim import Prediction
 
 WHOLE = """
 name = "whole"
@@ -24,7 +25,7 @@ seeds = [3, 1]
 page = "page.md"
 
 [simulation]
-predict = true
+predict = "all"
 warm_up = 0.1
 cool_down = 0.2
 
@@ -61,6 +62,11 @@ name = "as asked"
 scheduler = "easy"
 predict = false
 charge_overhead = true
+
+[[policy]]
+scheduler = "sjf"
+parameters = {backfill = "easy"}
+predict = true
 
 [[table]]
 name = "all"
@@ -203,9 +209,10 @@ def test_a_campaign_is_read_as_it_is_meant(tmp_path: Path) -> None:
     assert lublin.malleable == 0.5
     contenders = [(one.label, dict(one.parameters), one.predict, one.charge_overhead) for one in campaign.contenders]
     assert contenders == [
-        ("pbs max_starve=1", {"max_starve": 1}, True, False),
-        ("pbs max_starve=2", {"max_starve": 2}, True, False),
-        ("as asked", {}, False, True),
+        ("pbs max_starve=1", {"max_starve": 1}, Prediction.ALL, False),
+        ("pbs max_starve=2", {"max_starve": 2}, Prediction.ALL, False),
+        ("as asked", {}, None, True),
+        ("sjf backfill=easy", {"backfill": "easy"}, Prediction.ORDER, False),
     ]
     assert [(table.name, table.title, table.by) for table in campaign.tables] == [
         ("all", "All figures", "total"),
@@ -221,9 +228,9 @@ def test_cells_are_the_product(tmp_path: Path) -> None:
     seeds = {
         label: [cell.seed for cell in cells if cell.workload.label == label] for label in ("window", "log, load 0.8")
     }
-    assert set(map(tuple, seeds.values())) == {(None, None, None)}
-    assert [cell.seed for cell in cells if cell.workload.name == "lublin"] == [3, 3, 3, 1, 1, 1]
-    assert cells[-1].label == "as asked on lublin, malleable 0.5, seed 1"
+    assert set(map(tuple, seeds.values())) == {(None,) * 4}
+    assert [cell.seed for cell in cells if cell.workload.name == "lublin"] == [3] * 4 + [1] * 4
+    assert cells[-2].label == "as asked on lublin, malleable 0.5, seed 1"
 
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
@@ -278,7 +285,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         'name: Expected a name of letters, digits, dots, dashes and underscores, got "faulty campaign"',
         "sedes: unknown key, did you mean seeds?",
         "simulation: Expected warm_up + cool_down < 1, got 1.1",
-        'simulation.predict: Expected true or false, got "yes"',
+        'simulation.predict: Expected true, false, "order" or "all", got "yes"',
         'workload[0].parameters.job: Expected a known parameter, got "job", did you mean jobs?',
         'workload[0].parameters.cores: Expected an integer, got "many"',
         "workload[0].parameters.jobs: Expected this parameter, got nothing",
@@ -352,7 +359,7 @@ def test_one_typo_is_one_fault(tmp_path: Path, change: tuple[str, str], expected
 
 def test_a_wrong_key_hides_no_other_fault(tmp_path: Path) -> None:
     """What is beside a wrong key is checked as well; what refers to a table with a wrong key is not."""
-    text = WHOLE.replace('name = "whole"', "").replace("predict = true", 'predict = "yes"')
+    text = WHOLE.replace('name = "whole"', "").replace('predict = "all"', 'predict = "yes"')
     text = text.replace("warm_up = 0.1", "warm_up = 0.9").replace("load = [0.8, 1.2]", "load = -1")
     text = text.replace('log = "log.swf"', 'log = "no.swf"').replace('name = "as asked"', "name = 5")
     text = text.replace('scheduler = "easy"', 'scheduler = "esay"').replace(
@@ -361,7 +368,7 @@ def test_a_wrong_key_hides_no_other_fault(tmp_path: Path) -> None:
     found = faults_of(tmp_path, text)
     assert [fault.partition(", got")[0] for fault in found] == [
         "simulation: Expected warm_up + cool_down < 1",
-        "simulation.predict: Expected true or false",
+        'simulation.predict: Expected true, false, "order" or "all"',
         "workload[0].log: Expected a file",
         "workload[0].load: Expected a number > 0.0",
         "policy[1].name: Expected a text",
@@ -429,9 +436,10 @@ def test_the_example_of_the_page_is_a_campaign(docs_page: str, tmp_path: Path) -
     assert campaign.workloads[0].label == "eurora, load 0.8, malleable 0.5, ideal"
     assert [contender.label for contender in campaign.contenders] == [
         "easy",
+        "sjf backfill=easy",
         "starving max_starve=3600",
         "starving max_starve=86400",
-        "easy, predicted",
+        "sjf, predicted",
     ]
 
 

@@ -206,11 +206,20 @@ def test_policies_are_compared(run: Run, workload: Path, tmp_path: Path) -> None
 
 
 def test_runtimes_are_predicted_where_asked(run: Run, workload: Path, tmp_path: Path) -> None:
-    """--predict changes what happens, and stands in the summary."""
-    for name, options in (("plain", ()), ("predicted", ("--predict",))):
-        run("simulate", workload, "--policy", "sjf", *options, "-o", tmp_path / name, "--quiet")
-    assert summary_in(tmp_path / "predicted")["predict"]
-    assert starts_in(tmp_path / "plain" / "jobs.csv") != starts_in(tmp_path / "predicted" / "jobs.csv")
+    """--predict changes what happens, and stands in the summary; without a value it is about the order alone."""
+    found = {}
+    for name, options in (
+        ("plain", ()),
+        ("bare", ("--predict",)),
+        ("order", ("--predict=order",)),
+        ("all", ("--predict=all",)),
+    ):
+        policy = ("--policy", "sjf", "--set", "backfill=easy")
+        run("simulate", workload, *policy, *options, "-o", tmp_path / name, "--quiet")
+        found[name] = summary_in(tmp_path / name)["predict"], starts_in(tmp_path / name / "jobs.csv")
+    assert [predict for predict, _ in found.values()] == [None, "order", "order", "all"]
+    assert found["bare"] == found["order"]
+    assert found["plain"][1] != found["order"][1] != found["all"][1] != found["plain"][1]
 
 
 def test_an_engine_schedules(run: Run, log: Path, tmp_path: Path) -> None:

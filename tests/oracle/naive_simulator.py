@@ -20,7 +20,7 @@ from typing import NamedTuple
 from cpsched.booking import refusal
 from cpsched.domain import Arrangement, DependencyType, Instance, Job
 from cpsched.metrics import Ending
-from cpsched.sim import BackfillRule, Order, QueueRule
+from cpsched.sim import BackfillRule, Order, Prediction, QueueRule
 from tests.oracle.literal_planner import Mapped, Node, awaited, mapping_orders, node_weight
 
 __all__ = ["Run", "Story", "play_naively"]
@@ -60,6 +60,8 @@ class _Life:
     ending: Ending
     #: How long it is believed to run (s), and how often that was raised.
     estimate: int
+    #: How long it is predicted to run (s), for the order.
+    predicted: int
     raises: int = 0
     #: From when on it waits in the queue; None while it waits for others.
     release: int | None = None
@@ -84,7 +86,7 @@ class _Life:
         return self.job.walltime if self.job.runtime is None else min(self.job.runtime, self.job.walltime)
 
 
-def play_naively(instance: Instance, rule: QueueRule, *, predicts: bool) -> Story:
+def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None) -> Story:
     """Return what happens until nothing happens any more."""
     return _Play(instance, rule, predicts).story()
 
@@ -92,7 +94,7 @@ def play_naively(instance: Instance, rule: QueueRule, *, predicts: bool) -> Stor
 class _Play:
     """A workload while it is played; mutable."""
 
-    def __init__(self, instance: Instance, rule: QueueRule, predicts: bool) -> None:
+    def __init__(self, instance: Instance, rule: QueueRule, predicts: Prediction | None) -> None:
         self.instance, self.rule, self.predicts = instance, rule, predicts
         cluster = instance.cluster
         self.nodes = {
@@ -106,7 +108,7 @@ class _Play:
         self.outages = dict.fromkeys(self.nodes, 0)
         self.orders = {job.id: mapping_orders(cluster, job) for job in instance.elements()}
         self.lives = [
-            _Life(job, rank, self._ending_before(job), job.walltime)
+            _Life(job, rank, self._ending_before(job), job.walltime, job.walltime)
             for rank, job in enumerate(sorted(instance.elements(), key=lambda job: job.submit))
         ]
         self.by_id = {life.job.id: life for life in self.lives}
@@ -213,7 +215,7 @@ class _Play:
         for life in exceeded:
             assert life.start is not None
             raised = life.estimate + 60 * _RAISES[min(life.raises, len(_RAISES) - 1)]
-            life.estimate = min(raised, life.job.walltime)
+            life.estimate = life.predicted = min(raised, life.job.walltime)
             life.raises += 1
             life.believed = max(life.start + life.estimate, now + 1)
             self.reservation = None
@@ -254,7 +256,9 @@ class _Play:
             lengths = self.history.get(life.job.user, [])[-2:] if life.job.user is not None else []
             if self.predicts and lengths:
                 mean = -(-sum(lengths) // len(lengths))  # rounded up
-                life.estimate = max(1, min(mean, life.job.walltime))
+                life.predicted = max(1, min(mean, life.job.walltime))
+                if self.predicts is Prediction.ALL:
+                    life.estimate = life.predicted
             life.key = self.key(life, now)
         return bool(arrived)
 
@@ -285,7 +289,7 @@ class _Play:
 
     def key(self, life: _Life, now: int) -> float:
         """Return by what a job stands in the queue, the least first."""
-        length, cores = max(life.estimate, 1), life.job.request.totals.get("cores", 0)
+        length, cores = max(life.predicted, 1), life.job.request.totals.get("cores", 0)
         wait = now - life.job.submit
         match self.rule.order:
             case Order.SUBMISSION:
@@ -296,10 +300,23 @@ class _Play:
                 return length * cores
             case Order.F1:
                 return log10(length) * cores + 870 * log10(max(life.job.submit, 1))
+            case Order.WSPT:
+                return length * self.smith(life.job)
             case Order.WFP3:
                 return -((wait / length) ** 3) * cores
             case Order.UNICEF:
                 return -wait / (max(log2(cores) if cores else 0.0, 1e-15) * length)
+
+    def smith(self, job: Job) -> float:
+        """Return the expected wait of a job times the largest share of the machine that it asks for."""
+        cluster, asked = self.instance.cluster, dict[str, int]()
+        for chunk in job.request.chunks:
+            for name, amount in chunk.resources.items():
+                asked[name] = asked.get(name, 0) + chunk.count * amount
+        has = {name: sum(len(c.names) * c.resources.get(name, 0) for c in cluster.classes) for name in asked}
+        shares = [asked[name] / has[name] for name in asked if has[name]]
+        shares += [amount / cluster.licenses[name] for name, amount in job.licenses.items() if amount]
+        return max(shares, default=0.0) * self.instance.expected_wait(job)
 
     def serve(self, now: int) -> None:
         """Start whom the rule starts now."""

@@ -10,7 +10,7 @@ from cpsched.domain import Amounts, Chunk, Cluster, FrozenMap, Instance, Job, No
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.policies.online.maui import Maui
 from cpsched.policies.online.maui_params import MauiParams
-from cpsched.sim import History, QueueRule, Scheduler, simulate
+from cpsched.sim import History, Prediction, QueueRule, Scheduler, simulate
 from cpsched.verify import verify
 
 HOUR = 3600
@@ -33,7 +33,7 @@ def job(name: str, chunks: int, walltime: int, *, submit: int = 0, runtime: int 
     return Job(id=name, submit=submit, steps=steps, runtime=walltime if runtime is None else runtime, **options)
 
 
-def judged(instance: Instance, scheduler: Scheduler | QueueRule, *, predict: bool = False) -> History:
+def judged(instance: Instance, scheduler: Scheduler | QueueRule, *, predict: Prediction | None = None) -> History:
     """Play a workload by a scheduler; the judge finds no fault with what happened."""
     history = simulate(instance, scheduler, predict=predict)
     violations = verify(instance_to_document(instance), plan_to_document(history.record()))
@@ -42,7 +42,7 @@ def judged(instance: Instance, scheduler: Scheduler | QueueRule, *, predict: boo
 
 
 def played(
-    instance: Instance, jobs: Sequence[Job], *, predict: bool = False, **params: Any
+    instance: Instance, jobs: Sequence[Job], *, predict: Prediction | None = None, **params: Any
 ) -> tuple[dict[str, int], Maui]:
     """Play jobs on a machine; return the start of each (-1: never), and the scheduler as it is then."""
     scheduler = Maui(MauiParams(**params))

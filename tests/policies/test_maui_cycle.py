@@ -14,7 +14,7 @@ from cpsched.domain import Amounts, Cluster, FrozenMap, Instance, NodeClass, Out
 from cpsched.errors import EngineError
 from cpsched.policies.online.maui import Maui, maui
 from cpsched.policies.online.maui_params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
-from cpsched.sim import BackfillRule, QueueRule
+from cpsched.sim import BackfillRule, Prediction, QueueRule
 from cpsched.workloads import job_mix
 from tests.oracle.random_workloads import workloads
 from tests.policies.maui_runs import HOUR, MONDAY, job, judged, machine, nodes_of, played
@@ -151,7 +151,7 @@ def test_a_downtime_is_of_its_nodes_only() -> None:
 def test_a_downtime_holds_whatever_is_believed_of_runtimes() -> None:
     """A job whose user's jobs are always short does not start where its walltime reaches into a downtime."""
     jobs = [job("a", 1, 100, user="u", runtime=5), job("b", 1, 100, submit=10, user="u", runtime=5)]
-    starts, _ = played(machine(1), jobs, predict=True, downtimes=(Downtime(start=105, end=200),))
+    starts, _ = played(machine(1), jobs, predict=Prediction.ALL, downtimes=(Downtime(start=105, end=200),))
     assert starts == {"a": 0, "b": 200}
 
 
@@ -239,8 +239,8 @@ def test_the_defaults_are_easy_backfilling_on_any_machine(instance: Instance) ->
         assert start <= scheduler.promised.get(number, start)
 
 
-@given(workloads(), st.booleans(), st.integers(0, 4), st.booleans())
-def test_any_workload_can_be_played(instance: Instance, predict: bool, depth: int, backfill: bool) -> None:
+@given(workloads(), st.sampled_from([None, *Prediction]), st.integers(0, 4), st.booleans())
+def test_any_workload_can_be_played(instance: Instance, predict: Prediction | None, depth: int, backfill: bool) -> None:
     """With outages, predictions and all policies at once, the judge finds no fault."""
     shares: FrozenMap[str, str | float] = FrozenMap([("ann", 20), ("bob", "30-")])
     params = MauiParams(

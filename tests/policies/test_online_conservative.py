@@ -12,7 +12,7 @@ import pytest
 from cpsched.domain import Outage
 from cpsched.policies import make_scheduler
 from cpsched.policies.online.conservative import Conservative
-from cpsched.sim import Decision, News, Site, simulate
+from cpsched.sim import Decision, News, Prediction, Site, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine
 from tests.policies import ruled
@@ -70,9 +70,9 @@ def test_a_window_is_worked_off_as_it_is_planned(seed: int) -> None:
     assert starts(judged(instance, Conservative())) == ruled.starts(instance, "conservative")
 
 
-@pytest.mark.parametrize("predicts", [False, True])
+@pytest.mark.parametrize("predicts", [None, *Prediction])
 @pytest.mark.parametrize("seed", seeds(40))
-def test_whatever_happens_all_end_as_by_first_fit(seed: int, predicts: bool) -> None:
+def test_whatever_happens_all_end_as_by_first_fit(seed: int, predicts: Prediction | None) -> None:
     """Nodes break and return, jobs wait for others and run longer than predicted: the judge is content, and nobody is
     left behind who runs under a simpler rule.
     """

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from cpsched.domain import Job
+from cpsched.domain import Amounts, FrozenMap, Job, Queue
 from cpsched.errors import DocumentError
 from cpsched.policies import SCHEDULERS, make_scheduler
 from cpsched.sim import QueueRule
 from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.policies import ruled
 from tests.policies.maui_runs import judged
 from tests.sim.played import starts
 
@@ -84,6 +86,8 @@ def test_pbs_walltime_serves_the_shortest_first() -> None:
     [
         ("sjf", ["short", "wide", "small"]),
         ("saf", ["small", "short", "wide"]),
+        # 100 * 1 / 4; 60 * 4 / 4; 90 * 4 / 4; each times 1800
+        ("wspt", ["small", "short", "wide"]),
         # (100 / 100)^3 * 1 = 1; (100 / 60)^3 * 4 = 18.5; (100 / 90)^3 * 4 = 5.5
         ("wfp3", ["short", "wide", "small"]),
         # 100 / (log2(1) * 100), taken as without bound; 100 / (2 * 60) = 0.83; 100 / (2 * 90) = 0.56
@@ -103,15 +107,41 @@ def test_in_which_order_jobs_are_served(rule: str, order: list[str]) -> None:
     assert found[order[0]] == 101
 
 
-@pytest.mark.parametrize("rule", ["sjf", "saf", "wfp3", "unicef", "f1"])
+@pytest.mark.parametrize("rule", ["sjf", "saf", "wspt", "wfp3", "unicef", "f1"])
 def test_orders_are_strict_unless_backfilled(rule: str) -> None:
     """The first in the order does not fit: the others wait, or start past it where they do not delay it."""
     head, small = job("head", 4, 10, submit=1), job("small", 1, 20, submit=2)
-    if rule in ("unicef", "saf", "f1"):  # who like narrow jobs best: the head is short, or wide and early
+    if rule in ("unicef", "saf", "wspt", "f1"):  # who like narrow jobs best: the head is short, or wide and early
         head, small = job("head", 2, 1, submit=1), job("small", 1, 90, submit=2)
     jobs = [job("a", 3, 100), head, small]
     assert played(4, jobs, rule)["small"] >= 100
     assert played(4, jobs, rule, backfill="easy")["small"] == 2
+
+
+def test_smiths_rule_weighs_the_share_of_the_machine_and_the_queue() -> None:
+    """By walltime x largest share of anything x expected wait: a licence may be the largest share, and a queue that
+    expects a short wait makes a job more urgent (BRIDI-8).
+    """
+    cluster = replace(window([nodes("n", cores=4)]).cluster, licenses=Amounts({"matlab": 2}))
+    queues = FrozenMap({"debug": Queue(expected_wait=10), "parallel": Queue(expected_wait=30)})
+    jobs = [
+        job("first", 4, 101),
+        replace(job("licensed", 1, 100, submit=1), licenses=Amounts({"matlab": 2}), queue="debug"),  # 100 * 1 * 10
+        replace(job("patient", 1, 120, submit=1), queue="parallel"),  # 120 / 4 * 30
+        replace(job("urgent", 3, 100, submit=1), queue="debug"),  # 100 * 3 / 4 * 10
+    ]
+    instance = replace(window([nodes("n", cores=4)], *jobs), cluster=cluster, queues=queues)
+    found = starts(judged(instance, make_scheduler("wspt")))
+    assert found == {"first": 0, "urgent": 101, "patient": 101, "licensed": 201}
+
+
+def test_the_engine_orders_as_the_queue_rule() -> None:
+    """On one core both serve by Smith's rule, the engine `policy:wspt` and the compiled rule `wspt`."""
+    queues = FrozenMap({"debug": Queue(expected_wait=10), "parallel": Queue(expected_wait=21)})
+    drawn = [(17, "debug"), (8, "parallel"), (9, "debug"), (3, "parallel"), (30, "debug"), (14, "parallel")]
+    jobs = [replace(job(f"j{n}", 1, walltime), queue=queue) for n, (walltime, queue) in enumerate(drawn)]
+    instance = replace(window([nodes("n", cores=1)], *jobs), queues=queues)
+    assert starts(judged(instance, make_scheduler("wspt"))) == ruled.starts(instance, "wspt")
 
 
 def test_who_waits_gets_ahead_by_wfp3() -> None:

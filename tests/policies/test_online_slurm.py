@@ -10,7 +10,7 @@ import pytest
 from cpsched.domain import Job
 from cpsched.policies import make_scheduler
 from cpsched.policies.online.slurm import slurm
-from cpsched.sim import simulate
+from cpsched.sim import Prediction, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine
 from tests.policies.crowds import crowd
@@ -45,9 +45,9 @@ def test_jobs_start_as_by_the_naive_twin(seed: int, reserves: Literal["nodes", "
     assert story_of(instance, history) == story_of(instance, simulate(instance, naive))
 
 
-@pytest.mark.parametrize("predicts", [False, True])
+@pytest.mark.parametrize("predicts", [None, *Prediction])
 @pytest.mark.parametrize("seed", seeds(40))
-def test_whatever_happens_all_end_as_by_first_fit(seed: int, predicts: bool) -> None:
+def test_whatever_happens_all_end_as_by_first_fit(seed: int, predicts: Prediction | None) -> None:
     """Nodes break and return, jobs wait for others and run longer than predicted: the judge is content, and nobody is
     left behind who runs under a simpler rule.
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from cpsched.domain import Instance, PlannedJob
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import Ending
-from cpsched.sim import History, QueueRule, Scheduler, simulate
+from cpsched.sim import History, Prediction, QueueRule, Scheduler, simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import where_it_stands
 from tests.oracle.naive_simulator import Run, Story
 
 
-def played(instance: Instance, rule: QueueRule | Scheduler, *, predicts: bool = False) -> History:
+def played(instance: Instance, rule: QueueRule | Scheduler, *, predicts: Prediction | None = None) -> History:
     """Play a workload by a rule; the judge finds no fault with what happened."""
     history = simulate(instance, rule, predict=predicts)
     violations = verify(instance_to_document(instance), plan_to_document(history.record()))

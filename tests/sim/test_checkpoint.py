@@ -25,6 +25,7 @@ from cpsched.sim import (
     Moment,
     News,
     Order,
+    Prediction,
     QueueRule,
     Scheduler,
     Site,
@@ -83,7 +84,7 @@ def interrupting(look: int) -> Callable[[Moment], None]:
 
 
 def in_pieces(
-    workload: Instance, scheduler: QueueRule | Scheduler, path: Path, looks: int, *, predict: bool = False
+    workload: Instance, scheduler: QueueRule | Scheduler, path: Path, looks: int, *, predict: Prediction | None = None
 ) -> tuple[History, int]:
     """Simulate, interrupted after so many looks each time; return what happened, and the number of pieces."""
     checkpoint, pieces = Checkpoint(path=path, scheduler="any"), 1
@@ -96,9 +97,9 @@ def in_pieces(
 
 
 @examples(50)
-@given(workloads(), rules(), st.booleans(), st.integers(1, 3), st.integers(1, 4))
+@given(workloads(), rules(), st.sampled_from([None, *Prediction]), st.integers(1, 3), st.integers(1, 4))
 def test_a_rule_goes_on_as_if_nothing_had_been(
-    workload: Instance, rule: QueueRule, predict: bool, portion: int, looks: int
+    workload: Instance, rule: QueueRule, predict: Prediction | None, portion: int, looks: int
 ) -> None:
     """However often a queue rule is interrupted, each job has the same start, end and nodes as without."""
     whole = simulate(workload, rule, predict=predict)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from cpsched.formats.swf import Selection, machine_of_log, read_swf, swf_to_instance
-from cpsched.sim import BackfillRule, Order, QueueRule
+from cpsched.sim import BackfillRule, Order, Prediction, QueueRule
 from tests.oracle.naive_simulator import play_naively
 from tests.sim.played import played, story_of
 
 
-@pytest.mark.parametrize("predicts", [False, True])
+@pytest.mark.parametrize("predicts", [None, *Prediction])
 @pytest.mark.parametrize(
     "rule",
     [
@@ -21,7 +21,7 @@ from tests.sim.played import played, story_of
     ],
     ids=lambda rule: rule.name,
 )
-def test_the_first_jobs_of_a_real_log(rule: QueueRule, predicts: bool, shared_data: Path) -> None:
+def test_the_first_jobs_of_a_real_log(rule: QueueRule, predicts: Prediction | None, shared_data: Path) -> None:
     """300 lines of the SP2 at San Diego: 128 nodes, and 286 jobs with a run time, some hundred of which wait."""
     log = read_swf(shared_data / "logs" / "SDSC-SP2-1998-4.2-cln.firsthalf.swf.gz")
     chosen = Selection(jobs=300)

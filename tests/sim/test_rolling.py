@@ -16,7 +16,7 @@ from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.planner import PlannerEngine, replanned
 from cpsched.portfolio import plan_of
-from cpsched.sim import BackfillRule, QueueRule, Rolling, simulate
+from cpsched.sim import BackfillRule, Prediction, QueueRule, Rolling, simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_workloads import workloads
@@ -56,7 +56,9 @@ def core(job_id: str, submit: int, walltime: int, runtime: int, cores: int = 1, 
     return waiting(job_id, walltime, chunk(cores=cores), submit=submit, runtime=runtime, **options)
 
 
-def starts(instance: Instance, told: Told, *, min_interval: int = 0, predicts: bool = False) -> dict[str, int]:
+def starts(
+    instance: Instance, told: Told, *, min_interval: int = 0, predicts: Prediction | None = None
+) -> dict[str, int]:
     """Play a workload; return who started when."""
     record = played(instance, Rolling(told, min_interval=min_interval), predicts=predicts).record()
     return {job.id: job.start for job in record.jobs}
@@ -122,7 +124,7 @@ def test_predicted_runtimes_are_planned_with() -> None:
     """The user's jobs took 5 s of 100 twice: the third is planned with 5 s, as long as it does not run longer."""
     jobs = [core(name, submit, 100, 5, user="ann") for name, submit in (("a", 0), ("b", 0), ("c", 6), ("d", 6))]
     told = Told()
-    starts(window([nodes("n", cores=1)], *jobs), told, predicts=True)
+    starts(window([nodes("n", cores=1)], *jobs), told, predicts=Prediction.ALL)
     seen = {(one.now, job.id): job.walltime for one in told.cycles for job in one.jobs if job.running is None}
     assert seen[(0, "b")] == 100
     assert seen[(10, "d")] == 5
@@ -177,8 +179,8 @@ def test_the_interval_is_checked() -> None:
 
 
 @examples(60)
-@given(workloads(), st.sampled_from([0, 0, 7, 300]), st.booleans())
-def test_everybody_has_his_turn(instance: Instance, min_interval: int, predicts: bool) -> None:
+@given(workloads(), st.sampled_from([0, 0, 7, 300]), st.sampled_from([None, *Prediction]))
+def test_everybody_has_his_turn(instance: Instance, min_interval: int, predicts: Prediction | None) -> None:
     """Who ends, who is killed, and who never starts is the same as under a rule that lets anybody start who fits; the
     judge finds no fault with what happened.
     """

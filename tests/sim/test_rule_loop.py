@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
 from cpsched.metrics import Ending
 from cpsched.rusv import FOREVER
-from cpsched.sim import BackfillRule, Order, QueueRule
+from cpsched.sim import BackfillRule, Order, Prediction, QueueRule
 from cpsched.sim.load import Load
 from cpsched.sim.rule_loop import play_rule
 from cpsched.sim.world import World
@@ -40,7 +40,7 @@ def world_after(instance: Instance, rule: QueueRule, *, room: int | None = None)
     if room is not None:
         pool, attempts = np.zeros((room, 3), dtype=np.int32), np.zeros((room, 5), dtype=np.int64)
         world.state = world.state._replace(pool=pool, attempts=attempts)
-    play_rule(world, rule, predicts=False, seconds=[], look=lambda: None)
+    play_rule(world, rule, predicts=None, seconds=[], look=lambda: None)
     return world
 
 
@@ -53,8 +53,9 @@ def test_busy_machines_are_played_as_by_the_naive_twin(first: int) -> None:
     for seed in range(first, first + 20):
         drawn = BusyMachine(seed)
         instance, rule = drawn.workload(), drawn.rule()
-        history = played(instance, rule, predicts=seed % 2 == 1)
-        story = play_naively(instance, rule, predicts=seed % 2 == 1)
+        predicts = (None, Prediction.ALL, Prediction.ORDER)[seed % 3]
+        history = played(instance, rule, predicts=predicts)
+        story = play_naively(instance, rule, predicts=predicts)
         assert story_of(instance, history) == story, (seed, rule)
         cut = [name for name, _ in story.attempts]
         expected = [cut.count(name) + (name in story.runs) for name in history.runs.ids]
@@ -62,8 +63,10 @@ def test_busy_machines_are_played_as_by_the_naive_twin(first: int) -> None:
 
 
 @examples(100)
-@given(workloads(), rules(), st.booleans())
-def test_odd_machines_are_played_as_by_the_naive_twin(instance: Instance, rule: QueueRule, predicts: bool) -> None:
+@given(workloads(), rules(), st.sampled_from([None, *Prediction]))
+def test_odd_machines_are_played_as_by_the_naive_twin(
+    instance: Instance, rule: QueueRule, predicts: Prediction | None
+) -> None:
     """So they are on all kinds of nodes: guarded, drained, keeping cores free, with jobs on them at the beginning."""
     history = played(instance, rule, predicts=predicts)
     assert story_of(instance, history) == play_naively(instance, rule, predicts=predicts)
@@ -287,6 +290,27 @@ def test_a_node_with_two_masters_is_free_when_both_have_gone() -> None:
         assert (found["one"], found["both"]) == (0, 9)
 
 
+def test_promises_follow_walltimes_unless_told() -> None:
+    """By walltimes `head`, the shortest job, is promised 1100, and `short` is backfilled as the shorter one.
+
+    `quick` is predicted to take 10 s: with predicted orders it is backfilled first, and `head` keeps its promise. Where
+    promises follow predictions, too, `quick` starts beside a promise of 1070, and delays `head` beyond 1100.
+    """
+    jobs = [
+        waiting("one", 100, chunk(cores=2), user="ann", runtime=10),
+        waiting("long", 100, chunk(cores=1), user="ann", submit=1000, runtime=90),
+        waiting("head", 5, chunk(cores=2), user="bob", submit=1001),
+        waiting("short", 50, chunk(cores=1), user="bob", submit=1002),
+        waiting("quick", 98, chunk(cores=1), user="ann", submit=1002),
+    ]
+    instance = window([nodes("n", cores=2)], *jobs)
+    sjf = replace(EASY, order=Order.WALLTIME)
+    found = {predicts: starts(played(instance, sjf, predicts=predicts)) for predicts in (None, *Prediction)}
+    assert [found[None][name] for name in ("short", "head", "quick")] == [1002, 1090, 1095]
+    assert [found[Prediction.ORDER][name] for name in ("quick", "head", "short")] == [1002, 1100, 1105]
+    assert [found[Prediction.ALL][name] for name in ("quick", "head", "short")] == [1010, 1108, 1113]
+
+
 def test_an_estimate_is_raised_when_it_is_exceeded() -> None:
     """The user's jobs ran for 10 s and 20 s: the next one is believed to take 15 s, then a minute more, then five.
 
@@ -302,7 +326,7 @@ def test_an_estimate_is_raised_when_it_is_exceeded() -> None:
         waiting("just", 60, chunk(cores=1), user="eve", submit=1002),
     ]
     instance = window([nodes("n", cores=2)], *jobs)
-    found = starts(played(instance, EASY, predicts=True))
+    found = starts(played(instance, EASY, predicts=Prediction.ALL))
     assert (found["long"], found["just"], found["over"], found["head"]) == (1000, 1015, 1075, 1136)
     found = starts(played(instance, EASY))  # all believe the walltime of `long`
     assert (found["over"], found["just"], found["head"]) == (1002, 1063, 1123)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Job, Malleability, Outage, RuntimeModel, modes, rate_on
 from cpsched.errors import EngineError
-from cpsched.sim import Change, Decision, News, Outlook, Site, Start
+from cpsched.sim import Change, Decision, News, Outlook, Prediction, Site, Start
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.played import played
 from tests.sizes import examples
@@ -113,8 +113,8 @@ def malleable_workloads(draw: st.DrawFn) -> Instance:
 
 
 @examples(60)
-@given(malleable_workloads(), st.integers(0, 1000), st.booleans())
-def test_jobs_end_when_their_work_is_done(instance: Instance, seed: int, predicts: bool) -> None:
+@given(malleable_workloads(), st.integers(0, 1000), st.sampled_from([None, *Prediction]))
+def test_jobs_end_when_their_work_is_done(instance: Instance, seed: int, predicts: Prediction | None) -> None:
     """However shares change, a job ends in the second in which its last attempt has done its work; the judge agrees."""
     whim = Whim(seed)
     history = played(instance, whim, predicts=predicts)

@@ -26,6 +26,7 @@ from cpsched.policies.online.slurm import slurm
 from cpsched.policies.online.static_backfill import static_backfill
 from cpsched.policies.online.unicef import unicef
 from cpsched.policies.online.wfp3 import wfp3
+from cpsched.policies.online.wspt import wspt
 from cpsched.sim import QueueRule, Scheduler
 
 __all__ = ["SCHEDULERS", "make_scheduler", "scheduler_from"]
@@ -36,6 +37,7 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "first_fit": first_fit,
     "sjf": sjf,
     "saf": saf,
+    "wspt": wspt,
     "wfp3": wfp3,
     "unicef": unicef,
     "f1": f1,
