@@ -1,4 +1,4 @@
-"""One chain of the search: a plan that ruin and recreate changes, and the best one that it has seen."""
+"""One chain of the search: a plan that ruin and recreate changes, and the best plan so far."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cpsched.search.links import awaited_first, heads, tails
 
 __all__ = ["Chain"]
 
-#: How many starts of equal demands a list remembers.
+#: The number of starts of equal demands that a list schedule remembers.
 _MEMORY = 16
 
 
@@ -29,9 +29,9 @@ class Chain:
     instance
         The window.
     jobs
-        The jobs to be planned, one or more; each can be.
+        The jobs to plan, one or more; each has a feasible start.
     seed
-        Same jobs, same calls, same seed: same plans.
+        The same jobs, calls and seed give the same plans.
     """
 
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
@@ -46,17 +46,17 @@ class Chain:
         self._owners = np.repeat(np.arange(len(jobs)), np.diff(self._first_mode))
         self._end_price = end_price(instance)
         self._values = Values(instance, self.ledger)
-        #: What starts cost in truth, in each mode.
+        #: The true costs of starts, in each mode.
         self._mode_costs = self._values.costs
-        #: First starts that the jobs themselves and those that they wait for allow (s after `now`).
+        #: Earliest starts that the jobs and their dependencies allow (s after `now`).
         self.earliest = heads(table)
-        #: Seconds from the start of each job to the end of the last one of those that wait for it.
+        #: Seconds from the start of each job to the end of the last job that waits for it.
         self.tails = tails(table)
         self._set_guide(np.inf)
         self._random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
         self._figures = np.zeros(3)
         count, nodes = len(jobs), len(instance.cluster.node_names)
-        #: How many entries the placement of each job may have.
+        #: The most entries that the placement of each job may have.
         rooms = np.array([sum(min(chunk.count, nodes) for chunk in job.request.chunks) for job in jobs], dtype=np.int64)
         table.reserve(rooms)
         self._ranks = np.zeros(count)
@@ -77,19 +77,19 @@ class Chain:
         return bool(self.ledger.running.changeable) or len(self._modes) > len(self._jobs)
 
     def offset(self) -> float:
-        """Return what the chain's own figures lack to be values of the objective."""
+        """Return the constant to add to the chain's own figures to get values of the objective."""
         return self._values.offset()
 
     # --- whole plans --------------------------------------------------------------------------------------------
 
     def plan_list(self, keys: NDArray[np.float64], limit: float = np.inf) -> float | None:
-        """Plan the jobs afresh as a list in ascending order of `keys`, each after all that it waits for, none shrunk.
+        """Plan the jobs anew as a list schedule in ascending order of `keys`, each after its dependencies, none shrunk.
 
         Returns
         -------
         float or None
-            What the list costs; None if a job finds no place in it, or if it costs more than `limit`: the chain has no
-            plan then.
+                        The cost of the list schedule; None if a job finds no place in it, or if it costs more than
+            `limit`: the chain then has no plan.
         """
         self._clear()
         bounds = np.zeros((int(self.ledger.table.jobs[:, 0].max()) + 1, _MEMORY + 1, 3), dtype=np.int64)
@@ -97,7 +97,7 @@ class Chain:
         return self._note_plan() if self._settle(order, limit - self._values.of_running(), bounds) else None
 
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
-        """Begin from a plan of the same jobs; tell whether each may stand where it stands there."""
+        """Begin from a plan of the same jobs; return whether each may keep its place."""
         self._clear()
         if not self.ledger.running.restore(plan):
             return False
@@ -112,7 +112,7 @@ class Chain:
         return True
 
     def _note_modes(self) -> None:
-        """Note the modes that jobs have been given on the ledger."""
+        """Copy the modes of the jobs from the ledger."""
         modes: NDArray[np.int64] = np.array([self.ledger.mode(job.id) for job in self._jobs], dtype=np.int64)
         self._take_modes(self._first_mode[:-1] + modes)
 
@@ -130,13 +130,13 @@ class Chain:
         return bool(code == timeline_kernels.DONE)
 
     def _clear(self) -> None:
-        """Take all jobs out, and let each be what it asks for."""
+        """Remove all jobs, and set each to its full mode."""
         table = self.ledger.table
         kernels.clear(table.jobs, table.starts, table.spans, table.pool, *self.ledger.timeline.kernel_arguments())
         self._take_modes(self._first_mode[:-1])
 
     def _take_modes(self, modes: NDArray[np.int64]) -> None:
-        """Let each job have one of its modes."""
+        """Set the mode of each job."""
         self._taken[:] = modes
         taken = self._modes[self._taken]
         self.ledger.table.jobs[:, 0] = taken[:, kernels.F_DEMAND]
@@ -156,7 +156,7 @@ class Chain:
         return value
 
     def shrink_running(self, is_over: Callable[[], bool]) -> None:
-        """Let running jobs go on with less where the plan is worth more for it."""
+        """Shrink running jobs where that improves the plan."""
         table = self.ledger.table
         order = [self._jobs[row].id for row in np.argsort(table.starts, kind="stable").tolist()]
         if go_on_shrunk(self.ledger, order, self._values, is_over=is_over):
@@ -166,11 +166,11 @@ class Chain:
     # --- steps --------------------------------------------------------------------------------------------------
 
     def rank(self, keys: NDArray[np.float64]) -> None:
-        """Set the order in which jobs that were removed together tend to come back: smallest first."""
+        """Set the ranks by which jobs removed together tend to be inserted again: smallest first."""
         self._ranks = keys.astype(np.float64)
 
     def run(self, steps: int, temperature: float) -> None:
-        """Do so many steps at one temperature (in mean costs of a job)."""
+        """Do `steps` steps at one temperature (in mean costs of a job)."""
         table, timeline = self.ledger.table, self.ledger.timeline
         target = self._figures[kernels.STEPS] + steps
         while (left := int(target - self._figures[kernels.STEPS])) > 0:
@@ -193,7 +193,9 @@ class Chain:
     # --- values -------------------------------------------------------------------------------------------------
 
     def value_of(self, starts: Sequence[int] | NDArray[np.int64]) -> float:
-        """Return what starts (s after `now`, one for each job) cost: what a plan can change of its value."""
+        """Return the cost of starts (s after `now`, one for each job): the part of a plan's value that depends on
+        them.
+        """
         return self._value(self.costs, np.asarray(starts, dtype=np.int64)) + self._values.of_running()
 
     def _guide_value(self, starts: NDArray[np.int64]) -> float:
@@ -201,7 +203,7 @@ class Chain:
 
     @property
     def costs(self) -> NDArray[np.float64]:
-        """What starts cost in truth, in the modes that the jobs have now (see `start_costs`)."""
+        """The true costs of starts in the current modes of the jobs (see `start_costs`)."""
         costs: NDArray[np.float64] = self._mode_costs[self._taken]
         return costs
 
@@ -210,10 +212,10 @@ class Chain:
         return float(costs_at(costs, starts[:, None]).sum()) + self._end_price * last
 
     def _set_guide(self, end: float) -> None:
-        """Set the costs as the kernels see them.
+        """Set the costs that guide the kernels.
 
-        The end of the last job alone says nothing about all the others. Where it counts, each job that starts too late
-        for an end before `end`, counting what waits for it, costs a little.
+        The end of the last job alone gives no guidance for all other jobs. Where it counts, each job that starts too
+        late for an end before `end`, counting the jobs that wait for it, has a small cost.
         """
         own = self._modes[self._first_mode[self._owners], kernels.F_DURATION]
         tails = self.tails[self._owners] + self._modes[:, kernels.F_DURATION] - own
@@ -222,13 +224,13 @@ class Chain:
 
     @property
     def value(self) -> float:
-        """What the present plan costs, as the kernels see it."""
+        """The cost of the current plan by the guiding costs."""
         return float(self._figures[kernels.VALUE])
 
     # --- the best plan ------------------------------------------------------------------------------------------
 
     def _note_best(self, value: float) -> None:
-        """Keep a copy of the present plan as the best one."""
+        """Keep a copy of the current plan as the best one."""
         table = self.ledger.table
         self.best_value = value
         self._best = table.starts.copy(), table.spans.copy(), table.pool.copy(), self._taken.copy()
@@ -243,7 +245,7 @@ class Chain:
         return self._best[0]
 
     def best(self) -> list[PlannedJob]:
-        """Return the best plan so far, with the running jobs that it may change."""
+        """Return the best plan so far, with the running jobs that the search may change."""
         table = self.ledger.table
         present = table.starts, table.spans, table.pool
         taken = self._taken.copy()

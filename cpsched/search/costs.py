@@ -1,4 +1,4 @@
-"""What follows from what starts cost: the objective as a search had better see it, and orders for lists."""
+"""Values derived from the costs of starts: guiding costs for the search, and orders of list schedules."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from cpsched.planner import FIRST_KINK, RATE, end_price
 
 __all__ = ["guided", "list_keys", "node_shares", "rates_of"]
 
-#: What a second counts, relative to one of makespan, by which a job starts too late for an earlier end of all.
+#: The cost, relative to a second of makespan, of each second by which a job starts too late for an earlier makespan.
 _LATE = 0.3
 
 
 def guided(
     costs: NDArray[np.float64], price: float, tails: NDArray[np.int64], end: float = np.inf
 ) -> NDArray[np.float64]:
-    """Return the costs of starts as a search had better see them where a second of makespan costs `price`.
+    """Return the guiding costs of starts where a second of makespan costs `price`.
 
-    The end of the last job alone says nothing about all the others. So each job costs a little that starts too late for
-    an end before `end`, counting its `tails` (s): all that follows from its start, until the last of those that wait
-    for it ends.
+    The end of the last job alone gives no guidance for all other jobs. So each job that starts too late for an end
+    before `end` has a small cost. Its `tails` (s) count: the time from its start to the end of the last job that waits
+    for it.
     """
     if price == 0:
         return costs
@@ -38,14 +38,14 @@ def guided(
 
 
 def rates_of(costs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what a second costs each job at last; positive, where it costs nothing a little."""
+    """Return the cost of each further second for each job in the long run; small but positive where it is zero."""
     rates: NDArray[np.float64] = costs[:, RATE] + costs[:, FIRST_KINK::2].sum(axis=1)
     return np.where(rates > 0, rates, rates[rates > 0].min(initial=1.0) * 1e-3)
 
 
 def node_shares(instance: Instance, request: Request) -> list[tuple[int, float]]:
-    """Return (how many, the dominant share of a node that one takes) of each kind of chunks; of the nodes that may hold
-    it, on the one where that is least.
+    """Return (count, dominant share of a node that one chunk takes) of each kind of chunks, on the node where that
+    share is smallest.
     """
     classes = [node_class for node_class in instance.cluster.classes if node_class.state is NodeState.UP]
     shares = []
@@ -62,12 +62,12 @@ def node_shares(instance: Instance, request: Request) -> list[tuple[int, float]]
 def list_keys(
     instance: Instance, jobs: Sequence[Job], costs: NDArray[np.float64], tails: NDArray[np.int64]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return named keys by which a list of the jobs may be sorted, smallest first: work over cost, for several ideas
-    of work.
+    """Return named keys for list schedules of the jobs, smallest first: work over cost, for several definitions of
+    work.
 
-    Smith's rule on one machine; on many resources it depends on what is scarce, so that several keys are tried. Where
-    the end of the last job counts, the jobs with the longest `tails` (s) behind their starts come first in one more.
-    `costs` says what starts cost.
+    On one machine this is Smith's rule. With many resources it depends on the scarce one, so several keys are tried.
+    Where the end of the last job counts, one more key sorts by longest `tails` (s) first.
+    `costs` has the costs of starts.
     """
     price = rates_of(costs)
     totals = instance.cluster.totals

@@ -1,4 +1,4 @@
-"""The search as an improver: lists in several orders, then ruin and recreate until the budget ends."""
+"""The search as an improver: list schedules in several orders, then ruin and recreate until the budget ends."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from cpsched.search.warmup import warm_up_search
 
 __all__ = ["Search", "SearchParams"]
 
-#: Seconds between two looks at the clock.
+#: Seconds between two checks of the clock.
 _LOOK = 0.02
 #: Seconds between two plans that a chain offers.
 _PAUSE = 0.25
-#: So many placements (job and node) at the most are searched; each chain keeps them twice.
+#: The most placements (job and node) for which the search is used; each chain keeps them twice.
 _MOST_PLACEMENTS = 3_000_000
-#: From so many jobs on, lists by prices are tried.
+#: List schedules by prices are tried from this number of jobs on.
 _MANY = 250
-#: Shares of the time: after which no further fixed order is tried, and what prices and the lists by them may take.
+#: Shares of the time: after which no further fixed order is tried, and which prices and their list schedules may take.
 _FIXED, _PRICED, _LISTED = 0.3, 0.05, 0.1
-#: Where running jobs may go on with less: shares of the time until which that is tried, before the steps; and until
-#: which the steps go on, before it is tried again.
+#: Where running jobs may be shrunk: shares of the time until which that is tried before the steps, and until which the
+#: steps run before it is tried again.
 _SHRUNK, _SHRUNK_AGAIN = 0.25, 0.85
-#: So many rounds of prices at the most; and lists, where steps are counted and not time.
+#: The most rounds of prices; and the most list schedules, where steps are counted instead of time.
 _MOST_ROUNDS, _LISTS = 200, 20
 #: Temperatures in mean costs of a job: at the beginning of a cooling that is slow enough, of the fastest one, and at
-#: the end. A cooling is slow enough with so many times the steps of `SearchParams.steps_per_job`.
+#: the end. A cooling is slow enough with this multiple of `SearchParams.steps_per_job`.
 _HOT, _WARM, _COLD, _SLOW = 3.0, 0.1, 0.02, 0.6
-#: Seconds of steps by which the number of those to come is judged.
+#: Seconds of steps from which the number of further steps is estimated.
 _PROBE = 0.1
-#: How much of a job's duration the noise of a list by prices adds to its start at the most.
+#: The most noise that a list schedule by prices adds to a start, as a part of the job's duration.
 _SPREAD = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchParams:
-    """How the search works."""
+    """The parameters of the search."""
 
-    #: Steps after which it ends, whatever is left of the budget; None: the budget alone ends it.
+    #: Steps after which the search ends even if budget is left; None: the budget alone ends it.
     max_steps: int | None = None
-    #: Steps for each job in one cooling; with time left it begins anew.
+    #: Steps per job in one cooling; if time is left, another cooling follows.
     steps_per_job: int = 1000
-    #: Steps between two looks at the clock, at the most; with a budget that alone ends it, as many as `_LOOK` allows.
+    #: The most steps between two checks of the clock; if the budget alone ends the search, as many as `_LOOK` allows.
     portion: int = 200
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class Search:
         warm_up_search()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the search cannot honour: what the planner cannot."""
+        """Return the features of the instance that the search cannot honour: the same as the planner's."""
         return unsupported(instance)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
@@ -97,7 +97,7 @@ class Search:
             search.shrink_running(chain, until=1.0)
 
     def _improve_evolving(self, instance: Instance, jobs: Sequence[Job], board: Board, seed: int) -> None:
-        """Search where jobs evolve: with numbers of nodes where these say all, else on the ledger."""
+        """Search where jobs evolve: by numbers of nodes where these suffice, else on the ledger."""
         if not beyond_whole_nodes(instance) and all(
             job.running is None or job.malleability is None for job in instance.jobs
         ):
@@ -115,7 +115,7 @@ class Search:
 
 
 def _most_placements(instance: Instance, jobs: Sequence[Job]) -> int:
-    """Return how many (job, kind of chunks, node) a plan may have at the most."""
+    """Return the most (job, kind of chunks, node) that a plan may have."""
     nodes = len(instance.cluster.node_names)
     return sum(min(chunk.count, nodes) for job in jobs for chunk in job.request.chunks)
 
@@ -135,17 +135,17 @@ class _Search:
     ) -> None:
         self._instance, self._jobs, self._board, self._params = instance, jobs, board, params
         self._first, self._chain = board.best, chain
-        #: What the chain's own figures lack to be values of the objective.
+        #: The constant to add to the chain's own figures to get values of the objective.
         self._offset = chain.offset()
         self._keys: NDArray[np.float64] | None = None
         self._began = board.budget.elapsed
         self._steps = 0
-        #: When the best plan is offered again, if there is a better one then.
+        #: When the best plan is offered next, if it is better by then.
         self._next_offer = board.budget.elapsed + _PAUSE
         self._portion = 1 if params.max_steps is None else params.portion
 
     def _offer(self, by: str) -> float:
-        """Offer the chain's best plan, if it is better than all that is known; return the seconds that this took."""
+        """Offer the chain's best plan if it is better than the board's; return the seconds that this took."""
         began = self._board.budget.elapsed
         if self._chain.best_value + self._offset < self._board.best.value:
             found = {planned.id: planned for planned in self._chain.best()}
@@ -153,7 +153,7 @@ class _Search:
         return self._board.budget.elapsed - began
 
     def try_lists(self, keys_by_name: Mapping[str, NDArray[np.float64]]) -> None:
-        """Plan as a list in several orders, the strongest first; the first plan is offered at once, and the best."""
+        """Try list schedules in several orders, the strongest first; offer the first plan at once, and the best."""
         best_value, best_name, next_offer = float("inf"), "", 0.0
         for name, keys in keys_by_name.items():
             if self._board.is_over or (self._keys is not None and self._time_share() > _FIXED):
@@ -166,7 +166,7 @@ class _Search:
         self._offer(f"list:{best_name}")
 
     def try_prices(self, chain: Chain, random: np.random.Generator) -> None:
-        """Plan as a list by prices, many times: once as they say, then with noise."""
+        """Try list schedules by prices: the first without noise, all others with it."""
         if self._keys is None or len(self._jobs) < _MANY:
             return
         is_counted = self._params.max_steps is not None
@@ -185,13 +185,13 @@ class _Search:
         self._offer("list:prices")
 
     def shrink_running(self, chain: Chain | LedgerChain, *, until: float) -> None:
-        """Let running jobs go on with less in the best plan, in the time up to a share of it."""
+        """Shrink running jobs in the best plan, until a share of the time is used."""
         if chain.is_elastic and not self._board.is_over and chain.adopt(self._board.best.jobs):
             chain.shrink_running(lambda: self._board.is_over or self._time_share() > until)
             self._offer("shrink")
 
     def run_chain(self, until: float = 1.0) -> None:
-        """Cool the chain, as many times as there is time for up to a share of it."""
+        """Run coolings of the chain until a share of the time is used."""
         if len(self._jobs) < 2 or not self._begin_cooling(is_last=True):
             return
         if self._keys is not None:
@@ -209,8 +209,8 @@ class _Search:
         self._offer(self.name)
 
     def _begin_cooling(self, *, is_last: bool) -> bool:
-        """Begin afresh from a list, so that not all coolings end in the same local optimum; the last one begins from
-        the best plan of all. Tell whether there is a plan to begin from.
+        """Begin anew from a list schedule, so that not all coolings end in the same local optimum; the last cooling
+        begins from the best plan of all. Return whether there is a plan to begin from.
         """
         if not is_last and self._keys is not None and self._chain.plan_list(self._keys) is not None:
             return True
@@ -219,7 +219,7 @@ class _Search:
         )
 
     def _cool(self, hot: float, until: float, last_step: int) -> None:
-        """Let the temperature fall from `hot` until a share of the time is used, or a number of steps done."""
+        """Lower the temperature from `hot` until a share of the time is used, or a number of steps is done."""
         budget, began, first_step = self._board.budget, self._time_share(), self._steps
         while not self._board.is_over:
             if self._params.max_steps is None:
@@ -246,7 +246,7 @@ class _Search:
             self._portion = max(1, min(most, 2 * portion, int(portion * _LOOK / took)))
 
     def _expected_steps(self) -> int:
-        """Return how many steps there is time for, judged by the first ones."""
+        """Return the number of steps that there is time for, estimated from the first ones."""
         began = self._board.budget.elapsed
         while not self._board.is_over and self._board.budget.elapsed < began + _PROBE:
             self._step(_COLD)
@@ -254,6 +254,6 @@ class _Search:
         return int(self._steps * (1 + self._board.budget.remaining / took))
 
     def _time_share(self) -> float:
-        """Return which share of the time that was left at the beginning is used."""
+        """Return the used share of the time that was left at the beginning."""
         whole = self._board.budget.seconds - self._began
         return (self._board.budget.elapsed - self._began) / whole if whole > 0 else 1.0

@@ -1,4 +1,6 @@
-"""One chain of the search where jobs evolve over whole nodes of one kind: nodes are counted, and named at the end."""
+"""One chain of the search for jobs that evolve over whole nodes of one kind: nodes are counted, and named at the
+end.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,18 @@ _Profile = tuple[Ints, Ints, Ints]
 class EvolvingChain:
     """A plan of some jobs that is changed step by step; mutable. Its kernels release the GIL.
 
-    No step is held longer than its walltime, so that nothing is wasted: every plan is one of the noX of Klein and Pérez
-    (EVO-11) for its jobs in some order, or better than that, because jobs that come later stay where they are when one
-    before them moves.
+    No step is held longer than its walltime, so that nothing is wasted: every plan is one of the noX of Klein and
+    Pérez (EVO-11) for its jobs in some order, or better, because later jobs keep their places when an earlier job
+    moves.
 
     Parameters
     ----------
     instance
         Of whole nodes of one kind (`beyond_whole_nodes`).
     jobs
-        The jobs to be planned, one or more; each can be.
+        The jobs to plan, one or more; each has a feasible start.
     seed
-        Same jobs, same calls, same seed: same plans.
+        The same jobs, calls and seed give the same plans.
     """
 
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
@@ -61,19 +63,19 @@ class EvolvingChain:
         self._random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
         self._marks, self._chosen = _blank(len(jobs) + 1), _blank(kernels.MOST_REMOVED)
         self._keys = np.zeros(kernels.MOST_REMOVED)
-        #: What the best plan so far costs.
+        #: The cost of the best plan so far.
         self.best_value = np.inf
         self.plan_list(self._queue())
 
     def offset(self) -> float:
-        """Return what the chain's own figures lack to be values of the objective."""
+        """Return the constant to add to the chain's own figures to get values of the objective."""
         return objective_value(self._instance, self.best()) - self.best_value
 
     # --- whole plans --------------------------------------------------------------------------------------------
 
     def list_keys(self) -> dict[str, NDArray[np.float64]]:
-        """Return named keys by which a list of the jobs may be sorted, smallest first: the order of the queue, then
-        work over cost for several ideas of work; where the end of the last job counts, the longest ones first.
+        """Return named keys for list schedules of the jobs, smallest first: the order of the queue, then work over
+        cost for several definitions of work; where the end of the last job counts, also the longest jobs first.
         """
         price = rates_of(self._costs)
         areas = [sum(seconds * nodes for seconds, nodes in one.steps) for one in self._applications]
@@ -92,17 +94,19 @@ class EvolvingChain:
         return np.array([places[job.id] for job in self._jobs], dtype=np.float64)
 
     def plan_list(self, keys: NDArray[np.float64], limit: float = np.inf) -> float | None:
-        """Plan the jobs afresh as a list in ascending order of `keys`.
+        """Plan the jobs anew as a list schedule in ascending order of `keys`.
 
         Returns
         -------
         float or None
-            What the list costs; None if its starts cost more than `limit`: the chain has no plan then.
+            The cost of the list schedule; None if its starts cost more than `limit`: the chain then has no plan.
         """
         return self._settle(np.argsort(keys, kind="stable"), self._earliest, limit)
 
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
-        """Begin from a plan of the same jobs: each where it starts there or, if that holds steps, as soon as it can."""
+        """Begin from a plan of the same jobs: each keeps its start or, if the plan holds steps, starts as early as
+        possible.
+        """
         starts_of = {planned.id: planned.start - self._instance.now for planned in plan}
         starts = np.array([starts_of[job.id] for job in self._jobs], dtype=np.int64)
         return self._settle(np.argsort(starts, kind="stable"), starts, np.inf) is not None
@@ -121,23 +125,23 @@ class EvolvingChain:
         return value
 
     def _value_of(self, starts: Ints) -> float:
-        """Return what starts cost: what a plan can change of its value."""
+        """Return the cost of starts: the part of a plan's value that depends on them."""
         last = int((starts + self._durations).max())
         return float(costs_at(self._costs, starts[:, None]).sum()) + self._end_price * last
 
     @property
     def starts(self) -> Ints:
-        """The starts of the present plan (s after `now`)."""
+        """The starts of the current plan (s after `now`)."""
         return self._starts
 
     # --- steps --------------------------------------------------------------------------------------------------
 
     def rank(self, keys: NDArray[np.float64]) -> None:
-        """Set the order in which jobs that were removed together tend to come back: smallest first."""
+        """Set the ranks by which jobs removed together tend to be inserted again: smallest first."""
         self._ranks = keys.astype(np.float64)
 
     def run(self, steps: int, temperature: float) -> None:
-        """Do so many steps at one temperature (in mean costs of a job)."""
+        """Do `steps` steps at one temperature (in mean costs of a job)."""
         end = float((self._best_starts + self._durations).max())
         guide = guided(self._costs, self._end_price, self._durations, end)
         self.best_value = kernels.ruin_and_recreate(
@@ -149,7 +153,7 @@ class EvolvingChain:
     # --- the best plan ------------------------------------------------------------------------------------------
 
     def best(self) -> list[PlannedJob]:
-        """Return the best plan so far, with those who run."""
+        """Return the best plan so far, with the running jobs."""
         holds = [
             _holds(application.steps, start)
             for application, start in zip(self._applications, self._best_starts.tolist(), strict=True)
@@ -170,7 +174,7 @@ def _pieces(steps: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
 
 
 def _holds(steps: Sequence[tuple[int, int]], start: int) -> list[Hold]:
-    """Return the steps in time, one at once after the other."""
+    """Return the steps as segments, each directly after the one before."""
     borders = pairwise(accumulate((seconds for seconds, _ in steps), initial=start))
     return [Hold(begin, end, nodes) for (begin, end), (_, nodes) in zip(borders, steps, strict=True)]
 
@@ -185,7 +189,7 @@ def _copied(profile: _Profile) -> _Profile:
 
 
 def _profile_of(free_from: Sequence[int], room: int) -> _Profile:
-    """Return the profile of those who run, with room for so many more breakpoints."""
+    """Return the profile of the running jobs, with space for this number of further breakpoints."""
     ends, counts = np.unique([end for end in free_from if end > 0], return_counts=True)
     times, used = _blank(1 + len(ends) + room), _blank(1 + len(ends) + room)
     times[1 : 1 + len(ends)] = ends

@@ -1,7 +1,7 @@
-"""One chain of the search where jobs change while they run: ruin and recreate on the planner's ledger itself.
+"""One chain of the search for jobs that change while they run: ruin and recreate on the planner's ledger itself.
 
-A step costs what the ledger takes for a few jobs, about a millisecond, ten times as much as one of compiled kernels;
-in return any job that can be planned can be searched for.
+A step takes about a millisecond, the ledger's time for a few jobs, ten times as long as a step of compiled kernels; in
+return, every job that can be planned is supported.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cpsched.search.links import awaited_first
 
 __all__ = ["LedgerChain"]
 
-#: The most jobs that one step removes; mostly, and where room is made for one.
+#: The most jobs that one step removes: in general, and in a step that makes room for one job.
 _FEW, _MOST_REMOVED = 8, 16
 #: The most nodes that are cleared for a job.
 _MOST_CLEARED = 8
-#: In how many of the steps jobs may be held: whoever holds a step stands in the way of others for longer.
+#: The share of the steps in which jobs may be held: a job that holds a step blocks other jobs for longer.
 _HELD = 0.4
 
 
@@ -39,9 +39,9 @@ class LedgerChain:
     instance
         The window.
     jobs
-        The jobs to be planned, one or more; each can be.
+        The jobs to plan, one or more; each has a feasible start.
     seed
-        Same jobs, same calls, same seed: same plans.
+        The same jobs, calls and seed give the same plans.
     """
 
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
@@ -51,25 +51,25 @@ class LedgerChain:
         self._num_nodes = len(instance.cluster.node_names)
         table = self._ledger.table
         self._costs = start_costs(instance, jobs)
-        #: What each job costs at the least.
+        #: The least cost of each job.
         self._least = costs_at(self._costs, table.jobs[:, 1:2])[:, 0].tolist()
-        #: Whom each one waits for.
+        #: The jobs that each job waits for.
         self._awaited = [
             set(table.waits[table.waits_of[job] : table.waits_of[job + 1], 0].tolist()) for job in range(len(jobs))
         ]
         self._end_price = end_price(instance)
-        #: What a second costs by which a job ends later than its start says.
+        #: The cost of each second by which a job ends later than its start implies.
         self._late_price = instance.objective.weights.get(ObjectiveTerm.COMPLETION, 0.0)
         self._values = Values(instance, self._ledger)
         self._random = Random(seed)  # noqa: S311 - a search, not a secret
         self._ranks = [0.0] * len(jobs)
-        #: Where each job stands; where it stood last, and what that cost.
+        #: The place of each job; its last place, and the cost of that.
         self._places: list[Place | None] = [None] * len(jobs)
         self._begins = [0] * len(jobs)
         self._paid = [0.0] * len(jobs)
-        #: On which nodes it stands, or stood last, as bits.
+        #: The nodes of its place, or of its last one, as bits.
         self._nodes = [0] * len(jobs)
-        #: What the plan costs, and the best one so far.
+        #: The cost of the plan, and of the best one so far.
         self.value = self.best_value = np.inf
         self._best: list[Place] = []
 
@@ -79,14 +79,14 @@ class LedgerChain:
         return bool(self._ledger.running.changeable)
 
     def offset(self) -> float:
-        """Return what the chain's own figures lack to be values of the objective."""
+        """Return the constant to add to the chain's own figures to get values of the objective."""
         return self._values.offset()
 
     # --- whole plans --------------------------------------------------------------------------------------------
 
     def list_keys(self) -> dict[str, NDArray[np.float64]]:
-        """Return named keys by which a list of the jobs may be sorted, smallest first: work over cost, for several
-        ideas of work.
+        """Return named keys for list schedules of the jobs, smallest first: work over cost, for several definitions of
+        work.
         """
         instance = self._instance
         price = rates_of(self._costs)
@@ -99,13 +99,13 @@ class LedgerChain:
         return keys | {"tails": -time} if self._end_price > 0 else keys
 
     def plan_list(self, keys: NDArray[np.float64], limit: float = np.inf) -> float | None:
-        """Plan the jobs afresh as a list in ascending order of `keys`, each after all that it waits for.
+        """Plan the jobs anew as a list schedule in ascending order of `keys`, each after its dependencies.
 
         Returns
         -------
         float or None
-            What the list costs; None if a job finds no place in it, or if it costs more than `limit`: the chain has no
-            plan then.
+                        The cost of the list schedule; None if a job finds no place in it, or if it costs more than
+            `limit`: the chain then has no plan.
         """
         self._clear()
         cost = self._values.of_running()
@@ -118,7 +118,7 @@ class LedgerChain:
         return self._note_plan()
 
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
-        """Begin from a plan of the same jobs; tell whether each may stand where it stands there."""
+        """Begin from a plan of the same jobs; return whether each may keep its place."""
         self._clear()
         if not self._ledger.running.restore(plan):
             return False
@@ -132,7 +132,7 @@ class LedgerChain:
         return True
 
     def shrink_running(self, is_over: Callable[[], bool]) -> None:
-        """Let running jobs go on with less where the plan is worth more for it."""
+        """Shrink running jobs where that improves the plan."""
         order = [self._jobs[job].id for job in sorted(range(len(self._jobs)), key=self._begins.__getitem__)]
         if go_on_shrunk(self._ledger, order, self._values, is_over=is_over):
             for job in range(len(self._jobs)):
@@ -140,7 +140,7 @@ class LedgerChain:
             self._note_plan()
 
     def _clear(self) -> None:
-        """Take all jobs out."""
+        """Remove all jobs from the plan."""
         for job, place in enumerate(self._places):
             if place is not None:
                 self._lift(job)
@@ -152,14 +152,14 @@ class LedgerChain:
         return self.value
 
     def _note_best(self) -> None:
-        """Keep the present plan if it is the best one so far."""
+        """Keep the current plan if it is the best one so far."""
         if self.value < self.best_value:
             self.best_value, self._best = self.value, [place for place in self._places if place is not None]
             self._best_running = self._ledger.running.plans()
 
     def best(self) -> list[PlannedJob]:
-        """Return the best plan so far, with the running jobs that it may change."""
-        # what stands there is read, and not asked whether it is free beside the running jobs of the present plan
+        """Return the best plan so far, with the running jobs that the search may change."""
+        # places are read without a check that they are free beside the running jobs of the current plan
         present = [place for place in self._places if place is not None]
         self._stand(self._best)
         best = [planned for job in self._jobs if (planned := self._ledger.planned(job.id)) is not None]
@@ -167,7 +167,7 @@ class LedgerChain:
         return self._best_running + best
 
     def _stand(self, places: Sequence[Place]) -> None:
-        """Let all jobs stand at places of theirs."""
+        """Book all jobs at these places."""
         self._clear()
         for job, place in enumerate(places):
             self._put_back(job, place)
@@ -184,7 +184,7 @@ class LedgerChain:
             self._step(temperature)
 
     def _step(self, temperature: float) -> None:
-        """Take some jobs out and insert them again in another order; keep what is better, and sometimes what is not."""
+        """Remove some jobs and insert them again in another order; keep a better plan, and sometimes a worse one."""
         chosen, is_first_first = self._chosen()
         if len(chosen) < 2:
             return
@@ -208,7 +208,7 @@ class LedgerChain:
             self._paid[job], self._nodes[job] = cost, bits
 
     def _insert_all(self, sequence: Sequence[int], limit: float, is_held: bool) -> float | None:
-        """Insert jobs one after the other; return what they cost, or None as soon as that must be more than `limit`."""
+        """Insert jobs one after the other; return their cost, or None as soon as it must exceed `limit`."""
         after, least = 0.0, sum(self._least[job] for job in sequence)
         for job in sequence:
             least -= self._least[job]
@@ -218,8 +218,8 @@ class LedgerChain:
         return after
 
     def _chosen(self) -> tuple[list[int], bool]:
-        """Choose jobs to remove: one that waits dearly, and who stands where it could be earlier; or some that start at
-        about the same time; or any. Tell whether room is made for the first of them.
+        """Choose jobs to remove: a job whose wait is costly with those that block an earlier start of it; or some that
+        start at about the same time; or any. Return whether room is made for the first of them.
         """
         random, count = self._random, len(self._jobs)
         style, wanted = random.random(), min(count, 2 + random.randrange(_FEW - 1))
@@ -236,7 +236,7 @@ class LedgerChain:
         return random.sample(range(count), wanted), False
 
     def _in_the_way(self) -> list[int]:
-        """Return a job that waits dearly, and those that stand on as many nodes as it has when it could be there."""
+        """Return a job whose wait is costly, and the jobs that block as many nodes as it has at an earlier start."""
         random, count = self._random, len(self._jobs)
         first = max((random.randrange(count) for _ in range(3)), key=lambda job: self._paid[job] - self._least[job])
         start, earliest = self._begins[first], int(self._ledger.table.jobs[first, 1])
@@ -255,8 +255,8 @@ class LedgerChain:
         return [first, *found]
 
     def _sequence(self, chosen: Sequence[int], is_first_first: bool) -> list[int]:
-        """Return in which order jobs that were taken out come back: that of their ranks or old starts, with noise; each
-        after all that it waits for.
+        """Return the order in which removed jobs are inserted again: by rank or old start, with noise; each after its
+        dependencies.
         """
         random, style = self._random, self._random.random()
         noise = 0.3 if style < 0.4 else 1.0
@@ -281,7 +281,7 @@ class LedgerChain:
     # --- single jobs --------------------------------------------------------------------------------------------
 
     def _insert(self, job: int, room: float = np.inf, *, is_held: bool = True) -> bool:
-        """Let a job stand where it ends earliest beside all that stand, one that can be shrunk where it costs least;
+        """Book a job where it ends earliest beside all booked jobs, or where it costs least if it can be shrunk;
         tell whether it found a place that costs no more than `room`.
         """
         ledger, name = self._ledger, self._jobs[job].id
@@ -295,36 +295,36 @@ class LedgerChain:
         return is_placed
 
     def _limits(self, job: int, room: float) -> tuple[int, int]:
-        """Return until when a job must have started, and ended, to cost no more than `room`."""
+        """Return the latest start and the latest end at which a job costs no more than `room`."""
         if room == np.inf:
             return FOREVER, FOREVER
         latest = int(latest_for(job, room, self._costs))
         if self._late_price <= 0 or latest < 0:
             return latest, FOREVER
-        # a second of holding costs no more than one of a later start: who starts first may end last
+        # a second of holding costs no more than a second of a later start: the job that starts first may end last
         spare = (room - self._least[job]) / self._late_price
         return latest, int(self._ledger.table.jobs[job, 1] + self._durations[job] + spare + 1)
 
     def _note(self, job: int) -> None:
-        """Note where a job stands, and what that costs."""
+        """Record the place of a job, and its cost."""
         place = self._ledger.place_of(self._jobs[job].id)
         self._places[job], self._begins[job] = place, place.start
         self._paid[job] = self._values.cost_of(job, place)
         self._nodes[job] = _bits(place)
 
     def _put_back(self, job: int, place: Place) -> None:
-        """Let a job stand where it stood."""
+        """Book a job at its last place."""
         self._ledger.put_back(self._jobs[job].id, place)
         self._places[job], self._begins[job] = place, place.start
 
     def _last_end(self) -> int:
-        """Return when the last one of those that stand ends; 0 if that does not matter."""
+        """Return the latest end of all booked jobs; 0 if that does not matter."""
         if self._end_price <= 0:
             return 0
         return max((place.end for place in self._places if place is not None), default=0)
 
     def _lift(self, job: int) -> Place:
-        """Take a job out; return where it stood."""
+        """Remove a job; return its place."""
         place = self._places[job]
         assert place is not None  # noqa: S101 - callers take out who stands
         self._ledger.release(self._jobs[job].id)
@@ -343,5 +343,5 @@ def _bits(place: Place) -> int:
 
 
 def _nodes(instance: Instance, step: Step) -> float:
-    """Return how many nodes a step takes, each chunk as much of one as its dominant share."""
+    """Return the nodes that a step takes, with each chunk counted as its dominant share of a node."""
     return sum(count * share for count, share in node_shares(instance, step.request))

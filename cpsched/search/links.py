@@ -1,4 +1,4 @@
-"""What the links between jobs say by themselves, whatever else the machine has to do."""
+"""Times that follow from the dependencies between jobs alone, without the machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 def heads(table: JobTable) -> Ints:
-    """Return the first start of each job beside all that it waits for, if nothing else stood in the way."""
+    """Return the earliest start of each job that its dependencies allow, if nothing else delays it."""
     earliest = table.jobs[:, 1].copy()
     for job in awaited_first(table, np.arange(len(earliest))).tolist() if len(table.waits) else ():
         for before, lag in table.waits[table.waits_of[job] : table.waits_of[job + 1]].tolist():
@@ -24,8 +24,8 @@ def heads(table: JobTable) -> Ints:
 
 
 def tails(table: JobTable) -> Ints:
-    """Return the seconds from the start of each job to the end of all that wait for it, if nothing else stood in the
-    way.
+    """Return the seconds from the start of each job to the end of all jobs that wait for it, if nothing else delays
+    them.
     """
     behind = table.jobs[:, 3].copy()
     for job in awaited_first(table, np.arange(len(behind)))[::-1].tolist() if len(table.waits) else ():
@@ -35,7 +35,7 @@ def tails(table: JobTable) -> Ints:
 
 
 def awaited_first(table: JobTable, order: Ints) -> Ints:
-    """Return rows in the order given, but each as soon as all rows that it waits for have had their turn."""
+    """Return rows in the given order, but each only after all rows that it waits for."""
     if not len(table.waits):
         return order
     missing = np.diff(table.waits_of)

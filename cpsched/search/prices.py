@@ -1,9 +1,9 @@
-"""When jobs would start if what the machine has could be bought by the second: a guide for lists of many jobs.
+"""Starts of jobs if resources had prices per second (Lagrangian relaxation): a guide for list schedules of many jobs.
 
-The capacities are relaxed with prices per second (Lagrange): each job then starts where its own cost and what it pays
-together are least. A subgradient method looks for the prices at which demand meets supply. The mean of the starts
-over its last rounds is a good order to plan in, better than any fixed key from some hundred jobs on (BRIDI-8 leaves
-the order open). The capacities are sums over all nodes, so that nothing here is a plan, or a bound that is claimed.
+The capacities are relaxed with prices per second: each job then starts where the sum of its own cost and its payments
+is least. A subgradient method searches for the prices at which demand meets supply. The mean of the starts over its
+last rounds is a good order for a list schedule, better than any fixed key from some hundred jobs on (BRIDI-8 leaves
+the order open). The capacities are sums over all nodes: the result is neither a plan nor a bound that is claimed.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ Floats = NDArray[np.float64]
 
 #: Pieces of the time axis on which prices are constant.
 _PIECES = 96
-#: How much of its dominant share of a node a chunk is counted with: others fill a part of what it leaves.
+#: The part of its dominant share of a node with which a chunk counts: other chunks use some of the rest.
 _LOOSE = 0.9
-#: What one round keeps of the mean starts before it.
+#: The weight of the earlier mean starts in each round.
 _MEMORY = 0.95
 #: Rounds without a better bound after which the steps are halved.
 _PATIENCE = 8
 
 
 class Prices:
-    """Prices of all that is scarce, by time; mutable: each round improves them.
+    """Prices of all scarce resources, by time; mutable: each round improves them.
 
     Parameters
     ----------
     instance, jobs, costs
         The window, the jobs to be planned, and their `start_costs`.
     earliest, starts
-        int64 (jobs,): first starts, and the starts in some plan (s after `now`), which gives the time axis.
+        int64 (jobs,): earliest starts, and the starts in some plan (s after `now`), from which the time axis is made.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Prices:
         lengths = np.diff(self._times)
         ends_running = np.array([job.running.segments[-1].end - instance.now for job in running if job.running])
         held = np.clip(ends_running[:, None] - self._times[None, :-1], 0.0, lengths[None, :])
-        #: What there is of each sum in each piece, in seconds of all of it.
+        #: The capacity of each sum in each piece, in seconds of the whole.
         self._supply = np.maximum(0.0, lengths - needs[len(jobs) :].T @ held)
         ends = np.minimum(self._times[None, :] + self._durations[:, None], self._times[-1])
         self._place = np.clip(np.searchsorted(self._times, ends, side="right") - 1, 0, len(lengths) - 1)
@@ -76,7 +76,9 @@ class Prices:
         self._rounds = 0
 
     def improve(self) -> None:
-        """Let each job start where it is cheapest at these prices; raise those of what is asked too much of."""
+        """Compute each job's cheapest start at these prices; then raise the prices where demand exceeds the
+        capacity.
+        """
         lengths = np.diff(self._times)
         paid = np.concatenate([np.zeros((len(self._prices), 1)), np.cumsum(self._prices * lengths, axis=1)], axis=1)
         starts, used = np.empty_like(self.starts), np.empty_like(self._prices)
@@ -109,7 +111,7 @@ def _time_axis(starts: NDArray[np.int64], end: float) -> Floats:
 
 
 def _needs(instance: Instance, jobs: Sequence[Job]) -> Floats:
-    """Return what each job takes of each sum, as a share of what there is: (jobs, sums).
+    """Return the share of each sum that each job takes: (jobs, sums).
 
     The sums: each resource, each licence, the dominant shares of the nodes, and the nodes that chunks of more than
     half a node need for themselves (the simplest dual-feasible function).

@@ -23,7 +23,7 @@ def warm_up_search() -> None:
 
 
 def warm_up_evolving_search() -> None:
-    """Compile what the search needs beside those for evolving jobs, or load it."""
+    """Compile the search's other kernels, those for evolving jobs left out, or load them."""
     instance, waiting = _window()
     evolving = EvolvingChain(instance, [replace(job, steps=job.steps * 2) for job in waiting], seed=0)
     evolving.run(1, 1.0)
