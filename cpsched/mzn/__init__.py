@@ -2,9 +2,9 @@
 
 May import: `planner`, `booking`, `metrics`, `engine`, `domain`, `errors`; it is the home of the `minizinc` package,
 which is loaded when it is needed. Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver.
-`window.py` writes a window of rigid jobs in the models' words and reads solutions, with `data.py`, `times.py` and
-`prices.py` for its parts; `evolving.py` and `malleable.py` do so for jobs that change, with `changing.py` for what
-these have in common. `support.py` says which model knows a window, `solver.py` is the border to MiniZinc.
+`window.py` writes a window of rigid jobs as the models' data and reads solutions, with `data.py`, `times.py` and
+`prices.py` for its parts; `evolving.py` and `malleable.py` do so for jobs that change, with `changing.py` for their
+common part. `support.py` chooses the model for a window, `solver.py` is the border to MiniZinc.
 """
 
 from cpsched.mzn.engine import MiniZinc, MiniZincParams, window_of

@@ -1,4 +1,4 @@
-"""What ``models/changing.mzn`` is given: stages, the kinds that are there in them, and prices."""
+"""The data of ``models/changing.mzn``: stages, the kinds of chunks in each stage, and prices."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ __all__ = ["Costs", "Staged", "allocations_of", "changing_data", "times_data", "
 
 
 class Staged(NamedTuple):
-    """Chunks that are there in one stage (all stages of all jobs are counted from 0)."""
+    """Chunks of one stage (the stages of all jobs are numbered from 0)."""
 
     job: int
     stage: int
-    #: Their kind in what the job asks for then.
+    #: Their kind in the job's request of that stage.
     number: int
     chunk: Chunk
-    #: How many of them each node holds.
+    #: The number of them that each empty node holds.
     most: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What a plan pays for, each as a rate for a second, and how these become integers (rounded down)."""
+    """The costs of a plan as rates per second, and how they become integers (rounded down)."""
 
-    #: By job: what is paid for its start, and for each second that it runs longer than it can.
+    #: By job: the rate of its start, and of each second that it runs longer than its shortest duration.
     starts: Sequence[Price]
     runs: Sequence[Fraction]
-    #: By stage: for each second that it is held.
+    #: By stage: the rate of each second that it is held.
     holds: Sequence[Fraction]
-    #: By share (in place of the job): what is paid for the start on it.
+    #: By share (instead of the job): the rate of the start on it.
     lates: Sequence[Price]
     end: Fraction
     horizon: int
@@ -62,14 +62,14 @@ class Costs:
         return scale_of(rates, self.horizon - first)
 
     def price_of(self, starts: Sequence[int], runs: Sequence[int], last_end: int) -> int:
-        """Return what starts (s from now), seconds of longer runs, and the makespan cost together."""
+        """Return the total cost of starts (s from now), seconds of longer runs, and the makespan."""
         late = sum(self.integer(one.rate) * max(0, starts[one.job] - one.from_) for one in self.starts)
         longer = sum(self.integer(rate) * seconds for rate, seconds in zip(self.runs, runs, strict=True))
         return late + longer + self.integer(self.end) * last_end
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the model is told of what both variants pay for."""
+        """The model's data for the costs that both variants have."""
         return {
             "num_prices": len(self.starts),
             "price_job": [price.job + 1 for price in self.starts],
@@ -87,7 +87,7 @@ def changing_data(
     kinds: Sequence[Staged],
     changed: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return all but times and prices.
+    """Return the data, except times and prices.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def changing_data(
 
 
 def times_data(instance: Instance, jobs: Sequence[Job], times: Times) -> dict[str, Any]:
-    """Return when waiting jobs start and end; those of `jobs` that `times` does not know run, and begin now."""
+    """Return the limits of starts and ends of waiting jobs; jobs that are not in `times` run, and begin now."""
     others = [0] * (len(jobs) - len(times.earliest))
     ends = []
     for job in jobs:
@@ -132,7 +132,7 @@ def times_data(instance: Instance, jobs: Sequence[Job], times: Times) -> dict[st
 def allocations_of(
     instance: Instance, kinds: Sequence[Staged], counts: Sequence[Sequence[int]]
 ) -> Mapping[int, tuple[Placement, ...]]:
-    """Return what is held in each stage, by how many chunks of each kind stand on each node."""
+    """Return the allocation of each stage, from the number of chunks of each kind on each node."""
     held: dict[int, Counter[tuple[str, int]]] = {}
     chunks: dict[tuple[int, int], Chunk] = {}
     for kind, row in zip(kinds, counts, strict=True):
@@ -150,5 +150,5 @@ def allocations_of(
 
 
 def weight_of(instance: Instance, term: ObjectiveTerm) -> Fraction:
-    """Return the weight of a term of the objective; 0 if it is none."""
+    """Return the weight of a term of the objective; 0 if it is not in it."""
     return Fraction(instance.objective.weights.get(term, 0))

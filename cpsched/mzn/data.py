@@ -1,4 +1,4 @@
-"""The machine, the requests and what runs, as ``models/window_data.mzn`` declares them: numbers count from 1."""
+"""The machine, the requests and the running jobs, as ``models/window_data.mzn`` declares them: numbers count from 1."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """What a running job holds on a node until it ends (s from now)."""
+    """The amounts that a running job holds on a node until it ends (s from now)."""
 
     node: int
     amounts: Mapping[str, int]
@@ -49,7 +49,7 @@ def kinds_of(jobs: Sequence[Job]) -> list[Kind]:
 
 
 def machine_data(instance: Instance) -> dict[str, Any]:
-    """Return the nodes and what they have."""
+    """Return the nodes and their resources."""
     cluster, resources = instance.cluster, resource_numbers(instance)
     return {
         "num_nodes": len(cluster.node_names),
@@ -61,7 +61,7 @@ def machine_data(instance: Instance) -> dict[str, Any]:
 
 
 def request_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return what jobs ask for, and how much of it a node holds."""
+    """Return the requests of jobs, and how many of their chunks each node holds."""
     kinds, resources = kinds_of(jobs), resource_numbers(instance)
     return {
         "walltime": [job.walltime for job in jobs],
@@ -75,7 +75,7 @@ def request_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
 
 
 def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return the names of jobs, and how they lie on their nodes."""
+    """Return the names of jobs, and the arrangement of their chunks on nodes."""
     places = [job.steps[0].request.place for job in jobs]
     return {
         "num_jobs": len(jobs),
@@ -87,9 +87,9 @@ def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
 
 
 def running_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, Any]:
-    """Return what running jobs hold, and from when on each node is idle, or had by nobody exclusively.
+    """Return the amounts that running jobs hold, and when each node becomes idle, and free of exclusive jobs.
 
-    Those that are `changed` are left out: the model says what these hold.
+    Jobs that are `changed` are left out: their allocations are decisions of the model.
     """
     resources, held = resource_numbers(instance), list(_held(instance, changed))
     pieces = [(use.node, resources[name], amount, use.until) for use in held for name, amount in use.amounts.items()]
@@ -108,9 +108,9 @@ def running_data(instance: Instance, changed: Collection[str] = ()) -> dict[str,
 
 
 def kept_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, Any]:
-    """Return what nodes keep free for others (OCCS-40), and what running jobs take of what that leaves.
+    """Return the amounts that nodes keep free (OCCS-40), and the amounts that running jobs take of the rest.
 
-    Running work is a fact: where it has more than a rule leaves, there is nothing left, and not less.
+    Running jobs are facts: where they hold more than a rule leaves, nothing is left, never a negative amount.
     """
     resources = resource_numbers(instance)
     longest_first = sorted(_held(instance, changed), key=lambda use: -use.until)
@@ -135,7 +135,7 @@ def kept_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, An
 
 
 def license_data(instance: Instance, jobs: Sequence[Job], changed: Collection[str] = ()) -> dict[str, Any]:
-    """Return the licences, who asks for them, and what running jobs hold of them."""
+    """Return the licences, the jobs that ask for them, and the amounts that running jobs hold."""
     numbers = {name: number for number, name in enumerate(instance.cluster.licenses, 1)}
     loans = [
         (place, numbers[name], amount) for place, job in enumerate(jobs, 1) for name, amount in job.licenses.items()
@@ -158,7 +158,7 @@ def license_data(instance: Instance, jobs: Sequence[Job], changed: Collection[st
 
 
 def resource_numbers(instance: Instance) -> dict[str, int]:
-    """Return a number for each resource that nodes have, or that rules or requests name."""
+    """Return the number of each resource that nodes have, or that rules or requests name."""
     classes = instance.cluster.classes
     names = [name for node_class in classes for name in node_class.resources]
     names += [name for c in classes for rule in c.keep_free for name in (rule.resource, rule.beneficiary)]
@@ -167,12 +167,12 @@ def resource_numbers(instance: Instance) -> dict[str, int]:
 
 
 def most_on_nodes(instance: Instance, job: Job, chunk: Chunk, asked: Chunk | None = None) -> list[int]:
-    """Return how many of its chunks each node holds when nothing else is on it (P of BRIDI-6).
+    """Return the number of chunks that each node holds when nothing else is on it (P of BRIDI-6).
 
     Parameters
     ----------
     asked
-        What guards look at, where that is not `chunk` but the chunk on its full share.
+        The amounts that guards check, if not those of `chunk`: those of the chunk on its full share.
     """
     row: list[int] = []
     for node_class in instance.cluster.classes:
@@ -185,7 +185,7 @@ def most_on_nodes(instance: Instance, job: Job, chunk: Chunk, asked: Chunk | Non
 
 
 def _held(instance: Instance, changed: Collection[str]) -> Iterator[_Held]:
-    """Yield what running jobs hold, node by node."""
+    """Yield the amounts that running jobs hold, node by node."""
     numbers = {name: number for number, name in enumerate(instance.cluster.node_names, 1)}
     for job in instance.jobs:
         if job.running is not None and job.id not in changed:

@@ -17,16 +17,16 @@ from cpsched.mzn.window import Window
 
 __all__ = ["MiniZinc", "MiniZincParams", "window_of"]
 
-#: What is said when a solver has finished with a model that has not all plans of a window: nothing is proven then.
+#: Events for a solver that has finished with a model that does not have all plans of a window: nothing is proven then.
 _ENDS = {
-    Verdict.OPTIMAL: "its best plan is the best one that {model}.mzn has; there may be better ones of other kinds",
-    Verdict.IMPOSSIBLE: "no plan that {model}.mzn has is as good as the one that is known",
+    Verdict.OPTIMAL: "its best plan is optimal in {model}.mzn, which does not have all plans: there may be better ones",
+    Verdict.IMPOSSIBLE: "no plan of {model}.mzn is as good as the best known plan",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiniZincParams:
-    """Which solver, as ``minizinc --solver`` names it."""
+    """The solver to use, as ``minizinc --solver`` names it."""
 
     solver: str = "gecode"
 
@@ -50,16 +50,16 @@ class MiniZinc:
         find_solver(self.params.solver)
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the model does not know."""
+        """Return the features of the instance that the model does not have."""
         return unsupported(instance)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Offer the solver's plans as they come, and its proof, until it has finished or the board is over.
+        """Offer each plan of the solver, and its proof, until it has finished or the board is over.
 
         Raises
         ------
         EngineError
-            If MiniZinc or the solver is missing or fails, or denies that there is a plan.
+            If MiniZinc or the solver is missing or fails, or answers that there is no plan.
         """
         known = board.best.jobs
         window = window_of(instance, known)
@@ -87,12 +87,12 @@ class MiniZinc:
 
 
 def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow | MalleableWindow:
-    """Return a window as the model is given it that knows what its jobs do.
+    """Return the data of a window for the model that has its kinds of jobs.
 
     Parameters
     ----------
     instance
-        One that `unsupported` finds nothing in.
+        An instance without unsupported features.
     known
         The jobs of any plan. The model is asked for a plan that is no worse.
     """
@@ -107,7 +107,7 @@ def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | Evolv
 def _conclude(window: Window, answer: Answer, board: Board, solver: str, by: str) -> None:
     """Say what is proven when the solver has finished with a model that has all plans of a window."""
     if answer.verdict is Verdict.IMPOSSIBLE:
-        raise EngineError(f"{by}: expected a plan as good as the one that is known, got the answer that none is")
+        raise EngineError(f"{by}: expected a plan as good as the best known one, got the answer that there is none")
     if answer.verdict is Verdict.OPTIMAL and answer.cost is not None:
         rounding = "" if window.prices.is_exact else ", of prices rounded down"
         board.prove(window.bound_of(answer.cost), how=f"MiniZinc, {solver}: optimal{rounding}", by=by)

@@ -1,4 +1,4 @@
-"""A window with evolving jobs in the words of ``models/evolving.mzn``, and a solution in ours (EVO-17)."""
+"""A window with evolving jobs as data of ``models/evolving.mzn``, and its solution as a plan (EVO-17)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["EvolvingWindow", "can_be_held"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolvingWindow:
-    """An instance as the model is given it; `data` gives a value to each name that the model declares."""
+    """An instance as the model's data; `data` has a value for each name that the model declares."""
 
     instance: Instance
     #: The jobs that are planned, by their starts in the known plan.
@@ -85,17 +85,19 @@ class EvolvingWindow:
 
 
 def can_be_held(job: Job, *, is_awaited: bool) -> bool:
-    """Tell whether a plan may hold a step of a job for longer than it asks for."""
+    """Return whether a plan may hold a step of a job for longer than the job asks for."""
     return _longest_of(job, is_awaited=is_awaited) != tuple(step.walltime for step in job.steps)
 
 
 def _longest_of(job: Job, *, is_awaited: bool) -> tuple[int | None, ...]:
-    """Return for how many seconds each step may be held; None: as long as one likes. Who is awaited holds nothing."""
+    """Return the seconds that each step may be held; None: no limit. A job for which others wait holds no step."""
     return tuple(step.walltime for step in job.steps) if is_awaited else job.longest_steps
 
 
 def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[Staged], list[int | None]]:
-    """Return the kinds of all jobs, and for each which one its chunks were in the step before (None: they come)."""
+    """Return the kinds of all jobs, and for each the kind of the same chunks in the step before (None: they are
+    new).
+    """
     kinds: list[Staged] = []
     were: list[int | None] = []
     stage = 0
@@ -122,7 +124,9 @@ def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[Staged], list[
 
 
 def _costs(instance: Instance, jobs: Sequence[Job], times: Times, awaited: frozenset[str]) -> Costs:
-    """Return what the jobs pay; a runtime that is not known beforehand has no slowdown (`unsupported` refuses it)."""
+    """Return the costs of the jobs; a runtime that is not known beforehand has no slowdown (`unsupported` refuses
+    it).
+    """
     held = [can_be_held(job, is_awaited=job.id in awaited) for job in jobs]
     runtimes = [None if is_held else job.walltime for is_held, job in zip(held, jobs, strict=True)]
     waste = weight_of(instance, ObjectiveTerm.WASTE)

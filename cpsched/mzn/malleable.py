@@ -1,4 +1,4 @@
-"""A window with malleable jobs in the words of ``models/malleable.mzn``, and a solution in ours (SD-1, SD-3)."""
+"""A window with malleable jobs as data of ``models/malleable.mzn``, and its solution as a plan (SD-1, SD-3)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["MalleableWindow", "lending", "longer_by", "parts_of"]
 
 
 class _Share(NamedTuple):
-    """A share on which a job can run (by its place in the list), for so long; what it does in a second."""
+    """A share on which a job (by its index) can run: the seconds that it takes, and its work per second."""
 
     job: int
     mode: Mode
@@ -45,12 +45,12 @@ class _Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MalleableWindow:
-    """An instance as the model is given it; `data` gives a value to each name that the model declares."""
+    """An instance as the model's data; `data` has a value for each name that the model declares."""
 
     instance: Instance
-    #: The jobs that are planned, by their starts in the known plan; then those that run and can lend cores.
+    #: The planned jobs, by their starts in the known plan; then the running jobs that can lend cores.
     jobs: tuple[Job, ...]
-    #: What is left of the latter.
+    #: The rest of the latter.
     left: Mapping[str, Remaining]
     shares: tuple[_Share, ...]
     kinds: tuple[Staged, ...]
@@ -60,7 +60,7 @@ class MalleableWindow:
 
     @classmethod
     def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> MalleableWindow:
-        """Return the window of the waiting jobs that a known plan has starts for, and of those that run."""
+        """Return the window of the waiting jobs that a known plan has starts for, and of the running jobs."""
         plans = {planned.id: planned for planned in known}
         waiting = [job for job in instance.elements() if job.running is None and job.id in plans]
         waiting.sort(key=lambda job: plans[job.id].start)
@@ -89,7 +89,7 @@ class MalleableWindow:
         return cls(instance=instance, jobs=jobs, left=left, shares=shares, kinds=tuple(kinds), data=data)
 
     def planned(self, solution: Any) -> Iterator[PlannedJob]:
-        """Yield the jobs of a solution; those that run and cannot lend are as the instance has them."""
+        """Yield the jobs of a solution; running jobs that cannot lend cores are as in the instance."""
         yield from (repeated(job) for job in self.instance.jobs if job.running is not None)
         now = self.instance.now
         allocations = allocations_of(self.instance, self.kinds, solution.count)
@@ -106,11 +106,10 @@ class MalleableWindow:
 
 
 def lending(instance: Instance) -> dict[str, Remaining]:
-    """Return the running jobs that the model lets go on with less, by id, and what is left of them.
+    """Return the running jobs that the model may shrink, by id, and the rest of each.
 
-    The others go on as the instance says: those that have their nodes for themselves, or beside one that has, that have
-    nodes which keep something free or take nothing new, or for whose end others wait; and those whose chunks have
-    shares that differ.
+    All other running jobs continue as the instance states: exclusive jobs and jobs beside one; jobs on nodes that keep
+    something free or take no new jobs; jobs for whose end others wait; and jobs whose chunks have different shares.
     """
     awaited = awaited_ends(instance)
     taken = Counter(
@@ -133,7 +132,7 @@ def lending(instance: Instance) -> dict[str, Remaining]:
 
 
 def _goes_on_so(instance: Instance, job: Job, left: Remaining) -> bool:
-    """Tell whether the instance lets a job go on in a way that the model has: on a share, and then on all cores."""
+    """Return whether the job's segments in the instance fit the model: on a share, and then on all cores."""
     coming = [segment for segment in repeated(job).segments if segment.end > instance.now]
     if left.current is None or len(coming) > 2:
         return False
@@ -142,7 +141,7 @@ def _goes_on_so(instance: Instance, job: Job, left: Remaining) -> bool:
 
 
 def longer_by(instance: Instance, waiting: Sequence[Job]) -> int:
-    """Return by how many seconds all jobs together may take longer than the instance says."""
+    """Return the most seconds by which all jobs together may take longer than the instance states."""
     slow = sum(modes(job)[-1].time_for(job.walltime) - job.walltime for job in waiting)
     ends = {job.id: repeated(job).end - instance.now for job in instance.jobs if job.running is not None}
     lent = (max(0, left.modes[-1].time_for(left.work) - ends[name]) for name, left in lending(instance).items())
@@ -150,17 +149,17 @@ def longer_by(instance: Instance, waiting: Sequence[Job]) -> int:
 
 
 def parts_of(left: Remaining) -> int:
-    """Return into how many parts a second at full share is divided, so that all work and speeds are whole numbers."""
+    """Return the number of parts of a second at full share by which all work and speeds are whole numbers."""
     return lcm(left.work.denominator, *(mode.rate.denominator for mode in left.modes))
 
 
 def _least(job: Job, left: Mapping[str, Remaining]) -> int:
-    """Return the seconds that a job takes, or still takes, on all of its cores."""
+    """Return the seconds, or remaining seconds, of a job on all of its cores."""
     return left[job.id].modes[0].time_for(left[job.id].work) if job.id in left else job.walltime
 
 
 def _stages(jobs: Sequence[Job]) -> list[int]:
-    """Return the job of each stage: a waiting one has one, one that runs two."""
+    """Return the job of each stage: a waiting job has one stage, a running job two."""
     return list(
         chain.from_iterable([place] if job.running is None else [place, place] for place, job in enumerate(jobs))
     )
@@ -173,7 +172,7 @@ def _first_stages(jobs: Sequence[Job]) -> list[int]:
 
 
 def _shares(instance: Instance, jobs: Sequence[Job], left: Mapping[str, Remaining]) -> Iterator[_Share]:
-    """Yield the shares of all jobs; one for whose end others wait keeps all of its cores."""
+    """Yield the shares of all jobs; a job for whose end others wait has only the full share."""
     awaited = awaited_ends(instance)
     for place, job in enumerate(jobs):
         if job.id in left:
@@ -188,9 +187,9 @@ def _shares(instance: Instance, jobs: Sequence[Job], left: Mapping[str, Remainin
 def _kinds(
     instance: Instance, jobs: Sequence[Job], left: Mapping[str, Remaining], shares: Sequence[_Share]
 ) -> tuple[list[Staged], list[int]]:
-    """Return the kinds of all jobs, and the number of the share to which each belongs (0: it is there on any).
+    """Return the kinds of all jobs, and the number of the share to which each belongs (0: to every share).
 
-    What a running job holds on a node is a kind of one chunk, which stands there.
+    The allocation of a running job on a node is a kind of its own with one chunk, fixed to that node.
     """
     kinds: list[Staged] = []
     only_on: list[int] = []
@@ -222,8 +221,8 @@ def _costs(
     shares: Sequence[_Share],
     times: Times,
 ) -> Costs:
-    """Return what jobs pay: waiting ones for their starts, for a longer runtime if its end matters, and for slowdown by
-    share; running ones for their ends.
+    """Return the costs of jobs: of waiting jobs for their starts, for a longer runtime if the end counts, and for
+    slowdown by share; of running jobs for their ends.
     """
     completion = weight_of(instance, ObjectiveTerm.COMPLETION)
     choosing = [None if job.malleability is not None else job.walltime for job in waiting]
@@ -238,7 +237,7 @@ def _costs(
 
 
 def _lates(instance: Instance, jobs: Sequence[Job], number: int, share: _Share) -> Iterator[Price]:
-    """Yield what a second of a later start costs on a share in slowdown, where that depends on the share."""
+    """Yield the cost in slowdown of each second of a later start, by share, where it depends on the share."""
     job = jobs[share.job]
     if job.running is None and job.malleability is not None:
         slowdown = Counter(delay_rates(instance, job, share.seconds)) - Counter(delay_rates(instance, job))
@@ -254,7 +253,9 @@ def _most_cost(
     shares: Sequence[_Share],
     costs: Costs,
 ) -> int:
-    """Return what the known plan costs, or what no plan does if it runs a job as on none of its shares."""
+    """Return the cost of the known plan, or an upper bound of all plans if it runs a job on none of the model's
+    shares.
+    """
     starts, runs, slowdown = [], [], 0
     for place, job in enumerate(jobs):
         start = instance.now if job.id in left else plans[job.id].start

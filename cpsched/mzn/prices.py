@@ -1,4 +1,4 @@
-"""The objective in integers: what a second of delay costs, as the models are told it."""
+"""The objective in integers: the models' prices of a second of delay."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cpsched.metrics import delay_rates
 
 __all__ = ["MOST_INTEGER", "Price", "Prices", "prices_of", "scale_of", "start_prices"]
 
-#: No number of a model is larger: solvers have integers of 32 bits (Gecode), and sums need some room.
+#: The largest number of a model: solvers have integers of 32 bits (Gecode), and sums must fit too.
 MOST_INTEGER = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a job (by its place in the list) costs for each second that it starts after another (s from now)."""
+    """The cost of a job (by its index) for each second that it starts after a given second (s from now)."""
 
     job: int
     from_: int
@@ -53,12 +53,12 @@ class Prices:
         return rates * self.scale == sum(self.integers, self.end_integer)
 
     def cost(self, starts: Sequence[int], last_end: int) -> Fraction:
-        """Return what a plan costs (times in seconds from now)."""
+        """Return the cost of a plan (times in seconds from now)."""
         late = (price.rate * max(0, starts[price.job] - price.from_) for price in self.prices)
         return sum(late, self.end_rate * last_end)
 
     def integer_cost(self, starts: Sequence[int], last_end: int) -> int:
-        """Return the same in integer prices, as a model does."""
+        """Return the same in integer prices, as the models compute it."""
         delays = (max(0, starts[price.job] - price.from_) for price in self.prices)
         late = (price * delay for price, delay in zip(self.integers, delays, strict=True))
         return sum(late, self.end_integer * last_end)
@@ -70,9 +70,9 @@ def prices_of(instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], 
     Parameters
     ----------
     earliest
-        The first start of each job, in seconds from now: what it pays until then, no plan can change.
+        The first start of each job, in seconds from now: no plan can change its cost until then.
     horizon
-        Seconds from now at which the last job ends at the latest.
+        The latest end of the last job, in seconds from now.
     """
     prices = start_prices(instance, jobs, earliest, [job.walltime for job in jobs])
     end_rate = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0))
@@ -82,7 +82,7 @@ def prices_of(instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], 
 def start_prices(
     instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], runtimes: Sequence[int | None]
 ) -> tuple[Price, ...]:
-    """Return what jobs pay for the seconds after their earliest starts; without slowdown where no runtime is known."""
+    """Return the rates of jobs for the seconds after their earliest starts; without slowdown if no runtime is known."""
     rates: defaultdict[tuple[int, int], Fraction] = defaultdict(Fraction)
     for place, (job, first, runtime) in enumerate(zip(jobs, earliest, runtimes, strict=True)):
         for kink, rate in delay_rates(instance, job, runtime):
@@ -91,7 +91,7 @@ def start_prices(
 
 
 def scale_of(rates: Iterable[Fraction], seconds: int) -> Fraction:
-    """Return the integer price of a rate of 1, if each rate may be paid for so many seconds."""
+    """Return the integer price of a rate of 1, if each rate may be paid for this many seconds."""
     paid = [rate for rate in rates if rate]
     if not paid:
         return Fraction(1)

@@ -1,4 +1,4 @@
-"""The border to MiniZinc: its package, its program, its solvers and its words become ours here."""
+"""The border to MiniZinc: its package, its program, its solvers, and its statuses, which become ours here."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from cpsched.errors import EngineError
 
 __all__ = ["Answer", "Verdict", "find_solver", "model_path", "solutions", "verdict_of"]
 
-#: Seconds between two looks at whether the work is over.
+#: Seconds between two checks whether the work is over.
 _LOOK = 0.02
-#: Seconds that MiniZinc has to end its solver and to clean up, before all are killed.
+#: Seconds that MiniZinc has to end its solver and to clean up before all its processes are killed.
 _GRACE = 0.15
-#: Seconds after the budget at which MiniZinc ends by itself, should nobody be left to end it.
+#: Seconds after the budget at which MiniZinc ends by itself, in case this process is gone.
 _ORPHANED = 5.0
 
 
 class Verdict(Enum):
-    """What a solver says at the end."""
+    """The final verdict of a solver."""
 
-    #: The last solution is the best one.
+    #: The last solution is optimal.
     OPTIMAL = "optimal"
-    #: There may be better solutions than those found, if any was.
+    #: There may be better solutions than those found, if any were.
     OPEN = "open"
     #: There is no solution.
     IMPOSSIBLE = "impossible"
@@ -47,7 +47,7 @@ class Answer:
     cost: int | None
 
 
-#: What MiniZinc's statuses mean for a model that minimises; ERROR comes with a message and is raised as that.
+#: The meaning of MiniZinc's statuses for a model that minimises; ERROR has a message and is raised with it.
 _VERDICTS = {
     "OPTIMAL_SOLUTION": Verdict.OPTIMAL,
     "ALL_SOLUTIONS": Verdict.OPTIMAL,
@@ -58,12 +58,12 @@ _VERDICTS = {
 
 
 def verdict_of(status: str) -> Verdict:
-    """Return what a status of MiniZinc means.
+    """Return the verdict for a status of MiniZinc.
 
     Raises
     ------
     EngineError
-        If it is none that can be met here: the cost is bounded, so that ``UNBOUNDED`` is a mistake, like ``ERROR``.
+        If the status is not expected here: the cost is bounded, so ``UNBOUNDED`` is a mistake, as is ``ERROR``.
     """
     if status not in _VERDICTS:
         raise EngineError(f"MiniZinc: expected a status out of {', '.join(_VERDICTS)}, got {status}")
@@ -71,7 +71,7 @@ def verdict_of(status: str) -> Verdict:
 
 
 def model_path(name: str) -> Path:
-    """Return where a model lies: beside this module in an installed package, at the root of a checkout.
+    """Return the path of a model: beside this module in an installed package, at the root of a checkout.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def find_solver(name: str) -> tuple[Any, Any]:
     """
     if shutil.which("minizinc") is None:
         raise EngineError(
-            "MiniZinc is not installed: there is no program minizinc on the PATH. "
+            "MiniZinc is not installed: no program minizinc is on the PATH. "
             "Debian: apt-get install minizinc; others: https://www.minizinc.org"
         )
     minizinc = _package()
@@ -123,7 +123,7 @@ def solutions(
     is_over: Callable[[], bool],
     on_solution: Callable[[Any], None],
 ) -> Answer:
-    """Give a model to a solver, and each solution that it finds to `on_solution`.
+    """Solve a model, and call `on_solution` with each solution.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ def solutions(
     data
         Its parameters, by name.
     seconds
-        How long it is expected to take at the most.
+        The time limit.
     is_over
-        Asked all the time; once it says so, MiniZinc and all that it has started is ended.
+        Called repeatedly; once it returns true, MiniZinc and all processes that it has started are ended.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def solutions(
     """
     driver, found = find_solver(solver)
     minizinc = _package()
-    # It warns of library files that Gecode's package replaces in an outdated way, which is nothing to a user.
+    # It warns of library files that Gecode's package replaces in an outdated way; that does not concern users.
     warnings.filterwarnings("ignore", category=minizinc.error.MiniZincWarning)
     problem = minizinc.Instance(found, minizinc.Model(model_path(model)), driver)
     for name, value in data.items():
@@ -173,9 +173,9 @@ def solutions(
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that starts each program in a session of its own, by which all that it starts can be found.
+    """An event loop that starts each program in a session of its own, by which all its child processes can be found.
 
-    MiniZinc itself waits for a solver that does not want to end.
+    MiniZinc itself would wait for a solver that does not end.
     """
 
     def __init__(self) -> None:
@@ -189,14 +189,14 @@ class _Loop(asyncio.SelectorEventLoop):
         return transport, protocol
 
     def kill_all(self) -> None:
-        """End all programs, and what they have started."""
+        """End all programs and their child processes."""
         for process in _processes_of(self._sessions):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
 
 async def _until(is_over: Callable[[], bool], work: Coroutine[Any, Any, Answer], loop: _Loop) -> Answer | None:
-    """Return what `work` returns, or None if it was over before."""
+    """Return the result of `work`, or None if the work was over before."""
     task = asyncio.create_task(work)
     while not task.done() and not is_over():
         await asyncio.wait([task], timeout=_LOOK)

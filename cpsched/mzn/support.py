@@ -1,4 +1,4 @@
-"""What the models do not say, or not in this size, and what is therefore refused by name."""
+"""The features and sizes that the models do not have, and that are therefore refused by name."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _MOST_PLACEMENTS = 100_000
 
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
-    """Return what an instance asks for and the models do not know, each with the place that asks for it.
+    """Return the features of an instance that the models do not have, each with its path.
 
-    They know what the planner does; sizes come last, since other things may have none.
+    They have all features of the planner but these. Sizes are checked last, since they need the others.
     """
     others = (*planner.unsupported(instance), *_changed(instance), *_mixed(instance), *_slowed(instance))
     return others or tuple(_too_large(instance))
 
 
 def model_for(instance: Instance) -> str:
-    """Return the model that knows an instance."""
+    """Return the name of the model for an instance."""
     if any(job.is_evolving for job in instance.jobs if job.running is None):
         return "evolving"
     return "malleable" if any(_can_shrink(instance, job) for job in instance.jobs) else "window"
 
 
 def _can_shrink(instance: Instance, job: Job) -> bool:
-    """Tell whether a plan may run a job, or let it go on, with a share of its cores."""
+    """Return whether a plan may run or continue a job on a share of its cores."""
     if job.running is not None:
         return resumable(job, instance.now) is not None
     return not job.is_evolving and len(modes(job)) > 1
 
 
 def _changed(instance: Instance) -> list[str]:
-    """Return the running jobs that do not hold the same from now to their end, and that no model changes."""
+    """Return the running jobs whose allocation changes between now and their end, and that no model may change."""
     changeable = lending(instance)
     return [
         f"job {job.id}: its running allocation changes over time"
@@ -53,18 +53,22 @@ def _changed(instance: Instance) -> list[str]:
 
 
 def _mixed(instance: Instance) -> list[str]:
-    """Return the jobs that can run on less cores beside others that evolve: there is a model for either of them."""
+    """Return the jobs that can run on fewer cores beside jobs that evolve: each kind has a model, but no model has
+    both.
+    """
     if model_for(instance) != "evolving":
         return []
     return [
-        f"job {job.id}: can run on less cores, beside jobs that evolve"
+        f"job {job.id}: can run on fewer cores, beside jobs that evolve"
         for job in instance.jobs
         if _can_shrink(instance, job)
     ]
 
 
 def _slowed(instance: Instance) -> list[str]:
-    """Return the jobs whose steps can be held where that changes their slowdown: no whole numbers say what it is."""
+    """Return the jobs whose steps can be held where that changes their slowdown, which is then not linear in
+    integers.
+    """
     if ObjectiveTerm.SLOWDOWN not in instance.objective.weights:
         return []
     awaited = awaited_ends(instance)
@@ -76,7 +80,7 @@ def _slowed(instance: Instance) -> list[str]:
 
 
 def _too_large(instance: Instance) -> list[str]:
-    """Return what is beyond the size or the integers of a model."""
+    """Return the figures that exceed the size or the integers of a model."""
     jobs = [job for job in instance.elements() if job.running is None]
     requests = [step.request for job in jobs for step in job.steps for _ in range(_num_modes(job))]
     placements = sum(len(request.chunks) for request in requests) * len(instance.cluster.node_names)
@@ -97,8 +101,8 @@ def _num_modes(job: Job) -> int:
 
 
 def _horizon(instance: Instance, jobs: Sequence[Job]) -> int:
-    """Return the seconds of the longest plan that a model has; where it counts work, in whole numbers of that, and from
-    the submission of who has waited longest, on which slowdowns depend.
+    """Return the seconds of the longest plan of a model; where it counts work, in units of work, and from the
+    submission of the job that has waited longest, on which slowdowns depend.
     """
     match model_for(instance):
         case "evolving":

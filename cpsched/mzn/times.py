@@ -1,4 +1,4 @@
-"""When each job may start, and who waits for whom; in seconds from now."""
+"""The allowed starts of each job, and the dependencies between jobs; in seconds from now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Times"]
 
 
 class _Lag(NamedTuple):
-    """A job (by its place in the list) starts `seconds` or more after the start of another."""
+    """A job (by its index) starts `seconds` or more after the start of another."""
 
     first: int
     then: int
@@ -33,7 +33,7 @@ class Times:
     def of(cls, instance: Instance, jobs: Sequence[Job], longer: int = 0) -> Times:
         """Return the times of some waiting jobs of an instance; those that they depend on run, or are among them.
 
-        Who waits for an array waits for each of its elements.
+        A job that waits for an array waits for each of its elements.
 
         In a best plan each job starts as early as it may by itself, or when another ends, or a lag after another's
         start, and so on, back to a first one or to the end of a running job: no two of these steps are the same, which
@@ -42,7 +42,7 @@ class Times:
         Parameters
         ----------
         longer
-            By how many seconds all jobs together, those that run too, may take longer than the instance says.
+            The most seconds by which all jobs together, running ones too, may take longer than the instance states.
         """
         now = instance.now
         places = {job.id: place for place, job in enumerate(jobs)}
@@ -71,7 +71,7 @@ class Times:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What a model is told of it."""
+        """The times as data of a model."""
         return {
             "earliest": list(self.earliest),
             "latest": list(self.latest),
@@ -84,5 +84,5 @@ class Times:
 
 
 def _first(instance: Instance, job: Job) -> int:
-    """Return the earliest start that the job's own times leave."""
+    """Return the earliest start that the job's own limits allow."""
     return instance.earliest_start(job) if job.start_at is None else job.start_at

@@ -1,4 +1,4 @@
-"""A window in the words of ``models/window_data.mzn``, and a model's solution in ours."""
+"""A window as data of ``models/window_data.mzn``, and a model's solution as a plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Window"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """An instance as a model is given it; `data` gives a value to each name that the model declares."""
+    """An instance as a model's data; `data` has a value for each name that the model declares."""
 
     instance: Instance
     #: The jobs that are planned, by their starts in the known plan.
@@ -38,7 +38,7 @@ class Window:
         Parameters
         ----------
         instance
-            One that `unsupported` finds nothing in.
+            An instance without unsupported features.
         known
             The jobs of any plan. The model is asked for a plan that is no worse.
         """
@@ -63,7 +63,7 @@ class Window:
             "end_price": prices.end_integer,
             "most_cost": prices.integer_cost(known_starts, last_end),
         }
-        value = math.nextafter(objective_value(instance, known), -math.inf)  # which was rounded, maybe up
+        value = math.nextafter(objective_value(instance, known), -math.inf)  # the value was rounded, possibly up
         base = Fraction(value) - prices.cost(known_starts, last_end)
         return cls(instance=instance, jobs=jobs, data=data, prices=prices, base=base)
 
@@ -72,7 +72,7 @@ class Window:
         return max(0.0, math.nextafter(float(self.base + cost / self.prices.scale), -math.inf))
 
     def planned(self, solution: Any) -> Iterator[PlannedJob]:
-        """Yield the jobs of a solution: of their starts, and of how many chunks of each kind stand on each node."""
+        """Yield the jobs of a solution: from their starts, and the number of chunks of each kind on each node."""
         names = self.instance.cluster.node_names
         allocations: list[list[Placement]] = [[] for _ in self.jobs]
         for kind, row in zip(kinds_of(self.jobs), solution.count, strict=True):

@@ -1,6 +1,6 @@
 """Plans for people: an interactive HTML Gantt chart, and tables and a Gantt chart for the terminal.
 
-May import: `domain`, `formats` and `metrics`, and rich. Names of outside people never reach a page as markup, nor a
+May import: `domain`, `formats` and `metrics`, and rich. Names from documents never reach a page as markup, nor a
 terminal as markup or escape codes. Begin with `gantt.py` and its ``gantt_*.js``
 (the page), or with `tables.py` and `terminal.py`.
 """

@@ -1,4 +1,4 @@
-"""By which resource a node counts as full."""
+"""The resource that decides how full a node is."""
 
 from __future__ import annotations
 

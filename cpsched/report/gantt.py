@@ -21,7 +21,7 @@ from cpsched.report.words import change_description, duration, figures, plain, r
 
 __all__ = ["gantt_html"]
 
-#: What the page's one script is made of, in order.
+#: The parts of the page's one script, in order.
 _SCRIPTS = ("gantt_model.js", "gantt_view.js", "gantt_drawing.js", "gantt_history.js", "gantt_page.js")
 
 
@@ -45,7 +45,7 @@ def gantt_html(instance: Instance, plan: Plan) -> str:
         "@SCRIPT@": script,
     }
     page = _asset("gantt.html")
-    # Piece by piece from the left: what was put in is never searched for further marks.
+    # Piece by piece from the left: inserted text is never searched for further marks.
     done = []
     for mark, text in parts.items():
         before, _, page = page.partition(mark)
@@ -54,7 +54,7 @@ def gantt_html(instance: Instance, plan: Plan) -> str:
 
 
 def _asset(name: str) -> str:
-    """Read a file that lies beside this module."""
+    """Read a file from this module's folder."""
     return resources.files("cpsched.report").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -65,7 +65,7 @@ def _source(text: str) -> str:
 
 
 def _embedded(document: object) -> str:
-    """Write JSON that may stand inside a script element: ASCII only, without the characters of markup."""
+    """Write JSON that is safe inside a script element: ASCII only, without the characters of markup."""
     text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -77,7 +77,7 @@ class _Numbering:
         self._numbers: dict[object, int] = {}
 
     def number(self, value: object) -> int:
-        """Return the value's number, a new one where it has none."""
+        """Return the value's number, a new one if it has none yet."""
         return self._numbers.setdefault(value, len(self._numbers))
 
     def values(self) -> list[object]:
@@ -86,7 +86,7 @@ class _Numbering:
 
 
 class _PageData:
-    """Collects what the page's script reads; texts and amounts that repeat are numbered. Mutable."""
+    """Collects the data of the page's script; repeated texts and amounts are numbered. Mutable."""
 
     def __init__(self, instance: Instance, plan: Plan) -> None:
         self.instance = instance
@@ -99,7 +99,7 @@ class _PageData:
         self.queues = _Numbering()
 
     def document(self) -> dict[str, object]:
-        """Return everything; ``gantt_model.js`` says what it makes of it."""
+        """Return all data; ``gantt_model.js`` is their reader."""
         instance, plan, summary = self.instance, self.plan, summarise(self.instance, self.plan)
         for name in instance.queues:
             self.queues.number(name)
@@ -156,14 +156,16 @@ class _PageData:
         ]
 
     def _segment(self, job: Job, place: int, segment: Segment, segments: int) -> list[object]:
-        """Return a segment; of one that is a step, or on a share of the cores, in words too, and whether on a share."""
+        """Return a segment; with a text if it is a step or on a share of the cores, and whether it is on a share."""
         row: list[object] = [segment.start, segment.end, self._runs(segment.allocation)]
         share = share_text(job, segment)
         words = f"step {place} of {segments}" if job.is_evolving and job.running is None else share
         return [*row, self.texts.number(words), int(bool(share))] if words else row
 
     def _runs(self, allocation: Iterable[Placement]) -> list[int]:
-        """Fold an allocation into triples: first node, number of neighbours, number of what each of them gives."""
+        """Fold an allocation into triples: first node, number of neighbours, number of the amounts that each of them
+        gives.
+        """
         on_node: defaultdict[int, dict[str, int]] = defaultdict(dict)
         for placement in allocation:
             index = self.node_index.get(placement.node)
@@ -182,12 +184,12 @@ class _PageData:
         return runs
 
     def _begins_class(self, index: int) -> bool:
-        """Tell whether a node is the first of its class: runs do not reach over classes."""
+        """Return whether a node is the first of its class: runs do not cross classes."""
         name = self.instance.cluster.node_names[index]
         return self.instance.cluster.class_of[name].names[0] == name
 
     def _resources(self, summary: Summary) -> list[dict[str, object]]:
-        """Return each resource and licence with what there is now, its mean share in use and what is used over time."""
+        """Return each resource and licence with its capacity, its mean share in use and its use over time."""
         cluster = self.instance.cluster
         totals = dict.fromkeys(self.resources, 0)
         for node_class in cluster.classes:
@@ -220,7 +222,7 @@ class _PageData:
 
 
 def _queue_name(queue: str | None) -> str:
-    """Return a queue's name, or what stands for jobs without one."""
+    """Return a queue's name, or the label of jobs without a queue."""
     return "(no queue)" if queue is None else queue
 
 

@@ -1,4 +1,4 @@
-"""The figures of simulations side by side, as a table for a terminal."""
+"""The figures of several simulations, side by side in a table for a terminal."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
     Parameters
     ----------
     title
-        What was simulated.
+        The name of the simulated workload.
     summaries
-        By the name of who scheduled.
+        The figures by the name of the policy.
     """
     table = Table(title=Text(plain(title)))
     table.add_column("")
@@ -34,7 +34,7 @@ def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
 
 
 def _figures(summary: RunsSummary) -> Iterator[tuple[str, str]]:
-    """Yield (label, value); a dash where there is none."""
+    """Yield (label, value); a dash where a value is missing."""
     total, overhead = summary.total, summary.decisions
     for label, count in (
         ("jobs", total.jobs),

@@ -61,7 +61,7 @@ def summary_table(instance: Instance, plan: Plan) -> RenderableType:
 
 
 def history_table(plan: Plan) -> RenderableType:
-    """Return how the plan was found, the best plan at each time with who found it, and what else happened."""
+    """Return how the plan was found: the best plan at each time with the solver that found it, and other events."""
     parts: list[RenderableType] = []
     if plan.incumbents:
         found = Table(title="how the plan was found")
@@ -86,6 +86,6 @@ def history_table(plan: Plan) -> RenderableType:
 
 
 def _nodes(planned: PlannedJob) -> str:
-    """Return the nodes that a job ever has, folded."""
+    """Return all nodes that a job has at any time, folded."""
     names = {placement.node: None for segment in planned.segments for placement in segment.allocation}
     return fold_hostlist(tuple(names))

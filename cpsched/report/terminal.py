@@ -26,10 +26,10 @@ MAX_ROWS = 48
 #: Letters of the queues, in document order; all queues beyond share the last one.
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
-#: Colours of the queues, in turn: told apart with all common colour visions (Paul Tol, "bright").
+#: Colours of the queues, in turn: distinguishable with all common forms of colour blindness (Paul Tol, "bright").
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee7733", "#009988")
 
-#: Shares of a cell in use, as blocks: one eighth more each.
+#: Blocks for the used share of a cell, in steps of one eighth.
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 #: Characters that the name of a row may have.
@@ -66,7 +66,7 @@ class TerminalGantt:
         yield self._legend(coloured)
 
     def _cell(self, row: int, column: int, coloured: bool, blocks: bool) -> Text:
-        """Draw the queue that has most of a cell; a block's height, or a capital, tells how full the cell is."""
+        """Draw the queue that has most of a cell; a block's height, or a capital, shows how full the cell is."""
         shares = self.shares[:, row, column]
         total = float(shares.sum())
         if total <= 0:
@@ -94,7 +94,7 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int) -> TerminalGan
     Parameters
     ----------
     width
-        Characters that a line may have, at least `NARROWEST`.
+        The most characters of a line, at least `NARROWEST`.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int) -> TerminalGan
 
 @dataclass(frozen=True, slots=True)
 class _NodeShare:
-    """The row that a node belongs to, and what part of it."""
+    """The row that a node belongs to, and its part of the row."""
 
     row: int
     basis: str | None
@@ -138,12 +138,12 @@ class _NodeShare:
     capacity: int
 
     def share(self, held: Amounts) -> float:
-        """Return the share of the row that `held` on this node fills; never nothing, so that it shows."""
+        """Return the share of the row that `held` on this node fills; never 0, so that it is visible."""
         return max(0.001, held.get(self.basis, 0) / self.capacity) if self.basis is not None else 0.001
 
 
 def _rows(instance: Instance) -> tuple[tuple[str, ...], dict[str, _NodeShare]]:
-    """Return the label of each row, and where each node belongs: neighbours share a row where nodes are many."""
+    """Return the label of each row, and the row of each node: neighbours share a row if there are many nodes."""
     names, class_of = instance.cluster.node_names, instance.cluster.class_of
     size = -(-len(names) // MAX_ROWS)
     labels, nodes = [], {}

@@ -15,7 +15,7 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def plain(text: str) -> str:
-    """Return a name of outside people without characters that steer a terminal or turn the direction of writing."""
+    """Return a name without characters that control a terminal or change the direction of writing."""
     return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(char)[0] == "C" else char for char in text)
 
 
@@ -35,13 +35,13 @@ def moment(instance: Instance, time: int) -> str:
     if instance.epoch is not None:
         try:
             return f"{instance.epoch + timedelta(seconds=time):%Y-%m-%d %H:%M:%S}"
-        except OverflowError:  # beyond the calendar's last year: as if there were none
+        except OverflowError:  # beyond the calendar's last year: as without a calendar
             pass
     return f"now {'-' if time < instance.now else '+'} {duration(abs(time - instance.now))}"
 
 
 def request_text(job: Job) -> str:
-    """Return what a job asks for, step by step."""
+    """Return the request of a job, step by step."""
     return " → ".join(_chunks_text(step.request) for step in job.steps)
 
 
@@ -54,7 +54,7 @@ def _chunks_text(request: Request) -> str:
 
 
 def _asked_text(chunk: Chunk) -> str:
-    """Return what one chunk asks for, resources first."""
+    """Return the request of one chunk, resources first."""
     return ", ".join(f"{name}={asked}" for name, asked in (*chunk.resources.items(), *chunk.where.items()))
 
 
@@ -83,23 +83,23 @@ def share_text(job: Job, segment: Segment) -> str:
 
 
 def value_text(value: float) -> str:
-    """Return an objective's value with as many digits as anyone reads."""
+    """Return an objective's value with as many digits as are useful to read."""
     return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:,.2f}"
 
 
 def _delays(delays: Delays) -> str:
-    """Return how many jobs are late, and by how much."""
+    """Return the number of late jobs, and their delays."""
     late = f"{delays.late:,} of {delays.count:,}"
     return f"{late}, {duration(delays.total)} in all, at most {duration(delays.max)}" if delays.late else late
 
 
 def _improvement(score: Score) -> list[tuple[str, str]]:
-    """Return what became of the fallback's plan, if it is not the answer."""
+    """Return the rows about the planner's plan, if the answer is a better one."""
     if score.value >= score.planner:
         return []
     rows = [("planner's plan", value_text(score.planner))]
     can_be = score.planner - score.suffered
-    # running jobs that end earlier may be worth more than what waits
+    # running jobs that end earlier can make the value lower than the cost suffered before now
     return [*rows, ("avoidable cost saved", f"{(score.planner - score.value) / can_be:.1%}")] if can_be > 0 else rows
 
 
@@ -127,7 +127,7 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
     if summary.overdue is not None:
         rows.append(("beyond max_wait", _delays(summary.overdue)))
     if summary.postponed is not None:
-        rows.append(("told starts postponed", _delays(summary.postponed)))
+        rows.append(("promised starts missed", _delays(summary.postponed)))
     return [
         *rows,
         ("makespan", duration(summary.makespan)),

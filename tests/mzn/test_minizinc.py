@@ -89,7 +89,7 @@ def test_every_status_is_known() -> None:
 
 
 def test_without_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no program minizinc, the error says how to get it."""
+    """Where no program minizinc is, the error says how to get it."""
     monkeypatch.setenv("PATH", "")
     with pytest.raises(EngineError, match=r"no program minizinc on the PATH.*apt-get install minizinc"):
         MiniZinc().prepare()
@@ -124,7 +124,7 @@ def test_a_solver_that_denies_a_known_plan(fake_solver: Path) -> None:
     """That there is no plan as good as the known one is no answer but an error; nothing is proven."""
     write_script(fake_solver, "echo =====UNSATISFIABLE=====")
     board = board_of(ORDER, planned(ORDER))
-    with pytest.raises(EngineError, match="expected a plan as good as the one that is known"):
+    with pytest.raises(EngineError, match="expected a plan as good as the best known one"):
         MiniZinc(MiniZincParams(solver="fake")).improve(ORDER, board, seed=0)
     assert board.proof is None
 
@@ -187,7 +187,7 @@ def test_what_the_models_do_not_know_is_named() -> None:
     large = NodeClass(names=("big",), resources=Amounts({"mem": 1 << 31}))
     refused = {
         "reservations: reservations and downtimes": replace(ORDER, reservations=(downtime,)),
-        "job b: can run on less cores, beside jobs that evolve": replace(
+        "job b: can run on fewer cores, beside jobs that evolve": replace(
             ORDER, jobs=(replace(ORDER.jobs[0], steps=(step, step)), replace(ORDER.jobs[1], malleability=half))
         ),
         "job a: slowdown of a job whose steps can be held": replace(
