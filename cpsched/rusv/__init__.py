@@ -3,8 +3,8 @@
 May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
 planner books on; its kernels are in `kernels.py`, and `jit.py` compiles them,
 `kernel_cache.py` says where the compiled code is kept.
-`instant_kernels.py` has what is needed where only one moment counts;
-`compression.py` lets jobs move up when something was given back, with kernels of its own;
+`instant_kernels.py` has the kernels for the state at one instant;
+`compression.py` moves jobs to earlier starts after a release, with kernels of its own;
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
 `profile.py` has the evolution profiles of applications that change while they run.
 """

@@ -1,4 +1,4 @@
-"""Compression: jobs that have a place move up when somebody has given something back."""
+"""Compression: booked jobs move to earlier starts after a release."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from cpsched.rusv.timeline import Demands, JobTable, Timeline
 __all__ = ["Compression"]
 
 Ints = NDArray[np.int64]
-#: More than is ever asked for.
+#: More than any demand asks for.
 _ENDLESS = 1 << 40
 
 
 class Compression:
-    """Does what `Timeline.backfill` does again and again, but looks only at jobs that can gain; mutable.
+    """Repeated `Timeline.backfill` that tries only jobs that can gain; mutable.
 
     Parameters
     ----------
     timeline, table
-        The jobs of the table that have a place are booked on the timeline.
+        The jobs of the table that have a start are booked on the timeline.
 
     Notes
     -----
-    Nobody is passed over who would have moved:
+    No job is skipped that would have moved:
 
     - A job that is looked at, and does not gain, lacks nodes in each window that begins before its start. It is looked
       at again when something has been given back on as many nodes as it lacks in the best one; what is booked since
@@ -40,20 +40,21 @@ class Compression:
     def __init__(self, timeline: Timeline, table: JobTable) -> None:
         self._timeline, self._table = timeline, table
         demands = timeline.demands
-        #: On how many nodes something must have been given back until a job is looked at again; and when it was last
-        #: tried whether it can start, by the counter of chances.
+        #: The number of nodes on which something must have been released before a job is tried again; and its last
+        #: trial, by the counter of chances.
         self._enough, self._tried = (np.zeros(len(table.starts), dtype=np.int64) for _ in range(2))
-        #: Which chunks a demand asks for; demands for several kinds, or for whole nodes, are -1.
+        #: The kind of chunks of each demand; -1 for demands for several kinds, or for whole nodes.
         self._chunk_of = _chunks(demands)
-        #: For each of those, which nodes have room now; how many fit on each node; and until when one does.
+        #: For each of these kinds: the nodes that have room now; the number that fits on each node; and until when one
+        #: fits.
         shape = int(self._chunk_of.max(initial=-1)) + 1, demands.layout.num_nodes
         self._nodes, self._units, self._until = (np.zeros(shape, dtype=np.int64) for _ in range(3))
-        #: In which state that was so, and of how many nodes.
+        #: The state for which these hold, and the number of nodes.
         self._looked: Ints = np.zeros((shape[0], 2), dtype=np.int64)
         self._scratch: Ints = np.zeros(shape[1], dtype=np.int64)
         self._counters: Ints = np.zeros(compress_kernels.COUNTERS, dtype=np.int64)
         self._make_room(0)
-        #: Up to when nobody can gain unless something is given back, but for those who have come among the first.
+        #: Until when no job can gain without a release, except jobs that are new among the first ones.
         self._slot_end = 0
         self._biggest = _biggest(demands)
         #: Scratch: the kinds, with what windows must have that are of interest; what is left at their ends; notes.
@@ -62,7 +63,7 @@ class Compression:
         self._memory: Ints = np.zeros((len(demands), 17, 3), dtype=np.int64)
 
     def give_back(self, nodes: int) -> None:
-        """Note that something was given back on so many nodes, or on fewer; it is released on the timeline."""
+        """Record a release on at most this many nodes; the timeline has released it already."""
         if nodes:
             self._counters[compress_kernels.C_GIVEN] += nodes
             self._counters[compress_kernels.C_CHANCE] += 1
@@ -111,7 +112,7 @@ class Compression:
 
 
 def _biggest(demands: Demands) -> Ints:
-    """Return what a node has, at the most, of what each system column adds up; of what no node has, there is no end."""
+    """Return the most that a node has of each system column's resource; unlimited where no node has it."""
     layout = demands.layout
     biggest = np.zeros(len(layout.system_capacity), dtype=np.int64)
     for run in layout.runs:
@@ -124,7 +125,7 @@ def _biggest(demands: Demands) -> Ints:
 
 
 def _chunks(demands: Demands) -> Ints:
-    """Return a number for each demand, the same for those that ask for equal chunks of one kind; -1 of all others."""
+    """Return a number for each demand, the same for demands for equal chunks of one kind; -1 for all others."""
     tables = demands.tables()
     heads, kinds, segments, terms = (tables[name] for name in ("demands", "kinds", "segments", "terms"))
     known: dict[bytes, int] = {}

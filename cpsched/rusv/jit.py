@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Announcer(event.Listener):
-    """Calls back when a kernel is compiled, not when it comes from the cache; once."""
+    """Calls back once when a kernel is compiled, not when it is loaded from the cache."""
 
     def __init__(self, notify: Callable[[], None]) -> None:
         self._notify: Callable[[], None] | None = notify

@@ -1,4 +1,4 @@
-"""Evolution profiles as values: how many nodes an evolving application asks for, or has, over time.
+"""Evolution profiles as values: the number of nodes that an evolving application asks for, or has, over time.
 
 The algebra of Klein and Pérez, Towards Scheduling Evolving Applications (EVO-1 to 3). A profile is a sequence of steps
 ``(duration, amount)`` from time 0 on; after its end its value is 0. It serves three uses: what is asked for, what is
@@ -88,7 +88,7 @@ class Profile:
     def loc(self, start: int, end: int) -> int:
         """Return where, in ``[start, end]``, the last step ends that attains the greatest value of ``[start, end)``.
 
-        What needs more room than that value leaves has to begin there or later (EVO-3).
+        A request that needs more than that value leaves has to begin there or later (EVO-3).
 
         Raises
         ------
@@ -104,7 +104,7 @@ class Profile:
         return max(start, end)
 
     def _within(self, start: int, end: int) -> slice:
-        """Return which steps reach into ``[start, end)``."""
+        """Return the steps that overlap ``[start, end)``."""
         if start < 0:
             raise ValueError(f"Expected times of 0 or later, got {start}")
         if start >= end:
@@ -112,7 +112,7 @@ class Profile:
         return slice(bisect_right(self._ends, start), bisect_left(self._ends, end) + 1)
 
     def delay(self, seconds: int) -> Profile:
-        """Return the profile with so many seconds of nothing before it (EVO-2)."""
+        """Return the profile delayed by `seconds`, with the value 0 before it (EVO-2)."""
         return Profile(((seconds, 0), *self.steps))
 
     def __add__(self, other: Profile) -> Profile:
@@ -127,7 +127,7 @@ class Profile:
         return Profile(((max(0, end - self.end), 0), *reversed(kept)))
 
     def is_expansion_of(self, asked: Profile) -> bool:
-        """Tell whether the amounts are those of `asked`, one after the other, and none is held for less (EVO-2).
+        """Return whether the amounts are those of `asked`, one after the other, and none is held for less (EVO-2).
 
         The paper prints that each step is longer; as long has to be allowed step by step.
         """
@@ -135,10 +135,10 @@ class Profile:
         return same and all(held >= least for (held, _), (least, _) in zip(self.steps, asked.steps, strict=True))
 
     def is_delay_of(self, asked: Profile) -> bool:
-        """Tell whether this is `asked` with 0 or more seconds of nothing before it (EVO-2)."""
+        """Return whether this is `asked` with a delay of 0 or more seconds (EVO-2)."""
         return self.end >= asked.end and self == asked.delay(self.end - asked.end)
 
     def follows(self, asked: Profile) -> bool:
-        """Tell whether what is scheduled equals what was asked for, delays it, expands it, or both (C1 of EVO-5)."""
+        """Return whether what is scheduled equals what was asked for, delays it, expands it, or both (C1 of EVO-5)."""
         undelayed = Profile(self.steps[1:]) if self.steps and self.steps[0][1] == 0 else self
         return self.is_expansion_of(asked) or undelayed.is_expansion_of(asked)

@@ -1,4 +1,4 @@
-"""Jobs of several steps as a timeline understands them: what they are, and the tables of `step_kernels.py`."""
+"""Step sequences (jobs of several steps) on a timeline, and the tables of `step_kernels.py`."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ class Turns:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepSequence:
-    """A job of several steps, in numbers of demands and of their kinds."""
+    """A job of several steps, given by numbers of demands and of their kinds."""
 
     #: For each step (demand, seconds needed, seconds for which it may be held at the most).
     steps: tuple[tuple[int, int, int], ...]
-    #: (demand, first step, last step): what fits from the begin of the one to the end of the other wherever it does.
+    #: (demand, first step, last step): the demand fits from the begin of the first to the end of the last, if the job
+    #: fits.
     conditions: tuple[tuple[int, int, int], ...]
-    #: (first step, last step, how many) units that stay together on their nodes, and which kind they are in each step.
+    #: Chunk layers: (first step, last step, number of units, their kind in each step).
     layers: tuple[tuple[int, int, int, tuple[int, ...]], ...]
     #: Its mapping orders, tried one after the other until one succeeds.
     orders: tuple[Turns, ...]
 
 
 class StepSequences:
-    """Some sequences as the kernels see them; each is known by its place.
+    """Step sequences as tables for the kernels; each is known by its index.
 
     Parameters
     ----------
     sequences
-        All of one timeline.
+        Sequences on one timeline.
     num_nodes
-        How many nodes that has.
+        The number of nodes of the timeline.
     """
 
     def __init__(self, sequences: Sequence[StepSequence], num_nodes: int) -> None:
@@ -82,7 +83,7 @@ class StepSequences:
             np.array(turns, dtype=np.int64),
             np.array(fillings, dtype=np.int64).reshape(len(fillings), num_nodes),
         )
-        #: How many steps each has, and how many entries the demands of all of them together may have.
+        #: The number of steps of each sequence, and the most entries of its steps together.
         self.num_steps: list[int] = [len(sequence.steps) for sequence in sequences]
         self.most_entries: list[int] = [
             sum(min(count, num_nodes) * (last - first + 1) for first, last, count, _ in sequence.layers)

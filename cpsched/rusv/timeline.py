@@ -1,8 +1,8 @@
 """The timeline: the bookkeeping of all nodes and of the system over one time axis, which begins at second 0 and has
 no end.
 
-`Layout` says which columns there are, `Demands` what may be asked for, `Timeline` books, releases and searches.
-Nothing here knows what a job, a resource or a node name is: nodes are numbered in the order in which they shall be
+`Layout` has the columns, `Demands` the possible demands; `Timeline` books, releases and searches.
+Nothing here knows jobs, resources or names of nodes: nodes are numbered in the order in which they shall be
 filled, columns and demands by position. What is mutable: `Demands` grows, `Timeline` is state.
 """
 
@@ -25,22 +25,22 @@ Ints = NDArray[np.int64]
 #: Rows of (node, kind, chunks).
 Entries = NDArray[np.int32]
 
-#: Jobs that one call of a kernel plans before it comes back to say how far it is (OCCS-44 plans arrays in portions).
+#: Jobs that one call of a kernel plans before it returns to report progress (OCCS-44 plans arrays in portions).
 PORTION = 500
-#: The start of a job that has none.
+#: The start of a job without a start.
 NOWHERE = -1
 _MEMORY = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Nodes that stand next to each other in the filling order and have the same columns."""
+    """Nodes that are neighbours in the filling order and have the same columns."""
 
     length: int
-    #: Which resource each of a node's columns counts. The columns of one resource lie side by side over all nodes
+    #: Which resource each of a node's columns counts. The columns of one resource are adjacent over all nodes
     #: that have it.
     resources: tuple[int, ...]
-    #: What each node has in each of its columns; all positive.
+    #: The amount of each node in each of its columns; all positive.
     capacity: tuple[int, ...]
     #: For each column the system columns that add it up, at most two.
     system: tuple[tuple[int, ...], ...]
@@ -51,7 +51,7 @@ class Layout:
     """All columns: those of the nodes, run by run, and those of the system."""
 
     runs: tuple[Run, ...]
-    #: What the system columns have when nothing is booked.
+    #: The amounts of the system columns when nothing is booked.
     system_capacity: tuple[int, ...]
 
     @property
@@ -67,7 +67,7 @@ class KindDemand:
     need: int
     most: int
     #: The runs whose nodes may hold the chunk, in the order of filling, each with (place of the column in the run,
-    #: amount) of what it takes.
+    #: amount) that it takes.
     takes: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 
 
@@ -112,18 +112,18 @@ class Demands:
         Parameters
         ----------
         kinds
-            What is needed, in the order of mapping.
+            The kinds of chunks, in the order of mapping.
         system
             (system column, amount) pairs that hold at each moment of any feasible window: the filter of phase 1. They
             are not booked.
         licenses
             (system column, amount) pairs that the demand takes.
         exclusive
-            Take idle nodes, whole.
+            Whether the demand takes whole, idle nodes.
         scatter
-            No node takes more than one chunk, of whatever kind.
+            Whether a node takes at most one chunk, of any kind.
         otherwise
-            A demand for the same chunks in other orders, by which they are mapped where this one's orders fail.
+            A demand for the same chunks in other orders, which is tried where this one's orders fail.
         """
         rows = self._rows
         flags = kernels.EXCLUSIVE * exclusive + kernels.SCATTER * scatter + kernels.JOINT * (len(kinds) > 1)
@@ -152,7 +152,7 @@ class Demands:
         return len(rows["demands"]) - 1
 
     def _most_on_a_node(self, kind: KindDemand) -> int:
-        """Return how many chunks may stand on a node, at the most: no more than fit on an empty one."""
+        """Return the most chunks that a node may have: no more than fit on an empty node."""
         fitting = [
             min((kind.most, *(self.layout.runs[run].capacity[place] // amount for place, amount in takes)))
             for run, takes in kind.takes
@@ -160,7 +160,7 @@ class Demands:
         return max(fitting, default=kind.most)
 
     def _extend_segment(self, first_segment: int, run: int, terms: list[tuple[int, int]]) -> bool:
-        """Let the last segment of a kind reach over one more run, if its nodes and all its columns go on there."""
+        """Extend the last segment of a kind by one more run, if its nodes and all its columns continue there."""
         segments = self._rows["segments"]
         if len(segments) == first_segment:
             return False
@@ -183,7 +183,7 @@ class Demands:
         return found
 
     def units_in(self, kind: int, free: Ints) -> Ints:
-        """Return how many chunks of a kind fit on each node where `free` is what each node column has."""
+        """Return the number of chunks of a kind that fit on each node; `free` has the amount of each node column."""
         units: Ints = np.zeros(self.layout.num_nodes, dtype=np.int64)
         for nodes, terms in self._terms_of(kind):
             fitting = [free[columns] // amount for columns, amount in terms]
@@ -191,13 +191,13 @@ class Demands:
         return units
 
     def take(self, kind: int, units: Ints, free: Ints) -> None:
-        """Lower `free` by what so many chunks of a kind take on each node."""
+        """Lower `free` by the amounts that these numbers of chunks of a kind take on each node."""
         for nodes, terms in self._terms_of(kind):
             for columns, amount in terms:
                 free[columns] -= units[nodes] * amount
 
     def _terms_of(self, kind: int) -> Iterator[tuple[slice, list[tuple[slice, int]]]]:
-        """Yield the nodes that may hold a kind, range by range, each with (columns, amount) of what a chunk takes."""
+        """Yield the nodes that may hold a kind, range by range, each with the (columns, amount) that a chunk takes."""
         kinds, segments, terms = (self._rows[name] for name in ("kinds", "segments", "terms"))
         end = kinds[kind + 1][1] if kind + 1 < len(kinds) else len(segments)
         for number in range(kinds[kind][1], end):
@@ -207,7 +207,7 @@ class Demands:
             yield slice(first, first + length), of_segment
 
     def tables(self) -> dict[str, NDArray[Any]]:
-        """Return the tables as arrays, those that others point into closed by a row with the ends."""
+        """Return the tables as arrays; a table that others point into has a last row with the ends."""
         if self._tables is None:
             rows = self._rows
             ends = {
@@ -260,7 +260,7 @@ class Booking:
 
 
 class JobTable:
-    """Many jobs and where they stand; mutable: the kernels write `starts` and the placements.
+    """A table of jobs with their places; mutable: the kernels write `starts` and the placements.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ class JobTable:
         For each job (demand, earliest start, latest start, duration).
     links
         int64 (links, 3) of (job, predecessor, lag): the job starts `lag` seconds or more after the predecessor starts.
-        They do not go in a circle.
+        They have no cycle.
 
     Attributes
     ----------
@@ -300,7 +300,7 @@ class JobTable:
         self.used: Ints = np.zeros(1, dtype=np.int64)
 
     def entries(self, job: int) -> Entries:
-        """Return where a job stands: rows of (node, kind, chunks)."""
+        """Return the placement of a job: rows of (node, kind, chunks)."""
         first, count, _ = self.spans[job]
         return self.pool[first : first + count].copy()
 
@@ -315,7 +315,7 @@ class JobTable:
         )
 
     def keep(self, job: int, start: int, entries: Entries) -> None:
-        """Note where a job stands; the timeline has it booked there."""
+        """Record the place of a job; the timeline has booked it already."""
         first, _, room = (int(value) for value in self.spans[job])
         if len(entries) > room:
             first, room = int(self.used[0]), len(entries)
@@ -328,7 +328,7 @@ class JobTable:
         self.starts[job] = start
 
     def reserve(self, rooms: Ints) -> None:
-        """Lay the pool out anew, with room for so many entries of each job."""
+        """Lay the pool out anew, with space for these numbers of entries of each job."""
         pool: Entries = np.zeros((int(rooms.sum()), 3), dtype=np.int32)
         first = 0
         for job, room in enumerate(rooms.tolist()):
@@ -347,12 +347,12 @@ def _grouped(links: Ints, count: int) -> tuple[Ints, Ints]:
 
 
 class Timeline:
-    """What is free of every column from second 0 on; mutable.
+    """The free amounts of every column from second 0 on; mutable.
 
     Parameters
     ----------
     demands
-        The demands that may be searched for; more may be added later.
+        The demands that can be searched for; more may be added later.
 
     Notes
     -----
@@ -399,7 +399,7 @@ class Timeline:
         self._run_of = np.repeat(np.arange(len(layout.runs)), [run.length for run in layout.runs]).astype(np.int64)
 
     def _fit_scratch(self, kinds: int) -> None:
-        """Make room for the entries of a demand of so many kinds."""
+        """Make space for the entries of a demand of this many kinds."""
         entries = max(1, len(self._stamps) * kinds)
         columns = entries * max((len(run.capacity) for run in self.demands.layout.runs), default=1)
         self._entries = np.zeros((entries, 3), dtype=np.int32)
@@ -409,7 +409,7 @@ class Timeline:
     # --- the arguments of the kernels, in their order -----------------------------------------------------------
 
     def _tables(self) -> tuple[NDArray[Any], ...]:
-        """Return the tables of all demands that there are now; scratch has room for them."""
+        """Return the tables of all current demands; scratch has space for them."""
         table = self.demands.tables()
         if table is self._table:
             return self._spelled_table
@@ -438,13 +438,13 @@ class Timeline:
         return self._entries[:count].copy()
 
     def grow(self) -> None:
-        """Make room for twice as many slots."""
+        """Double the space for slots."""
         self._state = _doubled(self._state)
 
     # --- single bookings ----------------------------------------------------------------------------------------
 
     def book(self, booking: Booking) -> None:
-        """Take the amounts of a booking from what is free; the caller vouches that they are free, and in range."""
+        """Book amounts; the caller guarantees that they are free, and in range."""
         if not 0 <= booking.start < booking.end:
             raise ValueError(f"Expected 0 <= start < end, got a booking of [{booking.start}, {booking.end})")
         head = self._state[0]
@@ -453,22 +453,22 @@ class Timeline:
         kernels.book(*_spelled(booking), *self._state)
 
     def release(self, booking: Booking) -> None:
-        """Give back what `book` took: the exact inverse."""
+        """Release a booking: the exact inverse of `book`."""
         self._forget()
         kernels.release(*_spelled(booking), *self._state)
 
     def marked(self) -> tuple[NDArray[Any], ...]:
-        """Return all that is booked now, to come back to it."""
+        """Return a mark of the current bookings, for `restore`."""
         return tuple(array.copy() for array in self._state)
 
     def back_to(self, mark: tuple[NDArray[Any], ...]) -> None:
-        """Let everything be booked as it was when the mark was made."""
+        """Restore the bookings at the time of the mark."""
         self._forget()
         self._state = tuple(array.copy() for array in mark)
-        self._stamps[:] = 0  # their counter, which is in the state, is as it was too
+        self._stamps[:] = 0  # their counter, which is in the state, is restored too
 
     def is_free(self, booking: Booking) -> bool:
-        """Tell whether the amounts of a booking are free in all of its time."""
+        """Return whether the amounts of a booking are free during its whole interval."""
         rows, blk, srows, sblk = self._state[4:8]
         between, parts = self._slots_of(booking.start, booking.end)
         for (columns, amounts), slot_rows, blocks in (
@@ -530,13 +530,13 @@ class Timeline:
         Parameters
         ----------
         sequences, sequence
-            Which one.
+            The sequence's index.
         earliest, latest
-            When it may start.
+            The limits of its start.
         end_by
-            When it must have ended.
+            The latest end.
         tries
-            So many schedules with held steps are tried to be mapped.
+            The number of schedules with held steps for which a mapping is tried.
         """
         begins = np.zeros(sequences.num_steps[sequence], dtype=np.int64)
         found = np.zeros((sequences.most_entries[sequence], 3), dtype=np.int32)
@@ -564,7 +564,7 @@ class Timeline:
         return Booking(start, end, columns, amounts, changed, system[changed])
 
     def booking_of(self, demand: int, entries: Entries, start: int, end: int) -> Booking:
-        """Return the booking of a demand that stands at `entries` in ``[start, end)``."""
+        """Return the booking of a demand placed at `entries` in ``[start, end)``."""
         demands, kinds, segments, terms, _, sysreq, _, _, runs, run_columns, capacity = self._tables()
         filled, systems = kernels.placement_columns(
             demand, entries, len(entries), 1,
@@ -591,17 +591,17 @@ class Timeline:
     def backfill(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> int:
         """Try once, in the order of `queue`, to give each job an earlier start, or one at all; return how many got it.
 
-        Nobody's start gets later (OCCS-34).
+        No start gets later (OCCS-34).
         """
         if self._state[0][kernels.H_FREED] < FOREVER:
             self._forget()
         return self._place(table, queue, progress)
 
     def _place(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None) -> int:
-        """Run `kernels.place_jobs` over a queue in portions, and let arrays grow when it asks for it."""
+        """Run `kernels.place_jobs` over a queue in portions, and enlarge arrays when it asks for it."""
         done, moved = 0, 0
         while done < len(queue):
-            arguments = self.kernel_arguments()  # first: more demands let `_bounds` grow
+            arguments = self.kernel_arguments()  # first: more demands enlarge `_bounds`
             code, done, more = kernels.place_jobs(
                 queue, done, min(done - done % PORTION + PORTION, len(queue)),
                 table.jobs, table.starts, table.spans, table.pool, table.used, self._bounds,
@@ -615,7 +615,7 @@ class Timeline:
         return moved
 
     def make_room(self, code: int, table: JobTable) -> None:
-        """Let what must grow that a kernel asks for, one that places jobs of a table."""
+        """Enlarge the arrays that a kernel for a table of jobs asks for."""
         if code == kernels.GROW_STATE:
             self.grow()
         else:
@@ -632,7 +632,7 @@ class Timeline:
         return starts
 
     def free_at(self, time: int) -> tuple[Ints, Ints]:
-        """Return what is free at `time`: of the node columns, and of the system columns."""
+        """Return the free amounts at `time`: of the node columns, and of the system columns."""
         head, slots, order, members, rows, blk, srows, sblk, _ = self._state
         place, index = kernels.locate(head, slots, order, members, time)
         block = order[place]
@@ -643,7 +643,9 @@ class Timeline:
         )
 
     def least_free(self, start: int, end: int) -> tuple[Ints, Ints]:
-        """Return what is free throughout ``[start, end)``: of the node columns, and of the system columns."""
+        """Return the amounts that are free throughout ``[start, end)``: of the node columns, and of the system
+        columns.
+        """
         rows, blk, srows, sblk = self._state[4:8]
         between, parts = self._slots_of(start, end)
         found: list[Ints] = []
@@ -654,7 +656,7 @@ class Timeline:
         return found[0], found[1]
 
     def idle_nodes(self, free: Ints) -> NDArray[np.bool_]:
-        """Return of which nodes `free` has all, if that is what each node column has."""
+        """Return which nodes are completely free; `free` has the amount of each node column."""
         idle: NDArray[np.bool_] = np.ones(len(self._stamps), dtype=bool)
         for (first, length, _), columns in zip(self._runs.tolist(), self.demands.columns, strict=False):
             for column in columns:
@@ -670,7 +672,7 @@ class Timeline:
 
 
 def _summed(columns: Ints, amounts: Ints) -> tuple[Ints, Ints]:
-    """Return each column once, with the sum of its amounts: chunks of several kinds may stand on one node."""
+    """Return each column once, with the sum of its amounts: a node may have chunks of several kinds."""
     once, place = np.unique(columns, return_inverse=True)
     sums: Ints = np.zeros(len(once), dtype=np.int64)
     np.add.at(sums, place, amounts)
@@ -684,7 +686,7 @@ def _spelled(booking: Booking) -> tuple[Any, ...]:
 
 
 def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> tuple[NDArray[Any], ...]:
-    """Return the arrays of a timeline on which nothing is booked, with room for so many slots."""
+    """Return the arrays of a timeline on which nothing is booked, with space for this many slots."""
     blocks = rows
     head = np.zeros(kernels.HEAD, dtype=np.int64)
     slots = np.zeros((rows, 2), dtype=np.int64)
@@ -724,7 +726,7 @@ def _doubled(state: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
         head[counter] = old + count
 
     def doubled(array: NDArray[Any], top: int) -> NDArray[Any]:
-        grown = np.zeros((2 * old, *array.shape[1:]), dtype=array.dtype)  # pages that nobody writes cost nothing
+        grown = np.zeros((2 * old, *array.shape[1:]), dtype=array.dtype)  # pages that are never written cost nothing
         grown[:top] = array[:top]
         return grown
 

@@ -37,7 +37,7 @@ __all__ = [
     "normal_form",
 ]
 
-#: The end of what has no end: later than any time of a document, and small enough to add durations to it in 64 bits.
+#: The end of an open interval: later than any time of a document, and small enough to add durations to it in 64 bits.
 FOREVER = 1 << 60
 
 
@@ -85,7 +85,8 @@ def merge(
 ) -> tuple[Slot, ...]:
     """Combine two step functions point by point.
 
-    Both are cut at each other's borders (the rule behind all cases of OCCS-7); `combine` says what each piece holds.
+    Both are cut at each other's borders (the rule behind all cases of OCCS-7); `combine` computes the value of each
+    piece.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ def normal_form(slots: Iterable[Slot], *, is_stored: Callable[[int], bool], min_
     slots
         In time order, without overlap.
     is_stored
-        Tells by its items whether a slot says more than a gap; the others are dropped.
+        Returns whether items differ from the value of a gap; all other slots are dropped.
     min_dist
         Neighbours with equal items are joined if at most ``min_dist - 1`` seconds lie between them.
 
@@ -152,7 +153,7 @@ def normal_form(slots: Iterable[Slot], *, is_stored: Callable[[int], bool], min_
 
 @dataclass(frozen=True, slots=True)
 class Rusv(ABC):
-    """What the three kinds have in common: a step function in normal form (OCCS-2, OCCS-3)."""
+    """The common part of the three kinds of vectors: a step function in normal form (OCCS-2, OCCS-3)."""
 
     #: In time order, without overlap, in normal form; given in any cut, they are brought into it.
     slots: tuple[Slot, ...] = ()
@@ -164,7 +165,7 @@ class Rusv(ABC):
 
     @abstractmethod
     def _is_stored(self, items: int) -> bool:
-        """Tell whether a slot with these items says more than a gap."""
+        """Return whether these items differ from the value of a gap."""
 
     def _settle(self, min_dist: int) -> None:
         """Bring the slots into normal form; called once, at the end of construction."""
@@ -177,7 +178,7 @@ class Rusv(ABC):
     def values(self, start: int, end: int) -> tuple[int, ...]:
         """Return the values that the vector takes in ``[start, end)``, gaps included, in time order.
 
-        The smallest of them is the window minimum that a start has to be checked with (OCCS-29).
+        The smallest of them is the window minimum by which a start is checked (OCCS-29).
         """
         pieces = merge(self.slots, (Slot(start, end, 0),), lambda here, _: here, gaps=(self.gap, 0))
         return tuple(piece.items for piece in pieces if start <= piece.start < end)
@@ -195,11 +196,11 @@ class AmountVector(Rusv):
         If `defect` is not in ``[0, max_avl]``, or `min_dist` is not positive.
     """
 
-    #: What is installed.
+    #: The installed amount.
     max_avl: int = field(kw_only=True)
-    #: How much of that cannot be used now.
+    #: The part of it that cannot be used now.
     defect: int = field(default=0, kw_only=True)
-    #: Equal neighbours less than this many seconds apart are one slot; what lies between counts as busy as they are.
+    #: Equal neighbours less than this many seconds apart are one slot; the time between counts as busy as they are.
     min_dist: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -211,7 +212,7 @@ class AmountVector(Rusv):
 
     @property
     def avl(self) -> int:
-        """The items that can be used now: what is installed less what is defect."""
+        """The items that can be used now: the installed amount less the defect part."""
         return self.max_avl - self.defect
 
     def increment(self, slot: Slot, *, strict: bool = False) -> Self:
@@ -222,7 +223,7 @@ class AmountVector(Rusv):
         slot
             With items >= 0.
         strict
-            Of a `FreeVector`: refuse to give back more than was taken. Otherwise what exceeds `avl` is cut off.
+            For a `FreeVector`: refuse to return more than was taken. Otherwise the excess over `avl` is cut off.
 
         Raises
         ------
@@ -234,14 +235,14 @@ class AmountVector(Rusv):
     def decrement(self, slot: Slot, *, strict: bool = False) -> Self:
         """Return the vector with `slot.items` less during the slot (R ⊖ s, OCCS-6).
 
-        A `FreeVector` may fall below 0: more is in use than was allowed. A `UsedVector` ends at 0.
+        A `FreeVector` may fall below 0: more is in use than is allowed. A `UsedVector` never falls below 0.
 
         Parameters
         ----------
         slot
             With items >= 0.
         strict
-            Of a `UsedVector`: refuse to revoke more than is booked (a double revoke). Otherwise what falls below 0
+            For a `UsedVector`: refuse to revoke more than is booked (a double revoke). Otherwise an amount below 0
             is cut off.
 
         Raises
@@ -280,7 +281,7 @@ class AmountVector(Rusv):
         Parameters
         ----------
         items
-            What every slot of the result holds.
+            The items of every slot of the result.
         period
             Seconds; copy k is shifted by ``k * period``.
         start, end
@@ -305,7 +306,7 @@ class AmountVector(Rusv):
 
 @dataclass(frozen=True, slots=True)
 class UsedVector(AmountVector):
-    """How much of a resource is in use; in a gap nothing is. Items may exceed `avl` (running work on defect parts)."""
+    """The used amount of a resource; 0 in a gap. Items may exceed `avl` (running jobs on defect parts)."""
 
     @property
     def gap(self) -> int:
@@ -316,12 +317,12 @@ class UsedVector(AmountVector):
         return items > 0
 
     def to_free(self) -> FreeVector:
-        """Return what is free when this is used; the inverse of `FreeVector.to_used`."""
+        """Return the free amounts for this usage; the inverse of `FreeVector.to_used`."""
         slots = tuple(replace(slot, items=self.avl - slot.items) for slot in self.slots)
         return FreeVector(slots, max_avl=self.max_avl, defect=self.defect, min_dist=self.min_dist)
 
     def min_free(self, limit: FreeVector) -> UsedVector:
-        """Press a limit into the usage: as much in use as leaves free what both leave free (mf, OCCS-9).
+        """Merge a limit into the usage: the result leaves free only what both leave free (mf, OCCS-9).
 
         In the limit's slots ``used = max(used, avl - limit)``, where a limit below 0 counts as 0; outside them nothing
         changes: no limit holds there. (The paper prints R2 as the first argument of that maximum; R1 is meant.)
@@ -345,7 +346,7 @@ class UsedVector(AmountVector):
 
 @dataclass(frozen=True, slots=True)
 class FreeVector(AmountVector):
-    """How much of a resource is free; in a gap all of `avl` is. Items below 0 say how far a limit is exceeded."""
+    """The free amount of a resource; in a gap all of `avl` is free. Items below 0 are the excess over a limit."""
 
     @property
     def gap(self) -> int:
@@ -356,7 +357,7 @@ class FreeVector(AmountVector):
         return items < self.avl
 
     def to_used(self) -> UsedVector:
-        """Return what is in use when this is free; the inverse of `UsedVector.to_free`."""
+        """Return the usage for these free amounts; the inverse of `UsedVector.to_free`."""
         slots = tuple(replace(slot, items=self.avl - slot.items) for slot in self.slots)
         return UsedVector(slots, max_avl=self.max_avl, defect=self.defect, min_dist=self.min_dist)
 
@@ -418,7 +419,7 @@ class WindowVector(Rusv):
     def __and__(self, other: WindowVector) -> WindowVector:
         """Return the smaller value at each time (R1 ∩ R2, OCCS-10).
 
-        A run may get shorter than what was asked for: filter by `at_least` again (OCCS-23).
+        A run may get shorter than the duration asked for: filter by `at_least` again (OCCS-23).
         """
         return self._with(other, min) if isinstance(other, WindowVector) else NotImplemented
 
@@ -429,7 +430,7 @@ class WindowVector(Rusv):
         )
 
     def within(self, other: WindowVector) -> WindowVector:
-        """Return this vector where `other` has a window, and nothing elsewhere.
+        """Return this vector where `other` has a window, and 0 elsewhere.
 
         Raises
         ------
