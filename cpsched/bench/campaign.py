@@ -14,7 +14,7 @@ from typing import Any
 
 from cpsched.bench.figures import FIGURES
 from cpsched.domain import FrozenMap, RuntimeModel
-from cpsched.formats.logs import LogOptions
+from cpsched.formats.swf import MemoryField, Selection
 from cpsched.sim import Prediction
 
 __all__ = [
@@ -42,10 +42,14 @@ class InstanceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFile:
-    """A workload that is a part of a log of any kind."""
+    """A workload that is a part of a log in Standard Workload Format."""
 
     path: Path
-    options: LogOptions
+    #: The machine; None: the one that the log's header speaks of.
+    cluster: Path | None
+    selection: Selection
+    cores_per_chunk: int | None
+    memory_field: MemoryField
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +228,7 @@ def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
             case Path():
                 return content(value)
             case frozenset():
-                return sorted(value, key=str)
+                return sorted(value)
             case Mapping():
                 return dict(value)
         return repr(value)

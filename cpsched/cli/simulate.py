@@ -14,11 +14,10 @@ from cpsched.cli.results import summary_of, write_results
 from cpsched.cli.schedulers import Contender, contenders, echo_schedulers, read_settings
 from cpsched.cli.text import printable
 from cpsched.cli.verify import echo_violations
-from cpsched.cli.workload import echo_notes, log_options
+from cpsched.cli.workload import LogOptions, echo_notes, is_log, log_options, read_workload
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance
-    from cpsched.formats.logs import LogOptions
     from cpsched.sim import Checkpoint, History
 
 __all__ = ["command"]
@@ -69,7 +68,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
 @click.option(
     "--charge-overhead", is_flag=True, help="Let the seconds that decisions take pass in the simulation, too."
 )
-@log_options(cluster=True)
+@log_options
 @click.option(
     "-o",
     "--output",
@@ -105,7 +104,7 @@ def command(
     settings: Mapping[str, Any],
     predict: str | None,
     charge_overhead: bool,
-    options: LogOptions,
+    log: LogOptions,
     output: Path | None,
     record: bool,
     is_verified: bool,
@@ -126,7 +125,6 @@ def command(
     """
     from cpsched.cli.screen import print_whole, say_first_start
     from cpsched.formats import write_instance, write_plan
-    from cpsched.formats.logs import is_log, read_workload
     from cpsched.planner import compiling_announced
     from cpsched.report import runs_table
     from cpsched.sim import Prediction, warm_up_simulation
@@ -135,11 +133,9 @@ def command(
         raise click.UsageError("--record needs -o FOLDER.")
     _check_checkpoint(checkpoint, resume=resume, count=len(policies))
     chosen = contenders(policies, settings)
-    instance, remarks = read_workload(workload, options)
-    if notes or not quiet or not instance.jobs:
+    instance, remarks = read_workload(workload, log)
+    if notes or not quiet:
         echo_notes(remarks, is_whole=notes)
-    if not instance.jobs:
-        raise click.UsageError(f"Expected jobs to simulate, got none of {printable(str(workload))}.")
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
     conditions = {

@@ -51,6 +51,8 @@ class Planner:
             self._improved_by(Values(self.instance, ledger), lambda: ledger.plan(order, is_held=False))
         if ledger.running.changeable or any(len(modes) > 1 for modes in ledger.modes):
             self._shrink()
+        # others may have ended sooner since it was their turn
+        ledger.plan([name for name in order if not ledger.is_booked(name)])
 
     def _shrink(self) -> None:
         """Let waiting jobs begin with less, and running ones go on with less, where that is worth it."""

@@ -8,10 +8,11 @@ from cpsched.cp import BoundParams, LagrangianBound
 from cpsched.domain import Instance, Plan
 from cpsched.engine import Board, Budget, Progress
 from cpsched.errors import UnverifiedError
+from cpsched.formats import plan_to_document
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import warmup_evolving
 from cpsched.portfolio.lanes import run_lanes
-from cpsched.portfolio.scoring import judge_of, plan_of, scored
+from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, scored, with_openings
 from cpsched.portfolio.teams import Team, team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.search import warm_up_evolving_search
@@ -100,19 +101,20 @@ def solve(
     team.check(instance, engine)
     outcome = team.first.plan(instance, progress)
     began = clock.elapsed
+    judge = judge_of(instance, document)
     plan = plan_of(instance, engine, outcome, budget=budget, elapsed=began)
-    judge = judge_of(instance, document, plan)
-    if faults := judge(outcome.jobs):
-        raise UnverifiedError(team.first.name, faults)
+    plan = with_openings(judge, instance, plan, elapsed=clock.elapsed)
+    if faults := judge.violations(plan_to_document(plan)):
+        raise UnverifiedError(team.first.name, [str(fault) for fault in faults])
     reserve = 0.05 + 3 * (clock.elapsed - began)  # so long may the last offers take to be judged
     board = Board(
-        outcome.jobs,
+        plan.jobs,
         by=team.first.name,
         budget=clock.more(-min(reserve, 0.25 * budget)),
         value_of=lambda jobs: objective_value(instance, jobs),
-        judge=judge,
+        judge=faults_of(judge, instance, plan),
     )
-    least = least_value(instance, outcome.jobs)
+    least = least_value(instance, plan.jobs)
     board.prove(least, how="no job can start before now, or before it is submitted", by="earliest starts")
     lanes = team.able(instance)
     if warm is not None:
@@ -124,7 +126,8 @@ def solve(
         prover = LagrangianBound(BoundParams(share=1.0))
         run_lanes(((prover,),), instance, board, seed=seed, deadline=board.budget, watch=watch)
     board.close()
-    return scored(plan, board, stopped=stopped, elapsed=elapsed)
+    best = scored(plan, board, stopped=stopped, elapsed=elapsed)
+    return best if board.best.version == 0 else with_openings(judge, instance, best, elapsed=clock.elapsed)
 
 
 def _why(board: Board, *, is_interrupted: bool) -> str:

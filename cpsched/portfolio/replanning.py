@@ -5,9 +5,9 @@ from __future__ import annotations
 from cpsched.domain import Instance, Plan
 from cpsched.engine import Budget
 from cpsched.errors import DocumentError, Fault, UnverifiedError
-from cpsched.formats import instance_to_document, parse_instance
+from cpsched.formats import instance_to_document, parse_instance, plan_to_document
 from cpsched.planner import ProfileChange, advanced, replanned, with_profile
-from cpsched.portfolio.scoring import judge_of, plan_of
+from cpsched.portfolio.scoring import judge_of, plan_of, with_openings
 
 __all__ = ["replan"]
 
@@ -52,10 +52,11 @@ def replan(
     moved = _moved(instance, plan, instance.now if at is None else at)
     if change is not None:
         moved = with_profile(moved, change)
-    outcome = replanned(moved, plan)
-    new = plan_of(moved, NAME, outcome, budget=0, elapsed=clock.elapsed)
-    if faults := judge_of(moved, None, new)(outcome.jobs):
-        raise UnverifiedError(NAME, faults)
+    judge = judge_of(moved)
+    new = plan_of(moved, NAME, replanned(moved, plan), budget=0, elapsed=clock.elapsed)
+    new = with_openings(judge, moved, new, elapsed=clock.elapsed)
+    if faults := judge.violations(plan_to_document(new)):
+        raise UnverifiedError(NAME, [str(fault) for fault in faults])
     return moved, new
 
 

@@ -2,32 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from cpsched.domain import EngineReport, Incumbent, Instance, Plan, PlannedJob, Score
+from cpsched.domain import (
+    Amounts,
+    EngineReport,
+    Event,
+    Incumbent,
+    Instance,
+    Placement,
+    Plan,
+    PlannedJob,
+    Score,
+    Segment,
+)
 from cpsched.engine import Board, Outcome
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import objective_value, suffered
 from cpsched.verify import Judge
 
-__all__ = ["judge_of", "plan_of", "scored"]
+__all__ = ["faults_of", "judge_of", "plan_of", "scored", "with_openings"]
+
+#: How many jobs an event names.
+_MOST_NAMED = 5
 
 
-def judge_of(
-    instance: Instance, document: object | None, first: Plan
-) -> Callable[[Sequence[PlannedJob]], Sequence[str]]:
-    """Return who judges plans of the same jobs as the first one: the verifier, on the instance's own document."""
-    judge = Judge(instance_to_document(instance) if document is None else document)
+def judge_of(instance: Instance, document: object | None = None) -> Judge:
+    """Return the verifier for an instance: on the document that it was read from, or else on one written anew."""
+    return Judge(instance_to_document(instance) if document is None else document)
+
+
+def faults_of(judge: Judge, instance: Instance, first: Plan) -> Callable[[Sequence[PlannedJob]], Sequence[str]]:
+    """Return what tells the faults of plans of the same jobs as the first one.
+
+    Whether the other jobs still belong into the waiting room is asked of the last plan only (`with_openings`).
+    """
 
     def violations(jobs: Sequence[PlannedJob]) -> Sequence[str]:
         score = replace(first.objective, value=objective_value(instance, jobs))
         plan = replace(first, jobs=tuple(jobs), objective=score)
-        return [str(violation) for violation in judge.violations(plan_to_document(plan))]
+        return [str(violation) for violation in judge.violations(plan_to_document(plan), claims=False)]
 
     return violations
+
+
+def with_openings(judge: Judge, instance: Instance, plan: Plan, *, elapsed: float) -> Plan:
+    """Return a plan in which those jobs of the waiting room have a start for which the verifier finds one beside it.
+
+    No other job is moved. The bound stays one, since no further job makes a plan cheaper; the fallback's value grows as
+    much as the plan's, so that both are values of the same jobs.
+    """
+    found: dict[str, PlannedJob] = {}
+    while len(found) < len(plan.waiting_room):
+        waiting = tuple(job for job in plan.waiting_room if job.id not in found)
+        entries = judge.openings(
+            plan_to_document(replace(plan, jobs=(*plan.jobs, *found.values()), waiting_room=waiting))
+        )
+        if not entries:
+            break
+        found.update((job.id, job) for job in map(_planned_job, entries))
+    if not found:
+        return plan
+    placed = {job.id: job for job in plan.jobs} | found
+    jobs = tuple(placed[job.id] for job in instance.elements() if job.id in placed)
+    old, value = plan.objective, objective_value(instance, jobs)
+    gap = None if old.bound is None else (value - old.bound) / abs(value) if value else 0.0
+    score = replace(
+        old,
+        value=value,
+        planner=old.planner + value - old.value,
+        suffered=suffered(instance, jobs),
+        gap=gap,
+    )
+    is_optimal = gap is not None and gap <= 1e-9
+    stopped = "done" if plan.engine.stopped == "optimal" and not is_optimal else plan.engine.stopped
+    names = ", ".join(list(found)[:_MOST_NAMED]) + (", ..." if len(found) > _MOST_NAMED else "")
+    event = Event(
+        at=round(elapsed, 3), by="verify", what=f"found a start beside the plan for {len(found)} more: {names}"
+    )
+    return replace(
+        plan,
+        objective=score,
+        engine=replace(plan.engine, stopped=stopped),
+        jobs=jobs,
+        waiting_room=tuple(job for job in plan.waiting_room if job.id not in found),
+        incumbents=(*plan.incumbents, Incumbent(at=round(elapsed, 3), value=value, by="verify")),
+        events=(*plan.events, event),
+    )
+
+
+def _planned_job(entry: Mapping[str, Any]) -> PlannedJob:
+    """Return an entry of a plan as the verifier writes it."""
+    segments = tuple(
+        Segment(
+            start=segment["start"],
+            end=segment["end"],
+            allocation=tuple(
+                Placement(**{**one, "resources": Amounts(one["resources"])}) for one in segment["allocation"]
+            ),
+        )
+        for segment in entry["segments"]
+    )
+    return PlannedJob(id=entry["id"], start=entry["start"], end=entry["end"], segments=segments)
 
 
 def plan_of(instance: Instance, engine: str, outcome: Outcome, *, budget: float, elapsed: float) -> Plan:
@@ -61,5 +140,5 @@ def scored(plan: Plan, board: Board, *, stopped: str, elapsed: float) -> Plan:
         engine=replace(plan.engine, stopped=stopped, elapsed=round(elapsed, 3)),
         jobs=board.best.jobs,
         incumbents=board.incumbents,
-        events=board.events,
+        events=(*plan.events, *board.events),
     )

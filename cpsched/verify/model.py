@@ -106,6 +106,11 @@ class Request:
         """Tell whether both have the same place."""
         return (self.arrangement, self.exclusive) == (other.arrangement, other.exclusive)
 
+    @property
+    def names(self) -> set[str]:
+        """The resources that it asks for."""
+        return {name for chunk in self.chunks for name in chunk.resources}
+
     def totals(self) -> dict[str, int]:
         """Return what all chunks take together."""
         totals: dict[str, int] = {}
@@ -383,6 +388,15 @@ class Instance:
         return sum(
             node.resources.get(resource, 0) for name, node in self.nodes.items() if node.state == "up" and name in among
         )
+
+    @cached_property
+    def classes(self) -> tuple[tuple[NodeClass, tuple[str, ...]], ...]:
+        """Each class of nodes with their names, in document order."""
+        names: dict[int, list[str]] = {}
+        for name, node_class in self.nodes.items():
+            names.setdefault(id(node_class), []).append(name)
+        of_id = {id(node_class): node_class for node_class in self.nodes.values()}
+        return tuple((of_id[key], tuple(listed)) for key, listed in names.items())
 
     @cached_property
     def _up_totals(self) -> Mapping[str, int]:

@@ -6,6 +6,7 @@ from cpsched.domain import Instance, Plan
 from cpsched.engine import Outcome
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.portfolio import plan_of, solve
+from cpsched.portfolio.scoring import judge_of, with_openings
 from cpsched.verify import verify
 from tests.booking.small_windows import where_it_stands
 from tests.oracle.literal_planner import Mapped
@@ -20,8 +21,9 @@ def solved(instance: Instance) -> Plan:
 
 
 def check_outcome(instance: Instance, outcome: Outcome) -> None:
-    """Let the judge look at what an engine found."""
+    """Let the judge look at what an engine found by itself, with a start for those that the judge finds one for."""
     plan = plan_of(instance, "engine under test", outcome, budget=1, elapsed=0)
+    plan = with_openings(judge_of(instance), instance, plan, elapsed=0)
     violations = verify(instance_to_document(instance), plan_to_document(plan))
     assert not violations, "\n".join(map(str, violations))
 

@@ -6,6 +6,7 @@ from cpsched.domain import Instance, Plan
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.policies import POLICIES, PolicyEngine
 from cpsched.portfolio import plan_of
+from cpsched.portfolio.scoring import judge_of, with_openings
 from cpsched.verify import verify
 
 #: The names of the rules that work on a ledger, without what makes them engines' names.
@@ -18,7 +19,8 @@ def planned(instance: Instance, rule: str) -> Plan:
     plan = plan_of(instance, engine.name, engine.plan(instance, None), budget=0, elapsed=0)
     seen = [job.id for job in plan.jobs] + [job.id for job in plan.waiting_room]
     assert sorted(seen) == sorted(job.id for job in instance.elements())
-    violations = verify(instance_to_document(instance), plan_to_document(plan))
+    judged = with_openings(judge_of(instance), instance, plan, elapsed=0)
+    violations = verify(instance_to_document(instance), plan_to_document(judged))
     assert not violations, "\n".join(map(str, violations))
     return plan
 

@@ -1,27 +1,31 @@
-"""The Standard Workload Format: logs of real machines, read and written.
+"""The Standard Workload Format: logs of real machines, read and written, and instances made of them.
 
 May import: the room's own modules, `errors` and `domain`. A log is read as it stands: every line becomes a job or a
 fault, none is dropped in silence. What a planner needs and a log does not say (the nodes, the queues) comes from a
-cluster file, or with assumptions that are said from the log's header. Begin with `read_swf` and `read_machine`;
-`cpsched.formats.logs` makes instances of logs of all kinds.
+cluster file, or with assumptions that are said from the log's header. Begin with `read_swf`, `read_machine`, and
+`swf_to_instance`, which joins the two.
 
 Source of the format: Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP
 1999, and the Parallel Workloads Archive.
 """
 
-from cpsched.formats.swf.calendar import BadCalendar, date_of
+from cpsched.formats.swf.conversion import MemoryField, SwfAnomaly, SwfWindow, swf_to_instance
 from cpsched.formats.swf.log import SwfJob, SwfLog, read_swf
 from cpsched.formats.swf.machine import AssumedMachine, machine_of_log, read_machine
+from cpsched.formats.swf.selection import Selection
 from cpsched.formats.swf.writing import write_swf
 
 __all__ = [
     "AssumedMachine",
-    "BadCalendar",
+    "MemoryField",
+    "Selection",
+    "SwfAnomaly",
     "SwfJob",
     "SwfLog",
-    "date_of",
+    "SwfWindow",
     "machine_of_log",
     "read_machine",
     "read_swf",
+    "swf_to_instance",
     "write_swf",
 ]

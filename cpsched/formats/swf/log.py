@@ -53,11 +53,6 @@ class SwfJob(NamedTuple):
     #: Where it stands in the file, from 1; 0 for a job that was not read.
     line: int = 0
 
-    @property
-    def id(self) -> str:
-        """Its number as text."""
-        return str(self.number)
-
 
 @dataclass(frozen=True, slots=True)
 class SwfLog:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cpsched.verify.case import Case, Holder, HolderUse
 from cpsched.verify.model import Booking, Slice
-from cpsched.verify.sweep import Use, holders, overloads
+from cpsched.verify.sweep import Overload, Use, holders, overloads
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_capacity", "check_exclusive", "check_keep_free", "check_licenses"]
+__all__ = [
+    "check_capacity",
+    "check_exclusive",
+    "check_keep_free",
+    "check_licenses",
+    "license_uses",
+    "overcommitted",
+    "slice_amounts",
+    "sort_out",
+]
 
 #: How many holders a message names.
 NAMED = 5
@@ -21,33 +30,62 @@ def _named(owners: Sequence[Holder]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
-def _over(rule: str, subject: str, uses: Sequence[HolderUse], amounts: Mapping[str, int]) -> Iterator[Violation]:
-    """Yield the first overload of each resource."""
+def _over(
+    rule: str, subject: str, uses: Sequence[HolderUse], amounts: Mapping[str, int], found: Iterable[Overload]
+) -> Iterator[Violation]:
+    """Yield the first overload of each resource in which something takes part that is no fact."""
     said: set[str] = set()
-    for overload in overloads(uses, amounts):
-        if overload.resource not in said:
+    for overload in found:
+        if overload.resource in said:
+            continue
+        owners = holders(uses, overload.resource, overload.start)
+        if not all(owner.is_fact for owner in owners):
             said.add(overload.resource)
-            has, time = amounts.get(overload.resource, 0), overload.start
-            message = f"at {time}: {overload.level} {overload.resource} are taken, there are {has}"
-            who = _named(holders(uses, overload.resource, time))
-            yield Violation(rule, subject, f"{message} ({who})")
+            has = amounts.get(overload.resource, 0)
+            message = f"at {overload.start}: {overload.level} {overload.resource} are taken, there are {has}"
+            yield Violation(rule, subject, f"{message} ({_named(owners)})")
+
+
+def overcommitted(uses: Sequence[HolderUse], amounts: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Return the times ``[start, end)`` at which running jobs alone take more of a node than there is."""
+    facts = [use for use in uses if use.owner.is_fact]
+    return sorted({(overload.start, overload.end) for overload in overloads(facts, amounts)})
+
+
+def _check_overcommitted(node: str, uses: Sequence[HolderUse], amounts: Mapping[str, int]) -> Iterator[Violation]:
+    """Check that nothing is planned on a node while running jobs alone take more of it than there is."""
+    for start, end in overcommitted(uses, amounts):
+        for use in uses:
+            if not use.owner.is_fact and use.start < end and use.end > start:
+                message = (
+                    f"at {max(start, use.start)}: {use.owner} is planned where running jobs take more than there is"
+                )
+                yield Violation("capacity", node, message)
+                return
 
 
 def check_capacity(case: Case) -> Iterator[Violation]:
-    """At no time do jobs and reservations take more of a node, or jobs more of their reservation, than there is."""
+    """At no time do jobs and reservations take more of a node, or jobs more of their reservation, than there is.
+
+    What runs is a fact; but nothing is planned on a node while running jobs alone take more of it than there is.
+    """
     for node, node_class in case.instance.nodes.items():
-        uses = case.job_uses.get(node, [])
+        of_jobs = uses = case.job_uses.get(node, [])
         inside: dict[str, list[HolderUse]] = {}
         if case.plan.slices:
-            uses, inside = _sort_out(case, uses)
+            uses, inside = sort_out(case, uses)
             uses += case.slice_uses.get(node, [])
-        yield from _over("capacity", node, uses, node_class.resources)
+        found = list(overloads(uses, node_class.resources))
+        yield from _over("capacity", node, uses, node_class.resources, found)
         for name, guests in inside.items():
-            amounts = _slice_amounts(case.plan.slices[name], node)
-            yield from _over("capacity", f"{node} in reservation {name}", guests, amounts)
+            amounts = slice_amounts(case.plan.slices[name], node)
+            yield from _over("capacity", f"{node} in reservation {name}", guests, amounts, overloads(guests, amounts))
+        if found or inside:
+            everybody = [*of_jobs, *case.slice_uses.get(node, ())]
+            yield from _check_overcommitted(node, everybody, node_class.resources)
 
 
-def _sort_out(case: Case, uses: Sequence[HolderUse]) -> tuple[list[HolderUse], dict[str, list[HolderUse]]]:
+def sort_out(case: Case, uses: Sequence[HolderUse]) -> tuple[list[HolderUse], dict[str, list[HolderUse]]]:
     """Part the uses of a node into those of the cluster and those inside a reservation, by its id."""
     outside: list[HolderUse] = []
     inside: dict[str, list[HolderUse]] = {}
@@ -73,7 +111,7 @@ def _split(start: int, end: int, low: int, high: int) -> Iterator[tuple[int, int
             yield first, last, is_inside
 
 
-def _slice_amounts(slice_: Slice, node: str) -> dict[str, int]:
+def slice_amounts(slice_: Slice, node: str) -> dict[str, int]:
     """Add up what a reservation has on a node."""
     amounts: dict[str, int] = {}
     for placement in slice_.allocation:
@@ -133,8 +171,8 @@ def _is_guest(one: Booking | Slice, host: Booking | Slice) -> bool:
     return isinstance(one, Booking) and isinstance(host, Slice) and one.job.reservation == host.reservation.id
 
 
-def check_licenses(case: Case) -> Iterator[Violation]:
-    """At no time do jobs and reservations hold more licences than there are, in the cluster or in the reservation."""
+def license_uses(case: Case) -> tuple[list[HolderUse], dict[str, list[HolderUse]]]:
+    """Return who holds licences of the cluster, and who those of a reservation, by its id."""
     outside: list[HolderUse] = []
     inside: dict[str, list[HolderUse]] = {}
     for booking in case.bookings:
@@ -145,7 +183,14 @@ def check_licenses(case: Case) -> Iterator[Violation]:
     for slice_ in case.plan.slices.values():
         if slice_.reservation.licenses:
             outside.append(Use(slice_.start, slice_.end, slice_.reservation.licenses, Holder(slice_, False)))
-    yield from _over("licenses", "cluster", outside, case.instance.licenses)
+    return outside, inside
+
+
+def check_licenses(case: Case) -> Iterator[Violation]:
+    """At no time do jobs and reservations hold more licences than there are, in the cluster or in the reservation."""
+    outside, inside = license_uses(case)
+    has = case.instance.licenses
+    yield from _over("licenses", "cluster", outside, has, overloads(outside, has))
     for name, uses in inside.items():
-        licenses = case.instance.reservations[name].licenses
-        yield from _over("licenses", f"reservation {name}", uses, licenses)
+        has = case.instance.reservations[name].licenses
+        yield from _over("licenses", f"reservation {name}", uses, has, overloads(uses, has))

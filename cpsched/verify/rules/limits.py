@@ -11,7 +11,7 @@ from cpsched.verify.sweep import Use, holders, overloads
 from cpsched.verify.validity import Validity, first_moment
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_free_pools", "check_limits", "is_ruled_out"]
+__all__ = ["check_free_pools", "check_limits", "is_ruled_out", "may_join"]
 
 JobUse = Use[Booking]
 
@@ -59,20 +59,45 @@ def check_limits(case: Case) -> Iterator[Violation]:
     for kind in ("user", "group"):
         bookings: dict[str, list[Booking]] = {}
         for booking in case.bookings:
-            subject = booking.job.user if kind == "user" else booking.job.group
+            subject = _subject(kind, booking.job)
             if subject is not None:
                 bookings.setdefault(subject, []).append(booking)
         for subject, own in bookings.items():
-            limits = [
-                limit
-                for limit in case.instance.limits
-                if limit.consumer.kind == kind and limit.consumer.name in (None, subject)
-            ]
-            for bound in _bounds(case.instance, limits, subject):
-                uses = [use for booking in own for use in _uses(booking, bound.resource)]
-                yield from _check_items(case.instance, bound, uses)
-                yield from _check_requests(bound, uses)
-                yield from _check_outstanding(case, bound, uses)
+            yield from _check_subject(case, kind, subject, own)
+
+
+def _subject(kind: str, job: Job) -> str | None:
+    """Return the user or group of a job."""
+    return job.user if kind == "user" else job.group
+
+
+def _check_subject(case: Case, kind: str, subject: str, own: Sequence[Booking]) -> Iterator[Violation]:
+    """Check the hard limits of one user or group, whose jobs are given."""
+    limits = [
+        limit
+        for limit in case.instance.limits
+        if limit.consumer.kind == kind and limit.consumer.name in (None, subject)
+    ]
+    for bound in _bounds(case.instance, limits, subject):
+        uses = [use for booking in own for use in _uses(booking, bound.resource)]
+        yield from _check_items(case.instance, bound, uses)
+        yield from _check_requests(bound, uses)
+        yield from _check_outstanding(case, bound, uses)
+
+
+def may_join(case: Case, bookings: Sequence[Booking], candidate: Booking) -> bool:
+    """Tell whether one more job may be planned beside others as far as limits and free pools go.
+
+    The answer is no, too, where the others break one of its limits or pools by themselves.
+    """
+    for kind in ("user", "group") if case.instance.limits else ():
+        subject = _subject(kind, candidate.job)
+        if subject is not None:
+            own = [booking for booking in bookings if _subject(kind, booking.job) == subject]
+            if any(_check_subject(case, kind, subject, [*own, candidate])):
+                return False
+    pools = (pool for pool in case.instance.pools if not _is_let_in(pool, candidate.job))
+    return not any(any(_check_pool(case, pool, [*bookings, candidate])) for pool in pools)
 
 
 def _bounds(instance: Instance, limits: Sequence[Limit], subject: str) -> Iterator[Bound]:
@@ -168,25 +193,30 @@ def _check_outstanding(case: Case, bound: Bound, uses: Sequence[JobUse]) -> Iter
 def check_free_pools(case: Case) -> Iterator[Violation]:
     """Jobs that a free pool does not let in together never use more than what is available less its items."""
     for pool in case.instance.pools:
-        uses = [
-            use
-            for booking in case.bookings
-            if not _is_let_in(pool, booking.job)
-            for use in _uses(booking, pool.resource, pool.nodes)
-        ]
-        most = _left_to_others(case.instance, pool)
-        for overload in overloads(uses, {pool.resource: most}):
-            moment = first_moment(pool.validity, (), overload.start, overload.end)
-            if moment is None:
-                continue
-            owners = holders(uses, pool.resource, moment)
-            if not all(owner.is_fact for owner in owners):
-                message = (
-                    f"at {moment}: jobs that are not let in use {overload.level} {pool.resource}, expected at most "
-                    f"{most} (last: job {owners[-1].id})"
-                )
-                yield Violation("free_pool", pool.path, message)
-                break
+        yield from _check_pool(case, pool, case.bookings)
+
+
+def _check_pool(case: Case, pool: Pool, bookings: Sequence[Booking]) -> Iterator[Violation]:
+    """Check that the jobs that one pool does not let in leave its items free; of all faults, yield the first."""
+    uses = [
+        use
+        for booking in bookings
+        if not _is_let_in(pool, booking.job)
+        for use in _uses(booking, pool.resource, pool.nodes)
+    ]
+    most = _left_to_others(case.instance, pool)
+    for overload in overloads(uses, {pool.resource: most}):
+        moment = first_moment(pool.validity, (), overload.start, overload.end)
+        if moment is None:
+            continue
+        owners = holders(uses, pool.resource, moment)
+        if not all(owner.is_fact for owner in owners):
+            message = (
+                f"at {moment}: jobs that are not let in use {overload.level} {pool.resource}, expected at most "
+                f"{most} (last: job {owners[-1].id})"
+            )
+            yield Violation("free_pool", pool.path, message)
+            return
 
 
 def _left_to_others(instance: Instance, pool: Pool) -> int:

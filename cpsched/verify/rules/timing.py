@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cpsched.verify.case import Case
-from cpsched.verify.model import Dependency
+from cpsched.verify.model import Dependency, Job
 from cpsched.verify.violation import Violation
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "check_segments",
     "check_start_at",
     "check_walltime",
+    "released_at",
 ]
 
 
@@ -121,6 +122,13 @@ def check_dependencies(case: Case) -> Iterator[Violation]:
                     f"{dependency.type} {bound[1]}, delay {dependency.delay} s"
                 )
                 yield Violation("dependency", booking.id, message)
+
+
+def released_at(case: Case, job: Job) -> int | None:
+    """Return the first start that a job's dependencies allow (`now` without any), None if one has no start."""
+    bounds = [_earliest(case, dependency) for dependency in job.after]
+    known = [bound[0] for bound in bounds if bound is not None]
+    return max([case.instance.now, *known]) if len(known) == len(bounds) else None
 
 
 def _earliest(case: Case, dependency: Dependency) -> tuple[int, str] | None:

@@ -1,21 +1,30 @@
 """What the plan says of the jobs that it does not plan must be true.
 
 A claim is refused only where it is certainly false: mapping many kinds of chunks is hard, so the answer to "does it
-fit" may also be "cannot tell". A mapping that is found proves that it fits; a kind that does not fit alone proves that
-it does not.
+fit" may also be "cannot tell". A start and nodes that are found prove that it fits; a kind that does not fit alone
+proves that it does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from cpsched.verify.case import Case
-from cpsched.verify.model import Chunk, Job, NodeClass, Request, Waiting
+from cpsched.verify.layouts import lay
+from cpsched.verify.model import Booking, Job, Waiting
+from cpsched.verify.openings import EmptyCluster, Openings
 from cpsched.verify.rules.limits import is_ruled_out
+from cpsched.verify.rules.timing import released_at
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_waiting_room"]
+__all__ = ["check_waiting_room", "openings_of"]
+
+#: The reasons that an opening beside the plan proves wrong.
+REFUTED_BY_OPENING = ("unsatisfiable", "unavailable", "too_late", "not_mapped")
+
+#: How many nodes a message names.
+NAMED = 5
 
 
 def check_waiting_room(case: Case) -> Iterator[Violation]:
@@ -29,7 +38,7 @@ def check_waiting_room(case: Case) -> Iterator[Violation]:
         "dependency": deny_dependency,
         "not_started": deny_not_started,
     }
-    room = Room(case)
+    room = WaitingRoom(case)
     for entry in case.plan.waiting:
         if not entry.job.running:
             denial = claims[entry.reason](room, entry)
@@ -37,164 +46,113 @@ def check_waiting_room(case: Case) -> Iterator[Violation]:
                 yield Violation("waiting_room", entry.id, f"it is said to be {entry.reason}, but {denial}")
 
 
-class Room:
-    """Answers about an empty cluster, remembered for like jobs; mutable only in that."""
+def openings_of(case: Case) -> Iterator[Booking]:
+    """Yield places beside a plan, and beside each other, for jobs of its waiting room.
+
+    Without any, `check_waiting_room` finds no opening either: both ask for the same jobs in the same order.
+    """
+    openings = WaitingRoom(case).openings
+    waiting = [entry for entry in case.plan.waiting if not entry.job.running]
+    behind = [entry for entry in waiting if entry.reason == "dependency"]
+    for entry in (*(entry for entry in waiting if entry.reason in REFUTED_BY_OPENING), *behind):
+        booking = openings.of(entry)
+        if booking is not None:
+            openings.take(booking)
+            yield booking
+
+
+class WaitingRoom:
+    """What can be said against the claims about jobs of the waiting room; mutable only in what it remembers."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self._answers: dict[tuple[int, bool], bool | None] = {}
-        groups: dict[int, tuple[NodeClass, int]] = {}
-        for node_class in case.instance.nodes.values():
-            _, size = groups.get(id(node_class), (node_class, 0))
-            groups[id(node_class)] = (node_class, size + 1)
-        self._groups = tuple(groups.values())
+        self.openings = Openings(case, sum(one.reason in REFUTED_BY_OPENING for one in case.plan.waiting))
+        self._answers: dict[tuple[int, bool], str | bool | None] = {}
 
-    def fits(self, job: Job, *, only_up: bool) -> bool | None:
-        """Tell whether an empty cluster could run the job: True and False are proofs, None is no answer."""
+    def opening(self, entry: Waiting) -> str | None:
+        """Say where and when a job fits beside all that the plan books, or None if no such place is found."""
+        booking = self.openings.of(entry)
+        if booking is None:
+            return None
+        nodes = dict.fromkeys(one.node for segment in booking.segments for one in segment.allocation)
+        return f"it could start at {booking.start} on {_named(nodes)}, beside all that is planned"
+
+    def fits(self, job: Job, *, only_up: bool) -> str | bool | None:
+        """Name nodes on which a job would fit if it were alone; False proves that there are none, None is no answer."""
         key = (id(job), only_up)
         if key not in self._answers:
             self._answers[key] = self._decide(job, only_up)
         return self._answers[key]
 
-    def _decide(self, job: Job, only_up: bool) -> bool | None:
-        licenses = self.case.instance.licenses
-        if any(amount > licenses.get(name, 0) for name, amount in job.licenses.items()):
+    def _decide(self, job: Job, only_up: bool) -> str | bool | None:
+        instance = self.case.instance
+        if any(amount > instance.licenses.get(name, 0) for name, amount in job.licenses.items()):
             return False
-        groups = [group for group in self._groups if not only_up or group[0].state == "up"]
-        requests = [step.request for step in job.steps]
-        for request in requests:
-            for chunk in request.chunks:
-                if not _has_mapping(replace(request, chunks=(chunk,)), job.walltime, groups):
+        empty = EmptyCluster([one for one in instance.classes if not only_up or one[0].state == "up"])
+        for step in job.steps:
+            for chunk in step.request.chunks:
+                alone = replace(step.request, chunks=(chunk,))
+                if lay(alone, job.walltime, empty.rooms(alone, 0, 1, None)) is None:
                     return False
-        if len(requests) == 1 and _has_mapping(requests[0], job.walltime, groups):
-            return True
-        return None
-
-    def last_resort(self, job: Job) -> int | None:
-        """Return a start at which the job could certainly run, after everything else has ended, or None."""
-        case = self.case
-        alone = job.reservation is None and not case.instance.is_beyond_queue(job)
-        if not alone or is_ruled_out(case.instance, job) or self.fits(job, only_up=True) is not True:
-            return None
-        start = max(case.horizon, job.submit, *([] if job.not_before is None else [job.not_before]))
-        for dependency in job.after:
-            for name in case.instance.members[dependency.job]:
-                if name not in case.by_id:
-                    return None
-                start = max(start, case.by_id[name].end + dependency.delay)
-        if job.start_at is not None:
-            if job.start_at < start:
-                return None
-            start = job.start_at
-        latest = case.instance.must_start_by(job)
-        in_time = (latest is None or start <= latest) and (job.deadline is None or start + job.walltime <= job.deadline)
-        return start if in_time else None
+        layouts = empty.layouts(job)
+        return None if layouts is None else _named(dict.fromkeys(node for layout in layouts for node in layout))
 
 
-def _has_mapping(request: Request, walltime: int, groups: Sequence[tuple[NodeClass, int]]) -> bool:
-    """Try to lay all chunks on the empty nodes of `groups`, one node after the other; exact for one kind of chunk."""
-    hosts = {
-        id(chunk): sum(
-            size for node, size in groups if node.has_properties(chunk) and node.admits_chunk(chunk, walltime)
-        )
-        for chunk in request.chunks
-    }
-    rarest_first = sorted(request.chunks, key=lambda chunk: hosts[id(chunk)])
-    left = [chunk.count for chunk in rarest_first]
-    for node, size in groups:
-        for _ in range(size):
-            if request.arrangement == "pack":
-                left = [chunk.count for chunk in rarest_first]
-            laid = _fill(node, request, rarest_first, left, walltime)
-            left = [count - here for count, here in zip(left, laid, strict=True)]
-            if not any(left):
-                return True
-            if request.arrangement == "pack" or not any(laid):
-                break
-    return False
+def _named(nodes: Collection[str]) -> str:
+    """Name some nodes."""
+    return ", ".join(list(nodes)[:NAMED]) + (f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else "")
 
 
-def _fill(
-    node: NodeClass, request: Request, chunks: Sequence[Chunk], wanted: Sequence[int], walltime: int
-) -> list[int]:
-    """Return how many chunks of each kind an empty node takes, kind after kind."""
-    free = dict(node.resources)
-    open_to_others = [max(0, node.resources.get(entry.resource, 0) - entry.items) for entry in node.keep_free]
-    laid: list[int] = []
-    for chunk, count in zip(chunks, wanted, strict=True):
-        foreign = [index for index, entry in enumerate(node.keep_free) if entry.beneficiary not in chunk.resources]
-        barred = not node.has_properties(chunk) or not node.admits_chunk(chunk, walltime)
-        if barred or (foreign and request.exclusive):
-            laid.append(0)
-            continue
-        here = min([count, *(free.get(name, 0) // amount for name, amount in chunk.resources.items())])
-        for index in foreign:
-            amount = chunk.resources.get(node.keep_free[index].resource, 0)
-            here = min(here, open_to_others[index] // amount) if amount else here
-        if request.arrangement == "scatter":
-            here = min(here, 1 - min(1, sum(laid)))
-        for name, amount in chunk.resources.items():
-            free[name] = free.get(name, 0) - here * amount
-        for index in foreign:
-            open_to_others[index] -= here * chunk.resources.get(node.keep_free[index].resource, 0)
-        laid.append(here)
-    return laid
-
-
-def deny_walltime(room: Room, entry: Waiting) -> str | None:
+def deny_walltime(room: WaitingRoom, entry: Waiting) -> str | None:
     """``walltime``: it is beyond its queue's ``max_walltime``."""
     if room.case.instance.is_beyond_queue(entry.job):
         return None
     return f"its walltime of {entry.job.walltime} s is within what its queue accepts"
 
 
-def deny_unsatisfiable(room: Room, entry: Waiting) -> str | None:
+def deny_unsatisfiable(room: WaitingRoom, entry: Waiting) -> str | None:
     """``unsatisfiable``: even an empty, healthy cluster could not run it."""
-    if entry.job.reservation is not None or is_ruled_out(room.case.instance, entry.job):
-        return None
-    return "an empty, healthy cluster could run it" if room.fits(entry.job, only_up=False) else None
+    opening = room.opening(entry)
+    if opening is not None or entry.job.reservation is not None or is_ruled_out(room.case.instance, entry.job):
+        return opening
+    nodes = room.fits(entry.job, only_up=False)
+    return f"on an empty, healthy cluster it could run on {nodes}" if nodes else None
 
 
-def deny_unavailable(room: Room, entry: Waiting) -> str | None:
+def deny_unavailable(room: WaitingRoom, entry: Waiting) -> str | None:
     """``unavailable``: it would fit if all nodes were up, but not on those that are."""
-    if entry.job.reservation is not None or is_ruled_out(room.case.instance, entry.job):
-        return None
-    if room.fits(entry.job, only_up=True):
-        return "the nodes that are up could run it"
+    opening = room.opening(entry)
+    if opening is not None or entry.job.reservation is not None or is_ruled_out(room.case.instance, entry.job):
+        return opening
+    nodes = room.fits(entry.job, only_up=True)
+    if nodes:
+        return f"with nobody else it could run on {nodes}, which are up"
     if room.fits(entry.job, only_up=False) is False:
         return "it would not fit if all nodes were up either"
     return None
 
 
-def deny_too_late(room: Room, entry: Waiting) -> str | None:
+def deny_too_late(room: WaitingRoom, entry: Waiting) -> str | None:
     """``too_late``: its ``start_at``, ``deadline``, hard ``max_wait`` or the end of its reservation leaves no start."""
     job = entry.job
     is_bounded = job.start_at is not None or job.deadline is not None or job.reservation is not None
     if not is_bounded and room.case.instance.must_start_by(job) is None:
         return "it has neither start_at nor deadline nor a hard max_wait to keep"
-    return _deny_by_last_resort(room, entry)
+    return room.opening(entry)
 
 
-def deny_not_mapped(room: Room, entry: Waiting) -> str | None:
-    """``not_mapped``: no mapping was found, so there must be none even after everything else has ended."""
-    return _deny_by_last_resort(room, entry)
+def deny_not_mapped(room: WaitingRoom, entry: Waiting) -> str | None:
+    """``not_mapped``: no mapping was found, so that there is none beside what the plan books."""
+    return room.opening(entry)
 
 
-def deny_dependency(room: Room, entry: Waiting) -> str | None:
+def deny_dependency(room: WaitingRoom, entry: Waiting) -> str | None:
     """``dependency``: one of those that it waits for has no start in this plan."""
-    case = room.case
     if not entry.job.after:
         return "it waits for no other job"
-    awaited = (name for dependency in entry.job.after for name in case.instance.members[dependency.job])
-    return "all that it waits for have a start" if all(name in case.by_id for name in awaited) else None
+    return None if released_at(room.case, entry.job) is None else "all that it waits for have a start"
 
 
-def deny_not_started(room: Room, entry: Waiting) -> str | None:
+def deny_not_started(room: WaitingRoom, entry: Waiting) -> str | None:
     """``not_started``: nobody had started it when a record ends."""
     return None if room.case.plan.is_record else "this plan is no record"
-
-
-def _deny_by_last_resort(room: Room, entry: Waiting) -> str | None:
-    """Point at a start when nothing else runs any more."""
-    start = room.last_resort(entry.job)
-    return None if start is None else f"it could start at {start}, when everything else has ended"

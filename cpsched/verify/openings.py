@@ -1,0 +1,257 @@
+"""Openings: a start and nodes at which a job of the waiting room fits beside all that a plan books, with every rule.
+
+An opening proves that what is said of the job is false. The search for one is bounded: `EFFORT` looks at groups of like
+nodes for each plan, of which each job of the waiting room has an even part, but the first ones at least `SHARE` looks.
+So not to find one proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor
+
+from cpsched.verify.case import Case
+from cpsched.verify.layouts import Layout, lay_steps, placements
+from cpsched.verify.model import Booking, Chunk, Job, NodeClass, Request, Segment, Step, Waiting
+from cpsched.verify.rules.limits import may_join
+from cpsched.verify.rules.timing import released_at
+from cpsched.verify.shares import rate_of
+from cpsched.verify.space import Room, Space
+
+__all__ = ["EmptyCluster", "Openings"]
+
+#: Looks at what a group of like nodes has left during a time: in each plan, and for each job while there are any left.
+EFFORT, SHARE = 100_000, 10_000
+#: So many levels of the whole cluster are gone through in the time of one look.
+LEVELS_PER_LOOK = 16
+
+
+class EffortSpentError(Exception):
+    """The share of the effort that one job has is spent."""
+
+
+class EmptyCluster:
+    """The nodes of an instance, or those that are up, with nobody on them."""
+
+    def __init__(self, classes: Sequence[tuple[NodeClass, Sequence[str]]]) -> None:
+        self._classes = classes
+
+    def rooms(self, request: Request, start: int, end: int, among: Collection[str] | None) -> list[Room]:
+        """Return what the nodes have for a request, at whatever time."""
+        rooms = []
+        for node_class, names in self._classes:
+            nodes = names if among is None else [name for name in names if name in among]
+            if nodes:
+                free = {name: node_class.resources.get(name, 0) for name in request.names}
+                kept = [
+                    max(0, node_class.resources.get(entry.resource, 0) - entry.items) for entry in node_class.keep_free
+                ]
+                rooms.append(Room(node_class, free, kept, nodes))
+        return rooms
+
+    def layouts(self, job: Job) -> list[Layout] | None:
+        """Return nodes for each step of a job at full share, or None if none are found."""
+        return lay_steps(job.steps, job.walltime, 0, self.rooms)
+
+
+class Openings:
+    """Finds openings beside a plan; mutable: those that are taken count from then on.
+
+    Parameters
+    ----------
+    case
+        The plan, with its instance.
+    num_jobs
+        How many jobs will be asked for.
+    """
+
+    def __init__(self, case: Case, num_jobs: int) -> None:
+        self._case = case
+        self._spaces: dict[str | None, Space] = {}
+        self._taken: list[Booking] = []
+        self._effort, self._to_ask = EFFORT, max(1, num_jobs)
+        self._left = 0
+        up = [(node_class, names) for node_class, names in case.instance.classes if node_class.state == "up"]
+        self._empty = EmptyCluster(up)
+        #: By what jobs ask for: within which earliest and latest starts nothing was found, beside what was taken.
+        self._in_vain: dict[object, list[tuple[int, int | None]]] = {}
+
+    def of(self, waiting: Waiting) -> Booking | None:
+        """Return a start and nodes for a job of the waiting room, the earliest start that is found, or None."""
+        share = max(self._effort // self._to_ask, min(self._effort, SHARE))
+        self._to_ask = max(1, self._to_ask - 1)
+        self._left = share
+        try:
+            return self._find(waiting)
+        except EffortSpentError:
+            return None
+        finally:
+            self._effort -= share - max(0, self._left)
+
+    def take(self, booking: Booking) -> None:
+        """Book an opening: those that are found from now on fit beside it, too."""
+        self._taken.append(booking)
+        self._ends = sorted({*self._ends, *(segment.end for segment in booking.segments)})
+        for space in self._spaces.values():
+            space.add(booking)
+
+    def _find(self, waiting: Waiting) -> Booking | None:
+        job = waiting.job
+        window = self._window(job)
+        if window is None:
+            return None
+        earliest, latest = window
+        alike = _alike(job)
+        for first, last in self._in_vain.get(alike, ()):
+            if first <= earliest and (last is None or (latest is not None and latest <= last)):
+                return None
+        self._in_vain.setdefault(alike, []).append(window)
+        for course in _courses(job):
+            if job.reservation is None and lay_steps(course, job.walltime, 0, self._empty.rooms) is None:
+                continue
+            for start in self._starts(job, course, earliest, latest):
+                booking = self._at(waiting, course, start)
+                if booking is not None and self._may_join(booking):
+                    self._in_vain[alike].pop()
+                    return booking
+        return None
+
+    def _window(self, job: Job) -> tuple[int, int | None] | None:
+        """Return the earliest and the latest start that a job's own times leave, or None; a record only after all."""
+        case = self._case
+        released = released_at(case, job)
+        if released is None or case.instance.is_beyond_queue(job):
+            return None
+        earliest = max(released, job.submit, *([] if job.not_before is None else [job.not_before]))
+        latest = [] if (by := case.instance.must_start_by(job)) is None else [by]
+        if job.reservation is not None:
+            slice_ = case.slice_of(Booking("", job, 0, 1, ()))
+            users = case.instance.reservations[job.reservation].users
+            if slice_ is None or (users and job.user not in users):
+                return None
+            earliest = max(earliest, slice_.start, slice_.reservation.start)
+        if case.plan.is_record:
+            earliest = max(earliest, case.horizon)
+        if job.deadline is not None:
+            latest.append(job.deadline - job.walltime)
+        if job.start_at is not None:
+            if job.start_at < earliest:
+                return None
+            earliest = job.start_at
+            latest.append(job.start_at)
+        if latest and min(latest) < earliest:
+            return None
+        return earliest, min(latest, default=None)
+
+    def _starts(self, job: Job, course: Sequence[Step], earliest: int, latest: int | None) -> Iterator[int]:
+        """Yield starts at which the cluster as a whole has enough: `earliest`, and those at which something ends."""
+        space = self._space(job)
+        length = sum(step.walltime for step in course)
+        ends = [] if job.deadline is None else [job.deadline]
+        if job.reservation is not None:
+            slice_ = self._case.plan.slices[job.reservation]
+            ends.append(min(slice_.end, slice_.reservation.end))
+        last = min([*([] if latest is None else [latest]), *(end - length for end in ends)], default=None)
+        if last is not None and last < earliest:
+            return
+        begins = [sum(step.walltime for step in course[:index]) for index in range(len(course))]
+        self._charge(1 + (len(space.total.times) + len(course) * len(self._ends)) // LEVELS_PER_LOOK)
+        starts = {end - begin for begin in begins for end in self._ends}
+        ordered = sorted({earliest, *(one for one in starts if earliest < one and (last is None or one <= last))})
+        totals = [step.request.totals() for step in course]
+        needs = {name: min(total.get(name, 0) for total in totals) for name in totals[0]}
+        yield from space.total.with_enough(needs, length, ordered)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """When something ends that can be in a job's way: if it fits at all, it does so from one of these on, or from
+        its earliest start (or one of its steps does).
+        """
+        case = self._case
+        ends = {segment.end for booking in case.bookings for segment in booking.segments}
+        ends |= {slice_.end for slice_ in case.plan.slices.values()}
+        validities = [limit.validity for limit in case.instance.limits] + [
+            pool.validity for pool in case.instance.pools
+        ]
+        ends |= {validity.until for validity in validities if validity.until is not None}
+        return sorted(ends)
+
+    def _at(self, waiting: Waiting, course: Sequence[Step], start: int) -> Booking | None:
+        """Return a job with nodes if it starts at a second, or None if none are found."""
+        space, job = self._space(waiting.job), waiting.job
+
+        def find(request: Request, begin: int, end: int, among: Collection[str] | None) -> list[Room]:
+            self._charge(len(space.groups) if among is None else len(among))
+            return space.rooms(request, begin, end, among)
+
+        end = start + sum(step.walltime for step in course)
+        if not space.has_licenses(job.licenses, start, end):
+            return None
+        layouts = lay_steps(course, job.walltime, start, find)
+        if layouts is None:
+            return None
+        segments: list[Segment] = []
+        for step, layout in zip(course, layouts, strict=True):
+            begin = segments[-1].end if segments else start
+            segments.append(Segment(begin, begin + step.walltime, placements(layout, step.request)))
+        return Booking(waiting.id, job, start, end, tuple(segments))
+
+    def _may_join(self, booking: Booking) -> bool:
+        """Tell whether limits and free pools let a job in."""
+        case = self._case
+        if not case.instance.limits and not case.instance.pools:
+            return True
+        self._charge(1 + len(case.bookings) // LEVELS_PER_LOOK)
+        return may_join(case, (*case.bookings, *self._taken), booking)
+
+    def _space(self, job: Job) -> Space:
+        if job.reservation not in self._spaces:
+            space = self._spaces[job.reservation] = Space(self._case, job.reservation)
+            for booking in self._taken:
+                space.add(booking)
+        return self._spaces[job.reservation]
+
+    def _charge(self, looks: int) -> None:
+        """Count looks, and give up when all that one job has are spent."""
+        if self._left <= 0:
+            raise EffortSpentError
+        self._left -= looks
+
+
+def _alike(job: Job) -> object:
+    """Return what two jobs have in common for which the same openings count, apart from when they may start."""
+    steps = tuple(
+        (
+            step.walltime,
+            step.request.arrangement,
+            step.request.exclusive,
+            tuple((one.count, tuple(one.resources.items()), tuple(one.where.items())) for one in step.request.chunks),
+        )
+        for step in job.steps
+    )
+    others = (job.user, job.group, job.is_array, job.reservation, tuple(job.licenses.items()))
+    return steps, others, None if job.malleable is None else (id(job.malleable), job.deadline)
+
+
+def _courses(job: Job) -> Iterator[tuple[Step, ...]]:
+    """Yield the ways in which a job may run: each step for its walltime, a malleable one on one share to its end."""
+    yield job.steps
+    if job.malleable is None or job.is_evolving:
+        return
+    request = job.steps[0].request
+    for share in job.malleable.shares:
+        for cores_on in (ceil, floor):
+            smaller = replace(request, chunks=tuple(_on_share(chunk, share, cores_on) for chunk in request.chunks))
+            everywhere = tuple(chunk.count for chunk in request.chunks)
+            rate = rate_of(placements({"": everywhere}, smaller), request, job.malleable)
+            if isinstance(rate, Fraction) and rate < 1:
+                yield (Step(ceil(job.walltime / rate), smaller),)
+
+
+def _on_share(chunk: Chunk, share: Fraction, cores_on: Callable[[Fraction], int]) -> Chunk:
+    """Return a chunk with a share of its cores, rounded in one of two ways, at least one."""
+    cores = chunk.resources.get("cores", 0)
+    return replace(chunk, resources={**chunk.resources, "cores": max(1, cores_on(share * cores))}) if cores else chunk
