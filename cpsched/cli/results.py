@@ -1,19 +1,31 @@
-"""The files that a simulation leaves in its folder."""
+"""The files that a simulation leaves in its folder, and which simulation they are of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from cpsched.cli.text import printable
 
 if TYPE_CHECKING:
+    from cpsched.cli.schedulers import Contender
     from cpsched.domain import Instance
     from cpsched.metrics import RunsSummary
     from cpsched.sim import History
 
-__all__ = ["summary_of", "write_results"]
+__all__ = ["SUMMARY", "check_free", "folder_names", "identity_of", "summary_of", "write_results"]
+
+#: The file with the figures, which begins with the identity of the simulation.
+SUMMARY = "summary.json"
+#: So long may the name of a folder be.
+_LONGEST = 100
 
 
 def summary_of(instance: Instance, history: History) -> RunsSummary:
@@ -28,6 +40,61 @@ def summary_of(instance: Instance, history: History) -> RunsSummary:
         resources={name: amount for name, amount in resources.items() if amount},
         decision_seconds=history.decision_seconds,
     )
+
+
+def identity_of(instance: Instance, contender: Contender, conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a simulation depends on, as values of JSON: the workload, the policy, and how it is simulated."""
+    found = {
+        "workload": instance.name,
+        "workload_digest": _digest(instance),
+        "policy": contender.name,
+        "parameters": contender.parameters,
+        **conditions,
+    }
+    return dict(json.loads(json.dumps(found, default=str)))
+
+
+def _digest(instance: Instance) -> str:
+    """Return a digest of machine and jobs."""
+    sha = hashlib.sha256(repr((instance.cluster, instance.queues, instance.outages)).encode())
+    requests: dict[int, str] = {}
+    for job in instance.jobs:
+        if id(job.request) not in requests:
+            requests[id(job.request)] = repr(job.request)
+        times = (job.submit, job.walltime, job.runtime, job.not_before, job.after)
+        sha.update(f"{job.id} {job.queue} {times} {requests[id(job.request)]}\n".encode())
+    return sha.hexdigest()[:16]
+
+
+def folder_names(labels: Sequence[str]) -> list[str]:
+    """Return a folder name for each label, ``sjf,backfill=easy``: different ones, without odd characters."""
+    names = [re.sub(r"[^A-Za-z0-9._=,-]", "_", label.replace(" ", ","))[:_LONGEST] for label in labels]
+    counts = Counter(names)
+    return [f"{name},{number}" if counts[name] > 1 else name for number, name in enumerate(names, start=1)]
+
+
+def check_free(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Refuse a folder with the results of another simulation.
+
+    Raises
+    ------
+    UsageError
+        If there are such results, or a file of the same name that nobody can read.
+    """
+    try:
+        found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, RecursionError):
+        found = None
+    theirs = found if isinstance(found, dict) else {}
+    different = [key for key in identity if theirs.get(key) != identity[key]]
+    if different:
+        what = ", ".join(f"{key} {printable(str(theirs.get(key)))}" for key in different)
+        raise click.UsageError(
+            f"{printable(str(folder))} has the results of another simulation ({what}). Choose another folder with -o, "
+            "or remove it."
+        )
 
 
 def write_results(
@@ -46,7 +113,7 @@ def write_results(
     from cpsched.metrics import log_rows, write_jobs_csv, write_series_csv, write_summary
 
     folder.mkdir(parents=True, exist_ok=True)
-    write_summary(summary, folder / "summary.json", about=about)
+    write_summary(summary, folder / SUMMARY, about=about)
     write_jobs_csv(history.runs, history.allocations(), folder / "jobs.csv", workload_name=instance.name)
     write_swf(folder / "jobs.swf.gz", log_rows(history.runs), header=_header(instance, history))
     write_series_csv(history.runs, folder / "series.csv")

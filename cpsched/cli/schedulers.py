@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,10 @@ import click
 if TYPE_CHECKING:
     from cpsched.sim import QueueRule, Scheduler
 
-__all__ = ["Contender", "contenders", "echo_schedulers", "read_settings"]
+__all__ = ["Asked", "Contender", "contenders", "echo_schedulers", "read_policies", "read_settings"]
+
+#: A scheduler's name, and the parameters that it alone is given.
+Asked = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +29,23 @@ class Contender:
     scheduler: QueueRule | Scheduler
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The name and the parameters: ``maui depth=4``."""
-        return " ".join([self.name, *(f"{key}={value!r}" for key, value in sorted(self.parameters.items()))])
+        from cpsched.portfolio import label_of
+
+        return label_of(self.name, self.parameters)
+
+
+def read_policies(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> list[Asked]:
+    """Read ``NAME``, or ``NAME KEY=VALUE ...`` with parameters of this policy alone."""
+    asked = []
+    for text in values:
+        try:
+            name, *pairs = shlex.split(text)
+        except ValueError as error:
+            raise click.BadParameter(f"Expected NAME [KEY=VALUE ...], got {text!r}: {error}.", ctx, param) from None
+        asked.append((name, read_settings(ctx, param, pairs)))
+    return asked
 
 
 def read_settings(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, Any]:
@@ -52,30 +70,33 @@ def _value(text: str) -> object:
     return found["value"] if len(found) == 1 else text
 
 
-def contenders(names: Sequence[str], settings: Mapping[str, Any]) -> tuple[Contender, ...]:
-    """Make the schedulers; a parameter goes to all that take it.
+def contenders(asked: Sequence[Asked], settings: Mapping[str, Any]) -> tuple[Contender, ...]:
+    """Make the schedulers; a setting is a parameter of all that take it and were not given another value.
 
     Raises
     ------
     DocumentError
         If a scheduler does not exist, or refuses its parameters.
     UsageError
-        If a name stands twice, or nobody takes a parameter.
+        If two are the same, or none takes a setting.
     """
     from cpsched.portfolio import ALL_SCHEDULERS, make_any_scheduler
 
-    if len(set(names)) < len(names):
-        raise click.UsageError(f"Expected each policy once, got {', '.join(names)}.")
-    if len(names) == 1:  # then the scheduler itself says what is wrong with a parameter
-        return (Contender(name=names[0], parameters=settings, scheduler=make_any_scheduler(names[0], settings)),)
-    made = []
-    for name in names:
+    made: list[Contender] = []
+    taken: set[str] = set()
+    for name, own in asked:
         takes = _parameters(ALL_SCHEDULERS[name]) if name in ALL_SCHEDULERS else {}
-        chosen = {key: value for key, value in settings.items() if key in takes}
+        # With one policy the scheduler itself says what is wrong with a setting.
+        shared = {key: value for key, value in settings.items() if key in takes or len(asked) == 1}
+        taken |= shared.keys()
+        chosen = shared | own
         made.append(Contender(name=name, parameters=chosen, scheduler=make_any_scheduler(name, chosen)))
-    unused = [key for key in settings if not any(key in contender.parameters for contender in made)]
+    labels = [contender.label for contender in made]
+    if len(set(labels)) < len(labels):
+        raise click.UsageError(f"Expected each policy once, got {', '.join(labels)}.")
+    unused = [key for key in settings if key not in taken]
     if unused:
-        raise click.UsageError(f"None of {', '.join(names)} takes {', '.join(unused)}.")
+        raise click.UsageError(f"None of {', '.join(name for name, _ in asked)} takes {', '.join(unused)}.")
     return tuple(made)
 
 
@@ -85,16 +106,9 @@ def _parameters(factory: Callable[..., object]) -> Mapping[str, inspect.Paramete
 
 def echo_schedulers() -> None:
     """Print the names of all schedulers, each with its parameters and their defaults."""
-    from cpsched.portfolio import ALL_SCHEDULERS
+    from cpsched.portfolio import ALL_SCHEDULERS, parameter_text
 
     width = max(map(len, ALL_SCHEDULERS))
     for name, factory in ALL_SCHEDULERS.items():
-        defaults = [f"{key}={_said(parameter.default)}" for key, parameter in _parameters(factory).items()]
+        defaults = [f"{key}={parameter_text(parameter.default)}" for key, parameter in _parameters(factory).items()]
         click.echo(f"{name:<{width}}  {' '.join(defaults)}".rstrip())
-
-
-def _said(value: object) -> str:
-    """Write a value as ``--set`` reads it, and none as ``-``."""
-    if value is None:
-        return "-"
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,8 @@ import click
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE
-from cpsched.cli.results import summary_of, write_results
-from cpsched.cli.schedulers import Contender, contenders, echo_schedulers, read_settings
+from cpsched.cli.results import SUMMARY, check_free, folder_names, identity_of, summary_of, write_results
+from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
 from cpsched.cli.text import printable
 from cpsched.cli.verify import echo_violations
 from cpsched.cli.workload import LogOptions, echo_notes, is_log, log_options, read_workload
@@ -38,8 +38,10 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     multiple=True,
     default=("easy",),
     show_default=True,
-    metavar="NAME",
-    help="Who schedules; given several times, they are compared. --list-policies has them all.",
+    metavar="POLICY",
+    callback=read_policies,
+    help="The policy that schedules, with its parameters: easy, 'sjf backfill=easy'. Several are compared. "
+    "--list-policies has them all.",
 )
 @click.option(
     "--set",
@@ -47,7 +49,8 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     multiple=True,
     callback=read_settings,
     metavar="KEY=VALUE",
-    help="A parameter, for all policies that take it; may be given again. Values are written as in TOML.",
+    help="A parameter, for all policies that take it and are not given it by --policy; may be given again. Values are "
+    "written as in TOML.",
 )
 @click.option(
     "--list-policies",
@@ -74,7 +77,8 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Where the results go; of several policies, each into a folder of its own.",
+    help="Where the results go; of several policies, each into a folder of its own. Results of another simulation "
+    "there are not overwritten.",
 )
 @click.option("--record", is_flag=True, help="Write what happened as a plan, too, which cpsched verify can judge.")
 @click.option("--verify", "is_verified", is_flag=True, help="Let the judge check what happened against every rule.")
@@ -100,7 +104,7 @@ def command(
     ctx: click.Context,
     *,
     workload: Path,
-    policies: tuple[str, ...],
+    policies: Sequence[Asked],
     settings: Mapping[str, Any],
     predict: str | None,
     charge_overhead: bool,
@@ -126,6 +130,7 @@ def command(
     from cpsched.cli.screen import print_whole, say_first_start
     from cpsched.formats import write_instance, write_plan
     from cpsched.planner import compiling_announced
+    from cpsched.portfolio import parameter_text
     from cpsched.report import runs_table
     from cpsched.sim import Prediction, warm_up_simulation
 
@@ -136,23 +141,24 @@ def command(
     instance, remarks = read_workload(workload, log)
     if notes or not quiet:
         echo_notes(remarks, is_whole=notes)
-    with compiling_announced(lambda: say_first_start(quiet=quiet)):
-        warm_up_simulation()
     conditions = {
         "predict": None if predict is None else Prediction(predict),
         "charge_overhead": charge_overhead,
     }
+    targets = [] if output is None else _targets(output, instance, chosen, conditions)
+    with compiling_announced(lambda: say_first_start(quiet=quiet)):
+        warm_up_simulation()
     code, summaries = ExitCode.FINE, {}
-    for contender in chosen:
+    for number, contender in enumerate(chosen):
         kept = _kept(checkpoint, contender, conditions, resume=resume, interval=interval)
         history, is_whole = _play(instance, contender, conditions, kept, quiet=quiet)
-        summaries[contender.name] = summary = summary_of(instance, history)
+        summaries[contender.label] = summary = summary_of(instance, history)
         if summary.total.overdue and not quiet:
             late = f"{summary.total.overdue:,} x waited longer than the max_wait of the queue"
-            click.echo(f"{contender.name}: {late}", err=True)
+            click.echo(f"{contender.label}: {late}", err=True)
         if output is not None:
-            about = _about(instance, contender, conditions, history, is_whole=is_whole)
-            folder = output / contender.name if len(chosen) > 1 else output
+            folder, identity = targets[number]
+            about = {**identity, "interrupted": not is_whole, "seconds": round(history.elapsed, 3)}
             write_results(folder, instance, history, summary, about=about)
         if not is_whole:
             code = ExitCode.INTERRUPTED
@@ -166,7 +172,8 @@ def command(
     if checkpoint is not None and code is not ExitCode.INTERRUPTED:
         checkpoint.unlink(missing_ok=True)
     if not quiet:
-        print_whole(runs_table(instance.name, summaries))
+        how = "".join(f", {key}={parameter_text(value)}" for key, value in conditions.items() if value)
+        print_whole(runs_table(f"{instance.name}{how}", summaries))
         if output is not None:
             click.echo(f"results: {printable(str(output))}")
     ctx.exit(code)
@@ -181,19 +188,19 @@ def _play(
     from cpsched.sim import Interrupted, simulate
 
     try:
-        with simulation_bar(contender.name, date=lambda now: moment(instance, now), wanted=not quiet) as progress:
+        with simulation_bar(contender.label, date=lambda now: moment(instance, now), wanted=not quiet) as progress:
             history = simulate(instance, contender.scheduler, progress=progress, checkpoint=kept, **conditions)
     except Interrupted as interrupt:
         history = interrupt.history
         over, jobs = int(history.runs.over.sum()), len(history.runs)
-        click.echo(f"{contender.name}: interrupted when {over:,} of {jobs:,} jobs were over", err=True)
+        click.echo(f"{contender.label}: interrupted when {over:,} of {jobs:,} jobs were over", err=True)
         if kept is not None:
             click.echo(f"checkpoint: {printable(str(kept.path))}", err=True)
         return history, False
     if not quiet:
         jobs, seconds = len(history.runs), history.elapsed
         rate = jobs / max(seconds, 1e-9)
-        click.echo(f"{contender.name}: {jobs:,} jobs in {seconds:.1f} s, {rate:,.0f} jobs/s", err=True)
+        click.echo(f"{contender.label}: {jobs:,} jobs in {seconds:.1f} s, {rate:,.0f} jobs/s", err=True)
     return history, True
 
 
@@ -204,25 +211,26 @@ def _is_fine(instance: Instance, contender: Contender, history: History, *, quie
 
     violations = verify(instance_to_document(instance), plan_to_document(history.record()))
     if violations:
-        click.echo(f"{contender.name}: ", err=True, nl=False)
+        click.echo(f"{contender.label}: ", err=True, nl=False)
         echo_violations(violations, err=True)
     elif not quiet:
-        click.echo(f"{contender.name}: verified, no violations", err=True)
+        click.echo(f"{contender.label}: verified, no violations", err=True)
     return not violations
 
 
-def _about(
-    instance: Instance, contender: Contender, conditions: Mapping[str, Any], history: History, *, is_whole: bool
-) -> dict[str, Any]:
-    """Return what the figures are of."""
-    return {
-        "workload": instance.name,
-        "policy": contender.name,
-        "parameters": dict(contender.parameters),
-        **conditions,
-        "interrupted": not is_whole,
-        "seconds": round(history.elapsed, 3),
-    }
+def _targets(
+    output: Path, instance: Instance, chosen: Sequence[Contender], conditions: Mapping[str, Any]
+) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the folder of each policy's results, and what these are of; refuse what would overwrite others."""
+    names = folder_names([contender.label for contender in chosen])
+    folders = [output] if len(chosen) == 1 else [output / name for name in names]
+    identities = [identity_of(instance, contender, conditions) for contender in chosen]
+    for folder, identity in zip(folders, identities, strict=True):
+        check_free(folder, identity)
+    for folder in (output, *sorted(path.parent for path in output.glob(f"*/{SUMMARY}"))):
+        # They share the workload's document.
+        check_free(folder, {"workload_digest": identities[0]["workload_digest"]})
+    return list(zip(folders, identities, strict=True))
 
 
 def _kept(
@@ -233,7 +241,7 @@ def _kept(
 
     if path is None:
         return None
-    words = " ".join([contender.words, *(f"{key}={value}" for key, value in conditions.items() if value)])
+    words = " ".join([contender.label, *(f"{key}={value}" for key, value in conditions.items() if value)])
     return Checkpoint(path=path, scheduler=words, interval=interval, resume=resume)
 
 

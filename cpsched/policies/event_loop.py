@@ -1,6 +1,6 @@
 """Serving a queue as time goes on: jobs start in their turn, and some out of turn where the head is not delayed.
 
-This is backfilling as queueing systems do it (OCCS-52, A-15): at each event the first jobs of the queue start as long
+This is backfilling as queueing systems do it (OCCS-52): at each event the first jobs of the queue start as long
 as they can; the first one that cannot, the head, gets a reservation on concrete nodes; and of those behind it some
 start at once, if they fit beside the reservation.
 """

@@ -16,7 +16,7 @@ _DEPTH = 10
 
 
 class PbsFifoBf10:
-    """First in, first out, with backfilling among the first ten jobs behind the blocked head (A-15)."""
+    """First in, first out, with backfilling among the first ten jobs behind the blocked head."""
 
     name = "pbs_fifo_bf10"
 

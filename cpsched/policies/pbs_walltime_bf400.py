@@ -16,7 +16,7 @@ _DEPTH = 400
 
 
 class PbsWalltimeBf400:
-    """By increasing walltime, with backfilling among the first 400 jobs behind the blocked head (A-15)."""
+    """By increasing walltime, with backfilling among the first 400 jobs behind the blocked head."""
 
     name = "pbs_walltime_bf400"
 

@@ -47,16 +47,16 @@ def _figures(summary: RunsSummary) -> Iterator[tuple[str, str]]:
         yield label, f"{count:,}"
     yield from _waits(total.wait)
     yield "bounded slowdown, mean", "-" if total.bounded_slowdown is None else f"{total.bounded_slowdown.mean:,.2f}"
-    yield "WQT", f"{total.wqt:,.1f}"
-    yield "NL", f"{total.late:,}"
-    yield "TR", f"{total.tardiness:,} s"
-    yield "overdue", f"{total.overdue:,}"
+    yield "sum of wait / expected wait", f"{total.wqt:,.1f}"
+    yield "jobs that wait longer than expected", f"{total.late:,}"
+    yield "waited beyond the expected, sum", f"{total.tardiness:,} s"
+    yield "jobs that wait longer than max_wait", f"{total.overdue:,}"
     yield "lost to failures", f"{total.lost_core_seconds / 3600:,.1f} core-h"
     yield "utilisation", f"{summary.allocated:.1%}"
     yield "queue, mean", f"{summary.mean_queue_length:,.1f}"
     yield "queue, longest", f"{summary.max_queue_length:,}"
     yield "makespan", duration(summary.makespan)
-    yield "AO", "-" if overhead is None else f"{1000 * overhead.mean:.3g} ms"
+    yield "time of a decision, mean", "-" if overhead is None else f"{1000 * overhead.mean:.3g} ms"
 
 
 def _waits(wait: Distribution | None) -> Iterator[tuple[str, str]]:

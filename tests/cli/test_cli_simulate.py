@@ -182,27 +182,66 @@ def test_policies_are_compared(run: Run, workload: Path, tmp_path: Path) -> None
     )
     assert shown.exit_code == ExitCode.FINE
     head = next(line for line in shown.stdout.splitlines() if "fcfs" in line)
-    assert head.split() == ["fcfs", "pbs_fifo_starve"]
+    assert head.split() == ["fcfs", "pbs_fifo_starve", "max_starve=5"]
     for label in (
         "wait, mean",
         "wait, median",
         "wait, 95 %",
         "bounded slowdown",
-        "WQT",
-        "NL",
-        "TR",
+        "sum of wait / expected wait",
+        "jobs that wait longer than expected",
+        "waited beyond the expected, sum",
         "utilisation",
-        "AO",
+        "time of a decision, mean",
     ):
         assert label in shown.stdout
-    assert {path.name for path in out.iterdir()} == {"fcfs", "pbs_fifo_starve"}
+    assert {path.name for path in out.iterdir()} == {"fcfs", "pbs_fifo_starve,max_starve=5"}
     assert summary_in(out / "fcfs")["parameters"] == {}
-    assert summary_in(out / "pbs_fifo_starve")["parameters"] == {"max_starve": 5}
+    assert summary_in(out / "pbs_fifo_starve,max_starve=5")["parameters"] == {"max_starve": 5}
     rule = QueueRule(name="same", backfill=BackfillRule.ANYBODY, max_starve=5)
     history = simulate(read_instance(workload), rule)
     expected = tmp_path / "expected.csv"
     write_jobs_csv(history.runs, history.allocations(), expected, workload_name=read_instance(workload).name)
-    assert (out / "pbs_fifo_starve" / "jobs.csv").read_bytes() == expected.read_bytes()
+    assert (out / "pbs_fifo_starve,max_starve=5" / "jobs.csv").read_bytes() == expected.read_bytes()
+
+
+def test_a_policy_is_compared_with_itself_under_other_parameters(run: Run, workload: Path, tmp_path: Path) -> None:
+    """Sjf with and without backfilling: each has its heading, folder and results; a setting is for the one without."""
+    out = tmp_path / "out"
+    policies = ("--policy", "sjf", "--policy", "sjf backfill=easy", "--policy", "fcfs")
+    shown = run("simulate", workload, *policies, "-o", out)
+    assert shown.exit_code == ExitCode.FINE
+    assert {path.name for path in out.iterdir()} == {"sjf", "sjf,backfill=easy", "fcfs"}
+    assert summary_in(out / "sjf,backfill=easy")["parameters"] == {"backfill": "easy"}
+    assert starts_in(out / "sjf" / "jobs.csv") != starts_in(out / "sjf,backfill=easy" / "jobs.csv")
+    assert "sjf backfill=easy: 300 jobs in" in shown.stderr
+    shown = run("simulate", workload, "--policy", "sjf", "--policy", "saf backfill=none", "--set", "backfill=easy")
+    assert "saf backfill=none: 300 jobs in" in shown.stderr
+    assert "sjf backfill=easy: 300 jobs in" in shown.stderr
+
+
+def test_the_results_of_another_simulation_are_kept(run: Run, workload: Path, tmp_path: Path) -> None:
+    """A folder with the results of another policy, parameter, condition or workload is refused, and nothing is
+    simulated; the same simulation may be run again.
+    """
+    out, other = tmp_path / "out", tmp_path / "other.json"
+    write_instance(lublin(300, 2, nodes=32, cores=4), other)
+    simulate_sjf = ("simulate", workload, "--policy", "sjf", "-o", out)
+    assert run(*simulate_sjf).exit_code == ExitCode.FINE
+    before = (out / "summary.json").read_bytes()
+    for said, command in {
+        "(policy sjf)": ("simulate", workload, "--policy", "fcfs", "-o", out),
+        "(parameters {})": (*simulate_sjf, "--set", "backfill=easy"),
+        "(predict None)": (*simulate_sjf, "--predict"),
+        "workload_digest": ("simulate", other, "--policy", "sjf", "-o", out),
+        "(workload_digest": ("simulate", other, "--policy", "saf", "--policy", "f1", "-o", out),
+    }.items():
+        shown = run(*command)
+        assert shown.exit_code == ExitCode.BAD_INPUT
+        assert "has the results of another simulation" in shown.stderr
+        assert said in shown.stderr
+        assert (out / "summary.json").read_bytes() == before
+    assert run(*simulate_sjf).exit_code == ExitCode.FINE
 
 
 def test_runtimes_are_predicted_where_asked(run: Run, workload: Path, tmp_path: Path) -> None:
@@ -259,6 +298,10 @@ def test_all_policies_are_listed(run: Run) -> None:
     [
         (("--policy", "easi"), "did you mean easy?"),
         (("--policy", "easy", "--policy", "easy"), "each policy once"),
+        (("--policy", "sjf backfill=easy", "--policy", "sjf", "--set", "backfill=easy"), "each policy once"),
+        (("--policy", "sjf backfill=often"), "backfill: Expected"),
+        (("--policy", "sjf backfill"), "Expected KEY=VALUE, got 'backfill'"),
+        (("--policy", "sjf 'backfill=easy"), "Expected NAME [KEY=VALUE ...]"),
         (("--set", "depth"), "Expected KEY=VALUE, got 'depth'"),
         (("--set", "a=1", "--set", "a=2"), "each key once"),
         (("--set", "depth=4"), "depth: unknown parameter"),
@@ -363,7 +406,7 @@ def test_a_simulation_is_resumed(run: Run, workload: Path, tmp_path: Path, monke
     assert "go on with --resume" in run("simulate", workload, *options, "--checkpoint", state).stderr
     other = run("simulate", workload, "--policy", "saf", "--checkpoint", state, "--resume")
     assert other.exit_code == ExitCode.BAD_INPUT
-    assert "Expected a checkpoint of this scheduler, saf, got one of saf backfill='easy'" in other.stderr
+    assert "Expected a checkpoint of this scheduler, saf, got one of saf backfill=easy" in other.stderr
     shown = run("simulate", workload, *options, "-o", pieced, "--checkpoint", state, "--resume")
     assert shown.exit_code == ExitCode.FINE
     assert (pieced / "jobs.csv").read_bytes() == (whole / "jobs.csv").read_bytes()

@@ -55,7 +55,7 @@ def test_who_is_let_past_the_head(rule: str, expected: dict[str, int]) -> None:
 
 @pytest.mark.parametrize(("before", "is_backfilled"), [(9, True), (10, False)])
 def test_pbs_fifo_looks_at_ten_behind_the_head(before: int, is_backfilled: bool) -> None:
-    """The tenth job behind the head is backfilled, the eleventh is not, though it could be (BRIDI-20, A-15)."""
+    """The tenth job behind the head is backfilled, the eleventh is not, though it could be (BRIDI-20)."""
     others = [job(f"wide{n}", 2, 1) for n in range(before)]
     found = played(4, [job("a", 3, 100), job("head", 4, 1), *others, job("small", 1, 50)], "pbs_fifo_bf10")
     assert found["head"] == 100
@@ -64,7 +64,7 @@ def test_pbs_fifo_looks_at_ten_behind_the_head(before: int, is_backfilled: bool)
 
 @pytest.mark.parametrize(("before", "is_backfilled"), [(399, True), (400, False)])
 def test_pbs_walltime_looks_at_400_behind_the_head(before: int, is_backfilled: bool) -> None:
-    """By walltime, the 400th job behind the head is backfilled, the next one is not (BRIDI-21, A-15)."""
+    """By walltime, the 400th job behind the head is backfilled, the next one is not (BRIDI-21)."""
     others = [job(f"wide{n}", 2, 20, submit=1) for n in range(before)]
     jobs = [job("a", 3, 1000), job("head", 4, 10, submit=1), *others, job("small", 1, 30, submit=1)]
     found = played(4, jobs, "pbs_walltime_bf400")

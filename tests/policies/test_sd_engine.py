@@ -186,7 +186,7 @@ def test_penalty_counts_what_was_lent_before() -> None:
 
 
 def test_at_most_two_jobs_on_a_node() -> None:
-    """A mate has one guest at a time, and a guest is no mate (A-19)."""
+    """A mate has one guest at a time, and a guest is no mate."""
     queue = [malleable(name, 10) for name in "ghi"]
     found = planned(window([nodes("a", cores=4)], lending("m", "a", walltime=100), *queue))
     assert [found[name].start for name in "ghi"] == [0, 20, 40]
@@ -209,7 +209,7 @@ def test_a_job_that_has_just_started_can_lend() -> None:
 
 
 def test_reservations_follow() -> None:
-    """Those who wait are planned again beside mates that end later; a mate's nodes stay its own (A-27)."""
+    """Those who wait are planned again beside mates that end later; a mate's nodes stay its own."""
     rigid = waiting("r", 5, chunk(cores=4))
     small = waiting("s", 5, chunk(cores=1))
     found = planned(window([nodes("a", cores=4)], lending("m", "a", walltime=50), malleable("g", 10), rigid, small))
@@ -418,7 +418,7 @@ def test_stretch_of_a_guest() -> None:
 
 
 def test_a_mate_that_ends_early() -> None:
-    """A mate that loses nothing ends before its guest, who has those nodes for itself from then on (A-20)."""
+    """A mate that loses nothing ends before its guest, who has those nodes for itself from then on."""
     free = Malleability(shares=(0.5,), stretch=FrozenMap({0.5: 1}))
     mates = [lending("m", "a", walltime=12, malleability=free), lending("n", "b", walltime=90)]
     for model, end in ((HALF, 18), (WORST, 20)):

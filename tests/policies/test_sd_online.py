@@ -107,7 +107,7 @@ def test_worked_limits() -> None:
 
 
 def test_a_mate_that_ends_early_leaves_its_cores_to_the_guest() -> None:
-    """The mate's walltime is 100 s, but it ends after 30 s of work; its guest goes on with all cores (SD-10, A-20)."""
+    """The mate's walltime is 100 s, but it ends after 30 s of work; its guest goes on with all cores (SD-10)."""
     mate, guest = (
         replace(waiting(name, walltime, chunk(cores=4)), malleability=HALF, runtime=runtime)
         for name, walltime, runtime in (("m", 100, 30), ("g", 40, 40))

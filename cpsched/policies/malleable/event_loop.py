@@ -148,7 +148,7 @@ class EventLoop:
         del self._waiting[job_id]
 
     def _end_runs(self) -> None:
-        """Let jobs end; who shared their nodes has them for himself again (SD-10, A-20)."""
+        """Let jobs end; who shared their nodes has them for himself again (SD-10)."""
         over = {job_id: planned for job_id, planned in self._running() if planned.end <= self.now}
         for job_id, planned in over.items():
             self.placed[job_id] = planned
@@ -212,7 +212,7 @@ class EventLoop:
     def _owned(self, job_id: str) -> Running:
         """Return what a job keeps from others until its predicted end.
 
-        Nodes stay owned as a whole, by a mate whose cores are lent (A-27); its guest ends before it, and the ledger
+        Nodes stay owned as a whole, by a mate whose cores are lent; its guest ends before it, and the ledger
         books nothing twice.
         """
         run = self._runs[job_id]

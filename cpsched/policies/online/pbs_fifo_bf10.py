@@ -11,5 +11,5 @@ _DEPTH = 10
 
 
 def pbs_fifo_bf10() -> QueueRule:
-    """Return the rule: first in, first out, with EASY backfilling by the first ten behind a blocked head (A-15)."""
+    """Return the rule: first in, first out, with EASY backfilling by the first ten behind a blocked head."""
     return QueueRule(name="pbs_fifo_bf10", backfill=BackfillRule.NOT_DELAYING, depth=_DEPTH)

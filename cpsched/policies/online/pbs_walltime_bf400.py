@@ -11,5 +11,5 @@ _DEPTH = 400
 
 
 def pbs_walltime_bf400() -> QueueRule:
-    """Return the rule: by walltime, with EASY backfilling by the first 400 behind a blocked head (A-15)."""
+    """Return the rule: by walltime, with EASY backfilling by the first 400 behind a blocked head."""
     return QueueRule(name="pbs_walltime_bf400", backfill=BackfillRule.NOT_DELAYING, order=Order.WALLTIME, depth=_DEPTH)

@@ -99,7 +99,7 @@ class Sharing:
     # --- what has happened --------------------------------------------------------------------------------------
 
     def follow(self, gone: Sequence[int]) -> None:
-        """Keep up with what has happened: who shared with those who are gone has all for itself (SD-10, A-20)."""
+        """Keep up with what has happened: who shared with those who are gone has all for itself (SD-10)."""
         over = {*gone, *(job for job in self._starts if not self._site.is_running(job))}
         decided = [job for job in (*self._starts, *self._changed) if job not in over]
         late = [job for job in decided if self._site.since(job) != self._decided_at]
@@ -186,7 +186,7 @@ class Sharing:
         return any(pace.real != pace.cautious for pace in paces)
 
     def _predict(self, guest: int) -> None:
-        """Renew the predicted ends of a guest and its mates, and keep their nodes for them until then (SD-11, A-27)."""
+        """Renew the predicted ends of a guest and its mates, and keep their nodes for them until then (SD-11)."""
         now = self._site.now
         until = self._run(guest, self._pace[guest]).predicted_end(now)
         if self._ends.get(guest) != until:
