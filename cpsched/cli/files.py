@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import secrets
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from cpsched.errors import DocumentError
+from cpsched.errors import DocumentError, Fault
 
 __all__ = ["load_document_or_stdin", "write_text"]
-
-#: One byte more than the largest document (``docs/formats.md``), so that a larger one is seen to be too large.
-_ENOUGH_BYTES = 256 * 2**20 + 1
 
 
 def load_document_or_stdin(source: str) -> tuple[dict[str, Any], str]:
@@ -29,18 +25,14 @@ def load_document_or_stdin(source: str) -> tuple[dict[str, Any], str]:
     DocumentError
         If it is no JSON object.
     """
-    from cpsched.formats import load_document
+    from cpsched.formats import load_document, read_document
 
     if source != "-":
         return load_document(source), source
     name = "<stdin>"
-    with tempfile.NamedTemporaryFile(prefix="cpsched-stdin-", suffix=".json") as spool:
-        spool.write(sys.stdin.buffer.read(_ENOUGH_BYTES))
-        spool.flush()
-        try:
-            return load_document(spool.name), name
-        except DocumentError as error:
-            raise DocumentError(name, error.faults) from error
+    if sys.stdin is None:
+        raise DocumentError(name, [Fault("file", "Expected an instance on standard input, which is closed")])
+    return read_document(sys.stdin.buffer, name), name
 
 
 def write_text(text: str, path: Path) -> None:

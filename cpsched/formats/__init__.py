@@ -14,7 +14,7 @@ from cpsched.domain import Instance, Plan
 from cpsched.errors import Fault
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.fields import DocumentModel, Omittable, keys_of_models, refusal
-from cpsched.formats.files import load_document, write_document
+from cpsched.formats.files import load_document, read_document, write_document
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, parse_instance
 from cpsched.formats.instance_writer import instance_to_document
@@ -41,6 +41,7 @@ __all__ = [
     "parse_steps",
     "plan_schema",
     "plan_to_document",
+    "read_document",
     "read_instance",
     "read_plan",
     "refusal",

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 
-__all__ = ["TAGS", "Faults", "Location", "caret_message", "first_few", "path_of", "shown"]
+__all__ = ["MOST_FAULTS", "TAGS", "Faults", "Location", "caret_message", "first_few", "path_of", "shown"]
 
 #: Keys and indices from the top of the document down to the place of a fault.
 Location = tuple[str | int, ...]
@@ -24,6 +24,8 @@ _LONGEST_SHOWN = 64
 _CARET_WINDOW = 60
 #: How many candidates may be compared for "did you mean" in one document: suggestions must not make refusing slow.
 _COMPARISONS = 20_000
+#: How many faults of one document are told; somebody who mends these reads it again.
+MOST_FAULTS = 1_000
 
 
 def _printable(text: str) -> str:
@@ -89,13 +91,18 @@ class Faults:
         #: Each once, in the order in which they were noted.
         self._found: dict[tuple[Location, str], None] = {}
         self._comparisons_left = _COMPARISONS
+        #: Whether there were more faults than are told.
+        self.has_more = False
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
     def add(self, location: Location, message: str) -> None:
-        """Note a fault."""
-        self._found[location, message] = None
+        """Note a fault, unless there are too many already."""
+        if len(self._found) < MOST_FAULTS or (location, message) in self._found:
+            self._found[location, message] = None
+        else:
+            self.has_more = True
 
     def add_syntax(self, location: Location, fault: SyntaxFault) -> None:
         """Note a fault inside a short text, with its caret."""
@@ -167,7 +174,10 @@ class Faults:
             With all the faults, in document order.
         """
         ordered = sorted(self._found, key=_DocumentOrder(self._document))
-        raise DocumentError(source, [Fault(path_of(location), message) for location, message in ordered]) from None
+        faults = [Fault(path_of(location), message) for location, message in ordered]
+        if self.has_more:
+            faults.append(Fault("document", f"there are more faults than these {MOST_FAULTS}"))
+        raise DocumentError(source, faults) from None
 
 
 class _DocumentOrder:

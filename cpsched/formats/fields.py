@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
 from pydantic_core.core_schema import WithDefaultSchema
 
+from cpsched.formats.faults import MOST_FAULTS
 from cpsched.formats.notations import MAX_AMOUNT, MAX_NAME
 from cpsched.formats.request_text import MAX_COUNT
 
@@ -19,6 +31,8 @@ __all__ = [
     "Count",
     "DocumentModel",
     "Duration",
+    "FaultsLeft",
+    "ListOf",
     "Name",
     "Number",
     "Omittable",
@@ -38,6 +52,8 @@ _MAX_DURATION = 10**10
 _MAX_PLAN_TIME = 10**17
 _MAX_AREA = 10**18
 _MAX_NUMBER = 1e100
+#: The type of faults that pydantic has no words for.
+_REFUSAL = "document"
 
 T = TypeVar("T")
 
@@ -54,6 +70,50 @@ class _NotNull:
 
 
 Omittable = Annotated[T | None, _NotNull()]
+
+
+@dataclass
+class FaultsLeft:
+    """Mutable: how many more faults are looked for in a document; given to a model as its context."""
+
+    count: int = MOST_FAULTS + 1
+
+
+def _one_by_one(entries: object, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+    """Check a list entry by entry, until the document has faults enough.
+
+    All at once, a million empty objects in a file of some kilobytes would take gigabytes for saying what they lack.
+    """
+    left = info.context
+    if not isinstance(left, FaultsLeft) or not isinstance(entries, list) or len(entries) < 2:
+        return check(entries)
+    checked: list[object] = []
+    refused: list[InitErrorDetails] = []
+    for index, entry in enumerate(entries):
+        before = left.count
+        if before <= 0:
+            break
+        try:
+            checked += check([entry])
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+            left.count = min(left.count, before - len(details))
+            refused += [_at(index, detail) for detail in details]
+    if refused:
+        raise ValidationError.from_exception_data("list", refused)
+    return checked
+
+
+def _at(index: int, detail: ErrorDetails) -> InitErrorDetails:
+    """Return what was refused in a list of one entry with the index that the entry has in the whole list."""
+    kind = refusal(detail["msg"]) if detail["type"] == _REFUSAL else detail["type"]
+    return InitErrorDetails(
+        type=kind, loc=(index, *detail["loc"][1:]), input=detail["input"], ctx=detail.get("ctx", {})
+    )
+
+
+#: A list of a document.
+ListOf = Annotated[list[T], WrapValidator(_one_by_one)]
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
@@ -87,7 +147,7 @@ class _Schema(GenerateJsonSchema):
 
 def refusal(message: str) -> PydanticCustomError:
     """Return what a validator raises to refuse an object in these words."""
-    return PydanticCustomError("document", "{message}", {"message": message})
+    return PydanticCustomError(_REFUSAL, "{message}", {"message": message})
 
 
 def schema_of(model: type[DocumentModel]) -> dict[str, Any]:

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
+import re
 import secrets
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, shown
+from cpsched.formats.opening import open_input
 
-__all__ = ["MAX_BYTES", "load_document", "write_document", "write_whole"]
+__all__ = ["MAX_BYTES", "load_document", "read_document", "write_document", "write_whole"]
 
 #: The largest document, unpacked (formats.md, limits of the documents).
 MAX_BYTES = 256 * 2**20
 
+#: A document is at most so many times as large as its gzip file, if it has more bytes than documents may always have.
+#: Real ones are up to 40 times as large, a file that was made to fill the memory up to 1,000 times.
+_MAX_RATIO = 64
+_ALWAYS_UNPACKED = 4 * 2**20
+#: Values that a document may always have, and bytes for each one where it has more. Real ones have about 11; a list of
+#: empty objects has 3, and takes 72 in memory.
+_ALWAYS_VALUES = 10**6
+_BYTES_A_VALUE = 6
+#: Keys of one object.
+_MAX_KEYS = 10**4
+
 _GZIP_MAGIC = b"\x1f\x8b"
+#: A text, whether it ends or not; it is read once, and nothing of it again.
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 #: Longer integers are beyond every bound of the format, and Python refuses to read some of them.
 _LONGEST_INTEGER = 400
 
@@ -34,6 +50,13 @@ class _Repeated(dict[str, Any]):
         self.repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
 
 
+class _TooManyKeys:
+    """Stands where an object has too many keys."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+
 class _NoNumber:
     """Stands where the text has something that JSON calls no number, or that is too large for one."""
 
@@ -42,16 +65,36 @@ class _NoNumber:
 
 
 def load_document(source: str | Path) -> dict[str, Any]:
-    """Read a JSON object from a file, plain or gzipped (told by its first bytes).
+    """Read a JSON object from a file or a pipe, plain or gzipped (told by its first bytes).
 
     Raises
     ------
     DocumentError
-        If the file cannot be read, is larger than 256 MiB unpacked, is no UTF-8, no JSON object, nested too deeply,
-        has a key twice in one object, or numbers that are none.
+        If the file cannot be read, has more bytes, values or keys than a document may have, is no UTF-8, no JSON, no
+        object, nested too deeply, or has a key twice in one object, or numbers that are none.
     """
     name = str(source)
-    text = _decode(_read_bytes(Path(source), name), name)
+    try:
+        with open_input(Path(source)) as stream:
+            return read_document(stream, name)
+    except (OSError, ValueError) as error:
+        # ValueError: a NUL in the path. gzip.BadGzipFile is an OSError.
+        _refuse(name, "file", f"Expected a readable file, got: {getattr(error, 'strerror', None) or error}")
+
+
+def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
+    """Read a JSON object from an open file, as `load_document` does; `name` is what it is called in messages.
+
+    Raises
+    ------
+    DocumentError
+        As `load_document` does.
+    OSError
+        If it cannot be read.
+    """
+    content = _unpack(stream.read(MAX_BYTES + 1), name)
+    _refuse_too_many_values(content, name)
+    text = _decode(content, name)
     refused: list[object] = []
     try:
         document = _decode_json(text, refused)
@@ -59,10 +102,10 @@ def load_document(source: str | Path) -> dict[str, Any]:
         _refuse(name, f"line {error.lineno} column {error.colno}", f"Expected JSON, got: {error.msg}")
     except RecursionError:
         _refuse(name, "document", "Expected an instance or a plan, got objects or lists nested too deeply")
-    if not isinstance(document, dict):
-        _refuse(name, "document", f"Expected an object, got {shown(document)}")
     if refused:
         _refuse_marked(document, name)
+    if not isinstance(document, dict):
+        _refuse(name, "document", f"Expected an object, got {shown(document)}")
     return document
 
 
@@ -107,24 +150,33 @@ def _refuse(source: str, path: str, message: str) -> NoReturn:
     raise DocumentError(source, [Fault(path, message)]) from None
 
 
-def _read_bytes(path: Path, name: str) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            return _unpack(stream, name)
-    except (OSError, ValueError) as error:
-        # ValueError: a NUL in the path. gzip.BadGzipFile is an OSError.
-        _refuse(name, "file", f"Expected a readable file, got: {getattr(error, 'strerror', None) or error}")
-
-
-def _unpack(stream: BinaryIO, name: str) -> bytes:
-    magic = stream.peek(2)[:2] if hasattr(stream, "peek") else b""
-    try:
-        content = (gzip.GzipFile(fileobj=stream) if magic == _GZIP_MAGIC else stream).read(MAX_BYTES + 1)
-    except (EOFError, zlib.error) as error:
-        _refuse(name, "file", f"Expected a whole gzip file, got: {error}")
-    if len(content) > MAX_BYTES:
-        _refuse(name, "file", f"Expected at most {MAX_BYTES} bytes unpacked, got more")
+def _unpack(content: bytes, name: str) -> bytes:
+    """Unpack a gzip file, as far as a document may be long; what is none is the document itself."""
+    limit = MAX_BYTES
+    if content.startswith(_GZIP_MAGIC):
+        limit = min(limit, max(_ALWAYS_UNPACKED, _MAX_RATIO * len(content)))
+        try:
+            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(limit + 1)
+        except (EOFError, zlib.error) as error:
+            _refuse(name, "file", f"Expected a whole gzip file, got: {error}")
+    if len(content) > limit:
+        _refuse(name, "file", f"Expected at most {limit} bytes unpacked, got more")
     return content
+
+
+def _refuse_too_many_values(content: bytes, name: str) -> None:
+    """Refuse what would take far more memory than a document of its size does, before it is decoded."""
+    limit = max(_ALWAYS_VALUES, len(content) // _BYTES_A_VALUE)
+    count = _count_signs(content)
+    if count > limit:
+        count -= sum(_count_signs(match.group()) for match in _TEXT.finditer(content))
+    if count > limit:
+        _refuse(name, "document", f"Expected at most {limit} values in a document of {len(content)} bytes, got more")
+
+
+def _count_signs(content: bytes) -> int:
+    """Count the signs of which there is one for each value."""
+    return content.count(b",") + content.count(b"{") + content.count(b"[")
 
 
 def _decode(content: bytes, name: str) -> str:
@@ -144,6 +196,8 @@ def _decode_json(text: str, refused: list[object]) -> object:
         return value
 
     def read_object(pairs: list[tuple[str, Any]]) -> object:
+        if len(pairs) > _MAX_KEYS:
+            return mark(_TooManyKeys(len(pairs)))
         found = dict(pairs)
         return found if len(found) == len(pairs) else mark(_Repeated(pairs))
 
@@ -162,22 +216,43 @@ def _decode_json(text: str, refused: list[object]) -> object:
     )
 
 
-def _refuse_marked(document: dict[str, Any], source: str) -> None:
+def _refuse_marked(document: object, source: str) -> None:
     """Refuse the document for all that was marked while it was decoded."""
     faults = Faults(document)
-    pending: list[tuple[Location, object]] = [((), document)]
-    while pending:
-        location, value = pending.pop()
+    for location, value in _walk(document):
         if isinstance(value, _NoNumber):
             faults.add(location, f"Expected a number, got {shown(value.text)[1:-1]}")
-        elif isinstance(value, dict):
-            if isinstance(value, _Repeated):
-                for key in value.repeated:
-                    faults.add((*location, key), "Expected the key once in its object, got it more than once")
-            pending.extend(((*location, key), inner) for key, inner in value.items())
-        elif isinstance(value, list):
-            pending.extend(((*location, index), inner) for index, inner in enumerate(value))
+        elif isinstance(value, _TooManyKeys):
+            faults.add(location, f"Expected at most {_MAX_KEYS} keys in an object, got {value.count}")
+        elif isinstance(value, _Repeated):
+            for key in value.repeated:
+                faults.add((*location, key), "Expected the key once in its object, got it more than once")
+        if faults.has_more:
+            break
     faults.raise_if_any(source)
+
+
+def _walk(document: object) -> Iterator[tuple[Location, object]]:
+    """Yield every value with its location, in document order; one path is held at a time."""
+    yield (), document
+    inside: list[tuple[Iterator[tuple[str | int, object]], Location]] = [(_members(document), ())]
+    while inside:
+        members, location = inside[-1]
+        for part, value in members:
+            here: Location = (*location, part)
+            yield here, value
+            if isinstance(value, dict | list):
+                inside.append((_members(value), here))
+                break
+        else:
+            inside.pop()
+
+
+def _members(value: object) -> Iterator[tuple[str | int, object]]:
+    """Iterate over the members of an object or a list."""
+    if isinstance(value, dict):
+        return iter(value.items())
+    return enumerate(value) if isinstance(value, list) else iter(())
 
 
 def _layout(document: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from cpsched.formats.fields import (
     Count,
     DocumentModel,
     Duration,
+    ListOf,
     Name,
     Number,
     Omittable,
@@ -84,14 +85,16 @@ class NodesModel(DocumentModel):
     properties: dict[Name, Text] = Field({}, description="Strings that a chunk may ask for (arch, rack, net, …)")
     priority: Priority = Field(0, description="The administrator's bias: higher is more expensive, used later")
     state: Literal["up", "drain", "down"] = Field("up", description="drain: running work ends, nothing new")
-    admits: list[AdmitModel] = Field([], description="The node's guard: one of these conditions must hold")
-    keep_free: list[KeepFreeModel] = Field([], description="What is kept free for the users of another resource")
+    admits: ListOf[AdmitModel] = Field([], description="The node's guard: one of these conditions must hold")
+    keep_free: ListOf[KeepFreeModel] = Field([], description="What is kept free for the users of another resource")
 
 
 class ClusterModel(DocumentModel):
     """The nodes, and the countable resources that belong to no node."""
 
-    nodes: list[NodesModel] = Field(min_length=1, description="Node classes, in the order in which nodes are numbered")
+    nodes: ListOf[NodesModel] = Field(
+        min_length=1, description="Node classes, in the order in which nodes are numbered"
+    )
     licenses: AmountsField = Field({}, description="Cluster-wide countable resources")
 
 
@@ -129,7 +132,7 @@ class ChunkModel(DocumentModel):
 
 
 RequestField = Annotated[
-    Annotated[Text, Tag("<text>")] | Annotated[list[ChunkModel], Field(min_length=1), Tag("<chunks>")],
+    Annotated[Text, Tag("<text>")] | Annotated[ListOf[ChunkModel], Field(min_length=1), Tag("<chunks>")],
     _text_or("<chunks>", "<text>"),
     Field(
         description="Chunks as text, [N:]res=value[:res=value…][+…][,place=…][,licence=N], or in parsed form",
@@ -175,7 +178,7 @@ def _is_share(value: float) -> float:
 class MalleableModel(DocumentModel):
     """On which shares of its cores a job can run."""
 
-    shares: list[
+    shares: ListOf[
         Annotated[
             float,
             AfterValidator(_is_share),
@@ -210,17 +213,17 @@ class SegmentModel(DocumentModel):
 
     start: Time
     end: Time
-    allocation: list[PlacementModel] = Field(min_length=1)
+    allocation: ListOf[PlacementModel] = Field(min_length=1)
 
 
 class RunningModel(DocumentModel):
     """A job that has started: fixed."""
 
     start: Time = Field(description="When it started, not after now")
-    allocation: Omittable[Annotated[list[PlacementModel], Field(min_length=1)]] = Field(
+    allocation: Omittable[Annotated[ListOf[PlacementModel], Field(min_length=1)]] = Field(
         None, description="What it holds until start + walltime"
     )
-    segments: Omittable[Annotated[list[SegmentModel], Field(min_length=1)]] = Field(
+    segments: Omittable[Annotated[ListOf[SegmentModel], Field(min_length=1)]] = Field(
         None, description="In place of allocation, where that has changed"
     )
 
@@ -250,10 +253,10 @@ class JobModel(DocumentModel):
     not_before: Omittable[Time] = Field(None, description="Earliest start")
     start_at: Omittable[Time] = Field(None, description="The only start allowed")
     deadline: Omittable[Time] = Field(None, description="Latest end")
-    after: list[DependencyModel] = Field([], description="What it waits for")
+    after: ListOf[DependencyModel] = Field([], description="What it waits for")
     told: Omittable[PromisedStartModel] = Field(None, description="The start that its user was told")
     array: Omittable[ArrayModel] = None
-    steps: Omittable[Annotated[list[StepModel], Field(min_length=1)]] = Field(
+    steps: Omittable[Annotated[ListOf[StepModel], Field(min_length=1)]] = Field(
         None, description="An evolving job, in place of walltime and request"
     )
     expand_limit: Annotated[Number, Field(ge=1)] | None = Field(
@@ -343,9 +346,9 @@ class LimitModel(DocumentModel):
 class AccessModel(DocumentModel):
     """Who a free pool is open to."""
 
-    users: list[Name] = Field([], description="Each of them is let in")
-    groups: list[Name] = Field([], description="The users of each of them are let in")
-    asks_for: list[Name] = Field([], description="Resources; who asks for one of them is let in")
+    users: ListOf[Name] = Field([], description="Each of them is let in")
+    groups: ListOf[Name] = Field([], description="The users of each of them are let in")
+    asks_for: ListOf[Name] = Field([], description="Resources; who asks for one of them is let in")
     max: Omittable[AmountsField] = Field(None, description="Job totals; with max_walltime, where both hold")
     max_walltime: Omittable[Duration] = None
 
@@ -376,7 +379,7 @@ class ReservationModel(DocumentModel):
     request: RequestField
     place: Omittable[Text] = None
     licenses: Omittable[AmountsField] = None
-    users: list[Name] = Field([], description="Who may use it")
+    users: ListOf[Name] = Field([], description="Who may use it")
     kind: Literal["users", "downtime"] = Field("users", description="A downtime is one that nobody may use")
 
     @model_validator(mode="after")
@@ -433,10 +436,12 @@ class InstanceModel(DocumentModel):
     now: Time = Field(0, description="The current time, in seconds since the epoch")
     cluster: ClusterModel
     queues: dict[Name, QueueModel] = Field({}, description="By name")
-    jobs: list[JobModel] = Field([], description="Running and waiting")
-    limits: list[LimitModel] = Field([], description="What consumers may use at a time, for how long, how much in all")
-    free_pools: list[FreePoolModel] = Field([], description="What is left free for some")
-    reservations: list[ReservationModel] = Field([], description="Slices of the cluster that are set aside")
-    usage: list[UsageModel] = Field([], description="What consumers have used up, for area limits")
+    jobs: ListOf[JobModel] = Field([], description="Running and waiting")
+    limits: ListOf[LimitModel] = Field(
+        [], description="What consumers may use at a time, for how long, how much in all"
+    )
+    free_pools: ListOf[FreePoolModel] = Field([], description="What is left free for some")
+    reservations: ListOf[ReservationModel] = Field([], description="Slices of the cluster that are set aside")
+    usage: ListOf[UsageModel] = Field([], description="What consumers have used up, for area limits")
     objective: ObjectiveField = Field("weighted_wait", description="What is to be small: a term, or weights of terms")
-    outages: list[OutageModel] = Field([], description="What will happen to nodes: for simulators only")
+    outages: ListOf[OutageModel] = Field([], description="What will happen to nodes: for simulators only")

@@ -12,7 +12,7 @@ from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import instance_model
 from cpsched.formats.faults import Faults, Location
-from cpsched.formats.fields import keys_of_models, schema_of
+from cpsched.formats.fields import FaultsLeft, keys_of_models, schema_of
 from cpsched.formats.instance_checks import check_instance, check_outages
 from cpsched.formats.instance_model import InstanceModel, TermName
 from cpsched.formats.job_reader import read_job
@@ -64,7 +64,7 @@ def parse_instance(
     faults = Faults(document)
     warnings: list[Fault] = []
     try:
-        model = InstanceModel.model_validate(document)
+        model = InstanceModel.model_validate(document, context=FaultsLeft())
         positions = {section: list(range(len(getattr(model, section)))) for section in _LISTS}
         positions["nodes"] = list(range(len(model.cluster.nodes)))
         incomplete: frozenset[str] = frozenset()
@@ -191,7 +191,7 @@ def _sound_part(
         left["queues"] = {name: queue for name, queue in left["queues"].items() if ("queues", name) not in gone}
     left["cluster"] = cluster
     try:
-        return InstanceModel.model_validate(left), positions, frozenset(incomplete)
+        return InstanceModel.model_validate(left, context=FaultsLeft()), positions, frozenset(incomplete)
     except ValidationError:
         return None
 

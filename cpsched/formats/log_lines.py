@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from cpsched.errors import DocumentError, Fault
+from cpsched.formats.opening import open_file
 
 __all__ = ["read_lines"]
 
@@ -28,7 +29,7 @@ def read_lines(path: Path) -> Iterator[str]:
     """
     size = 0
     try:
-        with path.open("rb") as raw:
+        with open_file(path) as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
@@ -40,4 +41,6 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield line.decode("utf-8", errors="replace").strip()
     except (OSError, ValueError, EOFError, zlib.error) as error:
         # ValueError: a NUL in the path.
-        raise DocumentError(str(path), [Fault("", f"Expected a readable log, got: {error}")]) from error
+        raise DocumentError(
+            str(path), [Fault("", f"Expected a readable log, got: {getattr(error, 'strerror', None) or error}")]
+        ) from error

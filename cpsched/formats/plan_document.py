@@ -24,7 +24,7 @@ from cpsched.domain import (
 )
 from cpsched.formats import plan_model
 from cpsched.formats.faults import Faults, Location, path_of, shown
-from cpsched.formats.fields import keys_of_models, schema_of
+from cpsched.formats.fields import FaultsLeft, keys_of_models, schema_of
 from cpsched.formats.plan_model import PlacementModel, PlanModel, PlannedJobModel
 
 __all__ = ["parse_plan", "plan_schema", "plan_to_document"]
@@ -47,7 +47,7 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
     """
     faults = Faults(document)
     try:
-        model = PlanModel.model_validate(document)
+        model = PlanModel.model_validate(document, context=FaultsLeft())
     except ValidationError as error:
         faults.add_shape(error, _KEYS)
         faults.refuse(source)

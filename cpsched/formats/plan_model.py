@@ -10,6 +10,7 @@ from cpsched.formats.fields import (
     AmountsField,
     Count,
     DocumentModel,
+    ListOf,
     Name,
     Number,
     Omittable,
@@ -44,7 +45,7 @@ class SegmentModel(DocumentModel):
 
     start: PlanTime
     end: PlanTime
-    allocation: list[PlacementModel] = Field(min_length=1)
+    allocation: ListOf[PlacementModel] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _has_duration(self) -> Self:
@@ -59,7 +60,7 @@ class PlannedJobModel(DocumentModel):
     id: Name
     start: PlanTime
     end: PlanTime
-    segments: list[SegmentModel] = Field(min_length=1, description="In time order, without holes")
+    segments: ListOf[SegmentModel] = Field(min_length=1, description="In time order, without holes")
 
     @model_validator(mode="after")
     def _has_no_holes(self) -> Self:
@@ -130,13 +131,13 @@ class PlanModel(DocumentModel):
     now: Time
     objective: ScoreModel
     engine: EngineModel
-    jobs: list[PlannedJobModel] = Field(description="Running and planned jobs")
-    waiting_room: list[WaitingJobModel] = Field([], description="Jobs without a start")
-    reservations: list[ReservedModel] = Field([], description="What each reservation got")
-    incumbents: list[IncumbentModel] = Field([], description="How the plan was found")
-    events: list[EventModel] = Field([], description="What else happened meanwhile")
+    jobs: ListOf[PlannedJobModel] = Field(description="Running and planned jobs")
+    waiting_room: ListOf[WaitingJobModel] = Field([], description="Jobs without a start")
+    reservations: ListOf[ReservedModel] = Field([], description="What each reservation got")
+    incumbents: ListOf[IncumbentModel] = Field([], description="How the plan was found")
+    events: ListOf[EventModel] = Field([], description="What else happened meanwhile")
     record: bool = Field(False, description="Whether it tells what happened: jobs took as long as they really run")
-    attempts: list[PlannedJobModel] = Field([], description="Of a record: runs that an outage cut short")
+    attempts: ListOf[PlannedJobModel] = Field([], description="Of a record: runs that an outage cut short")
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> Self:

@@ -6,7 +6,12 @@ This is the judge's own reader, on purpose: a slip in `cpsched.formats` must not
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import os
+import re
+import select
+import stat
 import unicodedata
 import zlib
 from collections.abc import Collection, Mapping
@@ -14,7 +19,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from cpsched.errors import DocumentError, Fault
 
@@ -41,11 +46,23 @@ MAX_AREA = 10**18
 MAX_SIZE = 10**6
 MAX_NAME = 256
 MAX_NUMBER = 1e100
+#: A gzip file holds at most 64 times its own size, where that is more than 4 MiB.
+MAX_RATIO = 64
+SMALL_BYTES = 4 * 2**20
+#: More than a million values take at least 6 bytes each.
+SMALL_VALUES = 10**6
+BYTES_A_VALUE = 6
+MAX_KEYS = 10**4
 GZIP_MAGIC = b"\x1f\x8b"
+#: There is one of these for each value.
+SIGNS = (b",", b"[", b"{")
+TEXT = re.compile(rb'"(?:\\.|[^\\"]++)*+"?', re.DOTALL)
+#: Seconds until something comes out of a named pipe.
+PATIENCE = 10.0
 
 
 def load(path: str | Path) -> object:
-    """Read a ``.json`` or ``.json.gz`` file, at most 256 MiB unpacked.
+    """Read a ``.json`` or ``.json.gz`` file within the limits of the documents.
 
     Raises
     ------
@@ -54,21 +71,53 @@ def load(path: str | Path) -> object:
     """
     source = str(path)
     try:
-        data = _read_unpacked(Path(path))
-        if len(data) > MAX_BYTES:
-            raise ValueError(f"expected at most {MAX_BYTES} bytes unpacked, got more")
+        with open(path, "rb", opener=_open_without_waiting) as stream:
+            _refuse_endless(stream)
+            data = _unpacked(stream.read(MAX_BYTES + 1))
+        _refuse_crowded(data)
         return json.loads(data.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique_keys)
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
-        raise DocumentError(source, [Fault("", f"expected a JSON document, got: {error}")]) from error
+    except RecursionError as error:
+        raise DocumentError(source, [Fault("", "expected a JSON document, got one nested too deeply")]) from error
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        what = getattr(error, "strerror", None) or error
+        raise DocumentError(source, [Fault("", f"expected a JSON document, got: {what}")]) from error
 
 
-def _read_unpacked(path: Path) -> bytes:
-    """Read a file, unpacked where its first bytes are those of gzip, but never more than one byte beyond the limit."""
-    with path.open("rb") as stream:
-        if stream.peek(2).startswith(GZIP_MAGIC):
-            with gzip.open(stream) as unpacked:
-                return unpacked.read(MAX_BYTES + 1)
-        return stream.read(MAX_BYTES + 1)
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Open a path; a pipe without a writer is opened too."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _refuse_endless(stream: BinaryIO) -> None:
+    """Refuse what may never end: a device, and a named pipe to which nobody writes."""
+    mode = os.fstat(stream.fileno()).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
+        raise ValueError("neither a file nor a pipe")
+    if stat.S_ISFIFO(mode) and not select.select([stream], [], [], PATIENCE)[0]:
+        raise ValueError(f"a pipe to which nothing was written within {PATIENCE:g} s")
+    os.set_blocking(stream.fileno(), True)
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Unpack a file whose first bytes are those of gzip, but never more than one byte beyond the limit."""
+    limit = MAX_BYTES
+    if data.startswith(GZIP_MAGIC):
+        limit = min(MAX_BYTES, max(SMALL_BYTES, MAX_RATIO * len(data)))
+        with gzip.open(io.BytesIO(data)) as packed:
+            data = packed.read(limit + 1)
+    if len(data) > limit:
+        raise ValueError(f"expected at most {limit} bytes unpacked, got more")
+    return data
+
+
+def _refuse_crowded(data: bytes) -> None:
+    """Refuse, before it is decoded, what has far more values than a document of its size has."""
+    limit = max(SMALL_VALUES, len(data) // BYTES_A_VALUE)
+    values = sum(map(data.count, SIGNS))
+    if values > limit:
+        values -= sum(sum(map(text.group().count, SIGNS)) for text in TEXT.finditer(data))
+    if values > limit:
+        raise ValueError(f"expected at most {limit} values in {len(data)} bytes, got more")
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -77,6 +126,8 @@ def _no_constant(name: str) -> NoReturn:
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Refuse an object in which a key stands twice: two readers could read two things."""
+    if len(pairs) > MAX_KEYS:
+        raise ValueError(f"expected at most {MAX_KEYS} keys in one object, got {len(pairs)}")
     value: dict[str, object] = {}
     for key, member in pairs:
         if key in value:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cpsched.verify import verify
+from cpsched.verify import verify, verify_files
 from tests.verify.small_documents import Document, at, instance, job, plan
 
 #: One job of 100 s that came at -60 and starts at 40, one of 4 s that came and starts at 140.
@@ -202,3 +203,10 @@ def test_unknown_keys_are_named_with_what_was_meant() -> None:
     """A slip of the pen gets a hint."""
     answer = plan([{**at("a", 0), "segmets": []}])
     assert "did you mean segments?" in " ".join(map(str, verify(instance(job()), answer)))
+
+
+def test_numbers_that_no_float_holds() -> None:
+    """A gap of 10^400 is told in full: a value may be as small, and a bound as large, as a document can say."""
+    cases = Path(__file__).parents[1] / "cases"
+    found = verify_files(cases / "verify-overflow.json", cases / "verify-overflow.plan.json")
+    assert [str(violation) for violation in found] == ["objective: objective.gap: expected 1.00000000000e+400, got 1"]

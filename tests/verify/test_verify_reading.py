@@ -75,13 +75,11 @@ def test_a_file_that_is_missing(tmp_path: Path) -> None:
 
 
 def test_hostile_length_is_read(tmp_path: Path) -> None:
-    """Neither 200,000 names between commas nor a key that stands again after 200,000 others are too much."""
+    """Neither 200,000 names between commas nor a key that stands again after 9,998 others are too much."""
     assert len(list(expand_hosts(",".join(f"n{number}" for number in range(200_000))))) == 200_000
     document = tmp_path / "wide.json"
-    document.write_text(
-        "{" + ",".join(f'"k{number}":0' for number in (*range(200_000), 199_999)) + "}", encoding="utf-8"
-    )
-    with pytest.raises(DocumentError, match="k199999' stands twice"):
+    document.write_text("{" + ",".join(f'"k{number}":0' for number in (*range(9_999), 9_998)) + "}", encoding="utf-8")
+    with pytest.raises(DocumentError, match="k9998' stands twice"):
         load(document)
 
 

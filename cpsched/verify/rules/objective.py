@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -151,6 +152,14 @@ def _differs(got: Fraction, expected: Fraction) -> bool:
     return abs(got - expected) > max(NEAR_ZERO, TOLERANCE * max(abs(got), abs(expected)))
 
 
+def _decimal(number: Fraction) -> str:
+    """Write a number with twelve digits, also where no float is as large."""
+    try:
+        return f"{float(number):.12g}"
+    except OverflowError:
+        return f"{Decimal(number.numerator) / Decimal(number.denominator):.11e}"
+
+
 def check_objective(case: Case) -> Iterator[Violation]:
     """Check that the stated value, suffered part, bound and gap are those of the planned and the running jobs."""
     score, instance = case.plan.score, case.instance
@@ -164,7 +173,7 @@ def check_objective(case: Case) -> Iterator[Violation]:
     for key, exact in (("value", value), ("suffered", suffered)):
         got = score.get(key)
         if isinstance(got, Fraction) and _differs(got, exact):
-            message = f"expected {float(exact):.12g}, recomputed from the jobs, got {float(got):.12g}"
+            message = f"expected {_decimal(exact)}, recomputed from the jobs, got {_decimal(got)}"
             yield Violation("objective", f"objective.{key}", message)
     yield from _check_bound(score)
 
@@ -184,9 +193,9 @@ def _check_bound(score: Mapping[str, Fraction | str | None]) -> Iterator[Violati
     if not isinstance(bound, Fraction):
         return
     if bound > value and _differs(bound, value):
-        message = f"expected at most the value {float(value):.12g}, got {float(bound):.12g}"
+        message = f"expected at most the value {_decimal(value)}, got {_decimal(bound)}"
         yield Violation("objective", "objective.bound", message)
     expected = (value - bound) / abs(value) if value else Fraction(0)
     if not isinstance(gap, Fraction) or abs(gap - expected) > TOLERANCE:
-        got = "null" if gap is None else f"{float(gap):.12g}" if isinstance(gap, Fraction) else gap
-        yield Violation("objective", "objective.gap", f"expected {float(expected):.12g}, got {got}")
+        got = _decimal(gap) if isinstance(gap, Fraction) else "null"
+        yield Violation("objective", "objective.gap", f"expected {_decimal(expected)}, got {got}")

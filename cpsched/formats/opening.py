@@ -1,0 +1,69 @@
+"""Opening what a path leads to: a file, or a pipe that somebody writes to."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["open_file", "open_input"]
+
+#: Seconds in which the first byte has to come out of a named pipe; without a writer one would wait for ever.
+PATIENCE = 10.0
+
+
+def open_input(path: Path) -> BinaryIO:
+    """Open a file or a pipe for reading.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, is a device, or is a pipe to which nobody writes within `PATIENCE` seconds.
+    ValueError
+        If the path has a NUL in it.
+    """
+    stream = _open(path)
+    try:
+        mode = os.fstat(stream.fileno()).st_mode
+        if stat.S_ISFIFO(mode):
+            if not _has_data(stream):
+                raise OSError(errno.ETIMEDOUT, f"nothing was written to this pipe within {PATIENCE:g} s")
+        elif not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "neither a file nor a pipe")
+        os.set_blocking(stream.fileno(), True)
+    except OSError:
+        stream.close()
+        raise
+    return stream
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a regular file for reading, which can be read twice.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, or is no regular file.
+    ValueError
+        If the path has a NUL in it.
+    """
+    stream = _open(path)
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "no regular file")
+    return stream
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open a path without waiting for the other end of a pipe."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+
+
+def _has_data(stream: BinaryIO) -> bool:
+    """Wait until a pipe has data, or its last writer has gone; False if neither happens in time."""
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    return bool(poll.poll(PATIENCE * 1000))
