@@ -98,7 +98,7 @@ def _from_log(source: LogFile) -> Loaded:
         memory_field=source.memory_field,
     )
     remarks = dict.fromkeys((f"assumed: {words}" for words in assumed), 1)
-    remarks |= {"left out: lines that are no job": len(log.faults)} if log.faults else {}
+    remarks |= {"left out: lines that are not jobs": len(log.faults)} if log.faults else {}
     remarks |= {f"not selected by {name}": count for name, count in taken.kept_out.items() if count}
     remarks |= {str(anomaly): count for anomaly, count in taken.counts.items()}
     return Loaded(instance=taken.instance, remarks=FrozenMap(remarks))

@@ -1,4 +1,4 @@
-"""What commands say of a plan that they have made."""
+"""The output of commands that make a plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_plan_as_json", "print_plan_summary"]
 
-#: So many jobs of the waiting room are shown; the rest is counted.
+#: The most jobs of the waiting room that are listed; the rest is counted.
 _MOST_WAITING = 10
 
 

@@ -1,4 +1,4 @@
-"""``cpsched bench``: a campaign of simulations, and the tables and charts of what came of it."""
+"""``cpsched bench``: a campaign of simulations, and the tables and charts of its results."""
 
 from __future__ import annotations
 
@@ -26,13 +26,17 @@ __all__ = ["command"]
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Where results go, and where finished cells are found again.  [default: out/NAME of the campaign]",
+    help="Folder for results; cells finished by an earlier run are read from it.  [default: out/NAME of the campaign]",
 )
 @click.option(
-    "--workers", default=2, show_default=True, type=click.IntRange(1, 10_000), help="Processes, or jobs of Slurm."
+    "--workers",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    help="Worker processes, or jobs of Slurm.",
 )
-@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler, tcp://host:8786.")
-@click.option("--slurm", is_flag=True, help="Run in jobs of Slurm, as Dask's configuration jobqueue.slurm has them.")
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of a Dask scheduler, as tcp://host:8786.")
+@click.option("--slurm", is_flag=True, help="Run in jobs of Slurm, configured by jobqueue.slurm of Dask.")
 @click.option("--quiet", is_flag=True, help="Print no progress and no tables.")
 @click.pass_context
 def command(
@@ -44,10 +48,10 @@ def command(
     slurm: bool,
     quiet: bool,
 ) -> None:
-    """Simulate a campaign: policies on workloads with seeds.
+    """Run a campaign: simulate each policy on each workload with each seed.
 
-    CAMPAIGN is a TOML file, docs/campaigns.md has its keys. Cells that are finished are not run again, also after
-    Ctrl-C. Cells that fail are listed at the end, and end the command with exit code 5.
+    CAMPAIGN is a TOML file; docs/campaigns.md describes its keys. A cell is one simulation. Finished cells are not run
+    again, even after Ctrl-C. Cells that fail are listed at the end, and the exit code is then 5.
     """
     from functools import partial
 
@@ -76,7 +80,7 @@ def command(
 
 @contextmanager
 def _bar(*, wanted: bool) -> Iterator[Callable[[Tally], None] | None]:
-    """Give a callback that shows on stderr how far a campaign is; None where nobody would see it."""
+    """Yield a callback that shows the progress of a campaign on stderr; None if no terminal would show it."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -101,7 +105,7 @@ def _bar(*, wanted: bool) -> Iterator[Callable[[Tally], None] | None]:
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
-    # Cells may take hours: their rate is that of the last one.
+    # Cells may take hours: the rate is that of the last one.
     with Progress(*columns, console=console, transient=True, speed_estimate_period=24 * 3600) as progress:
         task = progress.add_task("starting", total=None)
 

@@ -1,4 +1,4 @@
-"""``cpsched convert``: a window of a log becomes an instance."""
+"""``cpsched convert``: an instance from a window of a log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["command"]
     required=True,
     type=OUTPUT_FILE,
     callback=ends_in(".json", ".json.gz"),
-    help="Where the instance goes.",
+    help="File for the instance.",
 )
 @STATUS
 @QUEUE
@@ -44,7 +44,7 @@ __all__ = ["command"]
 @SUBMITTED
 @FIRST
 @JOBS
-@click.option("--now", type=int, help="The instant to plan from, on the log's clock.  [default: the last submission]")
+@click.option("--now", type=int, help="Second of the log's clock at which the plan begins.  [default: last submission]")
 @CORES_PER_CHUNK
 @MEMORY_FIELD
 def command(
@@ -61,11 +61,12 @@ def command(
     cores_per_chunk: int | None,
     memory_field: str,
 ) -> None:
-    """Make an instance of a log.
+    """Make an instance from the jobs of a log.
 
-    LOG is in Standard Workload Format, accounting of Torque or PBS (.acct), or sbatch lines of the Slurm simulator
-    (.events), and may be gzipped. CLUSTER is an instance document without jobs, in which all but the cluster may be
-    left out. All jobs of the window wait. --first and --jobs count those that the other filters let through.
+    LOG is in Standard Workload Format, an accounting log of Torque or PBS (.acct), or sbatch lines of the Slurm
+    simulator (.events); it may be gzipped. CLUSTER is an instance document without jobs; everything in it but the
+    cluster is optional. All jobs of the new instance are waiting jobs. --first and --jobs count the jobs that pass the
+    other filters.
     """
     from cpsched.cli.screen import warn
     from cpsched.formats import write_instance

@@ -1,4 +1,4 @@
-"""What the process returns, and what it means."""
+"""The exit codes of the process, and their meanings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEANINGS = {
     ExitCode.BAD_INPUT: "bad input or usage: all faults are listed",
     ExitCode.UNVERIFIED: "the planner's own plan did not verify: a bug of cpsched, nothing was written",
     ExitCode.REFUSED: "the engine cannot honour what the instance asks for",
-    ExitCode.FAILED_CELLS: "cells of a campaign failed: each is listed with its error, the others are finished",
-    ExitCode.INTERRUPTED: "interrupted: no plan was written, of a simulation what happened until then",
+    ExitCode.FAILED_CELLS: "cells of a campaign failed: each is listed with its error; all others are finished",
+    ExitCode.INTERRUPTED: "interrupted: no plan was written; a simulation wrote its results up to then",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",
 }

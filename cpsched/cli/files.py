@@ -1,4 +1,4 @@
-"""Standard input read like a file, and text files that are whole or absent."""
+"""Standard input read like a file, and text files that are never left half-written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def load_document_or_stdin(source: str) -> tuple[dict[str, Any], str]:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text file by way of a temporary one beside it, so that nobody ever sees half of it."""
+    """Write a text file by renaming a temporary one beside it, so that it is never half-written."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with temporary.open("x", encoding="utf-8") as stream:

@@ -19,7 +19,7 @@ __all__ = ["command"]
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_LOAD = "Offered load: core seconds of the jobs, as a share of the machine's between first and last arrival."
+_LOAD = "Offered load: core seconds of the jobs, divided by the machine's between first and last arrival."
 
 OUTPUT = click.option(
     "-o",
@@ -27,21 +27,25 @@ OUTPUT = click.option(
     required=True,
     type=OUTPUT_FILE,
     callback=ends_in(".json", ".json.gz"),
-    help="Where the instance goes.",
+    help="File for the instance.",
 )
 SEED = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same workload."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the random numbers: the same seed gives the same workload.",
 )
 MALLEABLE = click.option(
     "--malleable",
     type=click.FloatRange(0, 1),
     metavar="SHARE",
-    help="Make this share of the jobs malleable, as far as they have chunks of two cores or more.  [default: none]",
+    help="Share of the jobs made malleable; only jobs with chunks of two cores or more can be.  [default: none]",
 )
 
 
 def _is_number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """Refuse what click's ranges let through: infinity, and what is no number."""
+    """Refuse infinity and ``nan``, which click's ranges accept."""
     if value is not None and not math.isfinite(value):
         raise click.BadParameter(f"Expected a finite number, got {value}.")
     return value
@@ -62,29 +66,33 @@ def _load(default: float | None = None) -> Decorator:
 def _jobs(default: int, least: int = 1) -> Decorator:
     """Return the option ``--jobs``."""
     return click.option(
-        "--jobs", type=click.IntRange(min=least), default=default, show_default=True, help="How many jobs."
+        "--jobs", type=click.IntRange(min=least), default=default, show_default=True, help="Number of jobs."
     )
 
 
 def _nodes(default: int, least: int) -> Decorator:
     """Return the option ``--nodes``."""
     return click.option(
-        "--nodes", type=click.IntRange(min=least), default=default, show_default=True, help="Nodes of the machine."
+        "--nodes",
+        type=click.IntRange(min=least),
+        default=default,
+        show_default=True,
+        help="Number of nodes of the machine.",
     )
 
 
 def _cores(default: int) -> Decorator:
     """Return the option ``--cores``."""
     return click.option(
-        "--cores", type=click.IntRange(min=1), default=default, show_default=True, help="Cores of each node."
+        "--cores", type=click.IntRange(min=1), default=default, show_default=True, help="Number of cores of each node."
     )
 
 
 @click.group("generate", epilog="Example: cpsched generate lublin --jobs 10000 --load 0.9 -o workload.json.gz")
 def command() -> None:
-    """Generate a workload: jobs that arrive over time.
+    """Generate a workload, an instance whose jobs arrive over time.
 
-    Their runtimes are in it, which only simulators read. Each model has its own options: cpsched generate MODEL --help
+    The jobs have runtimes, which only simulators read. Each model has options of its own: cpsched generate MODEL --help
     """
 
 
@@ -100,7 +108,7 @@ def command() -> None:
     type=click.Choice(["whole", "batch", "interactive"]),
     default=("whole",),
     show_default=True,
-    help="Which jobs: all as one, or batch or interactive ones; to have both, give it twice.",
+    help="Jobs of the model: all as one stream, or only batch or interactive jobs; give it twice for both.",
 )
 @_load()
 @MALLEABLE
@@ -115,7 +123,7 @@ def lublin(
     malleable: float | None,
     seed: int,
 ) -> None:
-    """Follow the model of Lublin and Feitelson, on whole nodes."""
+    """Draw jobs from the model of Lublin and Feitelson (2003), on whole nodes."""
     from cpsched import workloads
 
     if len(set(streams)) < len(streams):
@@ -134,9 +142,9 @@ def lublin(
     type=click.IntRange(min=1),
     default=128,
     show_default=True,
-    help="Nodes of the largest job, at most all.",
+    help="Number of nodes of the largest job.",
 )
-@click.option("--ideal", is_flag=True, help="Users know how long their jobs run, and ask for that.")
+@click.option("--ideal", is_flag=True, help="Walltimes equal run times, as if users knew them.")
 @_load(1.5)
 @MALLEABLE
 @SEED
@@ -151,7 +159,7 @@ def cirne_like(
     malleable: float | None,
     seed: int,
 ) -> None:
-    """Follow a model like that of Cirne and Berman, on whole nodes."""
+    """Draw jobs from a model like that of Cirne and Berman (2001), on whole nodes."""
     from cpsched import workloads
 
     if widest > nodes:
@@ -166,7 +174,7 @@ def cirne_like(
 @MALLEABLE
 @SEED
 def job_mix(output: Path, load: float | None, malleable: float | None, seed: int) -> None:
-    """Draw the job mix on which PBS and Maui were compared: about 76 jobs, 64 nodes."""
+    """Draw the job mix of a comparison of PBS and Maui: about 76 jobs, 64 nodes."""
     from cpsched import workloads
 
     _write(workloads.job_mix(seed), output, seed, load=load, malleable=malleable)
@@ -175,14 +183,14 @@ def job_mix(output: Path, load: float | None, malleable: float | None, seed: int
 @command.command("agents", epilog="Example: cpsched generate agents --agents 5 -o agents.json.gz")
 @OUTPUT
 @click.option(
-    "--agents", type=click.IntRange(min=1), default=3, show_default=True, help="How many agents of each kind."
+    "--agents", type=click.IntRange(min=1), default=3, show_default=True, help="Number of agents of each kind."
 )
 @_nodes(64, least=8)
 @_load()
 @MALLEABLE
 @SEED
 def agents(output: Path, agents: int, nodes: int, load: float | None, malleable: float | None, seed: int) -> None:
-    """Let developers, heavy users and greedy ones submit jobs."""
+    """Simulate developers, heavy users and greedy users who submit jobs."""
     from cpsched import workloads
 
     workload = workloads.agent_workload(seed, nodes=nodes, agents=agents)
@@ -196,7 +204,7 @@ def agents(output: Path, agents: int, nodes: int, load: float | None, malleable:
 @MALLEABLE
 @SEED
 def openccs(output: Path, jobs: int, load: float | None, malleable: float | None, seed: int) -> None:
-    """Draw jobs as those on OCuLUS, 616 nodes under OpenCCS."""
+    """Draw jobs like those on OCuLUS, 616 nodes under OpenCCS."""
     from cpsched import workloads
 
     _write(workloads.openccs_workload(jobs, seed), output, seed, load=load, malleable=malleable)
@@ -209,7 +217,7 @@ def openccs(output: Path, jobs: int, load: float | None, malleable: float | None
 @MALLEABLE
 @SEED
 def eurora(output: Path, jobs: int, load: float | None, malleable: float | None, seed: int) -> None:
-    """Draw jobs as those on Eurora, 64 nodes with GPUs or MICs."""
+    """Draw jobs like those on Eurora, 64 nodes with GPUs or MICs."""
     from cpsched import workloads
 
     _write(workloads.eurora_stream(jobs, seed), output, seed, load=load, malleable=malleable)
@@ -220,7 +228,7 @@ def eurora(output: Path, jobs: int, load: float | None, malleable: float | None,
 @_nodes(100, least=75)
 @SEED
 def evolving(output: Path, nodes: int, seed: int) -> None:
-    """Draw the evolving applications of Klein and Pérez, all there at once."""
+    """Draw the evolving jobs of Klein and Pérez, all submitted at once."""
     from cpsched import workloads
 
     _write(workloads.evolving_window(seed, nodes=nodes), output, seed)
@@ -229,7 +237,7 @@ def evolving(output: Path, nodes: int, seed: int) -> None:
 def _write(
     workload: Instance, output: Path, seed: int, *, load: float | None = None, malleable: float | None = None
 ) -> None:
-    """Scale a workload, make jobs malleable, write it, and say what it is."""
+    """Scale a workload, make jobs malleable, write it, and print its figures."""
     from cpsched import workloads
     from cpsched.formats import write_instance
 

@@ -1,4 +1,4 @@
-"""The group of all commands: loads a command when it is asked for, and turns errors into exit codes."""
+"""The group of all commands: imports a command when it is called, and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cpsched.errors import CampaignError, CpschedError, DocumentError, EngineErr
 
 __all__ = ["COMMANDS", "main", "run"]
 
-#: In the order of the help; each is the attribute `command` of the module of its name.
+#: The commands in the order of the help; each is the attribute `command` of the module of its name.
 COMMANDS = ("solve", "replan", "verify", "show", "convert", "generate", "simulate", "bench", "schema", "warmup")
 
 
@@ -34,7 +34,7 @@ class CommandGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; say what went wrong without a traceback, unless it is a bug."""
+        """Run the command; print errors without a traceback, unless they are bugs."""
         _never_fail_on_encoding()
         try:
             super().invoke(ctx)
@@ -49,7 +49,8 @@ class CommandGroup(click.Group):
             click.echo("cpsched: interrupted", err=True)
             ctx.exit(ExitCode.INTERRUPTED)
         except BrokenPipeError:
-            # Python flushes stdout once more at its end, and would complain: let it flush into nothing.
+            # Python flushes stdout once more at its end, and would report an error: give it a stream that takes
+            # everything.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(ExitCode.BROKEN_PIPE)
         except OSError as error:
@@ -67,7 +68,7 @@ def _fail(ctx: click.Context, error: CpschedError | OSError, code: ExitCode) -> 
 
 
 def _never_fail_on_encoding() -> None:
-    """Let a terminal that cannot show a character show its escape; a report must not end in an UnicodeEncodeError."""
+    """Print an escape for each character that the terminal cannot show, instead of ending in an UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -86,7 +87,7 @@ def main() -> None:
 def run() -> None:
     """Run the command that the process was started with, and end the process.
 
-    It ends at once: to take compiled kernels to pieces, one by one, would cost a quarter of a second.
+    It ends at once, without unloading the compiled kernels, which would take a quarter of a second.
     """
     code: object = 0
     try:

@@ -29,7 +29,7 @@ OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def ends_in(*suffixes: str) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
-    """Return a callback that lets an output file through if its name ends as it should and its folder exists."""
+    """Return a callback that accepts an output file if its name has one of these endings and its folder exists."""
 
     def check(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
         if path is None:
@@ -43,34 +43,37 @@ def ends_in(*suffixes: str) -> Callable[[click.Context, click.Parameter, Path | 
     return check
 
 
-#: What commands do with a plan that they have made.
+#: Options for the output of a plan.
 PLAN_FILE = click.option(
     "-o",
     "--output",
     type=OUTPUT_FILE,
     callback=ends_in(".json", ".json.gz"),
     metavar="PLAN",
-    help="Where the plan goes.",
+    help="File for the plan.",
 )
 GANTT_FILE = click.option(
     "--gantt",
     type=OUTPUT_FILE,
     callback=ends_in(".html"),
-    help="Where a Gantt chart goes: one HTML file, opens offline.",
+    help="File for a Gantt chart: one HTML file, which opens offline.",
 )
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of the summary.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary.")
 
-#: Which part of a log is taken, and how its fields are meant.
+#: Options for the part of a log that is taken, and for the meaning of its fields.
 FIRST = click.option(
     "--first", type=click.IntRange(min=0), default=0, show_default=True, help="Index of the first job."
 )
-JOBS = click.option("--jobs", type=click.IntRange(min=1), help="How many jobs at most.  [default: all]")
+JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Largest number of jobs.  [default: all]")
 
 
 def _only(name: str, field: int, type_: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return an option that names values of a field of SWF, or what is the same in other logs, -1 being unknown."""
+    """Return an option for values of a field of SWF, or of the same field of other logs; -1 is unknown."""
     return click.option(
-        f"--{name}", type=type_, multiple=True, help=f"Only jobs of this {name} (field {field}); may be given again."
+        f"--{name}",
+        type=type_,
+        multiple=True,
+        help=f"Only jobs of this {name} (field {field} of SWF); may be given several times.",
     )
 
 
@@ -94,12 +97,12 @@ SUBMITTED = click.option(
 CORES_PER_CHUNK = click.option(
     "--cores-per-chunk",
     type=click.IntRange(min=1),
-    help="Ask for chunks of this many cores (whole nodes) in place of single cores.",
+    help="Number of cores of a chunk (whole nodes), instead of single cores.",
 )
 MEMORY_FIELD = click.option(
     "--memory-field",
     type=click.Choice(["kb-per-processor", "bytes-per-job"]),
     default="kb-per-processor",
     show_default=True,
-    help="What field 10 of the log means.",
+    help="Meaning and unit of field 10 (requested memory) of SWF.",
 )

@@ -1,4 +1,4 @@
-"""``cpsched replan``: the next plan, when time has passed or a running job has changed its mind."""
+"""``cpsched replan``: the next plan, after time has passed or a running job has changed its steps."""
 
 from __future__ import annotations
 
@@ -27,14 +27,19 @@ __all__ = ["command"]
 @click.argument("instance", type=EXISTING_FILE)
 @click.argument("plan", type=EXISTING_FILE)
 @click.option(
-    "--at", type=int, metavar="SECOND", help="The new now, on the instance's clock; the instance's if left out."
+    "--at",
+    type=int,
+    metavar="SECOND",
+    help="The new `now`, in seconds of the instance's clock.  [default: now of the instance]",
 )
-@click.option("--event", type=click.Choice(["profile"]), help="What has happened; nothing but time if left out.")
-@click.option("--job", metavar="ID", help="Whose profile changes: a job that runs and evolves.")
+@click.option(
+    "--event", type=click.Choice(["profile"]), help="Event before the new plan.  [default: none, only time passes]"
+)
+@click.option("--job", metavar="ID", help="The running evolving job whose profile changes.")
 @click.option(
     "--steps",
     metavar="FILE_OR_JSON",
-    help="What it wants from now on: a JSON list of steps; first the one that it is in, with the seconds left.",
+    help="The job's steps from now on: a JSON list, or a file with one; first the present step, with the seconds left.",
 )
 @PLAN_FILE
 @click.option(
@@ -42,7 +47,7 @@ __all__ = ["command"]
     type=OUTPUT_FILE,
     callback=ends_in(".json", ".json.gz"),
     metavar="INSTANCE",
-    help="Where the instance goes as it is then.",
+    help="File for the instance at the new now.",
 )
 @GANTT_FILE
 @AS_JSON
@@ -60,10 +65,10 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Move an instance and its plan on in time, and plan again.
+    """Advance an instance and its plan in time, and plan again.
 
-    Until then everything has gone as PLAN has it: jobs have started and ended. What is left keeps its place where it
-    can. With --event profile a running job says anew what it wants from now on; it has that with all its steps, or the
+    Up to the new now, all jobs are taken to have started and ended as PLAN states. All other jobs keep their places in
+    it where possible. With --event profile a running job asks for new steps from now on. It gets all of them, or the
     event is refused and nothing is written.
     """
     from cpsched.cli.files import write_text
@@ -93,7 +98,7 @@ def command(
 
 
 def _change(instance: Instance, event: str | None, job_id: str | None, steps: str | None) -> ProfileChange | None:
-    """Return what an event changes, or None if nothing has happened."""
+    """Return the change of an event, or None without an event."""
     from cpsched.formats import parse_steps
     from cpsched.planner import ProfileChange
 

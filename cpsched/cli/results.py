@@ -29,7 +29,7 @@ _LONGEST = 100
 
 
 def summary_of(instance: Instance, history: History) -> RunsSummary:
-    """Return the figures of a simulation; of a machine without cores the utilisation is none."""
+    """Return the figures of a simulation; a machine without cores has no utilisation."""
     from cpsched.metrics import runs_summary
 
     cores = instance.cluster.totals.get("cores", 0)
@@ -120,7 +120,7 @@ def write_results(
 
 
 def _header(instance: Instance, history: History) -> dict[str, str]:
-    """Return what the log says of itself: the machine, and when its second 0 was."""
+    """Return the header of the log: the machine, and the time of its second 0."""
     first = min(job.submit for job in instance.jobs)
     header = {
         "Version": "2.2",

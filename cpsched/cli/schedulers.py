@@ -62,7 +62,7 @@ def read_settings(ctx: click.Context, param: click.Parameter, values: Sequence[s
 
 
 def _value(text: str) -> object:
-    """Return what a value means in TOML; what means nothing there is a text."""
+    """Return a value parsed as TOML; a text if it is not valid TOML."""
     try:
         found = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:

@@ -30,20 +30,20 @@ __all__ = [
     "warn",
 ]
 
-#: So many warnings of one kind are shown; the rest is counted.
+#: The most warnings of one kind that are shown; the rest is counted.
 _MOST_WARNINGS = 5
 
-#: Characters; no line of a pipe is longer.
+#: The most characters of a line that is written to a pipe.
 _WIDEST = 10_000
 
 
 def output(*, stderr: bool = False) -> Console:
-    """Return a console that prints what it gets: no markup, no emoji codes, no guesses at colours."""
+    """Return a console that prints text unchanged: no markup, no emoji codes, no automatic colours."""
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def print_whole(renderable: RenderableType) -> None:
-    """Print to stdout; where that is no terminal, in columns without lines, as wide as the content is."""
+    """Print to stdout; if that is no terminal, in columns without lines, as wide as the content."""
     console = output()
     if console.is_terminal:
         console.print(renderable)
@@ -57,7 +57,7 @@ def print_whole(renderable: RenderableType) -> None:
 
 
 def _take_boxes_off(renderable: RenderableType) -> None:
-    """Leave the columns of tables, and take away the lines around them."""
+    """Remove the lines around tables, and keep their columns."""
     if isinstance(renderable, Table):
         renderable.box = None
         renderable.pad_edge = False
@@ -72,7 +72,7 @@ def echo_json(document: Any) -> None:
 
 
 def warn(faults: Sequence[Fault], kind: str) -> None:
-    """Print the first few faults to stderr, and how many more there are; nothing where there are none."""
+    """Print the first few faults to stderr, and the number of the others; nothing without faults."""
     for fault in faults[:_MOST_WARNINGS]:
         click.echo(f"{kind}: {printable(str(fault))}", err=True)
     if len(faults) > _MOST_WARNINGS:
@@ -81,7 +81,7 @@ def warn(faults: Sequence[Fault], kind: str) -> None:
 
 @contextmanager
 def progress_bar(description: str, *, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Give a callback ``(done, total)`` that moves a bar on stderr; None where nobody would see it."""
+    """Yield a callback ``(done, total)`` that moves a bar on stderr; None if no terminal would show it."""
     console = output(stderr=True)
     if not (wanted and console.is_terminal):
         yield None
@@ -94,7 +94,7 @@ def progress_bar(description: str, *, wanted: bool) -> Iterator[Callable[[int, i
 
 @contextmanager
 def improvement_bar(*, wanted: bool) -> Iterator[Callable[[Board], None] | None]:
-    """Give a callback that shows on stderr how a plan gets better; None where nobody would see it."""
+    """Yield a callback that shows the improvement of a plan on stderr; None if no terminal would show it."""
     console = output(stderr=True)
     if not (wanted and console.is_terminal):
         yield None
@@ -120,16 +120,16 @@ def improvement_bar(*, wanted: bool) -> Iterator[Callable[[Board], None] | None]
 def simulation_bar(
     description: str, *, date: Callable[[int], str], wanted: bool
 ) -> Iterator[Callable[[Moment], None] | None]:
-    """Give a callback that shows on stderr how far a simulation is; None where nobody would see it.
+    """Yield a callback that shows the progress of a simulation on stderr; None if no terminal would show it.
 
     Parameters
     ----------
     description
-        What is simulated.
+        The name of the simulation.
     date
-        Gives a second of the workload's clock in words.
+        Returns a second of the workload's clock in words.
     wanted
-        Whether anybody wants to see it.
+        Whether the bar is wanted.
     """
     console = output(stderr=True)
     if not (wanted and console.is_terminal):
@@ -154,6 +154,6 @@ def simulation_bar(
 
 
 def say_first_start(*, quiet: bool) -> None:
-    """Say why nothing happens for a while."""
+    """Tell the user that the first start compiles kernels."""
     if not quiet:
         click.echo("First start: compiling kernels, which may take a minute ...", err=True)

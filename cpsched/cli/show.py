@@ -19,8 +19,8 @@ __all__ = ["command"]
 @click.command("show", epilog="Example: cpsched show plan.json --instance window.json --gantt")
 @click.argument("plan", type=EXISTING_FILE)
 @click.option("--instance", required=True, type=EXISTING_FILE, help="The instance that the plan is for.")
-@click.option("--gantt", is_flag=True, help="Draw a Gantt chart in the terminal in place of the table.")
-@click.option("--job", metavar="ID", help="Show when and where one job runs, or why it waits.")
+@click.option("--gantt", is_flag=True, help="Draw a Gantt chart in the terminal instead of the table.")
+@click.option("--job", metavar="ID", help="Show the times and nodes of one job, or the reason why it waits.")
 @click.option("--html", type=OUTPUT_FILE, callback=ends_in(".html"), help="Write the Gantt chart as one HTML file.")
 def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path | None) -> None:
     """Show a plan as tables, as a chart, or one of its jobs."""
@@ -46,7 +46,7 @@ def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path
 
 
 def _check_belongs(plan: Plan, instance: Instance, source: str) -> None:
-    """Refuse a plan that speaks of jobs or nodes that the instance does not have."""
+    """Refuse a plan with jobs or nodes that the instance does not have."""
     from cpsched.errors import DocumentError, Fault
 
     jobs = {element for job in instance.jobs for element in job.element_ids}
@@ -72,7 +72,7 @@ def _check_belongs(plan: Plan, instance: Instance, source: str) -> None:
 
 
 def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
-    """Print one job: its times and nodes, or why it has none."""
+    """Print one job: its times and nodes, or the reason why it waits."""
     from cpsched.metrics import jobs_by_id
     from cpsched.report import change_description
 
@@ -95,7 +95,7 @@ def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
 
 
 def _show_segment(segment: Segment) -> None:
-    """Print when a segment is and what it holds, nodes that hold the same in one line."""
+    """Print a segment: its interval and allocation, nodes with equal amounts in one line."""
     from cpsched.formats import fold_hostlist
 
     click.echo(f"[{segment.start}, {segment.end}) on")

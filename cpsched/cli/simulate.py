@@ -1,4 +1,4 @@
-"""``cpsched simulate``: what comes of a workload if schedulers work it off as it arrives."""
+"""``cpsched simulate``: simulate a workload under one or several policies."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     show_default=True,
     metavar="POLICY",
     callback=read_policies,
-    help="The policy that schedules, with its parameters: easy, 'sjf backfill=easy'. Several are compared. "
-    "--list-policies has them all.",
+    help="Policy with its parameters: easy, 'sjf backfill=easy'. Give it several times to compare policies. "
+    "--list-policies prints them all.",
 )
 @click.option(
     "--set",
@@ -49,7 +49,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     multiple=True,
     callback=read_settings,
     metavar="KEY=VALUE",
-    help="A parameter, for all policies that take it and are not given it by --policy; may be given again. Values are "
+    help="Parameter of all policies that have it and do not set it in --policy; may be given several times. Values are "
     "written as in TOML.",
 )
 @click.option(
@@ -58,7 +58,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     is_eager=True,
     expose_value=False,
     callback=_list_policies,
-    help="Print all policies with their parameters, and end.",
+    help="Print all policies with their parameters, and exit.",
 )
 @click.option(
     "--predict",
@@ -68,27 +68,32 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     help="Predict run times from the last two jobs of the same user: for the order of the queue (order), or for "
     "reservations too (all).  [without a value: order]",
 )
-@click.option(
-    "--charge-overhead", is_flag=True, help="Let the seconds that decisions take pass in the simulation, too."
-)
+@click.option("--charge-overhead", is_flag=True, help="Add the real seconds of each decision to the simulated time.")
 @log_options
 @click.option(
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Where the results go; of several policies, each into a folder of its own. Results of another simulation "
+    help="Folder for the results; each of several policies has a folder of its own in it. Results of another simulation "
     "there are not overwritten.",
 )
-@click.option("--record", is_flag=True, help="Write what happened as a plan, too, which cpsched verify can judge.")
-@click.option("--verify", "is_verified", is_flag=True, help="Let the judge check what happened against every rule.")
+@click.option(
+    "--record", is_flag=True, help="Also write the simulated schedule as a plan, which cpsched verify can check."
+)
+@click.option(
+    "--verify",
+    "is_verified",
+    is_flag=True,
+    help="Check the simulated schedule against every rule, as cpsched verify does.",
+)
 @click.option(
     "--checkpoint",
     type=OUTPUT_FILE,
     metavar="FILE",
-    help="Keep the state here, each --interval and on Ctrl-C, until the results are there.",
+    help="File for the state of the simulation, written each --interval and on Ctrl-C, and removed at the end.",
 )
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint.")
+@click.option("--resume", is_flag=True, help="Continue from the checkpoint.")
 @click.option(
     "--interval",
     type=click.FloatRange(min=0),
@@ -118,14 +123,14 @@ def command(
     notes: bool,
     quiet: bool,
 ) -> None:
-    """Simulate a workload: a policy works it off as it arrives.
+    """Simulate a workload: a policy schedules the jobs as they arrive.
 
-    WORKLOAD is an instance whose jobs have runtimes, or a log: in Standard Workload Format (.swf), accounting of
-    Torque or PBS (.acct), or sbatch lines of the Slurm simulator (.events); all may be gzipped.
+    WORKLOAD is an instance whose jobs have runtimes, or a log: in Standard Workload Format (.swf), an accounting log
+    of Torque or PBS (.acct), or sbatch lines of the Slurm simulator (.events). All may be gzipped.
 
-    Ctrl-C ends the simulation; the results are what happened until then. Resumed from a checkpoint, a policy with a
-    compiled event loop (queue rules: fcfs, sjf, easy and their like) goes on as if nothing had been; the others begin
-    anew with who runs and waits by then.
+    Ctrl-C ends the simulation; the results are those up to then. A policy with a compiled event loop (queue rules such
+    as fcfs, sjf, easy) continues from a checkpoint exactly as without the interruption. All other policies begin anew
+    with the jobs that run and wait at the checkpoint.
     """
     from cpsched.cli.screen import print_whole, say_first_start
     from cpsched.formats import write_instance, write_plan
@@ -182,7 +187,7 @@ def command(
 def _play(
     instance: Instance, contender: Contender, conditions: Mapping[str, Any], kept: Checkpoint | None, *, quiet: bool
 ) -> tuple[History, bool]:
-    """Simulate; return what happened, and whether it came to its end: the user may interrupt it."""
+    """Simulate; return the history, and whether the simulation is complete: the user may interrupt it."""
     from cpsched.cli.screen import simulation_bar
     from cpsched.report import moment
     from cpsched.sim import Interrupted, simulate
@@ -205,7 +210,7 @@ def _play(
 
 
 def _is_fine(instance: Instance, contender: Contender, history: History, *, quiet: bool) -> bool:
-    """Ask the judge about what happened, and say what he finds."""
+    """Let the judge check the simulated schedule, and print the violations that it finds."""
     from cpsched.formats import instance_to_document, plan_to_document
     from cpsched.verify import verify
 
@@ -236,7 +241,7 @@ def _targets(
 def _kept(
     path: Path | None, contender: Contender, conditions: Mapping[str, Any], *, resume: bool, interval: float
 ) -> Checkpoint | None:
-    """Return where the state is kept, and whose it is."""
+    """Return the checkpoint's file, and the identity of the simulation in it."""
     from cpsched.sim import Checkpoint
 
     if path is None:
@@ -246,7 +251,7 @@ def _kept(
 
 
 def _check_checkpoint(checkpoint: Path | None, *, resume: bool, count: int) -> None:
-    """Refuse what would lose a checkpoint, or not find one."""
+    """Refuse options that would overwrite a checkpoint, or not find one."""
     if checkpoint is None:
         if resume:
             raise click.UsageError("--resume needs --checkpoint FILE.")
@@ -256,5 +261,5 @@ def _check_checkpoint(checkpoint: Path | None, *, resume: bool, count: int) -> N
     if not checkpoint.parent.is_dir():
         raise click.UsageError(f"The folder {str(checkpoint.parent)!r} does not exist.")
     if resume != checkpoint.exists():
-        what = "does not exist" if resume else "exists: go on with --resume, or remove it"
+        what = "does not exist" if resume else "exists: continue it with --resume, or remove it"
         raise click.UsageError(f"The checkpoint {printable(str(checkpoint))} {what}.")

@@ -12,7 +12,7 @@ from cpsched.cli.options import AS_JSON, GANTT_FILE, PLAN_FILE
 
 __all__ = ["command"]
 
-#: Written out, so that the help is there at once: a test compares them with `cpsched.portfolio.ENGINES`.
+#: A literal list, so that the help is fast: a test compares it with `cpsched.portfolio.ENGINES`.
 ENGINE_NAMES = (
     "portfolio",
     "planner",
@@ -59,14 +59,16 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     type=float,
     callback=_finite,
     metavar="SECONDS",
-    help="Time to plan in; 0: the planner's plan as it is, in the time that it needs.",
+    help="Time for planning; 0: the planner's plan without improvement, in the time that it needs.",
 )
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 256), help="Cores that may be used.")
+@click.option(
+    "--workers", default=2, show_default=True, type=click.IntRange(1, 256), help="Number of CPU cores to use."
+)
 @click.option(
     "--warm",
     type=click.Path(exists=True, dir_okay=False),
     metavar="PLAN",
-    help="An earlier plan to begin from, also if jobs came and went since.",
+    help="Earlier plan to begin from; jobs may have arrived or ended since.",
 )
 @click.option("--solver", default="gecode", show_default=True, help="MiniZinc solver (engine minizinc only).")
 @click.option(
@@ -76,9 +78,15 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     type=float,
     callback=_finite,
     metavar="SECONDS",
-    help="Time to prove in, after the plan, how far it can be from the optimum.",
+    help="Further time, after planning, to prove how far the plan is from the optimum at most.",
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Same seed, same plan.")
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 2**32 - 1),
+    help="Seed of the random numbers: the same seed gives the same plan.",
+)
 @PLAN_FILE
 @GANTT_FILE
 @AS_JSON
@@ -100,7 +108,7 @@ def command(
     """Plan all jobs of an instance and verify the plan.
 
     INSTANCE is a file, plain or gzipped, or - for standard input. Nothing is written before the plan has been
-    verified, and no file is ever half-written. Ctrl-C ends the improvement: the best plan so far is the answer.
+    verified, and no file is left half-written. Ctrl-C ends the improvement: the best plan so far is the answer.
     """
     from cpsched.cli.files import load_document_or_stdin, write_text
     from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn

@@ -1,10 +1,10 @@
-"""Names from outside as text that a terminal shows and does not obey."""
+"""Names from documents as text that cannot control a terminal."""
 
 from __future__ import annotations
 
 __all__ = ["printable"]
 
-#: Stands for a character that a terminal would obey instead of show; one for one, so that carets keep their place.
+#: Replaces each character that would control a terminal; one for one, so that carets keep their place.
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 

@@ -1,4 +1,4 @@
-"""``cpsched verify``: what the independent judge says about a plan."""
+"""``cpsched verify``: the verdict of the independent judge on a plan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def command(ctx: click.Context, instance: Path, plan: Path, as_json: bool) -> No
 
 
 def echo_violations(violations: Sequence[Violation], *, err: bool = False) -> None:
-    """Print how many violations there are, and each in a line."""
+    """Print the number of violations, and each in a line."""
     click.echo(f"{len(violations)} violation{'s' if len(violations) > 1 else ''}:", err=err)
     for violation in violations:
         click.echo(f"  {printable(str(violation))}", err=err)

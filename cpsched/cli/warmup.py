@@ -1,4 +1,4 @@
-"""``cpsched warmup``: compile now what the first plan and the first simulation would compile."""
+"""``cpsched warmup``: compile the kernels before the first plan or simulation needs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``cpsched simulate`` plays: an instance, or a log on a machine; and what had to be assumed or left out."""
+"""The workload of ``cpsched simulate``: an instance, or a log on a machine; with the assumptions and omissions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ += ["take_jobs"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """How a log becomes a workload, as the options say it."""
+    """The options for reading a log as a workload."""
 
     cluster: Path | None = None
     status: tuple[int, ...] = ()
@@ -48,7 +48,9 @@ class LogOptions:
     memory_field: str = "kb-per-processor"
 
     def selection(self, *, by_number: bool) -> Selection:
-        """Return which jobs of the log are taken; logs in SWF number their queues and partitions, others name them."""
+        """Return the selection of the log's jobs; logs in SWF number their queues and partitions, other logs name
+        them.
+        """
         from cpsched.formats.swf import Selection
 
         return Selection(
@@ -70,7 +72,11 @@ def _named(option: str, given: tuple[str, ...], *, by_number: bool) -> Iterator[
 
 
 _LOG_OPTIONS = (
-    click.option("--cluster", type=EXISTING_FILE, help="The machine of a log.  [default: what the log says of it]"),
+    click.option(
+        "--cluster",
+        type=EXISTING_FILE,
+        help="Instance document with the machine of a log.  [default: the machine in the log's header]",
+    ),
     STATUS,
     QUEUE,
     PARTITION,
@@ -83,7 +89,7 @@ _LOG_OPTIONS = (
 
 
 def log_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say how a log becomes a workload; it gets them together, as ``log``."""
+    """Add the options for reading a log to a command, which gets them together as ``log``."""
 
     @wraps(command)
     def collecting(**given: Any) -> None:
@@ -97,11 +103,11 @@ def log_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """What is to be said about a workload."""
+    """Notes on a workload: what was assumed, changed or left out."""
 
-    #: In words, each with how often.
+    #: Notes with their numbers.
     counts: tuple[tuple[str, int], ...] = ()
-    #: Every single one of them that has a place in the file.
+    #: Each note that belongs to a line of the file.
     faults: tuple[Fault, ...] = ()
     assumed: tuple[str, ...] = ()
 
@@ -111,9 +117,9 @@ class TakenJobs:
     """Jobs of a log on a machine."""
 
     window: SwfWindow | LogWindow
-    #: The lines that are no job.
+    #: The lines that are not jobs.
     faults: tuple[Fault, ...]
-    #: Of the machine.
+    #: Faults and assumptions of the machine.
     assumed: tuple[str, ...]
 
 
@@ -122,21 +128,21 @@ def _is_swf(path: Path) -> bool:
 
 
 def is_log(path: Path) -> bool:
-    """Tell by its name, or by its first lines, whether a file is a log."""
+    """Return whether a file is a log, judged by its name, or by its first lines."""
     from cpsched.formats.logs import kind_of
 
     return _is_swf(path) or kind_of(path) is not None
 
 
 def read_workload(path: Path, log: LogOptions) -> tuple[Instance, Notes]:
-    """Read an instance, or make one of a log.
+    """Read an instance, or make one from a log.
 
     Raises
     ------
     DocumentError
-        If a file is refused, or the header of a log does not say enough to do without a cluster file.
+        If a file is refused, or the header of a log does not describe the machine and there is no cluster file.
     UsageError
-        If there is no job, or there are options for logs and this is none.
+        If there is no job, or there are options for logs but the file is an instance.
     """
     workload, notes = _of_log(path, log) if is_log(path) else _of_instance(path, log)
     if not workload.jobs:
@@ -164,7 +170,7 @@ def _of_log(path: Path, options: LogOptions) -> tuple[Instance, Notes]:
 
 
 def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | None = None) -> TakenJobs:
-    """Make an instance of the jobs of a log; what is none of the other kinds is in Standard Workload Format.
+    """Make an instance from the jobs of a log; a log of no other kind is read as Standard Workload Format.
 
     Raises
     ------
@@ -199,7 +205,7 @@ def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | Non
 
 
 def _take_logged(path: Path, kind: LogKind, options: LogOptions, *, arriving: bool, now: int | None) -> TakenJobs:
-    """Make an instance of the jobs of a resource manager's log."""
+    """Make an instance from the jobs of a resource manager's log."""
     from cpsched.formats.logs import log_to_instance, machine_of_jobs, read_log
     from cpsched.formats.swf import read_machine
 
@@ -218,13 +224,13 @@ def _take_logged(path: Path, kind: LogKind, options: LogOptions, *, arriving: bo
 
 
 def filtered(window: SwfWindow | LogWindow) -> list[tuple[str, int]]:
-    """Return how many jobs each filter kept out, in words."""
+    """Return the number of jobs that each filter left out, in words."""
     return [(f"left out by the filter {name}", count) for name, count in window.kept_out.items()]
 
 
 def _notes_of(taken: TakenJobs) -> Notes:
     window = taken.window
-    counts = [("left out: lines that are no job", len(taken.faults))]
+    counts = [("left out: lines that are not jobs", len(taken.faults))]
     counts += filtered(window)
     counts += [(str(anomaly), count) for anomaly, count in window.counts.items()]
     return Notes(
@@ -235,7 +241,7 @@ def _notes_of(taken: TakenJobs) -> Notes:
 
 
 def echo_notes(notes: Notes, *, is_whole: bool) -> None:
-    """Print to stderr what was assumed, and how often what was left out or changed; where it `is_whole`, each place."""
+    """Print assumptions to stderr, and the numbers of omissions and changes; each of them if `is_whole`."""
     for words in notes.assumed:
         click.echo(f"assumed: {printable(words)}", err=True)
     for words, count in notes.counts:

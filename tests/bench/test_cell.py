@@ -81,7 +81,7 @@ def test_a_log_is_simulated_and_what_was_left_out_is_told(log: LogFile) -> None:
     result = play(cell_of(workload_of(log)))
     assert result["jobs"] == 3
     assert rows_of(result)[0].figures["wait.max"] == 30
-    assert result["remarks"]["left out: lines that are no job"] == 1
+    assert result["remarks"]["left out: lines that are not jobs"] == 1
     assert result["remarks"]["left out: no run time"] == 1
     assert any("4 equal nodes of 2 cores" in remark for remark in result["remarks"])
 

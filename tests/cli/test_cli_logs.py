@@ -53,7 +53,7 @@ def test_accounting_is_simulated_on_the_machine_that_it_tells_of(run: Run, accou
     shown = run("simulate", accounting, "-o", out, "--record", "--verify")
     assert shown.exit_code == ExitCode.FINE
     assert "assumed: 2 nodes of 4 cores, 4096 mem" in shown.stderr
-    assert "1 x left out: lines that are no job" in shown.stderr
+    assert "1 x left out: lines that are not jobs" in shown.stderr
     assert "1 x left out: deleted before it started" in shown.stderr
     assert "easy: verified, no violations" in shown.stderr
     workload = read_instance(out / "workload.json.gz")

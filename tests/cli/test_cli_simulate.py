@@ -81,7 +81,7 @@ def test_a_log_is_simulated_by_its_header(run: Run, log: Path, tmp_path: Path) -
     assert shown.exit_code == ExitCode.FINE
     for said in (
         "assumed: 2 equal nodes of 4 cores each",
-        "1 x left out: lines that are no job",
+        "1 x left out: lines that are not jobs",
         "1 x left out: no run time",
         "1 x run time 0: its runtime is 1 s",
         "1 x larger than the machine: it can never run",
@@ -403,7 +403,7 @@ def test_a_simulation_is_resumed(run: Run, workload: Path, tmp_path: Path, monke
     assert shown.exit_code == ExitCode.INTERRUPTED
     assert f"checkpoint: {state}" in shown.stderr
     assert starts_in(pieced / "jobs.csv") != starts_in(whole / "jobs.csv")
-    assert "go on with --resume" in run("simulate", workload, *options, "--checkpoint", state).stderr
+    assert "continue it with --resume" in run("simulate", workload, *options, "--checkpoint", state).stderr
     other = run("simulate", workload, "--policy", "saf", "--checkpoint", state, "--resume")
     assert other.exit_code == ExitCode.BAD_INPUT
     assert "Expected a checkpoint of this scheduler, saf, got one of saf backfill=easy" in other.stderr

@@ -69,7 +69,7 @@ class SwfLog:
     jobs : tuple of SwfJob
         In the order of the lines.
     faults : tuple of Fault
-        The lines that are no job and no comment; the path is ``line N``.
+        The lines that are not jobs and no comment; the path is ``line N``.
     """
 
     source: str
