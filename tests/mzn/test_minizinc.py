@@ -89,9 +89,9 @@ def test_every_status_is_known() -> None:
 
 
 def test_without_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no program minizinc is, the error says how to get it."""
+    """If there is no program minizinc, the error says how to get it."""
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(EngineError, match=r"no program minizinc on the PATH.*apt-get install minizinc"):
+    with pytest.raises(EngineError, match=r"no program minizinc is on the PATH.*apt-get install minizinc"):
         MiniZinc().prepare()
 
 
