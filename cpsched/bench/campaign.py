@@ -1,4 +1,4 @@
-"""What a campaign is: workloads, policies and seeds, whose product are its cells, and what is made of the results."""
+"""The nouns of a campaign: workloads, policies and seeds, whose product are its cells; tables and charts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LogFile:
     """A workload that is a part of a log in Standard Workload Format."""
 
     path: Path
-    #: The machine; None: the one that the log's header speaks of.
+    #: The machine; None: the one in the log's header.
     cluster: Path | None
     selection: Selection
     cores_per_chunk: int | None
@@ -54,7 +54,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """A workload that a generator makes, another one for each seed."""
+    """A workload of a generator, a different one for each seed."""
 
     generator: str
     parameters: FrozenMap[str, Any]
@@ -62,7 +62,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A workload at one load and one malleable share; None: as it is.
+    """A workload at one load and one malleable share; None: unchanged.
 
     Where `model` is None, malleable jobs are those of `cpsched.workloads.with_malleable`.
     """
@@ -71,19 +71,19 @@ class Workload:
     source: InstanceFile | LogFile | Generated
     load: float | None
     malleable: float | None
-    #: How malleable jobs work on half of their cores.
+    #: The runtime model of malleable jobs on half of their cores.
     model: RuntimeModel | None = None
     #: The name of its file, where several are instances of the same; else None.
     sample: str | None = None
 
     @property
     def is_random(self) -> bool:
-        """Whether it is another one for each seed."""
+        """Whether it differs for each seed."""
         return isinstance(self.source, Generated) or self.malleable is not None
 
     @property
     def label(self) -> str:
-        """The name with what was changed: ``eurora, load 1.2, malleable 0.5, ideal``."""
+        """The name with the changes: ``eurora, load 1.2, malleable 0.5, ideal``."""
         changes = {"load": self.load, "malleable": self.malleable}
         words = [f"{name} {value:g}" for name, value in changes.items() if value is not None]
         return ", ".join([self.name, *words, *([] if self.model is None else [self.model])])
@@ -91,13 +91,14 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A scheduler with its parameters, and how the simulation lets it play."""
+    """A scheduler with its parameters, and the settings of its simulations."""
 
-    #: Its name with what varies, ``sd max_slowdown=10``; without a name, the scheduler's with its parameters.
+    #: Its name with the parameters that vary, ``sd max_slowdown=10``; without a name, the scheduler's with all
+    #: parameters.
     label: str
     scheduler: str
     parameters: FrozenMap[str, Any]
-    #: What predicted runtimes are used for; None: nothing.
+    #: The use of predicted runtimes; None: none.
     predict: Prediction | None
     charge_overhead: bool
 
@@ -109,15 +110,15 @@ class Table:
     name: str
     title: str
     figures: tuple[str, ...]
-    #: What kind of groups of jobs have rows of their own; ``total``: all jobs together.
+    #: The kind of groups of jobs that have rows of their own; ``total``: all jobs together.
     by: str
-    #: The label of a policy by whose figures all others' are divided, cell by cell; None: figures as they are.
+    #: The label of a policy by whose figures all others are divided, cell by cell; None: absolute figures.
     relative_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A chart of one figure for each workload: bars, or lines over what was changed in it."""
+    """A chart of one figure for each workload: bars, or lines over its load or malleable share."""
 
     name: str
     title: str
@@ -128,10 +129,10 @@ class Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """Figures that somebody else has found, for a policy (which may be none of ours) on a workload."""
+    """Published figures of a policy, which need not be one of the campaign's, on a workload."""
 
     source: str
-    #: The name or the label of one.
+    #: The name or the label of a workload.
     workload: str
     policy: str
     figures: FrozenMap[str, float]
@@ -139,7 +140,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """What is compared with what, and how it is shown."""
+    """A campaign: what is compared, and how it is shown."""
 
     name: str
     seeds: tuple[int, ...]
@@ -157,7 +158,7 @@ class Campaign:
 
     @property
     def samples(self) -> Mapping[Workload, int]:
-        """The first workload of each label, and how many have that label."""
+        """The first workload of each label, and the number of workloads with that label."""
         firsts: dict[str, Workload] = {}
         for workload in self.workloads:
             firsts.setdefault(workload.label, workload)
@@ -178,16 +179,16 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What people read of it."""
+        """A label for people."""
         sample = "" if self.workload.sample is None else f", {self.workload.sample}"
         seed = "" if self.seed is None else f", seed {self.seed}"
         return f"{self.contender.label} on {self.workload.label}{sample}{seed}"
 
 
 def cells_of(campaign: Campaign) -> Iterator[Cell]:
-    """Yield all cells; those of one workload and seed follow each other, so that a worker makes the workload once.
+    """Yield all cells; cells of one workload and seed follow each other, so that a worker makes the workload once.
 
-    A workload that is the same for each seed has one cell for each policy: more would only pretend to be a sample.
+    A workload that is the same for each seed has one cell for each policy: more cells would be no independent sample.
     """
     for workload in campaign.workloads:
         seeds = campaign.seeds if workload.is_random else (None,)
@@ -202,7 +203,7 @@ def cells_of(campaign: Campaign) -> Iterator[Cell]:
 
 
 def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
-    """Return what a cell's result is named by: a digest of all that it depends on, and of nothing else.
+    """Return the name of a cell's result: a digest of everything that it depends on, and of nothing else.
 
     Names of workloads and policies are not in it, nor are paths: `content` gives the digest of a file's bytes. The
     version of cpsched is, so that a campaign never mixes those of two, and so are the names of the figures.

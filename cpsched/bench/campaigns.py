@@ -1,4 +1,4 @@
-"""A campaign from beginning to end: run what is not finished, then write all that is made of the results."""
+"""A campaign from beginning to end: run the unfinished cells, then write results, tables and charts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["Outcome", "run_campaign"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a campaign."""
+    """The outcome of a campaign."""
 
-    #: Cells, and how many of them had been finished before.
+    #: Number of cells, and of those finished before.
     total: int
     earlier: int
     failures: tuple[Failure, ...]
@@ -52,21 +52,21 @@ def run_campaign(
     campaign
         From `read_campaign`.
     folder
-        Where everything goes: the cells' results below ``cells``, which are found there again.
+        The folder for all results; those of cells are below ``cells``, and a later run reads them again.
     connect
-        Gives whoever runs cells, see `clusters.py`; is not called where all are finished.
+        Returns the cluster that runs cells, see `clusters.py`; not called if all cells are finished.
     work, watch
         As in `run_cells`.
 
     Raises
     ------
     CampaignError
-        If a package is missing, or there is nobody to run the cells.
+        If a package is missing, or no cluster can run the cells.
     DocumentError, OSError
-        If a file cannot be read or written, or the page of the campaign has a place for a table that there is not.
+        If a file cannot be read or written, or the page of the campaign has a place for a table that does not exist.
     """
     require_packages()
-    if campaign.page is not None:  # not after hours of work
+    if campaign.page is not None:  # a fault in it is found now, not after hours of work
         filled(campaign.page, {table.name: "" for table in campaign.tables}, campaign=campaign.name)
     content = cache(content_digest)
     digests = [(cell, digest_of(cell, content)) for cell in cells_of(campaign)]
@@ -88,7 +88,7 @@ def run_campaign(
 
 
 def _write(results: Results, failures: list[Failure], folder: Path) -> Iterator[Path]:
-    """Write all that is made of the results; yield where it is."""
+    """Write results, tables and charts; yield their paths."""
     parquet = folder / "results.parquet"
     write_parquet(results.findings, parquet)
     yield parquet
@@ -103,7 +103,7 @@ def _write(results: Results, failures: list[Failure], folder: Path) -> Iterator[
             write_text(path, text)
             yield path
         else:
-            path.unlink(missing_ok=True)  # failures of an earlier run that are none any more
+            path.unlink(missing_ok=True)  # failures of an earlier run
     page = results.campaign.page
     if page is not None:
         write_text(page, filled(page, tables, campaign=results.campaign.name))

@@ -1,4 +1,4 @@
-"""One cell: a scheduler works off a workload, and what came of it is put into figures."""
+"""One cell: a scheduler runs a workload in the simulator, and the result becomes figures."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["play"]
 
 
 def play(cell: Cell) -> dict[str, Any]:
-    """Simulate a cell and return its result as a document: figures, seconds taken, what the scheduler
-    has counted, and remarks on the workload.
+    """Simulate a cell and return its result as a document: figures, seconds taken, the scheduler's counters, and
+    remarks on the workload.
 
     Raises
     ------
     CpschedError, ValueError
-        If the workload cannot be made, or the scheduler cannot work it off.
+        If the workload cannot be made, or the scheduler cannot run it.
     """
     loaded = load_workload(cell.workload, cell.seed)
     if not loaded.instance.jobs:
@@ -50,12 +50,12 @@ def play(cell: Cell) -> dict[str, Any]:
 
 @cache
 def _warm_up(contender: Contender) -> None:
-    """Let a scheduler play once for nothing: to compile kernels must not count as the seconds of a cell."""
+    """Run a scheduler once without a result: the compilation of kernels must not count as seconds of a cell."""
     _simulated(eurora_stream(3, 0), contender)
 
 
 def _simulated(workload: Instance, contender: Contender) -> History:
-    """Let a new scheduler work off a workload."""
+    """Simulate a workload with a new scheduler."""
     return simulate(
         workload,
         make_any_scheduler(contender.scheduler, contender.parameters),

@@ -1,4 +1,4 @@
-"""Where cells are run: processes on this machine, a Dask scheduler that runs already, or jobs of Slurm."""
+"""The clusters that run cells: processes on this machine, a running Dask scheduler, or jobs of Slurm."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["at_address", "local", "on_slurm", "require_packages"]
 
-#: What workers do first: a Ctrl-C is for us, who end them.
+#: The first action of workers: they ignore Ctrl-C, since the main process ends them.
 _DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 
 def require_packages() -> None:
-    """Make sure that all is installed that campaigns need, before anything is computed.
+    """Check that all packages of campaigns are installed, before anything is computed.
 
     Raises
     ------
@@ -35,10 +35,10 @@ def require_packages() -> None:
 
 @contextmanager
 def local(workers: int) -> Iterator[Client]:
-    """Give a client of so many processes on this machine, which end with it."""
+    """Yield a client of this number of processes on this machine, which end with it."""
     from distributed import LocalCluster
 
-    # Simulations hold the interpreter's lock: a process each.
+    # Simulations hold the interpreter's lock: one process for each.
     cluster = LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
@@ -53,12 +53,12 @@ def local(workers: int) -> Iterator[Client]:
 
 @contextmanager
 def at_address(address: str) -> Iterator[Client]:
-    """Give a client of a Dask scheduler, whose workers need cpsched, and the files of the campaign at the same paths.
+    """Yield a client of a Dask scheduler, whose workers need cpsched, and the files of the campaign at the same paths.
 
     Raises
     ------
     CampaignError
-        If there is none at that address.
+        If there is no scheduler at that address.
     """
     from distributed import Client
 
@@ -72,9 +72,9 @@ def at_address(address: str) -> Iterator[Client]:
 
 @contextmanager
 def on_slurm(workers: int) -> Iterator[Client]:
-    """Give a client of so many jobs of Slurm, each with one process; they end with it.
+    """Yield a client of this number of jobs of Slurm, each with one process; they end with it.
 
-    Memory, walltime, partition and the like are those of Dask's own configuration, ``jobqueue.slurm``.
+    Memory, walltime, partition and so on come from Dask's own configuration, ``jobqueue.slurm``.
 
     Raises
     ------

@@ -10,9 +10,9 @@ from cpsched.metrics import Decisions, Distribution, Figures, RunsSummary
 
 __all__ = ["FIGURES", "GROUPS", "MACHINE_FIGURES", "Row", "rows_of"]
 
-#: What kinds of groups of jobs have figures of their own, and where a summary has them.
+#: The kinds of groups of jobs that have figures of their own, and their fields in a summary.
 GROUPS = {"queue": "by_queue", "size": "by_size", "user": "by_user", "class": "by_class"}
-#: What schedulers count that lend cores (SD-12).
+#: The counters of schedulers that lend cores (SD-12).
 _COUNTERS = ("guests", "mates")
 
 _PARTS: dict[str, type[Any]] = {"Distribution": Distribution, "Decisions": Decisions}
@@ -32,11 +32,11 @@ def _names_in(kind: type[Any]) -> dict[str, bool]:
 
 
 _JOB_FIGURES = _names_in(Figures)
-#: Those of the machine as a whole, the seconds that the simulation took, and what the scheduler has counted; groups of
-#: jobs do not have them.
+#: Figures of the whole machine, the seconds of the simulation, and the scheduler's counters; groups of jobs do not
+#: have them.
 MACHINE_FIGURES = {name: integer for name, integer in _names_in(RunsSummary).items() if name not in ("begin", "end")}
 MACHINE_FIGURES |= {"seconds": False, **dict.fromkeys(_COUNTERS, True)}
-#: All, each with whether it is an integer.
+#: All figures, each with whether it is an integer.
 FIGURES: Mapping[str, bool] = _JOB_FIGURES | MACHINE_FIGURES
 
 
@@ -46,7 +46,7 @@ class Row:
 
     #: ``total``, or a kind of `GROUPS`.
     by: str
-    #: Which group; None: the jobs without queue, or all.
+    #: The name of the group; None: the jobs without queue, or all.
     key: str | None
     #: None where there is nothing to measure, or where it was not measured.
     figures: Mapping[str, float | None]

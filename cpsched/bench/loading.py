@@ -25,7 +25,7 @@ from cpsched.workloads import (
 
 __all__ = ["GENERATORS", "Loaded", "load_workload"]
 
-#: By the names that ``cpsched generate`` has for them.
+#: Generators by their names in ``cpsched generate``.
 GENERATORS: MappingProxyType[str, Callable[..., Instance]] = MappingProxyType(
     {
         "lublin": lublin,
@@ -41,10 +41,10 @@ GENERATORS: MappingProxyType[str, Callable[..., Instance]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A workload, and what had to be left out or changed to have it."""
+    """A workload, and what was left out or changed to make it."""
 
     instance: Instance
-    #: In words, each with how often it was done.
+    #: Remarks in words, each with its number.
     remarks: FrozenMap[str, int]
 
 
@@ -69,7 +69,7 @@ def load_workload(workload: Workload, seed: int | None) -> Loaded:
 
 
 def _from_source(source: InstanceFile | LogFile | Generated, seed: int | None) -> Loaded:
-    """Read or generate a workload as it is."""
+    """Read or generate a workload, unchanged."""
     match source:
         case InstanceFile():
             return Loaded(instance=read_instance(source.path), remarks=FrozenMap())
@@ -81,7 +81,7 @@ def _from_source(source: InstanceFile | LogFile | Generated, seed: int | None) -
 
 
 def _from_log(source: LogFile) -> Loaded:
-    """Take the selected jobs of a log, and count what is odd about them."""
+    """Take the selected jobs of a log, and count their anomalies."""
     log = read_swf(source.path)
     assumed: tuple[str, ...] = ()
     if source.cluster is not None:

@@ -1,4 +1,4 @@
-"""Putting the tables of a campaign into a page that people have written."""
+"""Inserting the tables of a campaign into a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cpsched.errors import DocumentError, Fault
 
 __all__ = ["filled"]
 
-#: ``<!-- table NAME -->`` or ``<!-- table NAME of CAMPAIGN -->``, whatever stands there now, ``<!-- end -->``.
+#: ``<!-- table NAME -->`` or ``<!-- table NAME of CAMPAIGN -->``, the present content, ``<!-- end -->``.
 _PLACE = re.compile(
     r"(?P<mark><!-- table (?P<table>[^ ]+)(?: of (?P<campaign>[^ ]+))? -->\n)(?:.*?\n)??(?P<end><!-- end -->)",
     flags=re.DOTALL,

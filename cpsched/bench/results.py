@@ -37,7 +37,7 @@ class Results:
 
     @classmethod
     def of(cls, campaign: Campaign, cells: Iterable[tuple[Cell, Mapping[str, Any] | None]]) -> Results:
-        """Put the results of a campaign's cells together; None: it failed."""
+        """Gather the results of a campaign's cells; None: the cell failed."""
         findings: list[Finding] = []
         remarks: dict[str, Mapping[str, int]] = {}
         missing: dict[tuple[str, str], int] = {}
@@ -58,7 +58,7 @@ class Results:
         return list(dict.fromkeys(found))
 
     def mean(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
-        """Return the mean of a figure over seeds and samples; None where no cell has it."""
+        """Return the mean of a figure over seeds and samples; None if no cell has it."""
         values = self._values(workload, contender, by, key, figure)
         return mean_interval([*values.values()]) if values else None
 

@@ -1,4 +1,6 @@
-"""Running cells on Dask: what is finished is not run again, what fails is noted, what a lost worker had is run anew."""
+"""Running cells on Dask: finished cells are not run again, failures are recorded, cells of lost workers are run
+anew.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,21 @@ __all__ = ["Failure", "Tally", "open_cells", "run_cells"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A cell that has no result, and why."""
+    """A cell without a result, and its error."""
 
     label: str
     #: The error in one line.
     error: str
-    #: With its traceback.
+    #: The error with its traceback.
     details: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How far a campaign is, in cells."""
+    """The progress of a campaign, in cells."""
 
     total: int
-    #: With those that were finished before.
+    #: Including the cells finished before.
     done: int
     failed: int
     running: int
@@ -51,9 +53,9 @@ def run_cells(
     work: Callable[[Cell], dict[str, Any]],
     watch: Callable[[Tally], None] | None = None,
 ) -> list[Failure]:
-    """Run the cells that are not finished, and keep each result as soon as it is there.
+    """Run the unfinished cells, and store each result at once.
 
-    A cell whose worker is lost is run again by another one; Dask gives up where that has happened four times
+    A cell whose worker is lost is run again by another one. Dask gives up after four times
     (``distributed.scheduler.allowed-failures``), so that a cell that kills its workers fails.
 
     Parameters
@@ -61,11 +63,11 @@ def run_cells(
     cells
         By their digests.
     store
-        Where results are, and will be.
+        The store of results.
     client
-        Who runs them.
+        The Dask client that runs them.
     work
-        Makes the result of a cell; is run by the workers, which import it.
+        Computes the result of a cell; the workers import and call it.
     watch
         Called at the beginning, and after each cell.
 
@@ -91,7 +93,7 @@ def run_cells(
             watch(Tally(total=len(cells), done=done, failed=len(failures), running=min(left, threads)))
 
     report(len(waiting))
-    # not pure: what a scheduler still remembers of an earlier run, perhaps an error, is not the answer
+    # not pure: a result that the Dask scheduler remembers from an earlier run, perhaps an error, must not be used
     futures = {client.submit(work, cell, pure=False): digest for digest, cell in waiting.items()}
     left = len(futures)
     for future in as_completed(list(futures)):
@@ -99,7 +101,7 @@ def run_cells(
         left -= 1
         try:
             result = future.result()
-        except Exception as error:  # whatever it is: the others go on
+        except Exception as error:  # any error: the other cells continue
             failures[digest] = _failure(waiting[digest], error)
         else:
             store.write(digest, result)
@@ -109,7 +111,7 @@ def run_cells(
 
 
 def _failure(cell: Cell, error: Exception) -> Failure:
-    """Put an error of a cell into words."""
+    """Return an error of a cell in words."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return Failure(
         label=cell.label,

@@ -1,4 +1,4 @@
-"""Whether a generator takes the parameters that a campaign gives it; schedulers are asked by making them."""
+"""Checks of the parameters that a campaign gives to generators; those of schedulers are checked by making them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cpsched.formats import Faults, Location, shown
 
 __all__ = ["refuse_generator_parameters"]
 
-#: What a generator's parameters of these types are given as; all others are lists of texts.
+#: The TOML values for a generator's parameters of these types; all other parameters are lists of texts.
 _NUMBERS: dict[object, tuple[type[object], ...]] = {int: (int,), float: (int, float), bool: (bool,)}
 _WORDS = {int: "an integer", float: "a number", bool: "true or false"}
 
@@ -18,7 +18,7 @@ _WORDS = {int: "an integer", float: "a number", bool: "true or false"}
 def refuse_generator_parameters(
     faults: Faults, at: Location, generator: Callable[..., object], parameters: Mapping[str, object]
 ) -> None:
-    """Note what is wrong with the parameters `at` a location, which are a generator's; its seed is the campaign's."""
+    """Record the faults of a generator's parameters, which are `at` a location; its seed is the campaign's."""
     signature = inspect.signature(generator).parameters
     takes = [name for name in signature if name != "seed"]
     hints = get_type_hints(generator)
@@ -34,7 +34,7 @@ def refuse_generator_parameters(
 
 
 def _fits(value: object, hint: object) -> bool:
-    """Tell whether a value of TOML is of an annotated type."""
+    """Return whether a value of TOML is of an annotated type."""
     if hint in _NUMBERS:
         return isinstance(value, _NUMBERS[hint]) and (hint is bool or not isinstance(value, bool))
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)

@@ -1,4 +1,4 @@
-"""Files: the results of cells, one small document each, named by the digest of what it is the result of."""
+"""The results of cells as files: one small document each, named by the digest of the cell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Store:
     Parameters
     ----------
     folder
-        Is made where it does not exist.
+        Is made if it does not exist.
 
     Raises
     ------
@@ -35,12 +35,12 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, digest: str) -> dict[str, Any] | None:
-        """Return the result of a cell, None where it is not finished.
+        """Return the result of a cell; None if it is not finished.
 
         Raises
         ------
         DocumentError
-            If there is a file, but it is none of ours: it may be somebody's, so that it is not written over.
+            If there is a file that is not a cell's result: it may belong to somebody, and is not overwritten.
         """
         path = self._path(digest)
         if not path.exists():
@@ -51,7 +51,7 @@ class Store:
         return document
 
     def write(self, digest: str, result: Mapping[str, Any]) -> None:
-        """Keep the result of a cell; the file is whole or not there.
+        """Store the result of a cell; the file is never left half-written.
 
         Raises
         ------
@@ -77,7 +77,7 @@ def content_digest(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file by way of one beside it, so that nobody ever sees half of it.
+    """Write a text file by renaming a temporary one beside it, so that it is never half-written.
 
     Raises
     ------

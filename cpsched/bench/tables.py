@@ -14,7 +14,7 @@ from cpsched.metrics import MeanInterval, mean_interval
 
 __all__ = ["as_csv", "as_markdown", "in_words"]
 
-#: How many digits of a number people read.
+#: The digits of a number that are shown.
 _DIGITS = 4
 
 
@@ -22,7 +22,7 @@ _DIGITS = 4
 class _Line:
     """A row: a policy's figures, ours or published."""
 
-    #: Which group of jobs; None: those without queue, or all.
+    #: The group of jobs; None: the jobs without queue, or all.
     key: str | None
     policy: str
     #: None: ours.
@@ -37,7 +37,9 @@ def as_markdown(results: Results, table: Table) -> str:
         shown.append(f"### {workload.label}" if len(samples) > 1 else f"Workload: {workload.label}")
         shown.append(_grid(table, list(_lines(results, table, workload))))
         if table.relative_to is not None:
-            shown.append(f"In proportion to {table.relative_to}; cells in which it has 0 do not count.")
+            shown.append(
+                f"Relative to {table.relative_to} (divided by its figures); cells where these are 0 do not count."
+            )
         shown.extend(_notes(results, workload))
         if count > 1:
             shown.append(f"Means over {count} instances ± half widths of their 95 % confidence intervals.")
@@ -64,7 +66,7 @@ def as_csv(results: Results, table: Table) -> str:
 
 
 def in_words(interval: MeanInterval | None) -> str:
-    """Return a mean with its interval as people read it, ``1,234 ± 56``; a hyphen where there is none."""
+    """Return a mean with its interval, ``1,234 ± 56``; a hyphen if there is none."""
     if interval is None:
         return "-"
     places = 0
@@ -77,9 +79,9 @@ def in_words(interval: MeanInterval | None) -> str:
 
 
 def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line]:
-    """Yield the rows of a workload: for each group each policy, and what is published below our own."""
+    """Yield the rows of a workload: for each group each policy, and published figures below our own."""
     contenders = [contender.label for contender in results.campaign.contenders]
-    # what is published is of all jobs
+    # published figures are those of all jobs
     published = [one for one in results.campaign.published if table.by == "total" and _is_of(one, workload)]
     for key in results.keys(workload.label, table.by) or [None]:
         for policy in contenders:
@@ -92,7 +94,7 @@ def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line
 def _mean(
     results: Results, table: Table, workload: str, policy: str, key: str | None, figure: str
 ) -> MeanInterval | None:
-    """Return what a table has of a figure: as it is, or in proportion to another policy's."""
+    """Return a figure for a table: absolute, or relative to another policy's."""
     if table.relative_to is None:
         return results.mean(workload, policy, table.by, key, figure)
     return results.mean_ratio(workload, policy, table.by, key, figure, relative_to=table.relative_to)
@@ -103,8 +105,8 @@ def _is_of(one: Published, workload: Workload) -> bool:
 
 
 def _published_line(one: Published, table: Table, published: Sequence[Published]) -> _Line:
-    """Return published figures as a row; a single value says nothing of how it varies. Proportions are to what the same
-    source has of the other policy.
+    """Return published figures as a row; a single value has no interval. Relative figures are relative to the same
+    source's figures of the other policy.
     """
     figures = dict(one.figures)
     if table.relative_to is not None:
@@ -116,7 +118,7 @@ def _published_line(one: Published, table: Table, published: Sequence[Published]
 
 
 def _grid(table: Table, lines: Sequence[_Line]) -> str:
-    """Return rows with their head; groups and sources have columns where there are any."""
+    """Return rows with their heading; groups and sources have columns if there are any."""
     has_keys, has_sources = table.by != "total", any(line.source is not None for line in lines)
     texts = [*([table.by] if has_keys else []), "policy", *(["source"] if has_sources else [])]
     rows = [[*texts, *table.figures], ["---"] * len(texts) + ["---:"] * len(table.figures)]
@@ -128,7 +130,7 @@ def _grid(table: Table, lines: Sequence[_Line]) -> str:
 
 
 def _notes(results: Results, workload: Workload) -> Iterator[str]:
-    """Yield a paragraph on what is missing, and one on what had to be left out or changed."""
+    """Yield a paragraph on missing cells, and one on jobs that were left out or changed."""
     missing = [f"{count} of {policy}" for (label, policy), count in results.missing.items() if label == workload.label]
     if missing:
         yield f"**Failed cells, which are not in the figures: {', '.join(missing)}.**"

@@ -75,8 +75,8 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Folder for the results; each of several policies has a folder of its own in it. Results of another simulation "
-    "there are not overwritten.",
+    help="Folder for the results; several policies have a folder each in it. Results of another simulation "
+    "are not overwritten.",
 )
 @click.option(
     "--record", is_flag=True, help="Also write the simulated schedule as a plan, which cpsched verify can check."

@@ -1,10 +1,10 @@
-"""From an instance to a verified plan: the planner first, then solvers that work side by side, never worse than the
+"""From an instance to a verified plan: the planner first, then solvers that work in parallel, never worse than the
 planner.
 
 May import: `planner`, `policies`, `sim`, `search`, `cp`, `mzn`, `formats`, `metrics`, `verify`, `engine`, `domain`,
-`errors`. Begin with `recipe.py`; `teams.py` says who works for each engine, `lanes.py` lets them work side by side,
-`scoring.py` judges plans and writes down what was found; `replanning.py` brings a plan up to date, and `online.py`
-plans one window after the other, as a scheduler of a simulation; `schedulers.py` has these beside the rules.
+`errors`. Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in parallel,
+`scoring.py` judges plans and makes plan documents; `replanning.py` updates a plan, and `online.py` plans one window
+after the other, as a scheduler of a simulation; `schedulers.py` lists these with the rules.
 """
 
 from cpsched.portfolio.online import make_engine_scheduler

@@ -1,4 +1,4 @@
-"""Solvers side by side: each lane is a thread, and none of them can hold up the answer."""
+"""Solvers in parallel: each lane is a thread, and none of them can delay the answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cpsched.engine import Board, Budget, Improver
 
 __all__ = ["run_lanes"]
 
-#: Seconds between two looks at the lanes.
+#: Seconds between two checks of the lanes.
 _LOOK = 0.1
 
 
@@ -23,23 +23,22 @@ def run_lanes(
     deadline: Budget,
     watch: Callable[[Board], None] | None,
 ) -> bool:
-    """Let all lanes work until their work or the board's budget is over; tell whether the user interrupted them.
+    """Run all lanes until their work or the board's budget is over; return whether the user interrupted them.
 
     Parameters
     ----------
     lanes
         The solvers of each, in the order in which they work.
     seed
-        Each solver gets one of its own that follows from it.
+        Each solver gets a seed of its own, derived from this one.
     deadline
-        Who is not back by then, some time after the board's budget, is left behind.
+        When lanes that have not ended are abandoned, some time after the board's budget.
     watch
-        Called now and then.
+        Called repeatedly.
 
     Notes
     -----
-    Threads that do not come back are daemons, which no process waits for; what they offer counts until the board is
-    closed.
+    Abandoned threads are daemons, for which no process waits; their offers count until the board is closed.
     """
     threads = [
         Thread(target=_run_lane, args=(lane, instance, board, seed * len(lanes) + place), daemon=True)
@@ -59,7 +58,7 @@ def run_lanes(
 
 
 def _run_lane(lane: Sequence[Improver], instance: Instance, board: Board, seed: int) -> None:
-    """Let the solvers of one lane work one after the other; what goes wrong is told, and the next one goes on."""
+    """Run the solvers of one lane one after the other; an error is reported, and the next solver continues."""
     for improver in lane:
         if board.is_over:
             return

@@ -1,4 +1,4 @@
-"""Engines as on-line schedulers: what `solve` and `replan` make of one window, made of one window after the other."""
+"""Engines as on-line schedulers: `solve` and `replan` for one window after the other."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def make_engine_scheduler(
     workers: int = 1,
     seed: int = 0,
 ) -> Rolling:
-    """Make a scheduler that plans the running and the waiting jobs by an engine, whenever some have come or gone.
+    """Make a scheduler that plans the running and the waiting jobs by an engine, whenever jobs have arrived or ended.
 
-    The planner never plans anew: it keeps what it has told its users, lets new jobs find their places, and moves up
-    who can when others end early (OCCS-34, OCCS-36). All other engines do as `solve` says in each cycle, beginning
-    from the plan of the last one, or from a list by Smith's rule where that is better. Only solvers need a budget.
+    The planner never plans anew: it keeps its promised starts, adds new jobs, and moves jobs up when others end early
+    (OCCS-34, OCCS-36). All other engines call `solve` in each cycle, beginning from the plan of the last cycle, or
+    from a list schedule by Smith's rule if that is better. Only solvers need a budget.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ def make_engine_scheduler(
     budget
         Seconds of a cycle.
     min_interval
-        Seconds between two cycles, at least; in between the last plan is brought up to date.
+        The fewest seconds between two cycles; in between the last plan is updated.
     window
-        So many waiting jobs are planned in a cycle at the most: who is overdue first, then those with the least work
-        for what their waiting costs (Smith's rule); None: all.
+        The most waiting jobs that are planned in a cycle: overdue jobs first, then those with the least work per cost
+        of waiting (Smith's rule); None: all.
     workers
-        Cores that may be used.
+        The number of CPU cores to use.
     seed
-        Same workload, same engine, same seed: same history, as far as no clock decides.
+        The same workload, engine and seed give the same history, as far as no clock decides.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def make_engine_scheduler(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cycles:
-    """How an engine plans one window after the other."""
+    """An engine that plans one window after the other."""
 
     name: str
     budget: float
@@ -91,21 +91,21 @@ class _Cycles:
         return solve(_head(window, self.most), engine=self.name, budget=self.budget, seed=self.seed, team=team)
 
     def follow(self, window: Instance, previous: Plan) -> Plan:
-        """Let everybody keep start and nodes, or move up, as far as possible."""
+        """Keep the start and nodes of all jobs, or move them up, as far as possible."""
         clock, head = Budget(0), _head(window, self.most)
         outcome = WarmStart(previous).plan(head, None)
         return plan_of(head, self.name, outcome, budget=0, elapsed=clock.elapsed)
 
 
 class _Better:
-    """Two engines, of whose plans the better one counts: so a solver with next to no time has a good one all the same.
+    """Two engines, of which the better plan counts: so a solver begins from a good plan even with little time.
 
     Parameters
     ----------
     usual
-        Who can plan whatever `solve` is given.
+        An engine that can plan every instance of `solve`.
     other
-        Who is asked for the same jobs, where he can.
+        An engine that plans the same jobs, if it can.
     """
 
     def __init__(self, usual: Engine, other: Engine) -> None:
@@ -113,16 +113,16 @@ class _Better:
         self.name = f"{usual.name}, {other.name}"
 
     def prepare(self) -> None:
-        """Compile or load what both need."""
+        """Compile or load the needs of both engines."""
         self._usual.prepare()
         self._other.prepare()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the usual engine cannot honour."""
+        """Return the features that the usual engine cannot honour."""
         return self._usual.unsupported(instance)
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
-        """Return the plan that is worth more; the usual one, unless the other plans the same jobs."""
+        """Return the better plan; the usual one, unless the other plans the same jobs."""
         usual = self._usual.plan(instance, progress)
         if self._other.unsupported(instance):
             return usual
@@ -133,7 +133,7 @@ class _Better:
 
 
 def _head(window: Instance, most: int | None) -> Instance:
-    """Return a window with so many of its waiting jobs at the most."""
+    """Return a window with at most this many of its waiting jobs."""
     waiting = [job for job in window.jobs if job.running is None]
     if most is None or len(waiting) <= most:
         return window
@@ -142,7 +142,7 @@ def _head(window: Instance, most: int | None) -> Instance:
 
 
 def _most_urgent(window: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order jobs: who is overdue, then by Smith's rule."""
+    """Order jobs: overdue jobs first, then by Smith's rule."""
 
     def is_in_time(job: Job) -> bool:
         due = window.due(job)

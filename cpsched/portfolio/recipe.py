@@ -1,4 +1,4 @@
-"""`solve`: the recipe. Its parts are public, so that an expert can put them together otherwise."""
+"""`solve`: the recipe. Its parts are public, so that an expert can combine them in another way."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["prepare", "solve"]
 
 
 def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecode", evolving: bool = True) -> None:
-    """Compile or load what an engine needs now; else its first plan does, at the expense of the budget.
+    """Compile or load the kernels and programs of an engine now, so that its first plan need not do it.
 
     Parameters
     ----------
     engine, workers, solver
         As `solve` has them.
     evolving
-        Whether there will be evolving jobs, which take as much again.
+        Whether there will be evolving jobs, whose kernels take as long again.
 
     Raises
     ------
@@ -58,9 +58,9 @@ def solve(
 ) -> Plan:
     """Plan every job of an instance, and verify the plan.
 
-    The planner's plan comes first. What is left of the budget goes to solvers that improve it side by side; only what
-    the verifier has passed is taken from them. When the budget ends, the best plan so far is the answer, whatever the
-    solvers are doing. So it is when the user interrupts them.
+    The planner's plan comes first. The rest of the budget goes to solvers that improve it in parallel; each of their
+    plans is accepted only if it passes the verifier. When the budget ends, or the user interrupts, the best plan so
+    far is the answer.
 
     Parameters
     ----------
@@ -69,25 +69,26 @@ def solve(
     engine
         One of `ENGINES`.
     budget
-        Seconds, counted from this call. The planner takes the time that it needs; with 0 its plan is the answer.
+        Seconds, counted from this call. The planner takes the time that it needs; with 0 the planner's plan is the
+        answer.
     seed
-        Same instance, same engine, same seed: same plan, as far as no clock decides.
+        The same instance, engine and seed give the same plan, as far as no clock decides.
     workers
-        Cores that may be used.
+        The number of CPU cores to use.
     bound
         Seconds, after the budget, for proving how far the plan can be from the optimum.
     warm
-        An earlier plan, which is brought up to date and offered first; jobs may have come and gone since.
+        An earlier plan, which is updated and offered first; jobs may have arrived or ended since.
     solver
-        Which solver the engine ``minizinc`` calls.
+        The MiniZinc solver (engine ``minizinc`` only).
     team
-        Who works in place of those who usually do for this engine.
+        The first engine and the solvers to use instead of the usual ones of this engine.
     document
         The document that the instance was read from, for the verifier; None: it is written anew.
     progress
         Called with (jobs done, jobs in all) while the first plan is made.
     watch
-        Called with the board now and then while it is improved.
+        Called repeatedly with the board while the plan is improved.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def solve(
     plan = with_openings(judge, instance, plan, elapsed=clock.elapsed)
     if faults := judge.violations(plan_to_document(plan)):
         raise UnverifiedError(team.first.name, [str(fault) for fault in faults])
-    reserve = 0.05 + 3 * (clock.elapsed - began)  # so long may the last offers take to be judged
+    reserve = 0.05 + 3 * (clock.elapsed - began)  # the time in which the last offers are judged
     board = Board(
         plan.jobs,
         by=team.first.name,
@@ -131,7 +132,7 @@ def solve(
 
 
 def _why(board: Board, *, is_interrupted: bool) -> str:
-    """Return why the solvers stopped."""
+    """Return the reason for which the solvers stopped."""
     if is_interrupted:
         return "interrupted"
     if board.is_optimal:

@@ -1,4 +1,4 @@
-"""`replan`: the next plan of a window that has moved on, or in which something has changed."""
+"""`replan`: the next plan of a window after time has passed, or after a change."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from cpsched.portfolio.scoring import judge_of, plan_of, with_openings
 
 __all__ = ["replan"]
 
-#: What the plans of `replan` say of their engine.
+#: The engine's name in plans of `replan`.
 NAME = "replan"
 
 
 def replan(
     instance: Instance, plan: Plan, *, at: int | None = None, change: ProfileChange | None = None
 ) -> tuple[Instance, Plan]:
-    """Move a window on to a later second, let something change there, and bring its plan up to date.
+    """Advance a window to a later second, apply a change, and update its plan.
 
-    Everybody keeps start and nodes as far as they are still free and allowed, and moves up where something has become
-    free (`cpsched.planner.replanned`); to make more of it, let `solve` begin from the new plan.
+    Each job keeps its start and nodes if they are still free and allowed, and moves up if resources have become free
+    (`cpsched.planner.replanned`). To improve the new plan further, pass it to `solve` as `warm`.
 
     Parameters
     ----------
     instance
         The window.
     plan
-        A plan of it, by which everything has gone until then.
+        A plan of it, as which all jobs have started and ended up to `at`.
     at
         The new `now`; None: the window's.
     change
-        What a running job wants from then on; None: nothing changes.
+        The new steps of a running job from then on; None: no change.
 
     Returns
     -------
@@ -42,9 +42,9 @@ def replan(
     Raises
     ------
     DocumentError
-        If plan and window do not belong to each other, or a change is none that the job could have.
+        If the plan is not one of the window, or the job cannot have the change.
     EngineError
-        If a change is in the way of what was promised, or the window asks for something that cannot be honoured.
+        If a change conflicts with promises, or the window asks for something that cannot be honoured.
     UnverifiedError
         If the new plan breaks a rule: a bug of cpsched.
     """
@@ -61,7 +61,7 @@ def replan(
 
 
 def _moved(instance: Instance, plan: Plan, at: int) -> Instance:
-    """Return the window at `at`, checked: a plan that is not of this window can lead to one that cannot be."""
+    """Return the window at `at`, checked: a plan that is not of this window can lead to an impossible one."""
     faults = []
     if plan.instance != instance.name:
         faults.append(Fault("instance", f"Expected a plan of {instance.name!r}, got one of {plan.instance!r}"))

@@ -1,4 +1,4 @@
-"""All who can schedule a simulation, by their names: rules, and engines that plan one window after the other."""
+"""All schedulers of simulations by their names: rules, and engines that plan one window after the other."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cpsched.sim import QueueRule, Scheduler
 
 __all__ = ["ALL_SCHEDULERS", "label_of", "make_any_scheduler", "parameter_text"]
 
-#: The rule for windows whose place no rule for streams takes.
+#: The rules for windows that have no counterpart for streams of jobs.
 _WSPT = "policy:wspt"
-#: What makes each scheduler, with its parameters as keywords.
+#: The factory of each scheduler, with its parameters as keywords.
 ALL_SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
     engine: partial(make_engine_scheduler, engine)
     for engine in ENGINES
@@ -28,7 +28,7 @@ def make_any_scheduler(name: str, parameters: Mapping[str, object]) -> QueueRule
     Raises
     ------
     DocumentError
-        With everything that is wrong: a name that no scheduler has, and parameters that it does not take.
+        With all faults: an unknown name, and parameters that the scheduler does not have.
     """
     return scheduler_from(ALL_SCHEDULERS, name, parameters)
 

@@ -1,4 +1,4 @@
-"""What a plan is worth, whether it keeps the rules, and how all that is written down."""
+"""The value and the faults of a plan, and its plan document."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _planned_job(entry: Mapping[str, Any]) -> PlannedJob:
 
 
 def plan_of(instance: Instance, engine: str, outcome: Outcome, *, budget: float, elapsed: float) -> Plan:
-    """Return the plan document of what an engine found in `elapsed` of `budget` seconds, by itself."""
+    """Return the plan of an engine's outcome after `elapsed` of `budget` seconds, without solvers."""
     value = objective_value(instance, outcome.jobs)
     return Plan(
         instance=instance.name,
@@ -128,7 +128,7 @@ def plan_of(instance: Instance, engine: str, outcome: Outcome, *, budget: float,
 
 
 def scored(plan: Plan, board: Board, *, stopped: str, elapsed: float) -> Plan:
-    """Return the first plan with what stands on the board in its place."""
+    """Return the first plan with the jobs, value and bound of the board in place of its own."""
     value, proof = board.best.value, board.proof
     known: dict[str, Any] = {}
     if proof is not None:

@@ -1,4 +1,4 @@
-"""Who works for which engine: one that makes the first plan, and lanes of solvers that improve it."""
+"""The team of each engine: one engine that makes the first plan, and lanes of solvers that improve it."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ ENGINES = ("portfolio", "planner", "search", "cp", "minizinc", *POLICIES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """Who makes the first plan, and who improves it."""
+    """The engine that makes the first plan, and the solvers that improve it."""
 
     first: Engine
-    #: One lane for each core; the solvers of a lane work one after the other, the lanes side by side.
+    #: One lane for each core; the solvers of a lane work one after the other, the lanes in parallel.
     lanes: tuple[tuple[Improver, ...], ...] = ()
 
     def prepare(self) -> None:
-        """Compile or load what everybody needs, so that no budget pays for it."""
+        """Compile or load the needs of all members, so that no budget pays for it."""
         self.first.prepare()
         for lane in self.lanes:
             for improver in lane:
                 improver.prepare()
 
     def check(self, instance: Instance, engine: str) -> None:
-        """Refuse an instance that the first engine, or all who might improve its plan, cannot honour.
+        """Refuse an instance that the first engine, or every solver that could improve its plan, cannot honour.
 
         Raises
         ------
         UnsupportedError
-            With what the instance asks for, each with its place.
+            With the features of the instance that are not supported, each with its path.
         """
         features = self.first.unsupported(instance)
         if not features and self.lanes and not any(self.able(instance)):
@@ -49,21 +49,21 @@ class Team:
             raise UnsupportedError(engine, features)
 
     def able(self, instance: Instance) -> tuple[tuple[Improver, ...], ...]:
-        """Return the lanes without those who cannot honour what the instance asks for."""
+        """Return the lanes without solvers that cannot honour the instance."""
         return tuple(tuple(one for one in lane if not one.unsupported(instance)) for lane in self.lanes)
 
 
 def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
-    """Return who works for an engine.
+    """Return the team of an engine.
 
     Parameters
     ----------
     engine
         One of `ENGINES`.
     workers
-        Cores that may be used.
+        The number of CPU cores to use.
     solver
-        Which solver MiniZinc calls.
+        The solver for MiniZinc.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     if engine in POLICIES:
         return Team(first=POLICIES[engine])
     search = (Search(),)
-    # a single core proves what is small; else plans are worth more than proofs
+    # a single core proves small windows; in larger ones plans are worth more than proofs
     last = (Cp(), LagrangianBound(), Search()) if workers > 1 else (Cp(), Search())
     lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
         "planner": (),

@@ -1,4 +1,4 @@
-"""An earlier plan as one more solver: what it knows is offered once; or as the engine that makes the first plan."""
+"""An earlier plan as one more solver, which offers it once; or as the engine that makes the first plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["WarmStart"]
 
 
 class WarmStart:
-    """Knows an earlier plan, which it brings up to date."""
+    """Updates an earlier plan."""
 
     name = "warm"
 
@@ -18,10 +18,10 @@ class WarmStart:
         self._plan = plan
 
     def prepare(self) -> None:
-        """Need nothing that the planner does not need."""
+        """Prepare nothing: the planner has prepared everything."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return nothing: a plan that cannot be brought up to date is told on the board."""
+        """Return no features: a plan that cannot be updated is reported on the board."""
         return ()
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
@@ -29,7 +29,7 @@ class WarmStart:
         return replanned(instance, self._plan)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Offer it, if it plans the same jobs as the plan on the board."""
+        """Offer the updated plan, if it plans the same jobs as the plan on the board."""
         outcome = self.plan(instance, None)
         if {job.id for job in outcome.jobs} == {job.id for job in board.best.jobs}:
             board.offer(outcome.jobs, by=self.name)
