@@ -23,7 +23,7 @@ Replan = Callable[..., Result]
 def section() -> str:
     """Return the part of docs/evolving.md that has the worked example."""
     page = (Path(__file__).parents[2] / "docs" / "evolving.md").read_text(encoding="utf-8")
-    found = re.search(r"^## When a job changes its mind$.*?(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
+    found = re.search(r"^## When a job submits another profile$.*?(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
     assert found is not None
     return found[0]
 
