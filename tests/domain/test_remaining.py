@@ -26,6 +26,8 @@ from cpsched.domain import (
     resumable,
     share_of,
 )
+from cpsched.verify.model import Malleable
+from cpsched.verify.shares import share_of as judged_share_of
 
 _HALF = Malleability(shares=(0.5,))
 _HOUR = 3600
@@ -136,6 +138,19 @@ def test_stretch_of_the_least_share_is_the_rate() -> None:
 def test_shares_are_rounded_in_each_chunk(cores: int, count: int, share: float | None) -> None:
     """Two chunks of 3 cores have at half share 1 or 2 cores each, and never none."""
     assert share_of(_HALF, cores, 3, count) == share
+
+
+@pytest.mark.parametrize("cores", [0, 1, 2])
+def test_each_chunk_keeps_at_least_one_core(cores: int) -> None:
+    """Three chunks of 3 cores on a quarter of them, 0.75 each, have a core each or none of the shares: never 0, 1 or 2
+    cores for all three (SD-9). The judge says the same.
+    """
+    quarter = Malleability(shares=(0.25,))
+    assert share_of(quarter, cores, 3, 3) is None
+    assert share_of(quarter, 3, 3, 3) == 0.25
+    judged = Malleable(shares=(Fraction(1, 4),), model="ideal", stretch={})
+    assert judged_share_of(cores, 3, 3, judged) is None
+    assert judged_share_of(3, 3, 3, judged) == Fraction(1, 4)
 
 
 @given(

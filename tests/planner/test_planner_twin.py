@@ -160,6 +160,54 @@ def test_placements(place: Place, expected: tuple[int, Mapped]) -> None:
     assert places(instance, solved(instance))["j"] == expected
 
 
+@pytest.mark.parametrize(
+    ("options", "start"),
+    [
+        ({}, 0),
+        ({"not_before": 7}, 7),
+        ({"submit": 9, "not_before": 7}, 9),
+        ({"deadline": 10}, 0),
+        ({"deadline": 9}, None),
+        ({"start_at": 5}, 5),
+        ({"start_at": 5, "deadline": 15}, 5),
+        ({"start_at": 5, "deadline": 14}, None),
+        ({"start_at": -1}, None),
+        ({"start_at": 5, "submit": 6}, None),
+        ({"queue": "short"}, None),
+    ],
+)
+def test_search_interval(options: dict[str, Any], start: int | None) -> None:
+    """OCCS-20: a job of 10 s starts at its earliest start, exactly at a fixed one, ends by its deadline, or waits."""
+    job = waiting("j", 10, chunk(cores=1), **options)
+    queues = FrozenMap({"short": Queue(expected_wait=60, max_walltime=9)})
+    instance = window([nodes("a", cores=4)], job, queues=queues)
+    assert starts(instance)["j"] == start
+
+
+def test_exclusive_jobs_are_alone() -> None:
+    """OCCS-25: no job is let onto a node that another one has exclusively, running or planned; an exclusive job starts
+    when its node is idle, not when enough cores are free.
+    """
+    jobs = [
+        running("r", 5, EXCLUSIVE, a={"cores": 1}),
+        waiting("first", 10, chunk(cores=1), priority=3),
+        waiting("alone", 10, chunk(cores=1), place=EXCLUSIVE, priority=2),
+        waiting("last", 10, chunk(cores=1), priority=1),
+    ]
+    found = starts(window([nodes("a", cores=4)], *jobs))
+    assert {name: found[name] for name in ("first", "alone", "last")} == {"first": 5, "alone": 15, "last": 5}
+
+
+def test_kinds_share_a_node() -> None:
+    """BRIDI-9: all kinds of a request start together, and later kinds see what earlier kinds took of a node."""
+    asked = (chunk(3, cores=1), chunk(1, cores=4))
+    instance = window([nodes("a b", cores=6)], waiting("j", 10, *asked))
+    assert places(instance, solved(instance))["j"] == (0, [("a", 0, 2), ("a", 1, 1), ("b", 0, 1)])
+    busy = running("r", 7, a={"cores": 3}, b={"cores": 3})
+    instance = window([nodes("a b", cores=6)], busy, waiting("j", 10, *asked))
+    assert places(instance, solved(instance))["j"] == (7, [("a", 0, 2), ("a", 1, 1), ("b", 0, 1)])
+
+
 def test_backfilling() -> None:
     """OCCS-34: one node of 4 cores, J1 in [0, 10) with all of them, J2 in [10, 20), J3 in [10, 15), J4 in [15, 20).
 

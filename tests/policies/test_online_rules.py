@@ -107,6 +107,18 @@ def test_in_which_order_jobs_are_served(rule: str, order: list[str]) -> None:
     assert found[order[0]] == 101
 
 
+@pytest.mark.parametrize(("cores", "first"), [(869, "wide"), (871, "late")])
+def test_f1_weighs_submission_by_870(cores: int, first: str) -> None:
+    """A job that comes ten times as late is served first only if the other one asks for more than 870 cores for 10 s.
+
+    `wide` has the key cores + 870 * 2, and `late` 0 + 870 * 3: it takes no time to speak of, log10(1) = 0.
+    """
+    jobs = [job("wide", cores, 10, submit=100), job("late", 1, 1, submit=1000)]
+    found = played(cores, [job("busy", cores, 2000), *jobs], "f1")
+    assert found[first] == 2000
+    assert min(found["wide"], found["late"]) < max(found["wide"], found["late"])
+
+
 @pytest.mark.parametrize("rule", ["sjf", "saf", "wspt", "wfp3", "unicef", "f1"])
 def test_orders_are_strict_unless_backfilled(rule: str) -> None:
     """The first in the order does not fit: the others wait, or start past it where they do not delay it."""
