@@ -2,9 +2,9 @@
 works a workload off on-line.
 
 May import: `planner`, `sim`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `policy.py`, what a rule is,
-and `policy_engine.py`, which makes an engine of it; a queue is worked off by `insertion.py`, or by `event_loop.py` as
-time goes on. Each rule has a file of its own; `evolving` and `malleable` have the rules for jobs that change while they
-run; `online` has those that the simulator plays.
+and `policy_engine.py`, which makes an engine of it; a queue is served by `insertion.py`, job by job, or by
+`event_loop.py`, event by event. Each rule has a file of its own; `evolving` and `malleable` have the rules for jobs
+that change while they run; `online` has the rules of the simulator.
 """
 
 from cpsched.engine import Engine

@@ -1,4 +1,4 @@
-"""Conservative backfilling (OCCS-52): nobody is delayed by those behind him in the queue."""
+"""Conservative backfilling (OCCS-52): no job is delayed by a job behind it in the queue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Conservative"]
 
 
 class Conservative:
-    """Every job gets a reservation when its turn comes: insertion in the order of the planner's queue."""
+    """Every job gets a reservation in its turn: insertion in the order of the planner's queue."""
 
     name = "conservative"
 

@@ -23,5 +23,5 @@ class Easy:
         return by_turn(instance, jobs)
 
     def serve(self, ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
-        """Start jobs in their turn, or out of turn where the head does not mind."""
+        """Start jobs in their turn, or out of turn if that does not delay the head."""
         start_in_turn(ledger, queue, depth=None, progress=progress)

@@ -1,4 +1,4 @@
-"""Serving a queue as time goes on: jobs start in their turn, and some out of turn where the head is not delayed.
+"""Serving a queue event by event: jobs start in their turn, and some out of turn if that does not delay the head.
 
 This is backfilling as queueing systems do it (OCCS-52): at each event the first jobs of the queue start as long
 as they can; the first one that cannot, the head, gets a reservation on concrete nodes; and of those behind it some
@@ -26,20 +26,20 @@ def start_in_turn(ledger: Ledger, queue: Sequence[Job], *, depth: int | None, pr
     Parameters
     ----------
     ledger
-        Has bookings already: running jobs, and those that the rule does not move.
+        The ledger, on which running jobs, and jobs that the rule does not move, are booked.
     queue
-        Jobs without a place, in the order of the rule. Each stands in the queue from its earliest start on; one that
-        waits for others, from the moment on at which all of these let it go.
+                Jobs without a place, in the order of the rule. Each is in the queue from its earliest start on; a job
+        that waits for others, from the second on that all its dependencies allow.
     depth
-        How many jobs behind a blocked head are looked at in each event; None: all.
+        The number of jobs behind a blocked head that are tried at each event; None: all.
     progress
         Called after each event, and at the end.
 
     Notes
     -----
-    Events are ends of jobs, arrivals, and the start of the head's reservation. A reservation stands until its job
-    starts or is no longer the head: what others book meanwhile cannot make it earlier. One pass for an event is enough:
-    a job that starts frees nothing for another one.
+    Events are ends of jobs, arrivals, and the start of the head's reservation. A reservation holds until its job
+    starts or is no longer the head: bookings of others cannot make it earlier. One pass for an event is enough: a job
+    that starts frees nothing.
     """
     loop = _EventLoop(ledger, queue, depth)
     while (now := loop.next_event()) is not None:
@@ -56,7 +56,7 @@ class _EventLoop:
     """The queue, the events to come, and the head's reservation; mutable. Jobs are known by their rank in the queue."""
 
     def __init__(self, ledger: Ledger, queue: Sequence[Job], depth: int | None) -> None:
-        #: How many jobs have started or found no start.
+        #: The number of jobs that have started or found no start.
         self.num_done = 0
         self._ledger = ledger
         self._queue = queue
@@ -64,7 +64,7 @@ class _EventLoop:
         self._behind_head = slice(1, None if depth is None else 1 + depth)
         self._events = list(_ends(ledger))
         heapify(self._events)
-        #: When jobs will arrive, with their ranks.
+        #: The arrivals of jobs, with their ranks.
         self._arrivals: list[tuple[int, int]] = []
         #: For how many others of the queue, that have not started, each job waits.
         self._awaited = Counter(self._rank[follower] for job in queue for follower in ledger.followers(job.id))
@@ -72,13 +72,13 @@ class _EventLoop:
             self._expect(rank)
         #: Ranks of the jobs that have arrived and are not done, ascending.
         self._waiting: list[int] = []
-        #: When the head will start, if it cannot now.
+        #: The head's reserved start, if it cannot start now.
         self._reserved: int | None = None
 
     def _expect(self, rank: int) -> None:
         """Expect a job when all that it waits for have started, which says when it may start itself.
 
-        Who waits for a job that found no start never arrives.
+        A job that waits for a job without a start never arrives.
         """
         if self._awaited[rank] == 0:
             arrival = self._ledger.earliest_start(self._queue[rank].id)
@@ -87,7 +87,7 @@ class _EventLoop:
                 heappush(self._events, arrival)
 
     def next_event(self) -> int | None:
-        """Return the time of the next event, or None when nobody is left to start."""
+        """Return the time of the next event, or None when no job is left to start."""
         if not self._waiting and not self._arrivals:
             return None
         now = min(self._events[:1] if self._reserved is None else [*self._events[:1], self._reserved])
@@ -96,7 +96,9 @@ class _EventLoop:
         return now
 
     def arrive(self, now: int) -> None:
-        """Let those into the queue who may start from now on; a new head costs the old one its reservation."""
+        """Add the jobs to the queue that may start from now on; if the head changes, the reservation of the old head is
+        dropped.
+        """
         old_head = self._waiting[:1]
         while self._arrivals and self._arrivals[0][0] <= now:
             insort(self._waiting, heappop(self._arrivals)[1])
@@ -134,8 +136,8 @@ class _EventLoop:
         return {self._rank[job_id]: start for job_id, start in starts.items()}
 
     def _start(self, ranks: Collection[int], now: int) -> None:
-        """Let jobs go that are booked from now on; their ends are events to come, and so are those who waited for
-        them.
+        """Remove jobs from the queue that are booked from now on; their ends, and the arrivals of jobs that wait for
+        them, are future events.
         """
         for rank in ranks:
             job = self._queue[rank]

@@ -13,7 +13,7 @@ __all__ = ["Fcfs"]
 
 
 class Fcfs:
-    """No job starts before one that stands before it: a blocked head blocks the queue."""
+    """No job starts before a job ahead of it in the queue: a blocked head blocks the queue."""
 
     name = "fcfs"
 

@@ -13,7 +13,7 @@ __all__ = ["insert"]
 
 
 def insert(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
-    """Give each job the earliest start that it finds beside those before it, whom it does not move.
+    """Give each job its earliest start beside the jobs before it, which it does not move.
 
     The turn of a job that waits for others does not come before theirs.
     """

@@ -11,7 +11,7 @@ from cpsched.policies.event_loop import start_in_turn
 
 __all__ = ["PbsFifoBf10"]
 
-#: How many jobs behind the blocked head are looked at.
+#: The number of jobs behind the blocked head that are tried.
 _DEPTH = 10
 
 
@@ -25,5 +25,5 @@ class PbsFifoBf10:
         return sorted(jobs, key=lambda job: job.submit)
 
     def serve(self, ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
-        """Start jobs in their turn, or a few out of turn where the head does not mind."""
+        """Start jobs in their turn, or a few out of turn if that does not delay the head."""
         start_in_turn(ledger, queue, depth=_DEPTH, progress=progress)

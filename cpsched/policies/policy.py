@@ -1,4 +1,4 @@
-"""What a rule-based scheduler is: who is served first, and how."""
+"""The interface of rule-based schedulers: the order in which jobs are served, and how."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ class Policy(Protocol):
         """Return waiting jobs, given in document order, in the order in which they are served."""
 
     def serve(self, ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
-        """Book the jobs of a queue, whose order is that of the rule, beside all that is booked."""
+        """Book the jobs of a queue, which is in the order of the rule, beside all existing bookings."""

@@ -16,7 +16,7 @@ class PolicyEngine:
     """Plans as a rule-based scheduler would start the jobs, if each ran for exactly its walltime. Deterministic.
 
     Jobs with a fixed start, a deadline or a latest start, and those for which they wait, are planned first, as the
-    planner does it, and no rule moves them (OCCS-35): to serve them in their turn would be to lose them.
+    planner does, and no rule moves them (OCCS-35): served in their turn, they could find no start.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -28,7 +28,7 @@ class PolicyEngine:
         warmup()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the ledger of all rules cannot honour yet, and jobs that evolve."""
+        """Return the features of the instance that the rules' ledger cannot honour yet, and evolving jobs."""
         return (*unsupported(instance), *changing(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:

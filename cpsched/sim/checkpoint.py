@@ -161,7 +161,7 @@ class Keeper:
 
 
 def _is_alike(found: NDArray[Any], array: NDArray[Any]) -> bool:
-    """Tell whether an array that was read can take the place of one of ours; arrays grow while time goes on."""
+    """Return whether an array that was read can take the place of one of ours; arrays grow while time goes on."""
     is_long_enough = found.ndim == array.ndim and len(found) >= len(array)
     return found.dtype == array.dtype and found.shape[1:] == array.shape[1:] and is_long_enough
 

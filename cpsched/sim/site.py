@@ -65,7 +65,7 @@ class Site:
         return int(self._world.state.runs[job, kernels.R_START])
 
     def is_running(self, job: int) -> bool:
-        """Tell whether a job runs."""
+        """Return whether a job runs."""
         runs = self._world.state.runs[job]
         return bool(runs[kernels.R_END] >= 0 and runs[kernels.R_ENDING] == kernels.WAITING)
 

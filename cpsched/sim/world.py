@@ -88,7 +88,7 @@ class World:
         self._expect(index, running.start, 0, self._work[index])
 
     def _has_run_since(self, job: int) -> bool:
-        """Tell whether a job runs that did so before the beginning."""
+        """Return whether a job runs that did so before the beginning."""
         running, (start, end, ending) = self.load.jobs[job].running, self.state.runs[job, :3].tolist()
         return running is not None and start == running.start and end >= 0 and ending == kernels.WAITING
 
@@ -161,7 +161,7 @@ class World:
         return s.arrived[:count].tolist(), gone
 
     def can_begin(self, start: Start) -> bool:
-        """Tell whether a job waits, and all that it takes there is free now."""
+        """Return whether a job waits, and all that it takes there is free now."""
         s = self.state
         if s.runs[start.job, kernels.R_START] >= 0 or s.runs[start.job, kernels.R_ENDING] != kernels.WAITING:
             return False
@@ -208,7 +208,7 @@ class World:
         return self._work.get(job, begun)
 
     def change(self, change: Change) -> bool:
-        """Let a running job go on in other modes, if it can, and what it takes is free; tell whether that is so."""
+        """Let a running job go on in other modes, if it can, and what it takes is free; return whether that is so."""
         s, job, now = self.state, change.job, self.now
         start, end, ending, _, first, count = s.runs[job].tolist()
         entries = s.pool[first : first + count]
@@ -233,7 +233,7 @@ class World:
         return job_modes if chosen.min() >= 0 and chosen.max() < len(job_modes.modes) else None
 
     def _is_free(self, held: Held) -> bool:
-        """Tell whether something is free now."""
+        """Return whether something is free now."""
         once, place = np.unique(held.columns, return_inverse=True)
         amounts = np.zeros(len(once), dtype=np.int64)
         np.add.at(amounts, place, held.amounts)

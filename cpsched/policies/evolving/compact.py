@@ -1,4 +1,4 @@
-"""Compacting: the same completion with a later start, so that less is held in vain (Klein and Pérez; EVO-9)."""
+"""Compacting: the same completion with a later start, so that less is wasted (Klein and Pérez; EVO-9)."""
 
 from __future__ import annotations
 

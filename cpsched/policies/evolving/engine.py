@@ -32,7 +32,7 @@ class EvolvingEngine:
         """Do nothing: nothing is compiled."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for beside whole nodes of one kind."""
+        """Return the features of the instance other than whole nodes of one kind."""
         return beyond_whole_nodes(instance)
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
@@ -81,7 +81,7 @@ def _refusal(instance: Instance, job: Job) -> WaitingJob | None:
 
 
 def _busy(free_from: Iterable[int]) -> Profile:
-    """Return on how many nodes somebody runs, from now on."""
+    """Return the number of nodes that running jobs hold, from now on."""
     ends = Counter(free_from)
     busy, last = ends.total(), 0
     steps = []
@@ -92,6 +92,6 @@ def _busy(free_from: Iterable[int]) -> Profile:
 
 
 def _planned(instance: Instance, job: Job, machine: Machine, track: Track, nodes: list[tuple[int, ...]]) -> PlannedJob:
-    """Return a job as it stands in a plan; `nodes` are those that it has in each of the track's holds."""
+    """Return a planned job; `nodes` are its nodes in each of the track's holds."""
     of_steps = nodes if len(nodes) == len(track.steps) else nodes * len(track.steps)
     return planned_on_nodes(instance, job, machine, track.steps, of_steps)

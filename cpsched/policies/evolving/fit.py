@@ -21,13 +21,13 @@ def fit(
     steps
         ``(duration, amount)`` of each, at least one; durations are positive.
     busy
-        What others hold, never more than `capacity`.
+        The amounts that others hold, never more than `capacity`.
     capacity
-        How much there is.
+        The capacity.
     longest
-        For how many seconds each step may be held at the most, not less than its duration; `FOREVER`: no limit.
+        The most seconds that each step may be held, not less than its duration; `FOREVER`: no limit.
     earliest
-        When the first step may begin.
+        The earliest begin of the first step.
 
     Raises
     ------
@@ -36,10 +36,10 @@ def fit(
 
     Notes
     -----
-    The paper's recursion, with its misprints repaired (the previous step is looked at from the second step on, in both
-    places; a failure returns the earliest start that is left to the previous step), as a loop. A step fails or not by
-    its own start alone, wherever those before it are, so a start that was given up is never tried again: this keeps
-    the work polynomial, and changes no result.
+    The paper's recursion as a loop, with its misprints repaired (the previous step counts from the second step on, in
+    both places; a failure returns the earliest start that is left to the previous step). Whether a step fails depends
+    on its own start alone, so a start that was given up is never tried again: this keeps the work polynomial, and
+    changes no result.
     """
     if any(amount > capacity for _, amount in steps):
         raise ValueError(f"Expected steps of at most {capacity}, got {max(amount for _, amount in steps)}")

@@ -20,7 +20,7 @@ class Variant:
 
     #: In a few letters, without spaces.
     name: str
-    #: How many times its duration a step may be held; None: no limit (EVO-6).
+    #: The most time that a step may be held, as a multiple of its duration; None: no limit (EVO-6).
     limit: int | None = 1
     #: Whether schedules are moved together before their completion.
     is_compacted: bool = False
@@ -43,14 +43,14 @@ VARIANTS = (
 class Track:
     """Where an application was scheduled."""
 
-    #: When its steps are, each until the next one begins.
+    #: The times of its steps, each until the next one begins.
     steps: tuple[Hold, ...]
-    #: What is kept for it: its steps, or all of its time at its widest if it is taken as rigid.
+    #: The reserved nodes: its steps, or its largest step for its whole time if it counts as rigid.
     holds: tuple[Hold, ...]
 
     @property
     def profile(self) -> Profile:
-        """What is kept for it, from 0 on (the scheduled EP)."""
+        """The reserved nodes from 0 on (the scheduled EP)."""
         kept = tuple((hold.end - hold.start, hold.amount) for hold in self.holds)
         return Profile(kept).delay(self.holds[0].start)
 

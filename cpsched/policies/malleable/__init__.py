@@ -1,8 +1,8 @@
 """SD-Policy (D'Amico, Jokanovic, Corbalan, ICPP 2019): running malleable jobs lend cores, so that others start earlier.
 
 May import what `policies` may. Begin with `rule.py`, the parameters, and `engine.py`; `event_loop.py` goes from event
-to event, `view.py` is the map of future reservations that it asks. `partners.py` says who may be guest or mate,
-`mates.py` chooses the mates of a guest, and `run.py` is a job that changes its cores.
+to event, `view.py` is the map of future reservations that it uses. `partners.py` decides which jobs may be guests or
+mates, `mates.py` chooses the mates of a guest, and `run.py` is a job that changes its cores.
 """
 
 from cpsched.policies.malleable.engine import SdEngine

@@ -29,7 +29,7 @@ class SdEngine:
         warmup()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the ledger of all rules cannot honour yet."""
+        """Return the features of the instance that the rules' ledger cannot honour yet."""
         return unsupported(_rigid(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
@@ -44,7 +44,7 @@ class SdEngine:
         admission = AdmissionResult.of(rigid, engine=self.name)
         loop = EventLoop(rigid, admission, {job.id: job for job in instance.elements()}, self.rule)
         loop.run(progress)
-        # who is in the waiting room is so because of the machine, or of what was reserved for others
+        # jobs are in the waiting room because of the machine, or because of reservations of others
         first = admission.outcome(loop.first.ledger)
         ledger = loop.view.ledger
         last = replace(admission, jobs=tuple(job for job in ledger.jobs if job.id in loop.waiting)).outcome(ledger)
@@ -56,5 +56,5 @@ class SdEngine:
 
 
 def _rigid(instance: Instance) -> Instance:
-    """Return an instance whose jobs are as they are at full share."""
+    """Return the instance with all jobs at full share."""
     return replace(instance, jobs=tuple(replace(job, malleability=None) for job in instance.jobs))

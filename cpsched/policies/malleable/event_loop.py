@@ -1,9 +1,9 @@
 """The event loop: which jobs start, lend cores, get them back (D'Amico et al., listings 1 and 3; SD-2, SD-10).
 
-Time goes from event to event: ends, arrivals, and starts of reservations. At each of them the queue is gone through in
-the order of the planner: who has a reservation from now on starts; who has not, and would end earlier as a guest, is
-tried as one directly after that. A guest changes what others may expect, so that all reservations are made anew, and
-the pass begins again. So it does until nobody starts any more: who has just started can lend to those before him.
+The events are ends, arrivals, and starts of reservations. At each of them a pass goes through the queue in the order
+of the planner: a job with a reservation from now on starts; any other job that would end earlier as a guest is tried
+as a guest. A guest changes the reservations of others, so all are made anew, and the pass begins again, until no job
+starts any more: a job that has just started can lend cores to the jobs before it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["EventLoop"]
 
 
 class EventLoop:
-    """What happens in a window under one rule; mutable.
+    """The simulation of a window under one rule; mutable.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ class EventLoop:
 
     def __init__(self, instance: Instance, admission: AdmissionResult, jobs: dict[str, Job], rule: SdRule) -> None:
         self.now = instance.now
-        #: Where those stand who have started: at last everybody who could.
+        #: The places of the started jobs: in the end, of all jobs with a start.
         self.placed: dict[str, PlannedJob] = {}
         self._instance, self._jobs, self._rule = instance, jobs, rule
         bound = bound_jobs(instance, admission.admitted)
         self._bound = frozenset(job.id for job in bound)
-        # nobody's end moves who is waited for, or who has to keep to a time
+        # the ends of jobs that others wait for, or that have fixed times, never move
         members = instance.members()
         self._static = {name for job in instance.jobs for link in job.after for name in members[link.job]}
         self._static.update(self._bound)
@@ -58,33 +58,33 @@ class EventLoop:
             for job_id in self._waiting
             if job_id not in self._static and (guest := guest_of(jobs[job_id], rule)) is not None
         }
-        #: Running jobs: those whose cores nothing changes, and those that lend or borrow.
+        #: Running jobs: those whose cores never change, and those that lend or borrow.
         self._fixed: dict[str, PlannedJob] = {}
         self._runs: dict[str, Run] = {}
         self._lenders: dict[str, Lender] = {}
         #: The mates of each guest that runs, while they run.
         self._mates: dict[str, tuple[str, ...]] = {}
-        #: How many running jobs have something on each node.
+        #: The number of running jobs on each node.
         self._tenants: Counter[str] = Counter()
-        #: What has been found out: who could lend now, and which guest finds room at which mate.
+        #: Caches: the jobs that could lend now, and the mates on which each guest fits.
         self._idle: dict[str, tuple[Fraction, Fraction]] | None = None
         self._room: dict[tuple[str, str], bool] = {}
         for job in admission.jobs:
             if job.running is not None:
                 self._go_on(job)
         self._ends = {job_id: planned.end for job_id, planned in self._running()}
-        #: The reservations at first, which say who fits nowhere, and those of now.
+        #: The initial reservations, which tell which jobs fit nowhere, and the current ones.
         self.first = self.view = View.of(instance, list(self._waiting.values()), [job.id for job in bound], {})
 
     def run(self, progress: Progress | None) -> None:
-        """Let everybody start."""
+        """Run the event loop until all jobs have started."""
         total = len(self._waiting)
         time: int | None = self.now
         while time is not None:
             self.now, self._idle = time, None
             self._end_runs()
             while self._pass():
-                pass  # who has started can lend, and counts for the cut-off
+                pass  # a started job can lend cores, and counts for the cut-off
             if progress is not None:
                 progress(total - len(self._waiting), total)
             time = self._next_event()
@@ -93,7 +93,7 @@ class EventLoop:
             progress(total, total)
 
     def _settle(self) -> None:
-        """Let everybody run on, and start as reserved."""
+        """Continue all running jobs, and start all others as reserved."""
         self.placed.update(self._running())
         for job_id in self.view.starts:
             planned = self.view.ledger.planned(job_id)
@@ -103,7 +103,7 @@ class EventLoop:
 
     @property
     def waiting(self) -> Collection[str]:
-        """Who finds no start."""
+        """The jobs that find no start."""
         return self._waiting.keys()
 
     # --- what runs ----------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class EventLoop:
         self._enter(_nodes(segment for segment in planned.segments if segment.end > self.now))
 
     def _enter(self, nodes: Iterable[str]) -> None:
-        """Let a job onto nodes."""
+        """Start a job on nodes."""
         self._tenants.update(nodes)
         self._idle = None
 
@@ -148,7 +148,7 @@ class EventLoop:
         del self._waiting[job_id]
 
     def _end_runs(self) -> None:
-        """Let jobs end; who shared their nodes has them for himself again (SD-10)."""
+        """End jobs; a job that shared their nodes has these for itself again (SD-10)."""
         over = {job_id: planned for job_id, planned in self._running() if planned.end <= self.now}
         for job_id, planned in over.items():
             self.placed[job_id] = planned
@@ -163,7 +163,7 @@ class EventLoop:
             self._look_ahead()
 
     def _part(self, guest: str) -> None:
-        """Let a guest and its mates have what those of them had who have ended."""
+        """Give a guest and its mates the cores of those of them that have ended."""
         mates = [mate for mate in self._mates.pop(guest) if mate in self._runs]
         if guest in self._runs:
             self._mates[guest] = tuple(mates)
@@ -210,7 +210,7 @@ class EventLoop:
         self.view = View.of(instance, queue, bound, kept)
 
     def _owned(self, job_id: str) -> Running:
-        """Return what a job keeps from others until its predicted end.
+        """Return the nodes and amounts that a job keeps from others until its predicted end.
 
         Nodes stay owned as a whole, by a mate whose cores are lent; its guest ends before it, and the ledger
         books nothing twice.
@@ -221,7 +221,9 @@ class EventLoop:
         return Running(start=(*run.past, present)[0].start, segments=(*run.past, present))
 
     def _next_event(self) -> int | None:
-        """Return when something happens next, or None if nothing can change any more: nobody shares, or ever will."""
+        """Return the time of the next event, or None if nothing can change any more: no job shares nodes, or ever
+        will.
+        """
         if not self._mates and not any(
             job_id in self._waiting and job_id in self.view.starts for job_id in self._guests
         ):
@@ -235,9 +237,7 @@ class EventLoop:
     # --- the pass -----------------------------------------------------------------------------------------------
 
     def _pass(self) -> bool:
-        """Go through the queue in its order, until a guest changes what everybody may expect; return whether somebody
-        was started.
-        """
+        """Go through the queue in its order, until a guest changes the reservations; return whether a job was started."""
         cut_off = self._rule.cut_off(
             Fraction(end - self._jobs[job_id].submit, self._jobs[job_id].walltime) for job_id, end in self._ends.items()
         )
@@ -278,8 +278,8 @@ class EventLoop:
             yield Mate(job_id=job_id, nodes=len(lender.nodes), penalty=Fraction(end - job.submit, job.walltime))
 
     def _idle_lenders(self) -> dict[str, tuple[Fraction, Fraction]]:
-        """Return who has all its nodes to itself, and could lend: with the work that it has left, and for how long that
-        lasts while it lends.
+        """Return the jobs that have their nodes to themselves and could lend cores: each with its remaining work, and
+        the time that this takes while it lends.
         """
         if self._idle is None:
             self._idle = {}
@@ -291,7 +291,7 @@ class EventLoop:
         return self._idle
 
     def _has_room(self, mate: str, guest: Guest) -> bool:
-        """Tell whether a job can be the guest of another one; asked once of each pair."""
+        """Return whether a job can be the guest of another one; asked once of each pair."""
         pair = mate, guest.job.id
         if pair not in self._room:
             self._room[pair] = self._lenders[mate].has_room_for(guest)

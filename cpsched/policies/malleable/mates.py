@@ -16,14 +16,14 @@ class Mate:
     """A running job that could lend."""
 
     job_id: str
-    #: How many nodes it has; it lends on all of them.
+    #: The number of its nodes; it lends cores on all of them.
     nodes: int
     #: Its slowdown if it lends: (wait + increase + request) / request (eq. 4; SD-4).
     penalty: Fraction
 
 
 def select_mates(mates: Sequence[Mate], nodes: int, rule: SdRule) -> tuple[Mate, ...] | None:
-    """Return the mates with the least performance impact that have exactly so many nodes together, or None.
+    """Return the mates with the least performance impact that have exactly `nodes` nodes together, or None.
 
     Parameters
     ----------

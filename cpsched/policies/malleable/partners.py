@@ -1,4 +1,4 @@
-"""Who may be a guest, and who may be its mate: malleable jobs with whole nodes (SD-1, SD-9)."""
+"""The jobs that may be guests, and those that may be mates: malleable jobs with whole nodes (SD-1, SD-9)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Guest:
     """A waiting job that may run on the nodes of others: each of its chunks takes a whole node."""
 
     job: Job
-    #: What it has on a node of its own.
+    #: Its amounts on a node of its own.
     chunk: Chunk
-    #: What it has on a node of somebody else: less cores, all else as ever.
+    #: Its amounts on a mate's node: fewer cores, the same of everything else.
     borrowed: Amounts
     pace: Pace
-    #: How long it runs as a guest, as far as can be told, and the same in whole seconds.
+    #: Its predicted duration as a guest, and the same in whole seconds.
     time: Fraction
     seconds: int
 
@@ -63,10 +63,10 @@ class Guest:
 class Lender:
     """A running malleable job that has all cores of all its nodes."""
 
-    #: What it has, and what it keeps beside a guest: less cores, all else as ever.
+    #: Its amounts, and those that it keeps beside a guest: fewer cores, the same of everything else.
     full: tuple[Placement, ...]
     kept: tuple[Placement, ...]
-    #: How fast it is on what it keeps.
+    #: Its speed on the cores that it keeps.
     pace: Pace
     #: Its nodes seen as kinds: a class of nodes, and what is kept of each node by chunks of each kind.
     kinds: tuple[tuple[NodeClass, tuple[Amounts, ...]], ...]
@@ -74,7 +74,7 @@ class Lender:
     nodes: tuple[str, ...]
 
     def has_room_for(self, guest: Guest) -> bool:
-        """Tell whether each of its nodes is one that the guest would take as a whole, and holds both of them.
+        """Return whether each of its nodes is one that the guest would take as a whole, and holds both of them.
 
         Its chunks keep a core each, and nothing else of what it has is lent (SD-9).
         """
@@ -112,7 +112,7 @@ def lender_of(job: Job, allocation: Sequence[Placement], cluster: Cluster, rule:
     Parameters
     ----------
     allocation
-        What it has at full share; says which chunks stand where.
+        Its allocation at full share, with the chunks on each node.
     """
     found = _at_share(job, rule.mate_share) if _may_share(job) else None
     if found is None:
@@ -126,7 +126,7 @@ def lender_of(job: Job, allocation: Sequence[Placement], cluster: Cluster, rule:
 
 
 def runs_already(job: Job, cluster: Cluster, rule: SdRule) -> tuple[Run, Lender] | None:
-    """Return a job that runs at now as one that can lend as soon as it is in its last segment, or None if it cannot.
+    """Return a running job as one that can lend cores from its last segment on, or None if it cannot.
 
     It has to be at full share then.
     """
@@ -144,7 +144,7 @@ def runs_already(job: Job, cluster: Cluster, rule: SdRule) -> tuple[Run, Lender]
 
 
 def _may_share(job: Job) -> bool:
-    """Tell whether a job may have cores on the same nodes as another one, and end later for it."""
+    """Return whether a job may have cores on the same nodes as another one, and end later for it."""
     if job.is_evolving or job.malleability is None:
         return False
     return not job.request.place.exclusive and not any(job.licenses.values())
@@ -182,7 +182,7 @@ def _lender(full: tuple[Placement, ...], kept: tuple[Placement, ...], pace: Pace
 
 
 def _holds(node_class: NodeClass, parts: Sequence[Amounts]) -> bool:
-    """Tell whether a node holds all of these at a time, and keeps free what it has to (OCCS-40)."""
+    """Return whether a node holds all of these at a time, and keeps free what it has to (OCCS-40)."""
     for name in {name for part in parts for name in part}:
         if sum(part.get(name, 0) for part in parts) > node_class.resources.get(name, 0):
             return False

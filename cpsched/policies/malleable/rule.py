@@ -12,7 +12,7 @@ __all__ = ["SD_RULES", "PiWeight", "SdRule"]
 
 
 class PiWeight(StrEnum):
-    """What the performance impact of a set of mates sums up (SD-6, C-13)."""
+    """The terms of the performance impact of a set of mates (SD-6, C-13)."""
 
     #: Their penalties, as in the paper.
     PLAIN = "plain"
@@ -37,10 +37,10 @@ class SdRule:
     max_slowdown: float | None
     #: The share of its nodes' cores that a guest gets; its mates keep the rest (SD-9).
     sharing_factor: Fraction = Fraction(1, 2)
-    #: How many mates a guest has at the most (m of SD-6).
+    #: The most mates of a guest (m of SD-6).
     most_mates: int = 2
     pi_weight: PiWeight = PiWeight.PLAIN
-    #: How many of the possible mates, those with the least penalties, are looked at (nm of SD-6); None: all.
+    #: The number of possible mates, those with the least penalties, that are considered (nm of SD-6); None: all.
     truncation: int | None = None
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class SdRule:
         return float(1 - self.sharing_factor)
 
     def cut_off(self, slowdowns: Iterable[Fraction]) -> float | Fraction:
-        """Return what the penalty of a mate must be below, by the predicted slowdowns of the jobs that run."""
+        """Return the cut-off of a mate's penalty, from the predicted slowdowns of the running jobs."""
         if self.max_slowdown is not None:
             return self.max_slowdown
         known = list(slowdowns)

@@ -18,7 +18,7 @@ class Pace:
 
     #: By the job's own model.
     real: Fraction
-    #: What the policy reckons with: the worst case model, or the job's own where that is slower still.
+    #: The policy's runtime model: the worst case, or the job's own model if that is even slower.
     cautious: Fraction
 
 
@@ -32,7 +32,7 @@ class Run:
     job: Job
     #: The segments that are over.
     past: tuple[Segment, ...] = ()
-    #: When the present segment began.
+    #: The begin of the current segment.
     begin: int
     allocation: tuple[Placement, ...]
     #: Up to when its work is accounted for, and how much is left to do then (s at full share).
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def planned(self) -> PlannedJob:
-        """The job as it stands in a plan if nothing changes any more."""
+        """The planned job if nothing changes any more."""
         segments = (*self.past, Segment(start=self.begin, end=self.end, allocation=self.allocation))
         return PlannedJob(id=self.job.id, start=segments[0].start, end=self.end, segments=segments)
 
@@ -78,5 +78,5 @@ class Run:
 
 
 def _held(allocation: Sequence[Placement]) -> set[tuple[str, Amounts]]:
-    """Return what is held, without the chunks, which running jobs do not say."""
+    """Return the allocation without its chunks, which running jobs do not state."""
     return {(placement.node, placement.resources) for placement in allocation}

@@ -13,14 +13,14 @@ __all__ = ["View", "seen_at"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What the scheduler sees ahead, until somebody's predicted end changes."""
+    """The scheduler's map of the future, valid until a predicted end changes."""
 
     ledger: Ledger
-    #: When the waiting jobs start by their reservations; those that fit nowhere are left out.
+    #: The reserved starts of the waiting jobs; jobs that fit nowhere are left out.
     starts: dict[str, int]
     #: From when on each of these may start, by its own times and by the places of those that it waits for.
     arrivals: dict[str, int]
-    #: When jobs that nothing moves will start, by the nodes that they will have.
+    #: The starts of jobs that no rule moves, by the nodes that they will have.
     promised: dict[str, list[int]]
 
     @classmethod
@@ -30,13 +30,13 @@ class View:
         Parameters
         ----------
         instance
-            What runs, and when it is now.
+            The running jobs, and `now`.
         queue
             The waiting jobs, in the order in which they are served.
         bound
-            The first ones of them, whom no rule moves.
+            The first of them, which no rule moves.
         kept
-            Where these stand in an earlier view, of those that have a place there.
+            The places of these in an earlier view, if they have one there.
         """
         ledger = Ledger(instance, queue)
         ledger.plan([job_id for job_id in bound if job_id not in kept or not ledger.restore(kept[job_id])])
@@ -55,24 +55,24 @@ class View:
 def seen_at(
     time: int, instance: Instance, waiting: Sequence[Job], runs: Mapping[str, Running], placed: Mapping[str, PlannedJob]
 ) -> tuple[Instance, list[Job]]:
-    """Return an instance as it is some time later, and the jobs that still wait as they are in it.
+    """Return the instance at a later time, and its waiting jobs.
 
     Parameters
     ----------
     time
-        When it is then.
+        The later time.
     waiting
-        Who waits then; arrays by their elements.
+        The jobs that wait then; arrays by their elements.
     runs
-        What runs then.
+        The jobs that run then.
     placed
-        Where everybody stands who has started by then, and is waited for.
+        The places of the jobs that have started by then and for which others wait.
     """
     members, elements = instance.members(), {job.id: job for job in instance.elements()}
     names = {job.id for job in waiting}
 
     def alone(job: Job) -> Job:
-        """Let a job wait for others that wait, and for a time in place of those that have started."""
+        """Return a job whose dependencies on started jobs are replaced by a time."""
         if not job.after:
             return job
         every = [replace(link, job=name) for link in job.after for name in members[link.job]]

@@ -1,4 +1,4 @@
-"""The allocation bank: who has used up what was granted cannot run (MAUI-9; QBank, as Bode et al., ALS 2000, tell)."""
+"""The allocation bank: users who have spent their credit cannot run jobs (MAUI-9; QBank, Bode et al., ALS 2000)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AllocationBank:
         self._holds: dict[int, tuple[str, int, float, int]] = {}
 
     def balance(self, user: str) -> float | None:
-        """Return how many core hours a user has that nobody holds, None of one who is not charged."""
+        """Return a user's core hours that no job holds; None for a user who is not charged."""
         left = self._left(user)
         return None if left is None else left / _HOUR
 
@@ -41,11 +41,13 @@ class AllocationBank:
         return self._balance[user]
 
     def holds(self, job: int) -> bool:
-        """Tell whether something is held for a job."""
+        """Return whether something is held for a job."""
         return job in self._holds
 
     def can_pay(self, user: str | None, cores: int, seconds: int, rate: float) -> bool:
-        """Tell whether a user has enough for so many seconds on so many cores. What costs nothing may always run."""
+        """Return whether a user has enough for these seconds on these cores. A job that costs nothing may always
+        run.
+        """
         left = None if user is None else self._left(user)
         return left is None or _price(cores, seconds, rate) <= max(left, 0)
 
@@ -58,7 +60,7 @@ class AllocationBank:
         self._holds[job] = user, cores, rate, amount
 
     def settle(self, job: int, seconds: int) -> None:
-        """Debit what a job has cost that has run for so many seconds, and give the rest back of what was held."""
+        """Debit the cost of a job that has run for these seconds, and release the rest of what it held."""
         held = self._holds.pop(job, None)
         if held is not None:
             user, cores, rate, amount = held

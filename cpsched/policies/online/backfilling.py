@@ -1,4 +1,4 @@
-"""Whether an order rule lets jobs past the first one that has to wait."""
+"""Whether a rule of order starts jobs ahead of the first job that has to wait."""
 
 from __future__ import annotations
 

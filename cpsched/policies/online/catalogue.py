@@ -31,7 +31,7 @@ from cpsched.sim import QueueRule, Scheduler
 
 __all__ = ["SCHEDULERS", "make_scheduler", "scheduler_from"]
 
-#: What makes each scheduler, with its parameters as keywords; one that does not fit is refused with a `ValueError`.
+#: The factory of each scheduler, with its parameters as keywords; a wrong one is refused with a `ValueError`.
 SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "fcfs": fcfs,
     "first_fit": first_fit,
@@ -124,7 +124,7 @@ def _choices(hint: object) -> tuple[object, ...]:
 
 
 def _fits(value: object, hint: object) -> bool:
-    """Tell whether a value is what a parameter's annotation says."""
+    """Return whether a value is what a parameter's annotation says."""
     choices = _choices(hint)
     is_number = isinstance(value, int) and not isinstance(value, bool)
     is_nested = any(isinstance(value, kind) for kind in map(get_origin, choices) if isinstance(kind, type))
@@ -132,5 +132,5 @@ def _fits(value: object, hint: object) -> bool:
 
 
 def _in_words(hint: object) -> str:
-    """Return what an annotation asks for."""
+    """Return an annotation in words."""
     return " or ".join(_WORDS.get(choice, str(choice)) for choice in _choices(hint))

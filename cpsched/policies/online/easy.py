@@ -8,5 +8,7 @@ __all__ = ["easy"]
 
 
 def easy() -> QueueRule:
-    """Return the rule: in the order of submission, and past the head who does not delay its reservation."""
+    """Return the rule: in the order of submission; a job that does not delay the head's reservation starts ahead
+    of it.
+    """
     return QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING)

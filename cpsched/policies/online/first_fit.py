@@ -1,4 +1,4 @@
-"""First fit: the queue is walked, and whoever fits starts."""
+"""First fit: the queue is scanned in its order, and each job that fits now starts."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["first_fit"]
 
 
 def first_fit() -> QueueRule:
-    """Return the rule: first come, first served among those who fit now. Large jobs may wait for ever."""
+    """Return the rule: first come, first served among the jobs that fit now. Large jobs may wait without end."""
     return QueueRule(name="first_fit", backfill=BackfillRule.ANYBODY)

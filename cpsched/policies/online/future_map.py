@@ -1,4 +1,4 @@
-"""The map of future reservations: when, and where, those start who wait, if all that runs ends as believed (SD-2)."""
+"""The map of future reservations: when and where waiting jobs start if running jobs end as predicted (SD-2)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ __all__ = ["FutureMap"]
 class FutureMap:
     """Reservations of the first jobs of the queue, each the earliest place beside those before it; mutable.
 
-    All are made anew whenever something was given back or taken otherwise than foreseen: who comes is put behind the
-    others.
+    All are made anew after each release or start that the map does not have; a new job is added behind the others.
     """
 
     def __init__(self, site: Site) -> None:
@@ -25,7 +24,7 @@ class FutureMap:
         self._outlook = Outlook(site)
         self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
         self._reserved: dict[int, Booking] = {}
-        #: Who has no place on this map, and has been looked for.
+        #: The jobs for which no place on this map was found.
         self._placeless: set[int] = set()
         #: Whether nothing is reserved any more of what was.
         self.is_void = True
@@ -34,7 +33,8 @@ class FutureMap:
         """Keep up with what has happened."""
         changes = self._outlook.follow(gone)
         now = self._site.now
-        is_missed = any(booking.start < now for booking in self._reserved.values())  # nobody was asked in that second
+        # no decision was made in that second
+        is_missed = any(booking.start < now for booking in self._reserved.values())
         if changes.has_taken or changes.freed_until > now or is_missed:
             self.clear()
 
@@ -48,12 +48,12 @@ class FutureMap:
         self.is_void = True
 
     def keep(self, job: int, booking: Booking) -> None:
-        """Let a job hold a booking as long as it runs, or until it is to hold another; all reservations are void."""
+        """Set the booking of a running job, until its end or its next booking; all reservations become void."""
         self.clear()
         self._outlook.keep(job, booking)
 
     def whole(self, job: int, entries: NDArray[np.int32], end: int) -> Booking:
-        """Return what a job has at full share on some entries from now until some second."""
+        """Return the booking of a job at full share on some entries from now until some second."""
         return self._outlook.timeline.booking_of(int(self._site.demand[job]), entries, self._site.now, end)
 
     def reserve(self, jobs: Sequence[int]) -> None:
@@ -88,7 +88,7 @@ class FutureMap:
         return min((booking.start for booking in self._reserved.values()), default=None)
 
     def start(self, job: int) -> Start:
-        """Return the start of a job whose reservation begins now, which is what it holds from now on."""
+        """Return the start of a job whose reservation begins now; it holds the reserved amounts from now on."""
         self._outlook.adopt(job, self._reserved.pop(job))
         entries = self._table.entries(job)
         self._table.starts[job] = NOWHERE

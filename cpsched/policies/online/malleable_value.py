@@ -1,8 +1,8 @@
 """Malleable jobs by their value for the mean slowdown, on-line: what SD-Policy can be when it reckons (SD-14).
 
-The machinery is that of `sd.py`; who decides is the sum of all predicted slowdowns. The queue is served by Smith's rule
-(what a second of waiting adds to it, by the core-seconds that the job takes), and a guest starts if the slowdown that
-it saves is more than its mates lose, who are those that lose least.
+The mechanism is that of `sd.py`; the criterion is the sum of all predicted slowdowns. The queue is served by Smith's
+rule (the slowdown that a second of waiting adds, per core-second of the job). A guest starts if it saves more slowdown
+than its mates lose; its mates are those that lose least.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MalleableByValue(SdPolicy):
     Parameters
     ----------
     depth
-        So many of those that wait are looked at; None: all.
+        The number of waiting jobs that are considered; None: all.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """The Maui scheduler (MAUI-1 to MAUI-10; Bode, Halstead, Kendall, Lei and Jackson, ALS 2000, and Maui's manual).
 
-Begin with `Maui`. What can be set is in `maui_params.py`, a cycle in `maui_cycle.py`, who comes first in
+Begin with `Maui`. The parameters are in `maui_params.py`, a cycle in `maui_cycle.py`, the priorities in
 `maui_priority.py` and `maui_fairshare.py`; `short_pool.py` and `allocation_bank.py` are policies of their own.
 
 Of what else the paper names (MAUI-10): weak nodes are filled first and the most powerful last by the mapping, which
@@ -66,9 +66,9 @@ class Maui:
             outlook,
             [(columns_of(timeline.demands, _nodes_of(site, one)), one.start, one.end) for one in params.downtimes],
         )
-        #: Since when those run who do.
+        #: The starts of the running jobs.
         self._running: dict[int, int] = {}
-        #: Whom the last decision started.
+        #: The jobs that the last decision started.
         self._started: tuple[int, ...] = ()
         self._reservations: tuple[Reservation, ...] = ()
         #: Whether one of them has lapsed in the last cycle, so that there may be room where there was none.
@@ -106,7 +106,7 @@ class Maui:
         return Decision(starts=tuple(cycle.starts), wake=self._next_look(site, now))
 
     def _next_look(self, site: Site, now: int) -> int | None:
-        """Return when somebody may start although nobody has come or gone."""
+        """Return the next time at which a job may start without an arrival or an end."""
         times = [reservation.start for reservation in self._reservations]
         times += [downtime.end for downtime in self.params.downtimes if downtime.end > now]
         if self._parts.pool is not None:
@@ -131,7 +131,7 @@ class Maui:
         self._started = ()
 
     def _note_start(self, site: Site, job: int, start: int) -> None:
-        """Note that a job starts. Who ran before the beginning holds its price from then on."""
+        """Record the start of a job. The cost of a job that ran before the beginning is held from then on."""
         self._running[job] = start
         self._parts.priorities.begin(job, start)
         bank, qos = self._parts.bank, self._parts.priorities.qos[job]

@@ -30,7 +30,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the cycles of a simulation work with."""
+    """The data that the cycles of a simulation share."""
 
     params: MauiParams
     outlook: Outlook
@@ -49,11 +49,11 @@ class Cycle:
     Parameters
     ----------
     site, parts
-        The machine as it is now; on the outlook's timeline, all are booked who run, and nothing else but downtimes.
+        The machine now; on the outlook's timeline, only running jobs and downtimes are booked.
     before
-        The reservations of the last cycle, by falling priority; those that cannot be kept are lost.
+        The reservations of the last cycle, by falling priority; those that cannot be kept are dropped.
     has_freed, has_taken
-        Whether something may be free at some time since the last cycle that was not, or the other way round.
+        Whether resources may have become free, or taken, at any future time since the last cycle.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class Cycle:
         #: Jobs that wait and have been passed, by falling priority.
         self._passed: list[int] = []
         self._num_reserved = 0
-        #: Whether a demand finds nodes that are free this second, whatever is reserved.
+        #: Whether a demand finds nodes that are free this second, reservations ignored.
         self._has_room: dict[int, bool] = {}
         #: For how many seconds a demand finds no room from now on, with or without the pool.
         self._too_long: dict[tuple[int, bool], int] = {}
         self._kept: dict[int, Reservation] = {}
-        #: Who starts now.
+        #: The jobs that start now.
         self.starts: list[Start] = []
-        #: Who has a reservation, by falling priority.
+        #: The jobs with a reservation, by falling priority.
         self.reservations: list[Reservation] = []
         for reservation in before:
             is_lost = reservation.start < self._now or (has_taken and not self._timeline.is_free(reservation.booking))
@@ -83,12 +83,12 @@ class Cycle:
                 self._kept[reservation.job] = reservation
 
     def run(self, order: Sequence[int]) -> None:
-        """Decide who starts and who gets a reservation.
+        """Decide which jobs start and which get a reservation.
 
         Parameters
         ----------
         order
-            The waiting jobs by falling priority. Those who cannot pay are passed over, and hold nobody up.
+            The waiting jobs by falling priority. Jobs that cannot pay are skipped, and block no other job.
         """
         for job in order:
             if not self._can_pay(job):
@@ -101,7 +101,9 @@ class Cycle:
                 break
 
     def close(self) -> bool:
-        """Take all from the timeline but who runs, and let no reservation hold money; tell whether one has lapsed."""
+        """Remove all bookings but those of running jobs, and release the credit of reservations; return whether one has
+        lapsed.
+        """
         if self._parts.pool is not None:
             self._parts.pool.give_back()
         for reservation in (*self._kept.values(), *self.reservations):
@@ -114,7 +116,7 @@ class Cycle:
     # --- one job --------------------------------------------------------------------------------------------------
 
     def _begins(self, job: int) -> bool:
-        """Start a job if it fits now, else give it a reservation if it is its turn; tell whether it starts."""
+        """Start a job if it fits now, else give it a reservation if one is left; return whether it starts."""
         kept = self._kept.pop(job, None)
         fit = self._fit_now(job) if kept is None else self._moved_forward(kept)
         if fit is None and self._gets_reservation(job):
@@ -136,11 +138,11 @@ class Cycle:
         return False
 
     def _gets_reservation(self, job: int) -> bool:
-        """Tell whether so few of a higher priority have one that this job gets one too."""
+        """Return whether so few of a higher priority have one that this job gets one too."""
         return self._num_reserved < self._parts.params.reservation_depth or Exemption.DEPTH in self._qos(job).exempt
 
     def _drop_kept(self) -> None:
-        """Let go of the reservations of those whose priority is lower than that of one who needs one."""
+        """Drop the reservations of jobs with a lower priority than a job that needs one."""
         for reservation in self._kept.values():
             self._timeline.release(reservation.booking)
         if self._kept:
@@ -160,7 +162,7 @@ class Cycle:
             fit = self._fit(kept.job, latest=max(kept.start - 1, self._now))
         if fit is None:
             if pool is not None:
-                pool.give_back()  # what was promised comes first
+                pool.give_back()  # promises come first
             return Fit(kept.start, kept.entries)
         self._too_long, self._has_freed = {}, True
         return fit
@@ -185,7 +187,9 @@ class Cycle:
         return self._timeline.earliest_fit(demand, earliest=self._now, latest=latest, duration=self._duration(job))
 
     def _duration(self, job: int) -> int:
-        """Return for how long a job is booked: with downtimes, into which nobody may run, for all of its walltime."""
+        """Return the seconds for which a job is booked: if there are downtimes, which no job may overlap, its whole
+        walltime.
+        """
         return int(self._site.walltime[job]) if self._parts.params.downtimes else self._site.estimate(job)
 
     def _qos(self, job: int) -> Qos:
@@ -194,14 +198,14 @@ class Cycle:
     # --- policies -------------------------------------------------------------------------------------------------
 
     def _is_held_off(self, job: int) -> bool:
-        """Tell whether a job may not have the nodes of the short pool."""
+        """Return whether a job may not have the nodes of the short pool."""
         pool = self._parts.pool
         if pool is None or Exemption.SHORTPOOL in self._qos(job).exempt:
             return False
         return pool.holds_off(int(self._site.walltime[job]))
 
     def _lay_pool(self, job: int) -> None:
-        """Let the nodes of the short pool be withheld, or not, as is right for a job."""
+        """Withhold the nodes of the short pool, or not, depending on the job."""
         pool = self._parts.pool
         if pool is None:
             return

@@ -9,18 +9,18 @@ __all__ = ["UsageHistory"]
 
 
 class UsageHistory:
-    """Who has used how much, window by window; mutable.
+    """The usage of each consumer, window by window; mutable.
 
-    Usage that goes on is kept as a rate, and counted as time goes on; the last column is of all together.
+    The usage of running jobs is kept as a rate, and added up over time; the last column is the total.
 
     Parameters
     ----------
     origin
-        Where a window begins (s).
+        The begin of a window (s).
     interval, depth, decay
-        Seconds of a window, how many count, and what each counts for in the share of the next younger one.
+        Seconds of a window, the number of windows that count, and the weight of each relative to the next younger one.
     count
-        How many there are whose usage is told apart.
+        The number of consumers.
     """
 
     def __init__(self, *, origin: int, interval: int, depth: int, decay: float, count: int) -> None:
@@ -32,7 +32,7 @@ class UsageHistory:
         self._now = origin
 
     def advance(self, now: int) -> None:
-        """Let usage go on until `now`, which is not before the last time."""
+        """Add up usage until `now`, which is not before the last time."""
         while self._window_of(self._now) < self._window_of(now):
             border = self._origin + (self._window_of(self._now) + 1) * self._interval
             self._windows[0] += self._rates * (border - self._now)
@@ -43,13 +43,13 @@ class UsageHistory:
         self._now = now
 
     def begin(self, who: NDArray[np.int64], rate: float, start: int) -> None:
-        """Let usage begin that is counted for several at once; `start` is at most the present, and may be earlier."""
+        """Begin the usage of a job, which may count for several consumers; `start` is now or earlier."""
         columns = np.append(who, -1)
         self._rates[columns] += rate
         self._add(columns, rate, start)
 
     def end(self, who: NDArray[np.int64], rate: float, end: int) -> None:
-        """Let usage end that has begun; `end` is at most the present, and may be earlier."""
+        """End the usage of a job; `end` is now or earlier."""
         columns = np.append(who, -1)
         self._rates[columns] -= rate
         self._add(columns, -rate, end)

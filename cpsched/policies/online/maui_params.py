@@ -1,4 +1,4 @@
-"""What a site may set in Maui: one frozen dataclass that checks itself, made of smaller ones (MAUI-1 to MAUI-9).
+"""The parameters of Maui: one frozen dataclass that checks itself, made of smaller ones (MAUI-1 to MAUI-9).
 
 Names of kinds of credentials are those of the documents: an account is a job's ``project``, a class its ``queue``.
 """
@@ -85,31 +85,31 @@ def _require_numbers(part: Any) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """What a unit of each component adds to a job's priority (MAUI-4); a weight of Maui's groups is multiplied in."""
+    """The weight of a unit of each component of a job's priority (MAUI-4), times the weight of its group in Maui."""
 
-    #: Of the priorities of its credentials, and of its quality of service.
+    #: The priorities of its credentials, and of its quality of service.
     user: float = 0
     group: float = 0
     account: float = 0
     queue: float = 0
     qos: float = 0
-    #: Of each percent that its credentials are under their fairshare targets (MAUI-5).
+    #: Each percent that its credentials are below their fairshare targets (MAUI-5).
     fairshare_user: float = 0
     fairshare_group: float = 0
     fairshare_account: float = 0
     fairshare_queue: float = 0
     fairshare_qos: float = 0
-    #: Of what it asks for: chunks that may stand on nodes of their own, cores, MiB, core seconds, seconds.
+    #: Its request: chunks that may have nodes of their own, cores, MiB, core seconds, seconds.
     nodes: float = 0
     processors: float = 0
     memory: float = 0
     processor_seconds: float = 0
     walltime: float = 0
-    #: Of the minutes that it has waited, its expansion factor, and how often it was bypassed by others.
+    #: The minutes that it has waited, its expansion factor, and the number of jobs that bypassed it.
     queue_time: float = 1
     xfactor: float = 0
     bypass: float = 0
-    #: Of how near it is to the targets of its quality of service, from 1 to 10,000.
+    #: Its nearness to the targets of its quality of service, from 1 to 10,000.
     target_queue_time: float = 0
     target_xfactor: float = 0
 
@@ -118,7 +118,7 @@ class Weights:
 
 
 class TargetKind(StrEnum):
-    """What a fairshare target is (MAUI-5), by the mark behind its number."""
+    """The kinds of fairshare targets (MAUI-5), by the mark after the number."""
 
     #: Usage beside it counts in either direction.
     PLAIN = ""
@@ -137,12 +137,12 @@ class Target:
 
     @classmethod
     def of(cls, text: str | float) -> Target:
-        """Return the target that a text stands for: ``25``, ``25+`` or ``25-``.
+        """Parse a target: ``25``, ``25+`` or ``25-``.
 
         Raises
         ------
         ValueError
-            If it stands for none, or for none from 0 to 100.
+            If the text is not a target from 0 to 100.
         """
         number = str(text).rstrip("+-")
         mark = str(text)[len(number) :]
@@ -168,7 +168,7 @@ class Fairshare:
     #: Seconds of a window, and of how many windows usage counts.
     interval: int = 24 * _HOUR
     depth: int = 7
-    #: What a window counts for, in the share of the next younger one.
+    #: The weight of a window relative to the next younger one.
     decay: float = 1.0
     #: By kinds of credentials, and by their names: ``25``, ``25+`` (floor) or ``25-`` (ceiling), in percent.
     targets: FrozenMap[str, FrozenMap[str, str | float]] = field(default_factory=FrozenMap)
@@ -185,18 +185,16 @@ class Fairshare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qos:
-    """A quality of service (MAUI-6), and whose jobs have it: a user's comes before a group's, and that before an
-    account's.
-    """
+    """A quality of service (MAUI-6), and the users, groups and accounts that have it, in this order of precedence."""
 
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     priority: float = 0
-    #: What its jobs shall not come to: an expansion factor, and seconds of waiting. None: there is no target.
+    #: Targets that its jobs should stay below: an expansion factor, and seconds of waiting. None: no target.
     target_xfactor: float | None = None
     target_queue_time: int | None = None
-    #: What a core second costs of a credit.
+    #: The price of a core second.
     billing_rate: float = 1.0
     exempt: tuple[str, ...] = ()
 
@@ -227,12 +225,12 @@ class ShortPool:
     """Nodes that are kept for short jobs in working hours, Mondays to Fridays (MAUI-7)."""
 
     nodes: int
-    #: Of the day, where the workload's clock is.
+    #: Times of the day, by the workload's clock.
     begin_hour: int = 8
     end_hour: int = 18
     #: Jobs that ask for more seconds are held off.
     longest: int = 2 * _HOUR
-    #: A busy node counts if it is believed to be idle in so many seconds.
+    #: A busy node counts if it is predicted to be idle within this many seconds.
     lookahead: int = 2 * _HOUR
 
     def __post_init__(self) -> None:
@@ -245,10 +243,10 @@ class ShortPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credits:
-    """What users have in the allocation bank (MAUI-9), in core hours."""
+    """The users' credit in the allocation bank (MAUI-9), in core hours."""
 
     users: FrozenMap[str, float] = field(default_factory=FrozenMap)
-    #: What each of the other users has; None: they are not charged, like jobs without user.
+    #: The credit of each other user; None: they are not charged, like jobs without user.
     others: float | None = None
 
     def __post_init__(self) -> None:
@@ -267,7 +265,7 @@ class MauiParams:
         If something is out of range, or two qualities of service claim the same name.
     """
 
-    #: How many jobs that have to wait get a reservation (MAUI-2); 0: whoever fits starts.
+    #: The number of waiting jobs with a reservation (MAUI-2); 0: every job that fits starts.
     reservation_depth: int = 1
     #: Whether jobs start before others of higher priority.
     backfill: bool = True
@@ -296,7 +294,7 @@ class MauiParams:
 
 
 def params_of(tables: Mapping[str, Any]) -> MauiParams:
-    """Return the parameters that nested tables stand for, as TOML has them; those that are made already stay.
+    """Return the parameters given as nested tables, as in TOML; parameters that are objects already are kept.
 
     Raises
     ------

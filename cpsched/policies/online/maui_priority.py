@@ -91,7 +91,7 @@ class Priorities:
     def _fixed_parts(
         self, params: MauiParams, jobs: Sequence[Job], credentials: Sequence[dict[Credential, str | None]]
     ) -> Floats:
-        """Return what does not change while a job waits: credentials and resources."""
+        """Return the part of a job's priority that does not change while it waits: credentials and resources."""
         w = self._weights
         tables = [
             (kind, getattr(w, kind), params.priorities[kind])
@@ -127,14 +127,14 @@ class Priorities:
         return found
 
     def bypass(self, jobs: Sequence[int]) -> None:
-        """Note that another job was started before these, whose priorities are higher."""
+        """Record that another job was started before these, although their priorities are higher."""
         if jobs:
             self._bypassed[list(jobs)] += 1
 
     # --- usage ----------------------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """Let usage go on until now."""
+        """Add up usage until now."""
         if self._shares is not None:
             self._shares.history.advance(now)
 
@@ -150,7 +150,7 @@ class Priorities:
 
 
 class _Shares:
-    """Fairshare: whose usage is told apart, and what it adds to whose priority; mutable."""
+    """Fairshare: the consumers, their usage, and its part of the priorities; mutable."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class _Shares:
         )
 
     def columns_of(self, job: int) -> Ints:
-        """Return whose usage a job's is."""
+        """Return the consumers of a job's usage."""
         return np.array(self._columns[job], dtype=np.int64)
 
     def terms(self, jobs: Ints) -> Floats:
@@ -198,7 +198,7 @@ class _Shares:
 
 
 def _has_fairshare(params: MauiParams) -> bool:
-    """Tell whether past usage can change any priority."""
+    """Return whether past usage can change any priority."""
     return any(_fairshare_weight(params.weights, Credential(kind)) for kind in params.fairshare.targets)
 
 
@@ -207,7 +207,7 @@ def _fairshare_weight(weights: Weights, kind: Credential) -> float:
 
 
 def _nodes(job: Job) -> int:
-    """Return on how many nodes a job stands at most: its chunks may each have one of their own."""
+    """Return the most nodes of a job: each of its chunks may have a node of its own."""
     if job.request.place.arrangement is Arrangement.PACK:
         return 1
     return sum(chunk.count for chunk in job.request.chunks)

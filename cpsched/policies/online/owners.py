@@ -15,7 +15,7 @@ from cpsched.sim import Site
 
 __all__ = ["Owner", "Owners"]
 
-#: What floats may be wrong by (s), or parts of a penalty.
+#: The tolerance of floats (s), or of penalties.
 _SLACK = 1e-6
 
 
@@ -33,12 +33,12 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _List:
-    """Those who could lend now, as arrays of one length."""
+    """The jobs that could lend now, as arrays of one length."""
 
     jobs: NDArray[np.int64]
     nodes: NDArray[np.int64]
     kinds: NDArray[np.int64]
-    #: When the walltime of each is over, and how fast it is while it lends, at the least.
+    #: The end of the walltime of each, and its least speed while it lends.
     over: NDArray[np.float64]
     pace: NDArray[np.float64]
 
@@ -58,29 +58,29 @@ class Owners:
         self._site, self._rule, self._by_loss = site, rule, by_loss
         #: By job.
         self.of: dict[int, Owner] = {}
-        #: Who lends to nobody, with when its walltime is over.
+        #: The jobs that do not lend, with the ends of their walltimes.
         self._idle: dict[int, Fraction] = {}
         self._list: _List | None = None
-        #: How many running jobs stand on each node, if there are jobs without cores, which may do so beside an owner.
+        #: The number of running jobs on each node, if there are jobs without cores, which may run beside an owner.
         self._is_crowded = any("cores" not in chunk.resources for job in site.jobs for chunk in job.request.chunks)
         self._tenants = np.zeros(len(site.columns.node_names), dtype=np.int64)
         self._stands: dict[int, NDArray[np.int32]] = {}
         for running in site.running.tolist():
             self.enter(running, site.entries_of(running))
-        #: Where each job stands in the order of ids, which decides among equal ones.
+        #: The rank of each job by id, which decides among equal jobs.
         self._rank = np.argsort(np.argsort(np.array([job.id for job in site.jobs], dtype=np.str_)))
         self._kinds: dict[tuple[tuple[NodeClass, tuple[Amounts, ...]], ...], int] = {}
         self._of_kind: list[Lender] = []
         self._room: dict[tuple[int, int], bool] = {}
-        #: What guests ask for, numbered, and the number of each guest.
+        #: The numbered requests of guests, and the number of each guest's request.
         self._asks: dict[tuple[Chunk, Amounts, Pace], int] = {}
         self._asked: dict[int, int] = {}
-        #: Guests without mates, by what they ask for: nodes, the least time, and what the cut-off was. Until somebody
-        #: more could lend, mates only get fewer and dearer, as they do for a longer guest.
+        #: Guests without mates, by request: nodes, the least time, and the cut-off. Until another job can
+        #: lend, mates only become fewer and their penalties higher, as they do for a longer guest.
         self._futile: dict[int, tuple[int, Fraction, float]] = {}
 
     def enter(self, job: int, entries: NDArray[np.int32]) -> None:
-        """Note where a job stands that starts."""
+        """Record the nodes of a job that starts."""
         if self._is_crowded:
             self._stands[job] = np.unique(entries[:, 0])
             self._tenants[self._stands[job]] += 1
@@ -101,7 +101,7 @@ class Owners:
         self._note(index, over)
 
     def add_again(self, job: int) -> int:
-        """Let a job have its nodes to itself from now on; return when it ends, as its walltime has it."""
+        """Make a job the only owner of its nodes from now on; return the end of its walltime."""
         over = self._site.now + self._site.work_left(job)
         self._note(job, over)
         return ceil(over)
@@ -112,7 +112,7 @@ class Owners:
         self._futile = {asked: found for asked, found in self._futile.items() if found[0] < size}
 
     def lend(self, job: int) -> None:
-        """Let a job lend from now on."""
+        """Record that a job lends from now on."""
         del self._idle[job]
         self._list = None
 
@@ -125,13 +125,13 @@ class Owners:
             self._futile.clear()
 
     def drop(self, job: int) -> None:
-        """Let a job be none of these."""
+        """Remove a job from all lists."""
         self.of.pop(job, None)
         if self._idle.pop(job, None) is not None:
             self._list = None
 
     def is_idle(self, job: int) -> bool:
-        """Tell whether a job could lend, and lends to nobody."""
+        """Return whether a job could lend, and does not lend yet."""
         return job in self._idle
 
     def mates_of(self, guest: Guest, cut_off: float) -> tuple[Mate, ...] | None:
@@ -192,7 +192,7 @@ class Owners:
         return Mate(job_id=of_job.id, nodes=len(self.of[job].nodes), penalty=penalty)
 
     def _has_room(self, kind: int, guest: Guest) -> bool:
-        """Tell whether owners of a kind have room for a guest; asked once of each pair."""
+        """Return whether owners of a kind have room for a guest; asked once of each pair."""
         pair = kind, id(guest)
         if pair not in self._room:
             self._room[pair] = self._of_kind[kind].has_room_for(guest)
@@ -215,7 +215,9 @@ class Owners:
 
 
 def _may_complete(sizes: NDArray[np.int64], wanted: int, most: int) -> NDArray[np.bool_]:
-    """Tell which of these sizes can be part of a sum of so many nodes; of at most two, each is known by the other."""
+    """Return which of these sizes can be part of a sum of this many nodes; of at most two, each follows from the
+    other.
+    """
     if most > 2:
         return np.ones(len(sizes), dtype=np.bool_)
     is_there = np.zeros(wanted + 1, dtype=np.bool_)

@@ -6,7 +6,7 @@ from cpsched.sim import BackfillRule, QueueRule
 
 __all__ = ["pbs_fifo_bf10"]
 
-#: How many jobs behind the blocked head are looked at.
+#: The number of jobs behind the blocked head that are tried.
 _DEPTH = 10
 
 

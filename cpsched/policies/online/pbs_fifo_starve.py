@@ -2,7 +2,7 @@
 
 Of its options (PBS-3) three are built, with the defaults of its sample but for the order: ``max_starve``,
 ``help_starving_jobs`` and ``sort_by``. Not built are: ``strict_fifo`` (`fcfs` is that); ``round_robin``, ``by_queue``
-and ``sort_queues`` (all jobs stand in one queue); ``load_balancing`` and ``sync_time``, which are about measured load;
+and ``sort_queues`` (all jobs are in one queue); ``load_balancing`` and ``sync_time``, which are about measured load;
 ``dedicated_prefix`` and the variants for prime time (simulations have no reservations); ``fair_share`` with
 ``half_life`` and ``unknown_shares`` (PBS-4); and limits of running jobs. Jobs that ask for more than the machine, which
 OpenPBS deletes (PBS-5), are refused by the simulator.
@@ -23,17 +23,18 @@ _ORDERS = {"none": Order.SUBMISSION, "short_walltime": Order.WALLTIME}
 def pbs_fifo_starve(
     max_starve: int = _DAY, help_starving_jobs: bool = True, sort_by: Literal["none", "short_walltime"] = "none"
 ) -> QueueRule:
-    """Return the rule: whoever fits starts, until somebody starves: then nobody else does before that one.
+    """Return the rule: each job that fits starts, until a job starves: then no other job starts before it.
 
     Parameters
     ----------
     max_starve
-        A job starves when it has been eligible for more than so many seconds: since its submission, its
-        ``not_before`` or the last job that it waited for. Of several the one counts that has been so for longest.
+                A job starves when it has been eligible for more than this many seconds: since its submission, its
+        ``not_before`` or the last job that it waited for. Of several the one that has been eligible for longest
+        counts.
     help_starving_jobs
-        Whether anybody ever starves.
+        Whether the rule of starving jobs is used.
     sort_by
-        By what the queue stands: ``none``, the order of submission, as the paper has it; or ``short_walltime``. (The
+        The order of the queue: ``none``, the order of submission, as the paper has it; or ``short_walltime``. (The
         sample's ``shortest_job_first`` is about requested CPU time.)
     """
     return QueueRule(

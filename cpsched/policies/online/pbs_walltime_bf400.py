@@ -6,7 +6,7 @@ from cpsched.sim import BackfillRule, Order, QueueRule
 
 __all__ = ["pbs_walltime_bf400"]
 
-#: How many jobs behind the blocked head are looked at.
+#: The number of jobs behind the blocked head that are tried.
 _DEPTH = 400
 
 

@@ -1,4 +1,4 @@
-"""In which order those who wait are served: by priority, then by submission."""
+"""The order in which waiting jobs are served: by priority, then by submission."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ranks"]
 
 
 def ranks(site: Site) -> NDArray[np.int64]:
-    """Return where each job stands among all, by its priority (its queue's, where it has none), then by submission."""
+    """Return the rank of each job by its priority (its queue's, if it has none), then by submission."""
     priorities = np.array([site.instance.priority(job) for job in site.jobs], dtype=np.int64)
     found: NDArray[np.int64] = np.argsort(np.argsort(-priorities, kind="stable"))
     return found

@@ -1,8 +1,8 @@
 """SD-Policy on-line: running malleable jobs lend cores, so that others start earlier (D'Amico et al.; SD-1 to SD-14).
 
-Each of the first jobs of the queue is tried as static backfilling has it and, where it has to wait and would end
-earlier as a guest on the nodes of running mates, as that directly after it. A guest changes what the others may expect,
-so that all reservations are made anew, and the pass begins again, as it does until nobody starts any more. Where no job
+Each of the first jobs of the queue is tried as in static backfilling and, if it has to wait and would end earlier as a
+guest on the nodes of running mates, directly after that as a guest. A guest changes the reservations of others, so all
+are made anew, and the pass begins again, until no job starts any more. Where no job
 is malleable, this is `static_backfill`.
 """
 
@@ -29,7 +29,7 @@ class SdPolicy:
     rule
         The parameters.
     depth
-        So many of those that wait are looked at; None: all.
+        The number of waiting jobs that are considered; None: all.
 
     Raises
     ------
@@ -51,7 +51,7 @@ class SdPolicy:
         return {"guests": len(self._sharing.guests), "mates": len(self._sharing.lenders)}
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Start who can, and give those their cores back whose guests have ended."""
+        """Start jobs that can start, and return the cores of mates whose guests have ended."""
         self._map.follow(news.gone)
         self._sharing.follow(news.gone)
         waiting = self._in_order(site)
@@ -65,7 +65,7 @@ class SdPolicy:
         return found
 
     def _pass(self, first: list[int], now: int) -> set[int]:
-        """Go through the first jobs of the queue until a guest changes what everybody may expect; return who starts."""
+        """Go through the first jobs of the queue until a guest changes the reservations; return the jobs that start."""
         self._map.reserve(first)
         cut_off, started = self._sharing.cut_off(), set()
         for job in first:
@@ -77,7 +77,7 @@ class SdPolicy:
         return started
 
 
-#: What guests weigh mates by, see `PiWeight`.
+#: The weight of mates' penalties, see `PiWeight`.
 Weight = Literal["plain", "nodes"]
 
 

@@ -1,4 +1,4 @@
-"""Who shares nodes with whom while a simulation runs: guests, their mates, and who could be one (SD-4 to SD-11)."""
+"""The jobs that share nodes while a simulation runs: guests, their mates, and possible mates (SD-4 to SD-11)."""
 
 from __future__ import annotations
 
@@ -25,39 +25,41 @@ class Sharing:
     Parameters
     ----------
     site, future
-        The simulation, and the map on which nodes are kept for those who share.
+        The simulation, and the map on which nodes are kept for jobs that share.
     rule
         The parameters.
     by_value
-        Whether a guest starts only if the slowdown that it saves is more than its mates lose, and those are its mates
-        that lose least.
+        Whether a guest starts only if it saves more slowdown than its mates lose, and its mates are those that lose
+        least.
     """
 
     def __init__(self, site: Site, future: FutureMap, rule: SdRule, *, by_value: bool = False) -> None:
         self._site, self._future, self._rule = site, future, rule
         self._number = {job.id: index for index, job in enumerate(site.jobs)}
-        #: Jobs as guests, of whom that was asked.
+        #: Jobs as guests, if they were tried as such.
         self._asked: dict[int, Guest | None] = {}
         self._owners, self._by_value = Owners(site, rule, by_loss=by_value), by_value
         #: The mates of each guest that runs, while they run, and the other way round.
         self._mates: dict[int, tuple[int, ...]] = {}
         self._guest: dict[int, int] = {}
         self._pace: dict[int, Pace] = {}
-        #: When those who share are predicted to end (SD-11), and those who have just ceased to.
+        #: The predicted ends of jobs that share (SD-11), and of those that have just ceased to share.
         self._ends: dict[int, int] = {}
         #: In which modes those run that are not at full share, as decided.
         self._modes: dict[int, Modes] = {}
-        #: What has been decided in this second, and what was before.
+        #: The decisions of this second, and the state before them.
         self._starts: dict[int, Start] = {}
         self._changed: dict[int, Modes | None] = {}
         self._decided_at = site.now
-        #: Who was started as a guest, and who has lent (SD-12).
+        #: The jobs that were started as guests, and those that have lent (SD-12).
         self.guests: set[int] = set()
         self.lenders: set[int] = set()
         self._recover()
 
     def _recover(self) -> None:
-        """Find out who shares with whom of those who run already: of two on a node the guest has started last."""
+        """Find the guests and mates among the jobs that run already: of two jobs on a node the guest has started
+        last.
+        """
         site, on_node, mates = self._site, dict[int, int](), dict[int, set[int]]()
         running = [job for job in site.running.tolist() if site.jobs[job].malleability is not None]
         for job in sorted(running, key=lambda job: (site.start_of(job), job)):
@@ -71,7 +73,7 @@ class Sharing:
                 on_node.update((node, job) for node in nodes if job in self._owners.of)
         lending = {mate for found in mates.values() for mate in found}
         for job in set(self._owners.of) - lending:
-            if site.modes_of(job).any():  # nobody has what it lacks
+            if site.modes_of(job).any():  # no mate has what it lacks
                 self._owners.drop(job)
         for guest, found in mates.items():
             self._mates[guest] = tuple(sorted(found))
@@ -83,12 +85,12 @@ class Sharing:
 
     @property
     def starts(self) -> list[Start]:
-        """Who starts in this second."""
+        """The jobs that start in this second."""
         return list(self._starts.values())
 
     @property
     def changes(self) -> list[Change]:
-        """Who changes in this second."""
+        """The jobs that change in this second."""
         found = []
         for job, before in self._changed.items():
             after = self._modes_of(job)
@@ -99,7 +101,7 @@ class Sharing:
     # --- what has happened --------------------------------------------------------------------------------------
 
     def follow(self, gone: Sequence[int]) -> None:
-        """Keep up with what has happened: who shared with those who are gone has all for itself (SD-10)."""
+        """Follow the events of the simulation: a job that shared with an ended job has its nodes for itself (SD-10)."""
         over = {*gone, *(job for job in self._starts if not self._site.is_running(job))}
         decided = [job for job in (*self._starts, *self._changed) if job not in over]
         late = [job for job in decided if self._site.since(job) != self._decided_at]
@@ -131,7 +133,7 @@ class Sharing:
                 self._keep(job, end, self._owners.of[job].entries)
 
     def _part(self, guest: int, over: set[int]) -> None:
-        """Let a guest and its mates have what those of them had who are gone."""
+        """Give a guest and its mates the cores of those of them that have ended."""
         left = tuple(mate for mate in self._mates.pop(guest) if mate not in over)
         if guest not in over:
             self._mates[guest] = left
@@ -144,7 +146,7 @@ class Sharing:
             self._keep(mate, over_at, self._owners.of[mate].entries)
 
     def _expand(self, job: int) -> None:
-        """Give a guest all cores of those of its nodes whose owners are gone."""
+        """Give a guest all cores of those of its nodes whose owners have ended."""
         self._pace[job] = self._pace_of(job)
         self._change(job, np.where(self._is_lent(job), self._mode(job, self._rule.guest_share), 0).astype(np.int8))
         del self._ends[job]  # even if that stays: it has nodes of its own now
@@ -160,7 +162,7 @@ class Sharing:
         return guest.pace_on(guest.allocation(shared, own))
 
     def _is_lent(self, guest: int) -> NDArray[np.bool_]:
-        """Tell which entries of a guest stand on nodes of others."""
+        """Return which entries of a guest are on nodes of others."""
         lent = [self._owners.of[mate].nodes for mate in self._mates[guest]]
         found: NDArray[np.bool_] = np.isin(
             self._site.entries_of(guest)[:, 0], np.concatenate([*lent, np.zeros(0, np.int32)])
@@ -170,7 +172,7 @@ class Sharing:
     # --- what comes ---------------------------------------------------------------------------------------------
 
     def cut_off(self) -> float:
-        """Return what the penalty of a mate must be below (SD-5)."""
+        """Return the cut-off of a mate's penalty (SD-5)."""
         limit = self._rule.max_slowdown
         if limit is not None:
             return limit
@@ -181,7 +183,7 @@ class Sharing:
         return float(((last - site.submit[jobs]) / site.walltime[jobs]).mean()) if jobs else 0.0
 
     def _drifts(self, guest: int) -> bool:
-        """Tell whether predicted ends get earlier as time goes on, since they are cautious."""
+        """Return whether predicted ends get earlier over time, since they are cautious."""
         paces = [self._pace[guest], *(self._owners.of[mate].lender.pace for mate in self._mates[guest])]
         return any(pace.real != pace.cautious for pace in paces)
 
@@ -258,7 +260,7 @@ class Sharing:
         self._predict(job)
 
     def _change(self, job: int, chosen: Modes | None) -> None:
-        """Let a job run in other modes; None: at full share."""
+        """Change the modes of a running job; None: full share."""
         begun = self._starts.get(job)
         if begun is None:
             self._changed.setdefault(job, self._modes.get(job))

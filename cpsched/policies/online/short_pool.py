@@ -29,9 +29,10 @@ def end_of_work(epoch: datetime, now: int, begin_hour: int, end_hour: int) -> in
 class KeptNodes:
     """The short pool at work; mutable: it is laid out anew whenever a long job looks for room.
 
-    The pool is no fixed set of nodes. It is made of those that are busy and believed to be idle soon, then of idle
-    ones, the last in the order of filling first. Until work ends, long jobs have nothing that is free on them. Who runs
-    when work begins runs on, and what was promised before holds: what is reserved by then is no part of the pool.
+    The pool is no fixed set of nodes. It consists of busy nodes that are predicted to be idle soon, then of idle ones,
+    the last in the order of filling first. Until working hours end, long jobs get no free resources on them.
+    Jobs that run when working hours begin continue, and earlier promises hold: nodes that are reserved by then are no
+    part of the pool.
 
     Raises
     ------
@@ -46,11 +47,11 @@ class KeptNodes:
         lengths = [run.length for run in site.columns.demands.layout.runs]
         self._is_up = np.repeat([run.state is NodeState.UP for run in site.columns.run_class], lengths)
         self._bookings: list[Booking] = []
-        #: When work ends, None outside of working hours.
+        #: The end of working hours; None outside of them.
         self.until: int | None = None
 
     def holds_off(self, walltime: int) -> bool:
-        """Tell whether a job is too long for the nodes that are kept now."""
+        """Return whether a job is too long for the nodes that are kept now."""
         return self.until is not None and walltime > self._params.longest
 
     def open(self, now: int) -> None:

@@ -33,7 +33,7 @@ __all__ = ["Slurm", "SlurmParameters", "slurm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmParameters:
-    """What ``SchedulerParameters`` says in a slurm.conf, in its own units.
+    """The ``SchedulerParameters`` of a slurm.conf, in their own units.
 
     Raises
     ------
@@ -43,13 +43,13 @@ class SlurmParameters:
 
     #: Seconds from one cycle to the next, at the least.
     bf_interval: int = 30
-    #: How far a cycle looks ahead, in minutes.
+    #: The horizon of a cycle, in minutes.
     bf_window: int = 1440
     #: To how many seconds the times of reserved nodes are rounded, outwards.
     bf_resolution: int = 60
-    #: How many jobs a cycle tries.
+    #: The number of jobs that a cycle tries.
     bf_max_job_test: int = 500
-    #: What is reserved: ``nodes``, whole, as Slurm does; or the ``chunks`` only that a job asks for, with no rounding.
+    #: The reserved amounts: whole ``nodes``, as in Slurm; or only the ``chunks`` that a job asks for, without rounding.
     reserves: Literal["nodes", "chunks"] = "nodes"
 
     def __post_init__(self) -> None:
@@ -72,9 +72,9 @@ class Slurm:
         self._demands = site.demand.astype(np.int64)
         self._estimates = np.array([site.estimate(job) for job in range(len(site.jobs))], dtype=np.int64)
         self._rank = ranks(site)
-        #: What a cycle finds for each demand, see `slurm_kernels.reserve`.
+        #: The results of a cycle for each demand, see `slurm_kernels.reserve`.
         self._memory = np.zeros((len(site.columns.demands), 17, 3), dtype=np.int64)
-        #: When the next cycle is due at the earliest.
+        #: The earliest time of the next cycle.
         self._next_cycle = site.now
 
     def decide(self, site: Site, news: News) -> Decision:
@@ -105,16 +105,16 @@ class Slurm:
             yield start
 
     def _run(self, start: Start, now: int) -> None:
-        """Let a job run from now on, as far as this scheduler is concerned."""
+        """Record that a job runs from now on."""
         timeline, end = self._outlook.timeline, now + int(self._estimates[start.job])
         booking = timeline.booking_of(int(self._demands[start.job]), start.entries, now, end)
         timeline.book(booking)
         self._outlook.adopt(start.job, booking)
 
     def _cycle(self, queue: NDArray[np.int64], now: int) -> list[Start]:
-        """Start whom the reservations of those before him do not hinder.
+        """Start each job that fits beside the reservations of the jobs before it.
 
-        Nobody starts behind the last one who fits without reservations: those of the others are not made.
+        No job starts behind the last one that fits without reservations, so reservations behind it are not made.
         """
         timeline = self._outlook.timeline
         last = slurm_kernels.last_that_fits(queue, now, self._demands, *timeline.kernel_arguments())
@@ -128,7 +128,7 @@ class Slurm:
         return starts
 
     def _reserve(self, queue: NDArray[np.int64], now: int, timeline: Timeline) -> Iterator[Start]:
-        """Book reservations, and those who start."""
+        """Book reservations, and the jobs that start."""
         parameters = self.parameters
         by_nodes, latest = parameters.reserves == "nodes", now + 60 * parameters.bf_window
         self._memory[:, 0, 0] = 0

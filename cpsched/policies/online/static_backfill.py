@@ -7,17 +7,18 @@ from cpsched.sim import Decision, News, Site
 
 __all__ = ["DEPTH", "StaticBackfill", "checked_depth", "static_backfill"]
 
-#: How many jobs Slurm's backfilling looks at by default (``bf_max_job_test``).
+#: The number of jobs that Slurm's backfilling tries by default (``bf_max_job_test``).
 DEPTH = 500
 
 
 class StaticBackfill:
-    """The first jobs of the queue have reservations, made anew at every event; whoever's begins now starts.
+    """The first jobs of the queue have reservations, made anew at every event; a job whose reservation begins now
+    starts.
 
     Parameters
     ----------
     depth
-        So many of those that wait have reservations, and may start: Slurm's ``bf_max_job_test``. None: all.
+        The number of waiting jobs that have reservations, and may start: Slurm's ``bf_max_job_test``. None: all.
 
     Raises
     ------
@@ -35,7 +36,7 @@ class StaticBackfill:
         self._map = FutureMap(site)
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Start those whose reservations begin now."""
+        """Start the jobs whose reservations begin now."""
         self._map.follow(news.gone)
         waiting, starts = site.queue.tolist(), []
         while True:

@@ -29,8 +29,8 @@ def columns_of(demands: Demands, nodes: Iterable[int]) -> NDArray[np.int64]:
 def withhold(timeline: Timeline, columns: NDArray[np.int64], start: int, end: int) -> list[Booking]:
     """Book all that is free of some columns in ``[start, end)``, and return the bookings.
 
-    What is booked there already stays so: who runs may run into a downtime, and a node that is out is out. So this
-    never takes more than there is.
+    Existing bookings remain: a running job may overlap a downtime, and a node may be down already. So this never takes
+    more than is free.
     """
     cuts = timeline.breakpoints()
     edges = [start, *cuts[(cuts > start) & (cuts < end)].tolist(), end]
@@ -55,9 +55,9 @@ class Closures:
     Parameters
     ----------
     outlook
-        On whose timeline.
+        The outlook whose timeline is used.
     spans
-        Of each closure the columns, its start and its end.
+        The columns, start and end of each closure.
     """
 
     def __init__(self, outlook: Outlook, spans: Sequence[tuple[NDArray[np.int64], int, int]]) -> None:
