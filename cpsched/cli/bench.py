@@ -48,7 +48,7 @@ def command(
     slurm: bool,
     quiet: bool,
 ) -> None:
-    """Run a campaign: simulate each policy on each workload with each seed.
+    """Simulate a campaign: each policy on each workload and seed.
 
     CAMPAIGN is a TOML file; docs/campaigns.md describes its keys. A cell is one simulation. Finished cells are not run
     again, even after Ctrl-C. Cells that fail are listed at the end, and the exit code is then 5.

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a simulation as a file, from which it is gone on with later."""
+"""Checkpoints: the state of a simulation as a file, from which it can be resumed later."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Checkpoint", "Keeper"]
 #: Changes whenever the arrays of `World` mean something else.
 _FORMAT = "cpsched-checkpoint/1"
 
-#: The arrays that grow while a simulation goes on.
+#: The arrays that grow during a simulation.
 _GROWING = frozenset(
     f"state.{name}" for name in ("pool", "heap", "attempts", "fixed_columns", "fixed_amounts", "changes", "modes")
 )
@@ -45,7 +45,7 @@ class Checkpoint:
     scheduler: str
     #: Seconds between two writings; 0: at each look at the clock.
     interval: float = 60.0
-    #: Whether the file is there, and the simulation goes on from it.
+    #: Whether the file exists, and the simulation is resumed from it.
     resume: bool = False
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class Checkpoint:
 
 
 class Keeper:
-    """Who writes the state of a world now and then; mutable.
+    """Writes the state of a world at intervals; mutable.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class Keeper:
 
 
 def _is_alike(found: NDArray[Any], array: NDArray[Any]) -> bool:
-    """Return whether an array that was read can take the place of one of ours; arrays grow while time goes on."""
+    """Return whether an array from the file can replace one of the state; arrays grow during a simulation."""
     is_long_enough = found.ndim == array.ndim and len(found) >= len(array)
     return found.dtype == array.dtype and found.shape[1:] == array.shape[1:] and is_long_enough
 

@@ -26,14 +26,14 @@ _TYPES = {
     DependencyType.AFTERNOTOK: kernels.AFTER_NOT_OK,
 }
 
-#: Why a job is refused whose kinds of chunks fit one by one, but not together.
+#: The reason for refusing a job whose kinds of chunks fit one by one, but not together.
 _NOT_MAPPED = "each kind of its chunks finds room by itself, but no way was found to place all on the empty machine"
 
 Ints = NDArray[np.int64]
 
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
-    """Return what a workload asks for and no simulation can honour yet, each with the place that asks for it."""
+    """Return the features of a workload that no simulation can honour yet, each with its path."""
     found = [
         f"{key}: {what}"
         for key, what, present in (
@@ -58,13 +58,13 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Fixed:
-    """What those have who ran before the beginning."""
+    """The allocations of jobs that ran before the beginning."""
 
     #: int64 (jobs, 2): where a job's columns begin, and how many there are.
     spans: Ints
     columns: Ints
     amounts: Ints
-    #: What a job has of the licenses: (job, system column, amount).
+    #: The licences of a job: (job, system column, amount).
     licenses: list[tuple[int, int, int]]
 
 
@@ -84,7 +84,7 @@ class Load:
         self.instance = instance
         self.now = instance.now
         jobs = instance.elements()
-        #: Where each job stands in the document.
+        #: The index of each job in the document.
         self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
         self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
         self.columns = Columns(instance.cluster, CheapFirst())
@@ -96,7 +96,7 @@ class Load:
         self.expected_wait = self._ints(instance.expected_wait(job) for job in self.jobs)
         self.demand = self._compile()
         self._refuse_unmapped()
-        #: How those can run that are malleable, by their index.
+        #: The modes of malleable jobs, by index.
         self.job_modes = modes_of_jobs(self.jobs, self.demand, self.columns)
         self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)
         self.users, self.user = _numbered([job.user for job in self.jobs])
@@ -125,7 +125,7 @@ class Load:
         demands = []
         for number, job in enumerate(self.jobs):
             walltime = job.walltime if guards or bounds else 0
-            # who may not start before he is overdue, by a hard max_wait, never can
+            # a job that may not start before it is overdue by a hard max_wait can never start
             times = None if job.not_before is None else (job.submit, job.not_before)
             key = (id(job.request), job.licenses, job.queue, walltime, times)
             if key not in known:
@@ -137,8 +137,8 @@ class Load:
         return self._ints(demands)
 
     def smith(self) -> NDArray[np.float64]:
-        """Return what each second of a job's length adds to its key by Smith's rule for the sum of wait / expected
-        wait: expected wait x dominant share. Of jobs that can never start it is 0.
+        """Return the factor of a job's length in its key by Smith's rule for the sum of wait / expected wait: expected
+        wait x dominant share. It is 0 for jobs that can never start.
         """
         shares: dict[object, float] = {}
         found = np.zeros(len(self.jobs), dtype=np.float64)
@@ -151,7 +151,7 @@ class Load:
         return found * self.expected_wait
 
     def asked(self) -> dict[str, Ints]:
-        """Return what each job asks for of each resource that the machine has, licenses too."""
+        """Return the request of each job for each resource of the machine, licences too."""
         totals = {id(job.request): job.request.totals for job in self.jobs}
         cluster = self.instance.cluster
         asked = {name: self._ints(totals[id(job.request)].get(name, 0) for job in self.jobs) for name in cluster.totals}
@@ -163,8 +163,8 @@ class Load:
         return (-1, verdict) if verdict else (self.columns.compile(job.request, job.licenses, job.walltime), None)
 
     def _refuse_unmapped(self) -> None:
-        """Refuse those whose several kinds of chunks are not mapped even to the empty machine: they would wait for
-        ever, and be in the way of others.
+        """Refuse jobs whose several kinds of chunks are not mapped even to the empty machine: they would wait without
+        end, and block others.
         """
         kinds = np.fromiter((len(job.request.chunks) for job in self.jobs), dtype=np.int64, count=len(self.jobs))
         demands = np.unique(self.demand[(kinds > 1) & (self.demand >= 0)])
@@ -181,8 +181,8 @@ class Load:
             self.demand[number] = -1
 
     def _compile_links(self) -> tuple[Ints, Ints]:
-        """Return who waits for each job: where those begin, and (job, type, delay) of each. Who runs, or can never run,
-        waits for nobody.
+        """Return the jobs that wait for each job: where those of each begin, and (job, type, delay) of each. A job
+        that runs, or can never run, waits for no other.
         """
         members = self.instance.members() if any(job.after for job in self.instance.jobs) else {}
         number = {job.id: index for index, job in enumerate(self.jobs)} if members else {}
@@ -199,10 +199,10 @@ class Load:
         return firsts, links[:, 1:].copy()
 
     def _compile_fixed(self) -> _Fixed:
-        """Return what those hold who run at the beginning.
+        """Return the amounts that jobs hold that run at the beginning.
 
-        Running work is a fact, even where it breaks a rule: of a column of which they hold more than is there, who ends
-        last holds all that he has, and the others what is left.
+                Running jobs are facts, even if they break a rule: of a column of which they hold more than its
+        capacity, the job that ends last holds all of its amount, and the others hold the rest.
         """
         spans = np.zeros((len(self.jobs), 2), dtype=np.int64)
         columns: list[int] = []
@@ -234,9 +234,10 @@ class Load:
         return _kernel_views(self.timeline)
 
     def outages(self) -> tuple[Ints, Ints]:
-        """Return what happens to nodes, ascending: (time, kind, first, last), and the nodes that these point to.
+        """Return the events of nodes in ascending order: (time, kind, first, last), and the nodes that these point to.
 
-        Nodes that are drained or down at the beginning stay so, but break like others: who runs there is cut short.
+        Nodes that are drained or down at the beginning stay so, but fail like others: jobs that run there are cut
+        short.
         """
         nodes: list[int] = []
         rows = []
@@ -245,7 +246,7 @@ class Load:
             nodes.extend(self.columns.node_number[name] for name in outage.nodes)
             rows.append((outage.start, kernels.BREAKS, first, len(nodes)))
             rows.append((outage.end, kernels.RETURNS, first, len(nodes)))
-        rows.sort(key=lambda row: (row[0], -row[1], row[2]))  # who returns does so before others break
+        rows.sort(key=lambda row: (row[0], -row[1], row[2]))  # returns of nodes come before failures in the same second
         return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(nodes, dtype=np.int64)
 
 
@@ -273,7 +274,7 @@ def _numbered(names: Sequence[str | None]) -> tuple[tuple[str, ...], Ints]:
 
 
 def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
-    """Return the state before anything has happened: who runs at the beginning is not booked yet."""
+    """Return the state before the first event: running jobs are not booked yet."""
     count, systems = len(load.jobs), len(load.columns.demands.layout.system_capacity)
     awaited = np.bincount(load.links[:, 0], minlength=count).astype(np.int64)
     is_running = np.array([job.running is not None for job in load.jobs], dtype=np.bool_)

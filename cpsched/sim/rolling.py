@@ -1,4 +1,4 @@
-"""Planning as scheduling: who plans scheduling windows works a workload off, one window after the other."""
+"""Planning as on-line scheduling: a planner of windows schedules a workload, one window after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Planning", "Rolling"]
 
 
 class Planning(Protocol):
-    """Who plans one window after the other."""
+    """A planner of one window after the other."""
 
     @property
     def name(self) -> str:
@@ -33,21 +33,22 @@ class Planning(Protocol):
 
 
 class Rolling:
-    """A scheduler that plans a rolling window: who runs and who waits now; and starts whose time has come (BRIDI-4).
+    """A scheduler that plans a rolling window, the jobs that run and wait now, and starts jobs at their planned starts
+    (BRIDI-4).
 
     A planning cycle comes when jobs have come or gone since the last one, or nodes have failed or returned, but not
     before `min_interval` seconds are over. Until then, and where a planned start is all that has come (BRIDI-13), the
     last plan is brought up to date. Malleable jobs run at full share.
 
-    A hard ``max_wait`` is kept as long as a plan can. Who is too late for it is planned again at once, with the others
-    and as if the ``max_wait`` of his queue were not hard, until he has started.
+    A hard ``max_wait`` is kept as long as a plan can keep it. Then the jobs are planned again at once, with the
+    ``max_wait`` no longer hard for the jobs that are too late, until these have started.
 
     Parameters
     ----------
     planning
-        Who plans.
+        The planner.
     min_interval
-        Seconds between two cycles, at least.
+        The fewest seconds between two cycles.
 
     Raises
     ------
@@ -66,14 +67,14 @@ class Rolling:
         self._planning.prepare()
         self._index = {job.id: index for index, job in enumerate(site.jobs)}
         self._plan: Plan | None = None
-        #: When the next cycle may begin, whether there is something to plan anew, and which nodes are out.
+        #: The earliest begin of the next cycle, whether a new plan is needed, and the nodes that are down.
         self._next_cycle, self._is_stale = site.now, False
         self._out: frozenset[str] = frozenset()
-        #: Who can no longer keep the hard ``max_wait`` of his queue.
+        #: The jobs that can no longer keep the hard ``max_wait`` of their queue.
         self._late: set[str] = set()
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Plan, or bring the plan up to date; start whose planned start is now."""
+        """Plan anew or update the plan; start the jobs whose planned start is now."""
         before, self._out = self._out, frozenset(site.columns.node_names[node] for node in site.nodes_out.tolist())
         self._is_stale = self._is_stale or bool(news.arrived or news.gone) or self._out != before
         window = _window(site, self._out)
@@ -85,7 +86,7 @@ class Rolling:
         return self._decision(site, self._plan)
 
     def _planned(self, window: Instance) -> Plan:
-        """Plan a window in which nobody is left behind because he is too late."""
+        """Plan a window in which no job is left without a start because it is too late for its ``max_wait``."""
         while True:
             plan = self._planning.plan(_lenient(window, self._late), self._plan)
             too_late = {waiting.id for waiting in plan.waiting_room if waiting.reason is WaitingReason.TOO_LATE}
@@ -94,7 +95,7 @@ class Rolling:
             self._late |= too_late
 
     def _decision(self, site: Site, plan: Plan) -> Decision:
-        """Return what a plan of this second says."""
+        """Return the decision of a plan at this second."""
         waiting = set(site.queue.tolist())
         due = []
         later = [self._next_cycle] if self._is_stale else []
@@ -107,7 +108,7 @@ class Rolling:
                 continue
             start = site.start_on(job, planned.segments[0].allocation)
             if start is None:
-                raise EngineError(f"{self.name} plans job {planned.id} at {site.now} on nodes where it may not stand")
+                raise EngineError(f"{self.name} plans job {planned.id} at {site.now} on nodes where it may not run")
             due.append(start)
         return Decision(starts=due, wake=min(later, default=None))
 
@@ -123,7 +124,7 @@ def _window(site: Site, out: Collection[str]) -> Instance:
 
 
 def _believed(job: Job, seconds: int) -> Job:
-    """Return a job that is rigid, and takes so many seconds if it waits."""
+    """Return the job as a rigid one, which takes this many seconds if it waits."""
     if job.malleability is None and job.walltime == seconds:
         return job
     (step,) = job.steps

@@ -18,18 +18,18 @@ _PORTION = 2_000
 def play_rule(
     world: World, rule: QueueRule, seconds: list[float], *, predicts: Prediction | None, look: Callable[[], None]
 ) -> None:
-    """Let everything happen, as the rule has it.
+    """Run the simulation under a rule.
 
     Parameters
     ----------
     world
-        The workload, from wherever it stands on.
+        The state of the simulation, from which it continues.
     seconds
-        Where the mean seconds of a pass are put, of each portion of passes.
+        A list to which the mean seconds of a pass are added, for each portion of passes.
     predicts
-        What predicted runtimes are used for; None: nothing, the walltimes are believed.
+        The use of predicted runtimes; None: none, jobs are expected to take their walltimes.
     look
-        Called now and then.
+        Called repeatedly.
     """
     numbers = rule.in_numbers(predicts=predicts)
     while True:

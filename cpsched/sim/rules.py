@@ -11,7 +11,7 @@ __all__ = ["BackfillRule", "Order", "Prediction", "QueueRule"]
 
 
 class Prediction(StrEnum):
-    """What predicted runtimes are used for."""
+    """The uses of predicted runtimes."""
 
     #: The order of the queue. Expected ends and reservations follow the walltimes: no job is delayed because another
     #: one runs longer than was predicted.
@@ -26,7 +26,7 @@ class Prediction(StrEnum):
 
 
 class Order(IntEnum):
-    """By what the queue stands; equal jobs in the order of submission."""
+    """The order of the queue; equal jobs are in the order of submission."""
 
     SUBMISSION = kernels.BY_SUBMISSION
     #: Shortest (estimated) walltime first.
@@ -67,10 +67,10 @@ class QueueRule:
     name: str
     backfill: BackfillRule
     order: Order = Order.SUBMISSION
-    #: How many behind the first job that has to wait are looked at; None: all.
+    #: The number of jobs behind the first job that has to wait that are tried; None: all.
     depth: int | None = None
-    #: Seconds after which nobody else starts until a job can that was eligible in all of them: submitted, its
-    #: ``not_before`` over, let go by those it waits for (PBS-2); None: that never happens.
+    #: A job that was eligible (submitted, its ``not_before`` over, its dependencies fulfilled) for so many seconds
+    #: starves: no other job starts before it (PBS-2). None: no job starves.
     max_starve: int | None = None
 
     def __post_init__(self) -> None:

@@ -16,12 +16,12 @@ __all__ = ["Change", "Counting", "Decision", "News", "Scheduler", "Start"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What has happened since the scheduler was asked last; jobs by their index in the load."""
+    """The events since the last call of the scheduler; jobs by their index in the load."""
 
     now: int
-    #: Who has come.
+    #: The jobs that have arrived.
     arrived: Sequence[int]
-    #: Who has ended, or was cut short and waits again.
+    #: The jobs that have ended, or were cut short and wait again.
     gone: Sequence[int]
 
 
@@ -38,7 +38,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """A running malleable job that goes on with other shares of its cores from now on."""
+    """A running malleable job that continues on other shares of its cores from now on."""
 
     job: int
     #: int8 (·,): in which of its modes it runs on each of the entries that it has had since its start.
@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Who starts now, and when the scheduler wants to be asked again at the latest (None: when something happens).
+    """The jobs that start now, and the latest time of the scheduler's next call (None: at the next event).
 
     Running jobs change in this order, before the others start.
     """
@@ -64,10 +64,10 @@ class Scheduler(Protocol):
     name: str
 
     def begin(self, site: Site) -> None:
-        """Make ready for a simulation; forget all former ones. Who runs and who waits already is at the site."""
+        """Prepare for a simulation, and forget all earlier ones. The site has the jobs that run and wait already."""
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Say who starts now. The queue is not empty, or somebody runs that is not at full share."""
+        """Decide which jobs start now. The queue is not empty, or a job runs that is not at full share."""
 
 
 @runtime_checkable

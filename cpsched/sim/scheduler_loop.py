@@ -13,7 +13,7 @@ from cpsched.sim.world import World
 
 __all__ = ["play_scheduler"]
 
-#: The queue of a site stands in the order of submission.
+#: The queue of a site is in the order of submission.
 _IN_ORDER = QueueRule(name="site", backfill=BackfillRule.NOBODY)
 
 
@@ -27,9 +27,9 @@ class _Loop:
         self._gone: list[int] = []
         #: Whether nodes have broken or returned since.
         self._has_returned = False
-        #: When the scheduler wants to be asked again: at first now, for where a simulation is resumed somebody waits.
+        #: The next call of the scheduler: at first now, since jobs wait in a resumed simulation.
         self._wake: int | None = world.now
-        #: What it has decided, and when that takes effect; while that lasts, it is not asked.
+        #: Its decision, and when that takes effect; until then it is not called.
         self._decided: tuple[int, Decision] | None = None
         #: Seconds that it has thought and was not charged for: clocks go in whole seconds.
         self._debt = 0.0
@@ -43,7 +43,7 @@ class _Loop:
         return max(due, self._world.now)
 
     def step(self, now: int, rule_numbers: object) -> None:
-        """Let everything happen at `now`, and ask the scheduler if somebody waits."""
+        """Process all events at `now`, and call the scheduler if a job waits."""
         before = self._world.num_outages
         arrived, gone = self._world.step(now, rule_numbers)  # type: ignore[arg-type]
         self._has_returned |= self._world.num_outages > before
@@ -63,7 +63,7 @@ class _Loop:
             self._ask(now)
 
     def _ask(self, now: int) -> None:
-        """Ask the scheduler; let those begin whom it starts, now or when it has thought."""
+        """Call the scheduler, and start the jobs that it starts: now, or after the time of its decision."""
         news = News(now=now, arrived=tuple(self._arrived), gone=tuple(self._gone))
         self._arrived, self._gone, self._has_returned = [], [], False
         began = time.perf_counter()
@@ -81,9 +81,7 @@ class _Loop:
             self._begin(decision)
 
     def _begin_late(self, decision: Decision) -> None:
-        """Let those jobs change and begin that still can: others may have ended, and nodes broken, since it was
-        decided.
-        """
+        """Change and start the jobs of a decision that still can: since then jobs may have ended, and nodes failed."""
         for change in decision.changes:
             self._world.change(change)
         for start in decision.starts:
@@ -91,7 +89,7 @@ class _Loop:
                 self._world.begin((start,))
 
     def _begin(self, decision: Decision) -> None:
-        """Let jobs change and begin now."""
+        """Change and start jobs now."""
         for change in decision.changes:
             if not self._world.change(change):
                 job = self._site.jobs[change.job].id
@@ -118,19 +116,20 @@ def play_scheduler(
     charges: bool,
     look: Callable[[], None],
 ) -> None:
-    """Let everything happen, as a scheduler decides.
+    """Run the simulation under a scheduler.
 
     Parameters
     ----------
     world
-        The workload, from wherever it stands on.
+        The state of the simulation, from which it continues.
     seconds
-        Where the seconds of each decision are put.
+        A list to which the seconds of each decision are added.
     predicts
-        What predicted runtimes are used for; None: nothing, the walltimes are believed.
+        The use of predicted runtimes; None: none, jobs are expected to take their walltimes.
     charges
-        Whether decisions take effect only after the seconds that they took, in which the scheduler is not asked. Who
-        cannot begin any more then (a node broke) waits on, and who cannot change any more (he has ended) does not.
+        Whether decisions take effect only after the seconds that they took, in which the scheduler is not called. A
+        job that cannot start any more then (a node failed) keeps waiting, and a job that cannot change any more (it
+        has ended) does not change.
     look
         Called after each decision.
 

@@ -23,7 +23,7 @@ __all__ = ["Held", "JobModes", "Standing", "Work", "modes_of_jobs"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Held:
-    """What a job has: amounts of node columns, and sums for all system columns."""
+    """The allocation of a job: amounts of node columns, and sums for all system columns."""
 
     columns: NDArray[np.int64]
     amounts: NDArray[np.int64]
@@ -63,7 +63,7 @@ class JobModes:
 
     job: Job
     modes: tuple[Mode, ...]
-    #: What it asks for in each of them, without its licenses: the numbers of demands.
+    #: Its request in each mode, without licences, as numbers of demands.
     demands: tuple[int, ...]
     columns: Columns
 
@@ -74,8 +74,9 @@ class JobModes:
         tables: instant_kernels.Tables,
         scratch: instant_kernels.Scratch,
     ) -> Held:
-        """Return what the job has on entries of its demand if it runs in the chosen modes on them."""
-        is_whole = self.job.request.place.exclusive  # which has its nodes to itself, whatever it uses
+        """Return the allocation of the job on entries of its demand in the chosen modes."""
+        # an exclusive job has its nodes to itself, whatever amounts it uses
+        is_whole = self.job.request.place.exclusive
         columns, amounts = [], []
         sums = np.zeros(len(scratch.samounts), dtype=np.int64)
         for name, amount in self.job.licenses.items():
@@ -101,7 +102,7 @@ class JobModes:
         return np.concatenate(laid)
 
     def _chunks_of(self, entries: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return which kind of chunk (index in the request) stands at each entry."""
+        """Return the kind of chunk (index in the request) of each entry."""
         kinds, place = np.unique(entries[:, 1], return_inverse=True)
         chunks = np.array([self.columns.kind_of(kind) for kind in kinds.tolist()], dtype=np.int64)
         found: NDArray[np.int64] = chunks[place]
@@ -123,7 +124,7 @@ class JobModes:
         return found
 
     def allocation(self, entries: NDArray[np.int32], chosen: NDArray[np.int8]) -> tuple[Placement, ...]:
-        """Return what the job has in the chosen modes, as placements on nodes with names."""
+        """Return the allocation of the job in the chosen modes, as placements on named nodes."""
         taken: dict[tuple[int, int, int], Amounts] = {}  # most nodes hold the same: one value serves them all
         found = []
         of_chunk = self._chunks_of(entries)
@@ -138,13 +139,13 @@ class JobModes:
         return tuple(found)
 
     def _counted(self, chunk: int, count: int) -> list[tuple[int, int]]:
-        """Return which kinds of chunks stand at an entry, and how many of each."""
+        """Return the kinds of chunks of an entry, and the number of each."""
         if chunk != WHOLE_REQUEST:
             return [(chunk, count)]
         return [(kind, chunk.count) for kind, chunk in enumerate(self.job.request.chunks)]
 
     def standing(self, demand: int, now: int) -> Standing | None:
-        """Return how far the job is that has run since before `now`, and where it stands; None where that is not known.
+        """Return the work done, and the nodes, of a job that has run since before `now`; None if they are unknown.
 
         Parameters
         ----------

@@ -41,26 +41,26 @@ class Moment:
     now: int
     done: int
     jobs: int
-    #: How many wait.
+    #: The number of waiting jobs.
     queued: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class History:
-    """What happened in a simulation."""
+    """The history of a simulation."""
 
     scheduler: str
     runs: Runs
-    #: Of each decision; for a compiled rule, the means of some thousand passes.
+    #: Seconds of each decision; for a compiled rule, the means of some thousand passes.
     decision_seconds: NDArray[np.float64]
     #: Seconds that the simulation took.
     elapsed: float
-    #: What the scheduler has counted, see `Counting`.
+    #: The scheduler's counters, see `Counting`.
     counters: Mapping[str, int]
     _world: World
 
     def record(self) -> Plan:
-        """Return what happened as a document that `cpsched verify` can judge beside the workload."""
+        """Return the history as a plan document that `cpsched verify` can check against the workload."""
         world, load = self._world, self._world.load
         instance = load.instance
         ended = {run[0]: self._run(*run) for run in world.placements()}
@@ -72,7 +72,7 @@ class History:
                 reason, detail = load.refused[job]
                 waiting.append(WaitingJob(id=load.jobs[job].id, reason=reason, detail=detail))
             else:
-                detail = "nobody had started it when the simulation ended"
+                detail = "it had not been started when the simulation ended"
                 waiting.append(WaitingJob(id=load.jobs[job].id, reason=WaitingReason.NOT_STARTED, detail=detail))
         value = objective_value(instance, jobs)
         return Plan(
@@ -136,7 +136,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, history: History) -> None:
         super().__init__()
-        #: What happened until then; who runs counts as waiting.
+        #: The history up to then; running jobs count as waiting.
         self.history = history
 
 
@@ -149,7 +149,7 @@ def simulate(
     progress: Callable[[Moment], None] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> History:
-    """Let a scheduler work off a workload, from the instance's `now` until nothing happens any more.
+    """Simulate a workload under a scheduler, from the instance's `now` until the last event.
 
     Each job comes at its submission and really runs for the lesser of its runtime and its walltime.
 
@@ -158,18 +158,20 @@ def simulate(
     instance
         The workload: a machine, jobs that wait or run, and outages.
     scheduler
-        A queue rule, which is compiled, or a scheduler that is asked whenever something has happened.
+        A queue rule, which is compiled, or a scheduler that is called after each event.
     predict
-        What a prediction is used for: that a job runs as long as the last two of its user did in the mean. Where
-        reservations follow it, it is raised when the job runs on. None: nothing, the walltimes are believed.
+        The use of predicted runtimes: the mean of the last two jobs of the same user. If reservations follow
+        predictions, a prediction is raised when the job runs longer. None: no predictions, jobs are expected to take
+        their walltimes.
     charge_overhead
-        Let decisions take effect only after the (whole) seconds that they take. The passes of queue rules take
-        microseconds, and cost nothing.
+                Decisions take effect only after the (whole) seconds that they take. The passes of queue rules take
+        microseconds, and count as 0.
     progress
-        Called now and then.
+        Called repeatedly.
     checkpoint
-        Where the state is kept now and then, and when the user interrupts, and whether it is gone on from there. A
-        queue rule then goes on as if nothing had been; other schedulers begin anew, with who runs and waits by then.
+        The file for the state, which is written at intervals and when the user interrupts, and whether the simulation
+        is resumed from it. A queue rule then continues exactly as without the interruption; other schedulers begin
+        anew, with the jobs that run and wait by then.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a scheduler sees of machine and queue while a simulation runs."""
+"""The scheduler's view of machine and queue during a simulation."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class Site:
         return bool(runs[kernels.R_END] >= 0 and runs[kernels.R_ENDING] == kernels.WAITING)
 
     def entries_of(self, job: int) -> NDArray[np.int32]:
-        """Return where a running job stands, as its start said it; read only. Of one that has run since before the
-        beginning that is known if it is malleable and its chunks are.
+        """Return the entries of a running job, as its start stated them; read only. For a job that runs since before
+        the beginning they are known if it is malleable and its chunks are known.
         """
         s = self._world.state
         _, _, _, _, first, count = s.runs[job].tolist()
@@ -91,7 +91,7 @@ class Site:
         return int(self._world.state.clock[kernels.C_CHANGES])
 
     def changed_since(self, count: int) -> set[int]:
-        """Return who has changed its shares, or has begun on a share, in all changes but the first ones."""
+        """Return the jobs that have changed their shares, or begun on a share, without the first changes."""
         return set(self._world.state.changes[count : self.num_changes, 0].tolist())
 
     def work_left(self, job: int) -> Fraction:
@@ -127,54 +127,54 @@ class Site:
         return Start(job, scratch.entries[:count].copy()) if count else None
 
     def start_on(self, job: int, allocation: Sequence[Placement]) -> Start | None:
-        """Return the start of a waiting job on nodes by name, None if it may not stand so."""
+        """Return the start of a waiting job on nodes by name; None if it may not run there."""
         entries = self.columns.entries_of(int(self.demand[job]), self.jobs[job].request, allocation)
         return None if entries is None else Start(job, entries)
 
     def window(self, waiting: Sequence[int] | None = None) -> Instance:
-        """Return the scheduling window of this second: who runs, and who waits (of all, or of these)."""
+        """Return the scheduling window of this second: the running jobs, and the waiting jobs (all, or these)."""
         listed = self.queue.tolist() if waiting is None else waiting
         jobs = [self._world.running_job(job, self.jobs[job]) for job in sorted(self.running.tolist())]
         jobs.extend(replace(self.jobs[job], after=(), not_before=None, running=None) for job in listed)
         return replace(self.instance, now=self.now, jobs=tuple(jobs))
 
     def held(self, job: int, timeline: Timeline) -> Booking:
-        """Return what a running job holds from its start to when it is believed to end, as a booking."""
+        """Return the booking of a running job from its start to its expected end."""
         return self._world.booking(job, timeline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What has changed on the timeline of an outlook."""
+    """The changes on the timeline of an outlook."""
 
     #: Before which second something was given back (0: nothing was).
     freed_until: int
-    #: On how many nodes something was given back that would have been held beyond now, at the most.
+    #: The most nodes on which something was released that would have been held beyond now.
     freed_nodes: int
-    #: Whether something was booked that was not foreseen: who has started, is believed to run longer, or a node is out.
+    #: Whether there are unexpected bookings: a job has started or is expected to run longer, or a node is down.
     has_taken: bool
 
 
 class Outlook:
-    """What is free from now on, if all end as believed: a timeline on which reservations can be planned; mutable."""
+    """The resources that are free from now on if all jobs end as expected: a timeline for reservations; mutable."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self.timeline = Timeline(site.columns.demands)
         self._held: dict[int, Booking] = {}
-        #: When each job that is held is believed to end, -1 of all others.
+        #: The expected end of each booked job; -1 for all others.
         self._ends = np.full(len(site.jobs), -1, dtype=np.int64)
-        #: Of whom the scheduler knows better.
+        #: The jobs whose bookings the scheduler sets itself.
         self._is_kept = np.zeros(len(site.jobs), dtype=np.bool_)
         self._out: dict[int, Booking] = {}
-        #: So many changes of shares are on the timeline.
+        #: The number of changes of shares that are on the timeline.
         self._num_changes = 0
         #: So often had nodes broken or returned when that was last looked at; -1: never.
         self._num_outages = -1
 
     def follow(self, gone: Sequence[int]) -> Changes:
-        """Keep up with what has happened: who has ended or started since, is believed to end at another second, and
-        which nodes are out.
+        """Update the timeline: jobs that have ended or started since, or have another expected end, and nodes that are
+        down.
         """
         site, has_taken = self._site, False
         freed = [self._drop(job) for job in gone]
@@ -223,7 +223,7 @@ class Outlook:
         self._held[job], self._ends[job] = booking, booking.end
 
     def keep(self, job: int, booking: Booking) -> None:
-        """Let a job hold a booking as long as it runs, whatever the site says of it, or until it is to hold another."""
+        """Set the booking of a job, in place of the site's, until the job ends or another booking is set."""
         self._drop(job)
         self.timeline.book(booking)
         self.adopt(job, booking)

@@ -44,15 +44,17 @@ class World:
             *(array for _ in range(4) for array in (free.astype(np.int32), sums.astype(np.int64)))
         )
         self._lengths = load.lengths
-        #: How far those are that run, and are not at full share for all their time.
+        #: The progress of running jobs that are not always at full share.
         self._work: dict[int, Work] = {}
-        #: What is known of so many changes: by job, see `_changes_of`.
+        #: A cache of the changes by job, valid for this number of changes; see `_changes_of`.
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._indexed = 0
         self._begin()
 
     def _begin(self) -> None:
-        """Book who runs at the beginning, and expect those who come later than they were submitted."""
+        """Book the jobs that run at the beginning, and schedule the arrivals of jobs that become eligible after their
+        submission.
+        """
         s = self.state
         waits = s.awaited > 0
         for index, job in enumerate(self.load.jobs):
@@ -66,7 +68,7 @@ class World:
                 kernels.push(max(int(s.release[index]), self.load.now), kernels.RELEASED, index, s.heap, s.clock)
 
     def _go_on(self, index: int, job: Job, running: Running) -> None:
-        """Note how far a malleable job is that has run since before the beginning, and where it stands.
+        """Record the progress and the nodes of a malleable job that runs since before the beginning.
 
         Where that is not known, its segments are a fact, and it ends with them.
         """
@@ -93,22 +95,23 @@ class World:
         return running is not None and start == running.start and end >= 0 and ending == kernels.WAITING
 
     def make_room(self) -> None:
-        """Let the arrays grow that may be full."""
+        """Enlarge the arrays that may be full."""
         if self.state.clock[kernels.C_LACKS]:
             self._double("pool")
         else:
             self._double("attempts", "heap")
 
     def _double(self, *names: str) -> None:
-        """Let these arrays of the state have twice as many rows."""
+        """Double the rows of these arrays of the state."""
         for name in names:
             array: NDArray[Any] = getattr(self.state, name)
-            grown = np.zeros((2 * len(array), *array.shape[1:]), dtype=array.dtype)  # takes memory as it is used
+            # memory is taken only when it is used
+            grown = np.zeros((2 * len(array), *array.shape[1:]), dtype=array.dtype)
             grown[: len(array)] = array
             self.state = self.state._replace(**{name: grown})
 
     def mend(self) -> None:
-        """Take those out of the queue who have started: an interrupt may have come before that was done."""
+        """Remove started jobs from the queue: an interrupt may have prevented that."""
         kernels.close_gaps(self.state)
         s = self.state
         self._work = {job: work for job, work in self._work.items() if self._has_run_since(job)}
@@ -146,7 +149,9 @@ class World:
         return None if time == FOREVER else time
 
     def step(self, now: int, rule: kernels.Rule) -> tuple[list[int], list[int]]:
-        """Let everything happen that does so at `now`, up to the arrivals; return who has come, and who has gone."""
+        """Process all events at `now`, up to the arrivals; return the jobs that have arrived, and those that have
+        ended.
+        """
         s = self.state
         if s.clock[kernels.C_OUTAGE] < len(s.outages):
             while len(self.state.attempts) < s.clock[kernels.C_ATTEMPTS] + s.clock[kernels.C_RUNNING]:
@@ -172,7 +177,7 @@ class World:
         return bool(kernels.fits_there(start.job, start.entries, s, self.machine, self.tables, self.scratch))
 
     def begin(self, starts: Sequence[Start]) -> None:
-        """Let waiting jobs begin now; the caller vouches that there is room."""
+        """Start waiting jobs now; the caller guarantees that their resources are free."""
         for start in starts:
             while len(self.state.pool) - self.state.clock[kernels.C_POOL] < len(start.entries):
                 self._double("pool")
@@ -185,11 +190,11 @@ class World:
 
     @property
     def is_shrunk(self) -> bool:
-        """Whether somebody runs that is not at full share."""
+        """Whether a job runs that is not at full share."""
         return any(work.rate < 1 for work in self._work.values())
 
     def work_left(self, job: int) -> Fraction:
-        """Return what a running job has to do yet until its walltime is over: seconds at full share."""
+        """Return the work that a running job may still do until its walltime is over: seconds at full share."""
         return int(self.load.walltime[job]) - self._work_of(job).at(self.now)
 
     def since(self, job: int) -> int:
@@ -208,7 +213,7 @@ class World:
         return self._work.get(job, begun)
 
     def change(self, change: Change) -> bool:
-        """Let a running job go on in other modes, if it can, and what it takes is free; return whether that is so."""
+        """Change the modes of a running job, if it can change and the resources are free; return whether that is so."""
         s, job, now = self.state, change.job, self.now
         start, end, ending, _, first, count = s.runs[job].tolist()
         entries = s.pool[first : first + count]
@@ -242,7 +247,7 @@ class World:
     def _shape(
         self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8], start: int, done: Fraction, believed: int
     ) -> None:
-        """Let a job that has started, or does so now, have what it has in the chosen modes; nothing of it is booked.
+        """Set the allocation of a started job to the chosen modes, without booking it.
 
         Parameters
         ----------
@@ -296,7 +301,7 @@ class World:
         s.estimate[job] = min(limit, left) if is_predicted else limit
 
     def booking(self, job: int, timeline: Timeline) -> Booking:
-        """Return what a running job holds from its start to when it is believed to end."""
+        """Return the amounts that a running job holds from its start to its expected end."""
         s = self.state
         start, end, _, _, first, count = s.runs[job].tolist()
         if s.fixed[job, 1] == 0:
@@ -328,7 +333,7 @@ class World:
     # --- what has happened ----------------------------------------------------------------------------------------
 
     def runs(self) -> Runs:
-        """Return what has become of the jobs so far, in document order."""
+        """Return the outcomes of the jobs so far, in document order."""
         load, s = self.load, self.state
         order = np.argsort(load.places, kind="stable")
         found, ended = s.runs[order], s.runs[order, kernels.R_ENDING] >= kernels.COMPLETED
@@ -384,7 +389,7 @@ class World:
         Parameters
         ----------
         counted
-            Whether those that have run since before the beginning say which chunks stand where.
+            Whether jobs that run since before the beginning state their chunks.
         """
         of_job, job_modes = self.load.jobs[job], self.load.job_modes.get(job)
         changes = [change for change in self._changes_of(job) if start <= change[0] < end]
@@ -419,7 +424,7 @@ class World:
         return self._changes.get(job, [])
 
     def _num_nodes(self) -> NDArray[np.int64]:
-        """Return on how many nodes each job stands; chunks of several kinds may share one."""
+        """Return the number of nodes of each job; chunks of several kinds may share one."""
         s = self.state
         count = s.runs[:, kernels.R_COUNT].copy()
         for index in range(len(count)):

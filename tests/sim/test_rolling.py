@@ -141,7 +141,7 @@ def test_a_plan_that_cannot_be_is_no_decision() -> None:
         return replace(outcome, jobs=(replace(job, segments=(segment,)),))
 
     instance = window([nodes("n", cores=1)], core("a", 0, 10, 10))
-    with pytest.raises(EngineError, match="told plans job a at 0 on nodes where it may not stand"):
+    with pytest.raises(EngineError, match="told plans job a at 0 on nodes where it may not run"):
         played(instance, Rolling(Told(change=elsewhere)))
 
 

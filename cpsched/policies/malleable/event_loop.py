@@ -237,7 +237,9 @@ class EventLoop:
     # --- the pass -----------------------------------------------------------------------------------------------
 
     def _pass(self) -> bool:
-        """Go through the queue in its order, until a guest changes the reservations; return whether a job was started."""
+        """Go through the queue in its order until a guest changes the reservations; return whether a job was
+        started.
+        """
         cut_off = self._rule.cut_off(
             Fraction(end - self._jobs[job_id].submit, self._jobs[job_id].walltime) for job_id, end in self._ends.items()
         )
