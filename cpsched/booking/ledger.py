@@ -12,7 +12,7 @@ reservation is booked like a running job and is a cluster of its own for its job
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -207,6 +207,15 @@ class Ledger:
         return {
             job_id: start + self.instance.now for job_id, start in zip(ids, starts, strict=True) if start != NOWHERE
         }
+
+    def stand_aside(self, job_id: str, now: int) -> None:
+        """Let a booked job, which does not change while it runs and starts after `now`, keep its start, but take first
+        what is not free now: others that start now find as much room as they can.
+        """
+        place, demand = self.place_of(job_id), int(self.table.jobs[self._row[job_id], 0])
+        self.release(job_id)
+        entries = self.timeline.fit_late(demand, place.start, place.end, now - self.instance.now)
+        self.put_back(job_id, place if entries is None else replace(place, held=entries))
 
     def restore(self, planned: PlannedJob) -> bool:
         """Book a waiting job that has no place where it stands in another plan; tell whether it may stand there still.

@@ -1,8 +1,8 @@
 """Serving a queue event by event: jobs start in their turn, and some out of turn if that does not delay the head.
 
 This is backfilling as queueing systems do it (OCCS-52): at each event the first jobs of the queue start as long
-as they can; the first one that cannot, the head, gets a reservation on concrete nodes; and of those behind it some
-start at once, if they fit beside the reservation.
+as they can; the first one that cannot, the head, gets a reservation; and of those behind it some start at once, if they
+fit beside the reservation.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ def start_in_turn(ledger: Ledger, queue: Sequence[Job], *, depth: int | None, pr
     Notes
     -----
     Events are ends of jobs, arrivals, and the start of the head's reservation. A reservation holds until its job
-    starts or is no longer the head: bookings of others cannot make it earlier. One pass for an event is enough: a job
-    that starts frees nothing.
+    starts or is no longer the head: bookings of others cannot make it earlier.
     """
     loop = _EventLoop(ledger, queue, depth)
     while (now := loop.next_event()) is not None:
@@ -124,10 +123,26 @@ class _EventLoop:
                 self._start([head], now)
 
     def start_out_of_turn(self, now: int) -> None:
-        """Start those behind the head, as far as the rule looks, that fit beside all that is booked."""
-        examined = self._waiting[self._behind_head]
-        if examined:
-            self._start(self._place(examined, now, now), now)
+        """Start those behind the head, as far as the rule looks, that fit beside all that is booked, until nobody does.
+
+        Before each start the head's reservation takes those nodes first that are not free now: where nodes are equal,
+        it leaves as many as a reservation of so many nodes, whichever, would.
+        """
+        examined = behind = self._waiting[self._behind_head]
+        while examined:
+            self._ledger.stand_aside(self._queue[self._waiting[0]].id, now)
+            starts = self._place(examined, now, now)
+            if starts:
+                first, *others = sorted(starts)
+                for rank in others:
+                    self._ledger.release(self._queue[rank].id)
+                self._start([first], now)
+                behind = [rank for rank in behind if rank != first]
+                examined = [rank for rank in behind if rank > first] or behind
+            elif examined is behind:
+                return
+            else:
+                examined = behind
 
     def _place(self, ranks: Sequence[int], earliest: int, latest: int) -> dict[int, int]:
         """Book jobs that can start in time; return their starts."""

@@ -12,11 +12,23 @@ from numpy.typing import NDArray
 from cpsched.rusv.jit import kernel
 from cpsched.rusv.kernels import (
     D_FLAGS,
+    D_KIND,
     D_OTHERWISE,
+    D_REACH,
     D_SYS,
     EXCLUSIVE,
     JOINT,
+    K_MOST,
+    K_NEED,
+    K_SEG,
+    S_FIRST,
+    S_LENGTH,
+    S_TERM,
+    SCATTER,
+    clear_busy,
     copy,
+    count_kind,
+    lower_by_two,
     map_chunks,
     placement_columns,
     suffices,
@@ -90,6 +102,95 @@ def map_now(demand, free, sfree, t, x):
         count = map_chunks(
             attempt, x.copied, x.entries, t.demands, t.kinds, t.segments, t.terms, t.runs, t.runcols, t.run_of
         )
+        if count > 0:
+            return count
+        attempt = t.demands[attempt, D_OTHERWISE]
+    return 0
+
+
+@kernel
+def chunks_on(free, n, first, last, most, terms):
+    """Return how many chunks fit on a node, `most` at the most; its place in each column is `n`."""
+    chunks = most
+    for k in range(first, last):
+        chunks = min(chunks, max(free[terms[k, 0] + n], 0) // terms[k, 1])
+    return chunks
+
+
+@kernel
+def take_chunks(chunks, node, n, first, last, flags, later, now, t):
+    """Lower what is free on a node later, and what is free both now and later, by some chunks; all of it where no other
+    chunk may stand beside them.
+    """
+    for k in range(first, last):
+        column = t.terms[k, 0] + n
+        later[column] -= chunks * t.terms[k, 1]
+        now[column] = min(now[column], later[column])
+    if flags & SCATTER:
+        run = t.run_of[node]
+        for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
+            later[t.runcols[k] + node - t.runs[run, 0]] = 0
+            now[t.runcols[k] + node - t.runs[run, 0]] = 0
+
+
+@kernel
+def map_chunks_late(demand, later, now, t, x):
+    """Map a demand to what is free `later`, each kind first to chunks for which there is no room `now`, then, in the
+    order of filling, to others.
+
+    `now` has what is free both now and later; both arrays are used up. Returns how many entries it takes, 0 if some
+    kind finds no room beside the others.
+    """
+    count, flags = 0, t.demands[demand, D_FLAGS]
+    for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
+        need, most = t.kinds[kind, K_NEED], t.kinds[kind, K_MOST]
+        late = count_kind(kind, later, x.buffer, t.kinds, t.segments, t.terms, t.scale)
+        late -= count_kind(kind, now, x.buffer, t.kinds, t.segments, t.terms, t.scale)
+        late = min(late, need)
+        early = need - late
+        for segment in range(t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]):
+            first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
+            column, least = t.terms[first, 0], t.terms[first, 1]
+            for n in range(t.segments[segment, S_LENGTH]):
+                if late + early == 0:
+                    break
+                if later[column + n] < least:
+                    continue
+                there = chunks_on(later, n, first, last, most, t.terms)
+                at_once = chunks_on(now, n, first, last, most, t.terms)
+                lately, early_ones = min(late, there - at_once), min(early, at_once)
+                if lately + early_ones == 0:
+                    continue
+                late -= lately
+                early -= early_ones
+                x.entries[count, 0] = t.segments[segment, S_FIRST] + n
+                x.entries[count, 1] = kind
+                x.entries[count, 2] = lately + early_ones
+                if flags & JOINT:
+                    take_chunks(lately + early_ones, x.entries[count, 0], n, first, last, flags, later, now, t)
+                count += 1
+        if late + early > 0:
+            return 0
+    return count
+
+
+@kernel
+def map_late(demand, free, later, now, t, x):
+    """Map a demand that is to start later so that much is left of what is free now; return how many entries it takes, 0
+    if no room was found. The entries are in the scratch `x`.
+
+    Each kind of its chunks takes first what is not free yet. `later` has what is free when it starts, and `now` is used
+    up.
+    """
+    attempt = demand
+    while attempt >= 0:
+        copy(x.copied, later)
+        lower_by_two(now, free, x.copied)
+        if t.demands[demand, D_FLAGS] & EXCLUSIVE:
+            for k in range(t.demands[demand, D_REACH], t.demands[demand + 1, D_REACH]):
+                clear_busy(t.reach[k], x.copied, t.runs, t.runcols, t.capacity)
+                clear_busy(t.reach[k], now, t.runs, t.runcols, t.capacity)
+        count = map_chunks_late(attempt, x.copied, now, t, x)
         if count > 0:
             return count
         attempt = t.demands[attempt, D_OTHERWISE]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import kernels, step_kernels
+from cpsched.rusv import instant_kernels, kernels, step_kernels
 from cpsched.rusv.step_sequences import StepSequences
 from cpsched.rusv.vector import FOREVER
 
@@ -433,6 +433,19 @@ class Timeline:
             *(self._columns, self._amounts, self._scolumns, self._samounts, self._stamps),
         )
 
+    def instant_views(self) -> tuple[instant_kernels.Tables, instant_kernels.Scratch]:
+        """Return the tables and the scratch that the kernels of one moment need, for the demands that there are now."""
+        demands, kinds, segments, terms, scale, sysreq, _, reach, runs, run_columns, capacity = self._tables()
+        tables = instant_kernels.Tables(
+            *(demands, kinds, segments, terms, scale, sysreq, reach, runs, run_columns, capacity),
+            *(self._column_system, self._run_of),
+        )
+        free, buffer, entries, columns, amounts, scolumns, samounts, stamps = self.kernel_arguments()[-8:]
+        head = np.zeros(8, dtype=np.int64)
+        return tables, instant_kernels.Scratch(
+            free[0], buffer, entries, columns, amounts, scolumns, samounts, stamps, head
+        )
+
     def entries_found(self, count: int) -> Entries:
         """Return the entries that a kernel of another room has found with these arrays."""
         return self._entries[:count].copy()
@@ -510,6 +523,15 @@ class Timeline:
             self._free, self._buffer, self._entries,
         )  # fmt: skip
         return None if start < 0 else Fit(int(start), self._entries[:count].copy())
+
+    def fit_late(self, demand: int, start: int, end: int, now: int) -> Entries | None:
+        """Return where a demand fits in ``[start, end)`` if it takes first what is not free at `now`, so that much is
+        left of what is; None if no such place is found.
+        """
+        tables, scratch = self.instant_views()
+        later, free = (amounts.astype(np.int32) for amounts in (self.least_free(start, end)[0], self.free_at(now)[0]))
+        count = instant_kernels.map_late(demand, free, later, free.copy(), tables, scratch)
+        return scratch.entries[:count].copy() if count else None
 
     def free_from(self, demand: int, start: int, end: int) -> int:
         """Return the earliest second in ``[start, end]`` from which on `demand` fits until `end`, each of its kinds by

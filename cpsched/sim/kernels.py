@@ -15,13 +15,13 @@ from cpsched.rusv import FOREVER, instant_kernels, kernel, kernels
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
 change, has_sums = instant_kernels.change, instant_kernels.has_sums
-map_now, spell_out = instant_kernels.map_now, instant_kernels.spell_out
+map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now, instant_kernels.spell_out
 
 (
     C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
     C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
-    C_FIXED, C_ASIDE, CLOCK,
-) = range(23)  # fmt: skip
+    C_FIXED, C_ASIDE, C_RESUME, CLOCK,
+) = range(24)  # fmt: skip
 
 J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
 R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
@@ -568,62 +568,87 @@ def reserve(head, s, m, t, x):
 
 
 @kernel
-def is_hopeless(demand, is_long, stamp, failed, sfree, safter, demands, sysreq):
-    """Tell whether a demand is known not to fit, or is seen not to by the sums, and remember that.
+def choose_nodes(head, s, m, t, x):
+    """Choose the nodes of the head's reservation so that others can start now: what it can take of nodes that are not
+    free yet it does not take of those that are. `low` is what is free both now and beside the reservation.
 
-    Within a pass nothing gets free: what did not fit does not fit later on.
+    Equal nodes are interchangeable: as many are left as a reservation of mere counts leaves. Tells whether nodes were
+    found; where several kinds of chunks are in each other's way, they may not be: then no job starts that runs on.
     """
-    if failed[demand, 0] == stamp or (is_long and failed[demand, 1] == stamp):
-        return True
-    if not has_sums(demand, sfree, demands, sysreq):
-        failed[demand, 0] = stamp
-        return True
-    if is_long and not has_sums(demand, safter, demands, sysreq):
-        failed[demand, 1] = stamp
-        return True
-    return False
-
-
-@kernel
-def start_beside(job, is_long, now, s, m, t, x):
-    """Start a job if it fits, and does not delay the head, which one that is over by then cannot; tell whether it did.
-
-    `low` is what is free both now and beside the head's reservation.
-    """
-    demand = s.demand[job]
-    count = map_now(demand, m.low, m.slow, t, x) if is_long else map_now(demand, m.free, m.sfree, t, x)
+    demand = s.demand[head]
+    count = map_late(demand, m.free, m.future, m.low, t, x)
     if count == 0:
-        s.failed[demand, 1 if is_long else 0] = s.clock[C_STAMP]
         return False
-    if not begin_run(job, count, now, s, m, t, x):
-        return False
-    filled = spell_job(job, s, t, x)
-    for k in range(filled):
-        m.low[x.columns[k]] = min(m.free[x.columns[k]], m.after[x.columns[k]])
-    for q in range(m.slow.shape[0]):
-        m.slow[q] = min(m.sfree[q], m.safter[q])
+    copy(m.after, m.future)
+    copy(m.safter, m.sfuture)
+    change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
+    lower_by_two(m.low, m.free, m.after)
+    lower_by_two(m.slow, m.sfree, m.safter)
     return True
 
 
 @kernel
+def start_beside(job, is_long, now, stamp, s, m, t, x):
+    """Start a job if it fits: one that is over when the head starts, anywhere, another one beside the head's
+    reservation. Tells whether it did; else its demand is marked with `stamp`.
+    """
+    demand = s.demand[job]
+    count = map_now(demand, m.low, m.slow, t, x) if is_long else map_now(demand, m.free, m.sfree, t, x)
+    if count == 0:
+        s.failed[demand, 1 if is_long else 0] = stamp
+        return False
+    return begin_run(job, count, now, s, m, t, x)
+
+
+@kernel
 def start_out_of_turn(candidates, now, s, m, t, x):
-    """Start those behind the head that fit and do not delay it; their number is counted."""
+    """Start those behind the head that fit and do not delay it; their number is counted.
+
+    Within a pass nothing gets free: a demand that did not fit does not fit later on. Beside the head's reservation that
+    is so until its nodes are chosen anew, which is done whenever somebody has started.
+    """
     stamp, shadow = s.clock[C_STAMP], s.clock[C_SHADOW]
-    failed, demand, estimate, demands, sysreq = s.failed, s.demand, s.estimate, t.demands, t.sysreq
-    is_low_known = False
+    failed, demands, sysreq = s.failed, t.demands, t.sysreq
+    is_alike = t.runs.shape[0] == 2  # what is left in all does not depend on which nodes the head takes
+    is_chosen, has_nodes, chosen_stamp = False, False, stamp
     for i in range(candidates.shape[0]):
         job = candidates[i]
-        is_long = now + estimate[job] > shadow
-        if is_hopeless(demand[job], is_long, stamp, failed, m.sfree, m.safter, demands, sysreq):
+        demand = s.demand[job]
+        is_long = now + s.estimate[job] > shadow
+        if failed[demand, 0] == stamp or s.runs[job, R_START] >= 0:
             continue
-        if is_long and not is_low_known:
-            lower_by_two(m.low, m.free, m.after)
-            lower_by_two(m.slow, m.sfree, m.safter)
-            is_low_known = True
-        if start_beside(job, is_long, now, s, m, t, x):
+        if not has_sums(demand, m.sfree, demands, sysreq):
+            failed[demand, 0] = stamp
+            continue
+        if is_long:
+            if is_alike and not has_sums(demand, m.safter, demands, sysreq):
+                continue
+            if not is_chosen:
+                s.clock[C_STAMP] += 1
+                is_chosen, chosen_stamp = True, s.clock[C_STAMP]
+                has_nodes = choose_nodes(s.clock[C_HEAD], s, m, t, x)
+            if not has_nodes or failed[demand, 1] == chosen_stamp:
+                continue
+        if start_beside(job, is_long, now, chosen_stamp if is_long else stamp, s, m, t, x):
             s.clock[C_ASIDE] += 1
+            is_chosen = False
         if s.clock[C_LACKS]:
+            s.clock[C_RESUME] = job
             break
+
+
+@kernel
+def start_behind_head(first, last, now, rule, s, m, t, x):
+    """Look through the queue from the place `first` to `last`, and again from the head on until no job starts: each
+    start has the head's nodes chosen anew, which may make room for a job that was passed over.
+    """
+    while True:
+        number = s.clock[C_ASIDE]
+        start_out_of_turn(s.queue[first:last], now, s, m, t, x)
+        is_settled = first == 1 and s.clock[C_ASIDE] == number
+        if is_settled or s.clock[C_LACKS] or rule.backfill != NOT_DELAYING:
+            break
+        first = 1
 
 
 @kernel
@@ -692,17 +717,22 @@ def pass_queue(now, rule, s, m, t, x):
     if rule.backfill == NOBODY:
         return
     s.clock[C_SHADOW] = FOREVER if rule.backfill == ANYBODY else reserve(s.queue[0], s, m, t, x)
-    start_out_of_turn(s.queue[1:last], now, s, m, t, x)
+    resumed = s.clock[C_RESUME]
+    first = 1 if resumed < 0 else place_in_queue(resumed, s.keys, s.queue, s.clock)
+    start_behind_head(first, last, now, rule, s, m, t, x)
     if s.clock[C_ASIDE] > 0:
-        if last < s.clock[C_QUEUED]:
-            s.clock[C_HEAD] = -1  # others have come within the depth
+        if last < s.clock[C_QUEUED] or rule.backfill == NOT_DELAYING:
+            s.clock[
+                C_HEAD
+            ] = -1  # others have come within the depth, or may fit beside the nodes that the head takes now
         close_gaps(s)
 
 
 @kernel
 def pass_arrivals(now, rule, count, s, m, t, x):
-    """Start whom the rule starts now where nothing has become free since the last pass: only those who have just come
-    can start, as the queue has them.
+    """Start whom the rule starts now where nothing has become free since the last pass: of those who wait, only those
+    who have just come can start, as the queue has them; but if one of them does, all are looked at again, for then the
+    nodes of the head's reservation are chosen anew.
     """
     if rule.backfill == NOBODY:
         return
@@ -711,11 +741,19 @@ def pass_arrivals(now, rule, count, s, m, t, x):
     for k in range(count):
         places[k] = place_in_queue(s.arrived[k], s.keys, s.queue, s.clock)
     places.sort()
-    looked_at = np.searchsorted(places, rule.depth, side="right")
-    start_out_of_turn(s.queue[places[:looked_at]], now, s, m, t, x)
+    last = min(s.clock[C_QUEUED], 1 + rule.depth)
+    for k in range(np.searchsorted(places, last)):
+        start_out_of_turn(s.queue[places[k] : places[k] + 1], now, s, m, t, x)
+        if s.clock[C_LACKS]:
+            break
+        if s.clock[C_ASIDE] > 0 and rule.backfill == NOT_DELAYING:
+            start_behind_head(places[k] + 1, last, now, rule, s, m, t, x)
+            break
     if s.clock[C_ASIDE] > 0:
-        if looked_at < count:
-            s.clock[C_HEAD] = -1  # others have come within the depth
+        if last < s.clock[C_QUEUED] or rule.backfill == NOT_DELAYING:
+            s.clock[
+                C_HEAD
+            ] = -1  # others have come within the depth, or may fit beside the nodes that the head takes now
         close_gaps(s)
 
 
@@ -801,6 +839,7 @@ def advance(rule, most_passes, s, m, t, x):
             ):
                 return LACKS_ROOM
             s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE], s.clock[C_ASIDE] = now, 0, 0, 0
+            s.clock[C_RESUME] = -1
             pass_ends(now, s, m, t, x)
             pass_outages(now, rule.order, s, m, t, x)
             count = let_come(now, rule, s)

@@ -172,7 +172,7 @@ class Load:
             return
         timeline = Timeline(self.columns.demands)
         free, sums = timeline.free_at(0)
-        tables, scratch = _kernel_views(timeline)
+        tables, scratch = timeline.instant_views()
         free, sums = free.astype(np.int32), sums.astype(np.int64)
         fits = instant_kernels.map_now
         lost = [demand for demand in demands.tolist() if not fits(demand, free, sums, tables, scratch)]
@@ -231,7 +231,7 @@ class Load:
 
     def kernel_views(self) -> tuple[instant_kernels.Tables, instant_kernels.Scratch]:
         """Return the tables and the scratch that kernels need for one moment."""
-        return _kernel_views(self.timeline)
+        return self.timeline.instant_views()
 
     def outages(self) -> tuple[Ints, Ints]:
         """Return the events of nodes in ascending order: (time, kind, first, last), and the nodes that these point to.
@@ -248,18 +248,6 @@ class Load:
             rows.append((outage.end, kernels.RETURNS, first, len(nodes)))
         rows.sort(key=lambda row: (row[0], -row[1], row[2]))  # returns of nodes come before failures in the same second
         return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(nodes, dtype=np.int64)
-
-
-def _kernel_views(timeline: Timeline) -> tuple[instant_kernels.Tables, instant_kernels.Scratch]:
-    """Return the tables and the scratch that kernels need for one moment, of a timeline with all demands."""
-    arguments = timeline.kernel_arguments()[9:]
-    demands, kinds, segments, terms, scale, sysreq, _, reach, runs, runcols, capacity, colsys, run_of = arguments[:13]
-    free, buffer, entries, columns, amounts, scolumns, samounts, stamps = arguments[13:]
-    tables = instant_kernels.Tables(
-        demands, kinds, segments, terms, scale, sysreq, reach, runs, runcols, capacity, colsys, run_of
-    )
-    head = np.zeros(8, dtype=np.int64)
-    return tables, instant_kernels.Scratch(free[0], buffer, entries, columns, amounts, scolumns, samounts, stamps, head)
 
 
 def _cores(job: Job) -> int:

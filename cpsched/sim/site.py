@@ -60,6 +60,18 @@ class Site:
         ends: NDArray[np.int64] = s.ends[: s.clock[kernels.C_RUNNING], 0].copy()
         return ends
 
+    @property
+    def free(self) -> NDArray[np.int32]:
+        """What is free now of each node column."""
+        free: NDArray[np.int32] = self._world.machine.free.copy()
+        return free
+
+    @property
+    def free_sums(self) -> NDArray[np.int64]:
+        """What is free now of each system column."""
+        sums: NDArray[np.int64] = self._world.machine.sfree.copy()
+        return sums
+
     def start_of(self, job: int) -> int:
         """Return when a running job has started."""
         return int(self._world.state.runs[job, kernels.R_START])

@@ -7,7 +7,8 @@ The contract. At each second at which something happens those end who do so, est
 nodes return and break, jobs arrive; then there is one pass through the queue. Who starts lets those go that wait for a
 start: if they may come at once, that is another event of the same second. A reservation is made when somebody stands
 behind a head that has to wait; it stands as long as that job is the first one looked at and no earlier end lets it in,
-and falls when an estimate is corrected or a node breaks or returns, since it rests on those.
+and falls when an estimate is corrected or a node breaks or returns, since it rests on those. Whenever somebody is to
+start beside it, its job is put first on what is not free yet; the queue is looked through until nobody starts.
 """
 
 from __future__ import annotations
@@ -334,11 +335,15 @@ class _Play:
         if not behind or self.rule.backfill is BackfillRule.NOBODY:
             return
         reserved = self.reserve(queue[0]) if self.rule.backfill is BackfillRule.NOT_DELAYING else None
-        for life in behind:
-            room = self.free
-            if reserved is not None and now + life.estimate > reserved[1]:
-                room = _lowest(self.free, self.beside(*reserved))
-            self.start_if_mapped(life, room, now)
+        has_started = True
+        while has_started:
+            has_started = False
+            for life in [life for life in behind if life.start is None]:
+                room: _Amounts | None = self.free
+                if reserved is not None and now + life.estimate > reserved[1]:
+                    room = self.room_beside(queue[0], reserved[1])
+                if room is not None and self.start_if_mapped(life, room, now):
+                    has_started = True
 
     def is_starved(self, queue: Sequence[_Life], now: int) -> bool:
         """Start who starves, and tell whether one is left for whom all have to wait."""
@@ -385,14 +390,19 @@ class _Play:
                 break
         return self.reservation
 
-    def beside(self, head: _Life, time: int, mapped: Mapped) -> _Amounts:
-        """Return what is free beside a reservation, when those have ended who are believed to by then."""
-        room = _copied(self.free)
+    def room_beside(self, head: _Life, time: int) -> _Amounts | None:
+        """Return what is free from now on beside a reservation, if the head takes what is not free yet first; None if
+        no such place is found for it.
+        """
+        later = _copied(self.free)
         for life in self.running():
             if life.believed <= time:
-                self.change(room, life.takes, 1)
-        self.change(room, self.taken(head.job, self.demands(head.job, mapped)), -1)
-        return room
+                self.change(later, life.takes, 1)
+        mapped = self.mapped_late(head.job, later)
+        if mapped is None:
+            return None
+        self.change(later, self.taken(head.job, self.demands(head.job, mapped)), -1)
+        return _lowest(self.free, later)
 
     # ---- room ----
 
@@ -450,6 +460,48 @@ class _Play:
         ]
         found = (self.greedily_mapped(job, room, kinds, names) for kinds, names in tries)
         return next((mapped for mapped in found if mapped is not None), None)
+
+    def mapped_late(self, job: Job, later: _Amounts) -> Mapped | None:
+        """Return where a job stands in the room of a later time if it takes first what is not free yet."""
+        if job.request.place.arrangement is Arrangement.PACK:
+            kinds, names = tuple(range(len(job.request.chunks))), [name for name in self.by_weight if name in later]
+            fitting = [name for name in names if self.greedily_mapped(job, later, kinds, [name]) is not None]
+            at_once = [name for name in fitting if self.greedily_mapped(job, self.free, kinds, [name]) is not None]
+            best = [name for name in fitting if name not in at_once] + at_once
+            return self.greedily_mapped(job, later, kinds, best[:1]) if best else None
+        found = (self.greedily_mapped_late(job, later, kinds, names) for kinds, names in self.orders[job.id])
+        return next((mapped for mapped in found if mapped is not None), None)
+
+    def greedily_mapped_late(
+        self, job: Job, later: _Amounts, kinds: Sequence[int], names: Sequence[str]
+    ) -> Mapped | None:
+        """Fill the nodes with the chunks of each kind, first as many as find no room now; None if some are left."""
+        place = job.request.place
+        openness = _IDLE if place.exclusive else _OPEN
+        left = {name: dict(later[name]) for name in names if name in later and later[name][openness] == 0}
+        mapped: Mapped = []
+        for kind in kinds:
+            chunk = job.request.chunks[kind]
+            most = 1 if place.arrangement is Arrangement.SCATTER else chunk.count
+            chunks: dict[str, tuple[int, int]] = {}
+            for name in [name for name in names if name in left and self.nodes[name].admits(job, chunk)]:
+                is_taken = place.arrangement is Arrangement.SCATTER and any(name == other for other, _, _ in mapped)
+                demands, free = self.nodes[name].demands(chunk.resources), self.free[name]
+                then = min([0 if is_taken else most, *(left[name][c] // amount for c, amount in demands.items())])
+                now = min([then, *(free[c] // amount for c, amount in demands.items())])
+                chunks[name] = then, now if free[openness] == 0 else 0
+            late = min(chunk.count, sum(then - now for then, now in chunks.values()))
+            early = chunk.count - late
+            for name, (then, now) in chunks.items():
+                count = min(late, then - now) + min(early, now)
+                late, early = late - min(late, then - now), early - min(early, now)
+                if count:
+                    mapped.append((name, kind, count))
+                    for counter, amount in self.nodes[name].demands(chunk.resources).items():
+                        left[name][counter] -= count * amount
+            if late or early:
+                return None
+        return mapped
 
     def greedily_mapped(self, job: Job, room: _Amounts, kinds: Sequence[int], names: Sequence[str]) -> Mapped | None:
         """Fill the nodes with the chunks of each kind, as many as fit; None if some are left (OCCS-30)."""

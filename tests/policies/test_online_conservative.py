@@ -12,6 +12,7 @@ import pytest
 from cpsched.domain import Outage
 from cpsched.policies import make_scheduler
 from cpsched.policies.online.conservative import Conservative
+from cpsched.policies.online.conservative_on_nodes import ConservativeOnNodes
 from cpsched.sim import Decision, News, Prediction, Site, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine
@@ -25,7 +26,7 @@ from tests.sizes import seeds
 ALL = 1_000
 
 
-class Promising(Conservative):
+class Promising(ConservativeOnNodes):
     """Notes the first reservation of each job."""
 
     def begin(self, site: Site) -> None:
@@ -46,7 +47,7 @@ class Promising(Conservative):
 def test_jobs_start_as_by_the_naive_twin(seed: int, depth: int) -> None:
     """All start at the same seconds on the same nodes, though most jobs are never looked at in compressing."""
     instance = crowd(seed)
-    history = judged(instance, Conservative(depth))
+    history = judged(instance, ConservativeOnNodes(depth))
     assert (history.runs.start >= 0).all()
     naive = simulate(instance, NaiveConservative(depth))
     assert story_of(instance, history) == story_of(instance, naive)
@@ -107,7 +108,7 @@ def test_the_depth_is_how_far_down_the_queue_reservations_move_up(depth: int, re
     When b has ended c starts in any case, for then it can start at once.
     """
 
-    class Watching(Conservative):
+    class Watching(ConservativeOnNodes):
         def decide(self, site: Site, news: News) -> Decision:
             decision = super().decide(site, news)
             if news.now == 40:
@@ -151,4 +152,4 @@ def test_charged_decisions_break_no_rule(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_negative_depth_is_refused() -> None:
     """It is a mistake."""
     with pytest.raises(ValueError, match="Expected a depth of 0 or more, got -1"):
-        Conservative(-1)
+        ConservativeOnNodes(-1)

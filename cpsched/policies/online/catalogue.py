@@ -10,6 +10,7 @@ from typing import Literal, get_args, get_origin
 
 from cpsched.errors import DocumentError, Fault
 from cpsched.policies.online.conservative import Conservative
+from cpsched.policies.online.conservative_on_nodes import ConservativeOnNodes
 from cpsched.policies.online.easy import easy
 from cpsched.policies.online.f1 import f1
 from cpsched.policies.online.fcfs import fcfs
@@ -43,6 +44,7 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "f1": f1,
     "easy": easy,
     "conservative": Conservative,
+    "conservative_on_nodes": ConservativeOnNodes,
     "maui": maui,
     "pbs_fifo_bf10": pbs_fifo_bf10,
     "pbs_walltime_bf400": pbs_walltime_bf400,

@@ -1,7 +1,7 @@
 """Conservative backfilling, on-line (OCCS-52): whoever comes gets a reservation, which never gets later.
 
-Mu'alem and Feitelson, TPDS 2001: a job is reserved the earliest place beside all that is reserved already, and when
-somebody ends early, the reservations are compressed: one after the other, each moves up if it can.
+Mu'alem and Feitelson, TPDS 2001: a job is reserved the earliest place beside all that is reserved already, and at each
+event the reservations are compressed: one after the other, each moves up if it can.
 """
 
 from __future__ import annotations
@@ -9,92 +9,134 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cpsched.policies.online import count_kernels
+from cpsched.policies.online.conservative_on_nodes import ConservativeOnNodes
 from cpsched.policies.online.ranking import ranks
-from cpsched.rusv import FOREVER, NOWHERE, Compression, JobTable
-from cpsched.sim import Decision, News, Outlook, Site, Start
+from cpsched.policies.online.units import Units
+from cpsched.rusv import FOREVER
+from cpsched.sim import Decision, News, Scheduler, Site, Start
 
 __all__ = ["Conservative"]
 
+NOWHERE = count_kernels.NOWHERE
+
 
 class Conservative:
-    """Every job has a reservation on concrete nodes from its submission on, which it keeps, or an earlier one.
+    """Every job has a reservation from its submission on, which it keeps, or an earlier one.
 
-    Who comes in the same second is served by priority, and reservations are compressed by priority, then by submission.
-    Reservations rest on estimates that are upper bounds, and on nodes that stay. When an estimate is exceeded, a node
-    breaks, or a decision took effect late, all are made anew, in the same order. A job whose nodes are out has none.
-
-    Parameters
-    ----------
-    depth
-        How many of the queue move up as far as they can at each event; those behind move only if they can start at
-        once: most of a long queue would move whenever somebody ends early, again and again. 0: none but those.
-
-    Raises
-    ------
-    ValueError
-        If the depth is negative.
+    Where nodes are interchangeable (see `Units`), reservations are counts, and a job gets its nodes when it starts.
+    Where they are not, each is on concrete nodes, as by `ConservativeOnNodes`.
     """
 
     name = "conservative"
 
-    def __init__(self, depth: int = 16) -> None:
-        if depth < 0:
-            raise ValueError(f"Expected a depth of 0 or more, got {depth}")
-        self._depth = depth
-
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
-        self._site = site
-        self._rank = ranks(site)
-        #: Whether anybody goes before one who was submitted earlier: else the queue is in its order.
-        self._has_priorities = bool((np.diff(self._rank) < 0).any())
-        #: The reservations of those who wait: when, and where.
-        self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
-        #: What will be free, with the reservations booked, and what lets these move up.
-        self._plan: tuple[Outlook, Compression] | None = None
+        is_empty = all(job.running is None for job in site.jobs)
+        units = Units.of(site.columns.demands) if is_empty else None
+        self._rule: Scheduler = ConservativeOnNodes()
+        if units is not None:
+            self._rule = _ConservativeByCounts(units)
+        self._rule.begin(site)
 
     def decide(self, site: Site, news: News) -> Decision:
         """Start those whose reservations begin now."""
-        now, queue, table = news.now, site.queue, self._table
+        return self._rule.decide(site, news)
+
+
+class _ConservativeByCounts:
+    """Reservations of so many units; mutable.
+
+    Jobs that come in the same second are served by priority, and reservations are compressed by priority, then by
+    submission. Reservations rest on estimates that are upper bounds, and on nodes that stay: when an estimate is
+    exceeded, a node breaks or returns, or a decision took effect late, all are made anew, in the same order.
+    """
+
+    name = "conservative"
+
+    def __init__(self, units: Units) -> None:
+        self._units = units
+
+    def begin(self, site: Site) -> None:
+        """Make ready for a simulation."""
+        count, columns = len(site.jobs), self._units.num_columns
+        self._rank = ranks(site)
+        self._has_priorities = bool((np.diff(self._rank) < 0).any())
+        self._reserved = count_kernels.Reservations(
+            demand=site.demand,
+            seconds=np.zeros(count, dtype=np.int64),
+            starts=np.full(count, NOWHERE, dtype=np.int64),
+            takes=np.zeros((count, columns), dtype=np.int64),
+        )
+        self._profile = count_kernels.Profile(
+            size=np.zeros(1, dtype=np.int64),
+            times=np.zeros(2 * count + 4, dtype=np.int64),
+            free=np.zeros((2 * count + 4, columns), dtype=np.int64),
+        )
+        self._scratch = np.zeros(columns, dtype=np.int64), np.zeros(columns, dtype=np.int64)
+        #: When each running job is believed to end, as the profile has it; `NOWHERE` of all others.
+        self._ends = np.full(count, NOWHERE, dtype=np.int64)
+        #: So often had nodes broken or returned when the profile was made; -1: there is none.
+        self._num_outages = -1
+        #: Whether nobody can move up, unless something is given back.
+        self._is_settled = True
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Start those whose reservations begin now."""
+        queue, starts = site.queue, self._reserved.starts
         if self._has_priorities:
             queue = queue[np.argsort(self._rank[queue])]
-        table.jobs[queue, 1] = now
-        outlook = self._follow(queue, news)
-        starts = table.starts[queue]
-        unplanned = queue[starts == NOWHERE]
+        arguments = (self._profile, self._units.asks, self._reserved, *self._scratch)
+        if self._follow(site, news, queue):
+            if not self._is_settled:
+                self._is_settled = not count_kernels.compress(queue[starts[queue] != NOWHERE], *arguments)
+        else:
+            self._begin_anew(site, queue)
+        unplanned = queue[starts[queue] == NOWHERE]
         if len(unplanned):
-            table.jobs[unplanned, 3] = [site.estimate(job) for job in unplanned.tolist()]
-            outlook.timeline.plan(table, unplanned)
-            starts = table.starts[queue]
-        later = starts[starts > now]
+            self._reserved.seconds[unplanned] = [site.estimate(job) for job in unplanned.tolist()]
+            count_kernels.plan(unplanned, *arguments)
+        begins = starts[queue]
+        later = begins[begins > news.now]
         return Decision(
-            starts=[self._start(job, now, outlook) for job in queue[starts == now].tolist()],
+            starts=self._started(site, queue[begins == news.now].tolist()),
             wake=int(later.min()) if len(later) else None,
         )
 
-    def _follow(self, queue: NDArray[np.int64], news: News) -> Outlook:
-        """Return what will be free; reservations are booked, and compressed if they still hold."""
-        table = self._table
-        table.starts[list(news.gone)] = NOWHERE
-        if self._plan is not None:
-            outlook, compression = self._plan
-            changes = outlook.follow(news.gone)
-            starts = table.starts[queue]
-            has_place = starts != NOWHERE
-            is_missed = np.count_nonzero(starts >= news.now) < np.count_nonzero(has_place)
-            if not changes.has_taken and not is_missed:
-                compression.give_back(changes.freed_nodes)
-                compression.compress(queue[has_place], self._depth)
-                return outlook
-        table.starts[queue] = NOWHERE
-        outlook = Outlook(self._site)
-        outlook.follow(())
-        self._plan = outlook, Compression(outlook.timeline, table)
-        return outlook
+    def _follow(self, site: Site, news: News, queue: NDArray[np.int64]) -> bool:
+        """Give back what jobs had that are gone; tell whether the reservations still hold."""
+        now, reserved = news.now, self._reserved
+        if site.num_outages != self._num_outages:
+            return False
+        count_kernels.forget(now, self._profile)
+        for job in news.gone:
+            end, self._ends[job], reserved.starts[job] = int(self._ends[job]), NOWHERE, NOWHERE
+            if end > now:
+                count_kernels.shift(now, end, reserved.takes[job], 1, self._profile)
+                self._is_settled = False
+        begins = reserved.starts[queue]
+        is_missed = bool(((begins != NOWHERE) & (begins < now)).any())
+        return not is_missed and bool((self._ends[site.running] == site.ends).all())
 
-    def _start(self, job: int, now: int, outlook: Outlook) -> Start:
-        """Return the start of a job whose reservation begins now, which is what it holds from now on."""
-        demand, entries = int(self._table.jobs[job, 0]), self._table.entries(job)
-        end = now + int(self._table.jobs[job, 3])
-        outlook.adopt(job, outlook.timeline.booking_of(demand, entries, now, end))
-        return Start(job, entries)
+    def _begin_anew(self, site: Site, queue: NDArray[np.int64]) -> None:
+        """Forget all reservations, and look at what is free from now on."""
+        reserved, profile, running = self._reserved, self._profile, site.running
+        reserved.starts[queue], self._ends[:] = NOWHERE, NOWHERE
+        self._ends[running] = site.ends
+        profile.size[0], profile.times[0] = 1, site.now
+        profile.free[0] = self._units.free(site.free, site.free_sums)
+        for job in running.tolist():
+            reserved.takes[job] = self._units.takes(int(site.demand[job]), site.entries_of(job))
+            count_kernels.shift(int(self._ends[job]), FOREVER, reserved.takes[job], 1, profile)
+        self._num_outages, self._is_settled = site.num_outages, True
+
+    def _started(self, site: Site, jobs: list[int]) -> list[Start]:
+        """Return the starts of jobs whose reservations begin now, on nodes that are free."""
+        if not jobs:
+            return []
+        free, starts = site.free, []
+        for job in jobs:
+            entries = self._units.place(int(site.demand[job]), self._reserved.takes[job], free)
+            starts.append(Start(job, entries))
+            self._ends[job] = site.now + self._reserved.seconds[job]
+        return starts

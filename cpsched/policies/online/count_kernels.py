@@ -1,0 +1,211 @@
+"""Kernels of reservations by counts: what is free of each pool of interchangeable units, over time.
+
+A profile is a list of seconds, ascending from now on, with what is free from each on to the next: the units of each
+pool, then the licenses. The last one has no end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from cpsched.rusv import FOREVER, kernel
+
+#: The start of a job that has none.
+NOWHERE = -1
+
+
+class Profile(NamedTuple):
+    """What is free; its arrays have room for two seconds of each job."""
+
+    #: int64 (1,): how many seconds there are.
+    size: NDArray[Any]
+    #: int64 (·,): ascending.
+    times: NDArray[Any]
+    #: int64 (·, columns): what is free of each pool and license.
+    free: NDArray[Any]
+
+
+class Asks(NamedTuple):
+    """What each demand asks for."""
+
+    #: int64 (demands,): units.
+    need: NDArray[Any]
+    #: int64 (demands + 1,) and (·,): the pools that they may come from, in the order of filling.
+    pools_of: NDArray[Any]
+    pools: NDArray[Any]
+    #: int64 (demands + 1,) and (·, 2): columns of licenses with amounts.
+    licenses_of: NDArray[Any]
+    licenses: NDArray[Any]
+
+
+class Reservations(NamedTuple):
+    """Which job has what, and when."""
+
+    #: int64 (jobs,): the demand; for how many seconds; when it starts, or `NOWHERE`.
+    demand: NDArray[Any]
+    seconds: NDArray[Any]
+    starts: NDArray[Any]
+    #: int64 (jobs, columns): what it takes of each column.
+    takes: NDArray[Any]
+
+
+@kernel
+def cut(time, p):
+    """Let a piece of the profile begin at `time`; return its place."""
+    low, high = 0, p.size[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if p.times[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    if low < p.size[0] and p.times[low] == time:
+        return low
+    for k in range(p.size[0], low, -1):
+        p.times[k] = p.times[k - 1]
+        for c in range(p.free.shape[1]):
+            p.free[k, c] = p.free[k - 1, c]
+    p.times[low] = time
+    for c in range(p.free.shape[1]):
+        p.free[low, c] = p.free[low - 1, c]
+    p.size[0] += 1
+    return low
+
+
+@kernel
+def shift(begin, end, takes, sign, p):
+    """Add what a job takes (times `sign`) to what is free in ``[begin, end)``."""
+    first, last = cut(begin, p), cut(end, p)
+    for k in range(first, last):
+        for c in range(p.free.shape[1]):
+            p.free[k, c] += sign * takes[c]
+
+
+@kernel
+def forget(now, p):
+    """Drop what is before `now`, and the cuts at which nothing changes."""
+    first = 0
+    while first + 1 < p.size[0] and p.times[first + 1] <= now:
+        first += 1
+    kept = 0
+    for k in range(first, p.size[0]):
+        is_new = kept == 0
+        for c in range(p.free.shape[1]):
+            is_new |= p.free[k, c] != p.free[kept - 1, c]
+        if is_new:
+            p.times[kept] = p.times[k]
+            for c in range(p.free.shape[1]):
+                p.free[kept, c] = p.free[k, c]
+            kept += 1
+    p.times[0] = now
+    p.size[0] = kept
+
+
+@kernel
+def has_room(demand, free, a):
+    """Tell whether a demand finds enough in what is free of each column."""
+    total = 0
+    for k in range(a.pools_of[demand], a.pools_of[demand + 1]):
+        total += free[a.pools[k]]
+    if total < a.need[demand]:
+        return False
+    for k in range(a.licenses_of[demand], a.licenses_of[demand + 1]):
+        if free[a.licenses[k, 0]] < a.licenses[k, 1]:
+            return False
+    return True
+
+
+@kernel
+def earliest_of_one(need, seconds, before, p):
+    """Return the first second before `before` from which on so many units of the only column are free for so long, or
+    -1. From `before` on the job has them already.
+    """
+    i = 0
+    while i < p.size[0] and p.times[i] < before:
+        end = min(p.times[i] + seconds, before)
+        k = i
+        while k < p.size[0] and p.times[k] < end and p.free[k, 0] >= need:
+            k += 1
+        if k > i and (k == p.size[0] or p.times[k] >= end):
+            return p.times[i]
+        i = k + 1
+    return NOWHERE
+
+
+@kernel
+def earliest(job, before, p, a, r, least, here):
+    """Return the first second before `before` from which on a job finds room for its time, -1 if there is none.
+
+    From `before` on it has what it takes already. `least` is what is free of each column in all of that time; `here` is
+    scratch.
+    """
+    demand, seconds, own = r.demand[job], r.seconds[job], r.takes[job]
+    i = 0
+    while i < p.size[0] and p.times[i] < before:
+        for c in range(least.shape[0]):
+            least[c] = p.free[i, c]
+        if not has_room(demand, least, a):
+            i += 1
+            continue
+        end, k, blocked = p.times[i] + seconds, i + 1, -1
+        while k < p.size[0] and p.times[k] < end and blocked < 0:
+            for c in range(least.shape[0]):
+                here[c] = p.free[k, c] + (own[c] if p.times[k] >= before else 0)
+                least[c] = min(least[c], here[c])
+            if not has_room(demand, least, a):
+                blocked = i + 1 if has_room(demand, here, a) else k + 1
+            k += 1
+        if blocked < 0:
+            return p.times[i]
+        i = blocked
+    return NOWHERE
+
+
+@kernel
+def reserve(job, start, p, a, r, least):
+    """Book a job's place: of `least`, what is free of each pool in its time, it takes the first that it can have."""
+    demand, left = r.demand[job], a.need[r.demand[job]]
+    for c in range(p.free.shape[1]):
+        r.takes[job, c] = 0
+    for k in range(a.pools_of[demand], a.pools_of[demand + 1]):
+        pool = a.pools[k]
+        r.takes[job, pool] = min(left, least[pool])
+        left -= r.takes[job, pool]
+    for k in range(a.licenses_of[demand], a.licenses_of[demand + 1]):
+        r.takes[job, a.licenses[k, 0]] += a.licenses[k, 1]
+    r.starts[job] = start
+    shift(start, start + r.seconds[job], r.takes[job], -1, p)
+
+
+@kernel
+def find(job, before, p, a, r, least, here):
+    """Return the first second at which a job can start that is before `before`, -1 if there is none; see `earliest`."""
+    if p.free.shape[1] > 1:
+        return earliest(job, before, p, a, r, least, here)
+    least[0] = a.need[r.demand[job]]
+    return earliest_of_one(least[0], r.seconds[job], before, p)
+
+
+@kernel
+def plan(queue, p, a, r, least, here):
+    """Reserve for each job of the queue the earliest place beside all that is reserved."""
+    for job in queue:
+        start = find(job, FOREVER, p, a, r, least, here)
+        if start != NOWHERE:
+            reserve(job, start, p, a, r, least)
+
+
+@kernel
+def compress(queue, p, a, r, least, here):
+    """Let each job of the queue that has a place move up, if it can; return how many do."""
+    moved = 0
+    for job in queue:
+        old = r.starts[job]
+        start = find(job, old, p, a, r, least, here)
+        if start != NOWHERE:
+            shift(old, old + r.seconds[job], r.takes[job], 1, p)
+            reserve(job, start, p, a, r, least)
+            moved += 1
+    return moved

@@ -1,0 +1,153 @@
+"""The rules beside the textbook's, which count equal processors and know no nodes: all start times are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Instance, Job, NodeClass, Place, Request, Step
+from cpsched.formats.swf import machine_of_log, read_swf, swf_to_instance
+from cpsched.policies import make_scheduler
+from cpsched.policies.online.units import Units
+from cpsched.sim import simulate
+from cpsched.sim.load import Load
+from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.oracle.textbook import Item, conservative_by_counts, easy_by_counts, items_of
+from tests.policies.maui_runs import judged
+from tests.sim.played import starts
+
+Textbook = Callable[[Sequence[Item], int], list[int]]
+
+
+def sjf_by_counts(items: Sequence[Item], size: int) -> list[int]:
+    """Return the starts of EASY backfilling with the shortest walltime first."""
+    return easy_by_counts(items, size, lambda item: item.walltime)
+
+
+RULES: dict[str, tuple[str, dict[str, object], Textbook]] = {
+    "easy": ("easy", {}, easy_by_counts),
+    "sjf": ("sjf", {"backfill": "easy"}, sjf_by_counts),
+    "conservative": ("conservative", {}, conservative_by_counts),
+}
+
+
+def crowd_of_equals(seed: int, kind: str) -> Instance:
+    """Draw a workload on equal nodes, on which every job asks for chunks of one size, and most jobs have to wait.
+
+    ``cores``: of one core, on nodes of four; ``nodes``: of four, on the same nodes; ``exclusive``: of three or four, on
+    nodes that they have alone; ``parts``: of two; ``classes``: of four, on two kinds of nodes.
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    size = int(rng.integers(2, 9))
+    submit, jobs = 0, []
+    for number in range(60):
+        submit += int(rng.exponential(20)) if rng.random() < 0.7 else 0
+        cores = {"cores": 1, "nodes": 4, "exclusive": int(rng.integers(3, 5)), "parts": 2, "classes": 4}[kind]
+        count = int(rng.integers(1, size * {"cores": 4, "parts": 2}.get(kind, 1) + 1))
+        walltime = int(rng.choice([20, 60, 61, 119, 300]))
+        request = Request(
+            chunks=(Chunk(count=count if rng.random() < 0.3 else 1 + count // 4, resources=Amounts({"cores": cores})),),
+            place=Place(exclusive=kind == "exclusive", arrangement=Arrangement.FREE),
+        )
+        runtime = walltime if rng.random() < 0.3 else int(rng.integers(1, walltime + 1))
+        step = Step(walltime=walltime, request=request)
+        jobs.append(Job(id=f"j{number}", submit=submit, steps=(step,), runtime=runtime))
+    names = [f"n{number}" for number in range(size)]
+    classes = [NodeClass(names=tuple(names), resources=Amounts({"cores": 4}))]
+    if kind == "classes":
+        classes = [
+            NodeClass(names=tuple(names[:1]), resources=Amounts({"cores": 4})),
+            NodeClass(names=tuple(names[1:]), resources=Amounts({"cores": 4, "gpus": 1})),
+        ]
+    return Instance(name=kind, cluster=Cluster(classes=tuple(classes)), jobs=tuple(jobs))
+
+
+def counted(instance: Instance) -> tuple[list[Item], int]:
+    """Return jobs and machine in the units that are counted: nodes where each job takes whole ones, else cores."""
+    items, size = items_of(instance), instance.cluster.totals["cores"]
+    if instance.name in ("exclusive", "classes"):
+        jobs = sorted(instance.jobs, key=lambda job: job.submit)
+        widths = [job.request.chunks[0].count for job in jobs]
+        items = [item._replace(width=width) for item, width in zip(items, widths, strict=True)]
+        size = len(instance.cluster.node_names)
+    return items, size
+
+
+@pytest.mark.parametrize("kind", ["cores", "nodes", "exclusive", "parts", "classes"])
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("first", range(0, 20, 10))
+def test_jobs_on_equal_nodes_start_as_in_the_textbook(first: int, rule: str, kind: str) -> None:
+    """So they do where cores, parts of nodes or whole nodes are interchangeable, even if the nodes are of two kinds."""
+    name, parameters, textbook = RULES[rule]
+    for seed in range(first, first + 10):
+        instance = crowd_of_equals(seed, kind)
+        history = judged(instance, make_scheduler(name, **parameters))
+        assert history.runs.start.tolist() == textbook(*counted(instance)), seed
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "CTC-SP2-1996-3.1-cln", "SDSC-SP2-1998-4.2-cln"])
+def test_jobs_of_real_logs_start_as_in_the_textbook(log: str, rule: str, shared_data: Path) -> None:
+    """So do the first 2,000 jobs of each log; `scripts/bench_sim --textbook` compares whole ones."""
+    read = read_swf(shared_data / "logs" / f"{log}.firsthalf.swf.gz")
+    instance = swf_to_instance(read, machine_of_log(read).machine, arriving=True).instance
+    instance = replace(instance, jobs=tuple(sorted(instance.jobs, key=lambda job: job.submit)[:2000]))
+    name, parameters, textbook = RULES[rule]
+    runs = simulate(instance, make_scheduler(name, **parameters)).runs
+    assert runs.start.tolist() == textbook(items_of(instance), instance.cluster.totals["cores"])
+
+
+def one_by_one(name: str, width: int, walltime: int, submit: int) -> Job:
+    """Return a job of single cores that runs for its walltime."""
+    return waiting(name, walltime, chunk(width, cores=1), submit=submit, runtime=walltime)
+
+
+def test_a_filler_takes_what_the_head_does_not_need() -> None:
+    """As on the KTH's SP2 at 91,529: 10 of 100 nodes are free; the head needs 80 at 105,233, when 90 are: 10 are extra.
+
+    A job of 10 nodes that runs on then starts at once, on whichever nodes; one more of a node finds none.
+    """
+    jobs = [
+        one_by_one("other", 10, 127_544, 0),
+        one_by_one("wide", 80, 105_233, 0),
+        one_by_one("head", 80, 5_000, 91_000),
+        one_by_one("filler", 10, 50_000, 91_529),
+        one_by_one("last", 1, 50_000, 91_530),
+    ]
+    instance = window([nodes(" ".join(f"n{number}" for number in range(100)), cores=1)], *jobs)
+    expected = {"other": 0, "wide": 0, "head": 105_233, "filler": 91_529}
+    for rule in ("easy", "pbs_fifo_bf10", "conservative"):
+        found = starts(judged(instance, make_scheduler(rule)))
+        assert {job: found[job] for job in expected} == expected
+        assert found["last"] > 105_233
+
+
+def test_reservations_on_nodes_are_another_rule() -> None:
+    """Some job waits for longer if the nodes of a reservation must be free, the same ones, in all of its time."""
+    instances = [crowd_of_equals(seed, "nodes") for seed in range(10)]
+    rules = [make_scheduler(name) for name in ("conservative", "conservative_on_nodes")]
+    counts, on_nodes = ([judged(instance, rule).runs.start.tolist() for instance in instances] for rule in rules)
+    assert counts != on_nodes
+
+
+def units_of(*classes: NodeClass, jobs: Sequence[Job]) -> Units | None:
+    """Return the units in which these jobs can be counted."""
+    return Units.of(Load(window(list(classes), *jobs)).columns.demands)
+
+
+def test_what_cannot_be_counted() -> None:
+    """Chunks of two sizes that fit beside each other, chunks of two kinds in one job, and chunks that must be apart."""
+    node = nodes("a b", cores=4)
+    one, two, three = (waiting(f"j{cores}", 5, chunk(2, cores=cores)) for cores in (1, 2, 3))
+    both = waiting("both", 5, chunk(1, cores=1), chunk(1, cores=4))
+    apart = waiting("apart", 5, chunk(2, cores=1), place=Place(arrangement=Arrangement.SCATTER))
+    whole = waiting("whole", 5, chunk(2, cores=1), place=Place(exclusive=True))
+    assert units_of(node, jobs=[one]) is not None
+    assert units_of(node, jobs=[three]) is not None
+    assert units_of(node, jobs=[three, whole]) is not None
+    for jobs in ([one, two], [one, three], [both], [apart], [one, whole]):
+        assert units_of(node, jobs=jobs) is None, jobs
