@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -132,6 +133,19 @@ def test_logs_are_simulated(repository: Path) -> None:
     rows = {row[3]: row for row in tables["Whole logs"]}
     assert list(rows) == ["fcfs", "easy", "conservative"]
     assert int(rows["easy"][6].replace(",", "")) <= int(rows["fcfs"][6].replace(",", ""))
+
+
+def test_whole_logs_are_compared_with_the_textbook(repository: Path, tmp_path: Path) -> None:
+    """bench_sim --textbook finds no job of a log that starts at another second than by counts."""
+    lines = [f"{n} {5 * n} -1 {20 + n % 7} {1 + n % 4} -1 -1 {1 + n % 4} 40 -1 1 1 1 1 1 1 -1 -1" for n in range(1, 80)]
+    log = "\n".join(["; MaxNodes: 5", "; MaxProcs: 5", *lines])
+    (tmp_path / "KTH-SP2-tiny.swf.gz").write_bytes(gzip.compress(log.encode()))
+    command = [sys.executable, str(repository / "scripts" / "bench_sim"), str(tmp_path), "--textbook"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 - our script
+    assert done.returncode == 0, done.stderr
+    rows = tables_of(done.stdout)["Beside the textbook"]
+    assert [(row[2], row[-1]) for row in rows] == [("easy", "0"), ("sjf, EASY", "0"), ("conservative", "0")]
+    assert all(int(row[5]) > 0 for row in rows)
 
 
 def test_schedulers_play_on_line(repository: Path) -> None:

@@ -49,7 +49,7 @@ class BackfillRule(IntEnum):
     NOBODY = kernels.NOBODY
     #: Every job that fits now.
     ANYBODY = kernels.ANYBODY
-    #: Every job that does not delay that job's reservation, on concrete nodes (EASY).
+    #: Every job that does not delay that job's reservation (EASY).
     NOT_DELAYING = kernels.NOT_DELAYING
 
 

@@ -15,8 +15,9 @@ from cpsched.policies import make_scheduler
 from cpsched.policies.online.units import Units
 from cpsched.sim import simulate
 from cpsched.sim.load import Load
-from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.textbook import Item, conservative_by_counts, easy_by_counts, items_of
+from tests.policies import ruled
 from tests.policies.maui_runs import judged
 from tests.sim.played import starts
 
@@ -132,6 +133,42 @@ def test_reservations_on_nodes_are_another_rule() -> None:
     rules = [make_scheduler(name) for name in ("conservative", "conservative_on_nodes")]
     counts, on_nodes = ([judged(instance, rule).runs.start.tolist() for instance in instances] for rule in rules)
     assert counts != on_nodes
+
+
+def test_the_head_takes_nodes_that_are_not_free_yet() -> None:
+    """Weak node a is free, b and strong c are busy until 10; the head needs two of them then, takes b and c, and leaves
+    a to one that runs on.
+    """
+    machine = [nodes("a b", cores=4), nodes("c", cores=4, gpus=1)]
+    jobs = [
+        running("r", 10, b={"cores": 4}),
+        running("s", 10, c={"cores": 4}),
+        waiting("head", 10, chunk(2, cores=4)),
+        waiting("long", 50, chunk(cores=4)),
+        waiting("parts", 50, chunk(cores=2)),
+    ]
+    instance = window(machine, *jobs)
+    expected = {"r": 0, "s": 0, "head": 10, "long": 0, "parts": 20}
+    assert starts(judged(instance, make_scheduler("easy"))) == expected
+    assert ruled.starts(instance, "easy") == {name: start for name, start in expected.items() if name not in "rs"}
+
+
+def test_nodes_that_are_shared_are_reserved_in_parts() -> None:
+    """Two of four cores of a and all of c are busy until 10, b is free; the head needs two chunks of three cores, which
+    are on a and c then: one that runs on has b, and of a's two cores one is left.
+    """
+    jobs = [
+        running("r", 10, a={"cores": 2}),
+        running("s", 10, c={"cores": 4}),
+        waiting("head", 10, chunk(2, cores=3)),
+        waiting("long", 50, chunk(cores=4)),
+        waiting("two", 50, chunk(cores=2)),
+        waiting("one", 50, chunk(cores=1)),
+    ]
+    instance = window([nodes("a b c", cores=4)], *jobs)
+    expected = {"r": 0, "s": 0, "head": 10, "long": 0, "two": 20, "one": 0}
+    assert starts(judged(instance, make_scheduler("easy"))) == expected
+    assert ruled.starts(instance, "easy") == {name: start for name, start in expected.items() if name not in "rs"}
 
 
 def units_of(*classes: NodeClass, jobs: Sequence[Job]) -> Units | None:
