@@ -132,10 +132,27 @@ class Cycle:
         if fit.start == self._now:
             self._parts.outlook.adopt(job, booking)
             self.starts.append(Start(job, fit.entries))
-            return True
-        self.reservations.append(Reservation(job, fit.start, fit.entries, booking))
-        self._num_reserved += Exemption.DEPTH not in self._qos(job).exempt
-        return False
+        else:
+            self.reservations.append(Reservation(job, fit.start, fit.entries, booking))
+            self._num_reserved += Exemption.DEPTH not in self._qos(job).exempt
+        self._stand_aside()
+        return fit.start == self._now
+
+    def _stand_aside(self) -> None:
+        """Move each reservation to nodes that are not free now, as far as it can: it is a promise of a time, and what can
+        start beside it, on whichever nodes, does. Where nodes are kept for a pool, reservations stay.
+        """
+        if self._parts.pool is not None:
+            return
+        for place, held in enumerate(self.reservations):
+            demand, end = int(self._site.demand[held.job]), held.booking.end
+            self._timeline.release(held.booking)
+            entries = self._timeline.fit_late(demand, held.start, end, self._now)
+            if entries is not None:
+                booking = self._timeline.booking_of(demand, entries, held.start, end)
+                self.reservations[place] = Reservation(held.job, held.start, entries, booking)
+            self._timeline.book(self.reservations[place].booking)
+            self._too_long = {}
 
     def _gets_reservation(self, job: int) -> bool:
         """Return whether so few of a higher priority have one that this job gets one too."""
