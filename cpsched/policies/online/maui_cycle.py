@@ -139,8 +139,8 @@ class Cycle:
         return fit.start == self._now
 
     def _stand_aside(self) -> None:
-        """Move each reservation to nodes that are not free now, as far as it can: it is a promise of a time, and what can
-        start beside it, on whichever nodes, does. Where nodes are kept for a pool, reservations stay.
+        """Move each reservation to nodes that are not free now, as far as it can: it is a promise of a time, and what
+        can start beside it, on whichever nodes, does. Where nodes are kept for a pool, reservations stay.
         """
         if self._parts.pool is not None:
             return
