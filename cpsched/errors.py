@@ -8,6 +8,7 @@
     ├── EngineError        an engine could not do its work
     │   ├── UnsupportedError   the instance asks for what this engine cannot honour yet
     │   └── UnverifiedError    the engine's own plan breaks rules: a bug of cpsched
+    ├── DiskFullError      a file could not be written: there is no room for it
     ├── CampaignError      a campaign cannot be run: a package or a cluster is missing
     ├── BridgeError        a command of the resource manager failed
     └── StoreError         the daemon's store could not be read or written
@@ -25,6 +26,7 @@ __all__ = [
     "BridgeError",
     "CampaignError",
     "CpschedError",
+    "DiskFullError",
     "DocumentError",
     "EngineError",
     "Fault",
@@ -152,6 +154,26 @@ class UnverifiedError(EngineError):
         if len(self.violations) > 20:
             listed += f"\n  ... and {len(self.violations) - 20} more"
         return f"the plan of {self.engine!r} breaks rules; this is a bug, and nothing was written:\n{listed}"
+
+
+class DiskFullError(CpschedError):
+    """A file could not be written: the disk is full, or a quota or the limit of a file's size is reached.
+
+    Attributes
+    ----------
+    path : str
+        The file. An older file of that name is as it was.
+    reason : str
+        What the system says.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(path, reason)
+
+    def __str__(self) -> str:
+        return f"{self.path}: Expected room to write it, got: {self.reason}"
 
 
 class CampaignError(CpschedError):

@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
         "errors",
-        "domain rusv verify",
+        "domain rusv verify writing",
         "booking engine formats metrics workloads",
         "planner sim",
         "policies search cp mzn bridge report",
@@ -43,21 +43,22 @@ ARROWS: dict[str, frozenset[str]] = {
         "domain": "",
         "rusv": "",
         "verify": "errors",
+        "writing": "errors",
         "booking": "domain rusv",
         "engine": "domain",
-        "formats": "errors domain",
-        "metrics": "errors domain",
+        "formats": "errors domain writing",
+        "metrics": "domain writing",
         "workloads": "errors domain",
         "planner": "errors domain rusv booking engine metrics",
-        "sim": "errors domain rusv booking metrics",
+        "sim": "errors domain rusv booking metrics writing",
         "policies": "errors domain rusv booking engine planner sim",
         "cp": "errors domain booking engine metrics planner",
         "mzn": "errors domain booking engine metrics planner",
         "report": "domain metrics formats",
         "search": "domain rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies sim search cp mzn verify",
-        "bench": "errors domain formats metrics portfolio sim workloads",
-        "cli": "errors bench formats metrics planner portfolio report sim verify workloads",
+        "bench": "errors domain formats metrics portfolio sim workloads writing",
+        "cli": "errors bench formats metrics planner portfolio report sim verify workloads writing",
     }.items()
 }
 

@@ -16,8 +16,9 @@ from cpsched.bench.pages import filled
 from cpsched.bench.plots import charts_of
 from cpsched.bench.results import Results, write_parquet
 from cpsched.bench.running import Failure, Tally, open_cells, run_cells
-from cpsched.bench.store import Store, content_digest, write_text
+from cpsched.bench.store import Store, content_digest
 from cpsched.bench.tables import as_csv, as_markdown
+from cpsched.writing import write_text
 
 if TYPE_CHECKING:
     from distributed import Client

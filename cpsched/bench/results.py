@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from cpsched.bench.campaign import Campaign, Cell, Workload
 from cpsched.bench.figures import FIGURES, Row, rows_of
 from cpsched.metrics import MeanInterval, mean_interval
+from cpsched.writing import whole_file
 
 __all__ = ["Finding", "Results", "write_parquet"]
 
@@ -91,7 +91,7 @@ def write_parquet(findings: Sequence[Finding], path: Path) -> None:
 
     Raises
     ------
-    OSError
+    DiskFullError, DocumentError
         If it cannot be written.
     """
     import pyarrow as pa
@@ -104,12 +104,8 @@ def write_parquet(findings: Sequence[Finding], path: Path) -> None:
     flags = {"charge_overhead": pa.bool_()}
     schema = pa.schema([*(texts | cuts | flags | numbers).items()])
     table = pa.Table.from_pylist([_record(one) for one in findings], schema=schema)
-    unfinished = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
-    try:
+    with whole_file(path) as unfinished:
         parquet.write_table(table, unfinished)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _record(one: Finding) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import load_document, write_document
 
-__all__ = ["Store", "content_digest", "write_text"]
+__all__ = ["Store", "content_digest"]
 
 _FORMAT = "cpsched-cell/1"
 
@@ -74,19 +73,3 @@ def content_digest(path: Path) -> str:
     """
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file by renaming a temporary one beside it, so that it is never half-written.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
-    unfinished = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)

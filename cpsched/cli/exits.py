@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     UNVERIFIED = 3
     REFUSED = 4
     FAILED_CELLS = 5
+    DISK_FULL = 6
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
@@ -27,6 +28,7 @@ MEANINGS = {
     ExitCode.UNVERIFIED: "the planner's own plan did not verify: a bug of cpsched, nothing was written",
     ExitCode.REFUSED: "the engine cannot honour what the instance asks for",
     ExitCode.FAILED_CELLS: "cells of a campaign failed: each is listed with its error; all others are finished",
+    ExitCode.DISK_FULL: "no room to write a file (disk full, quota or size limit): it is named, an older one is kept",
     ExitCode.INTERRUPTED: "interrupted: no plan was written; a simulation wrote its results up to then",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",
 }

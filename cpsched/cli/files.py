@@ -1,15 +1,13 @@
-"""Standard input read like a file, and text files that are never left half-written."""
+"""Standard input read like a file."""
 
 from __future__ import annotations
 
-import secrets
 import sys
-from pathlib import Path
 from typing import Any
 
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["load_document_or_stdin", "write_text"]
+__all__ = ["load_document_or_stdin"]
 
 
 def load_document_or_stdin(source: str) -> tuple[dict[str, Any], str]:
@@ -33,14 +31,3 @@ def load_document_or_stdin(source: str) -> tuple[dict[str, Any], str]:
     if sys.stdin is None:
         raise DocumentError(name, [Fault("file", "Expected an instance on standard input, which is closed")])
     return read_document(sys.stdin.buffer, name), name
-
-
-def write_text(text: str, path: Path) -> None:
-    """Write a text file by renaming a temporary one beside it, so that it is never half-written."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from typing import Any
 
@@ -11,7 +12,16 @@ import click
 
 from cpsched.cli.exits import MEANINGS, ExitCode
 from cpsched.cli.text import printable
-from cpsched.errors import CampaignError, CpschedError, DocumentError, EngineError, SyntaxFault, UnverifiedError
+from cpsched.errors import (
+    CampaignError,
+    CpschedError,
+    DiskFullError,
+    DocumentError,
+    EngineError,
+    SyntaxFault,
+    UnverifiedError,
+)
+from cpsched.writing import NO_ROOM
 
 __all__ = ["COMMANDS", "main", "run"]
 
@@ -41,6 +51,8 @@ class CommandGroup(click.Group):
             sys.stdout.flush()
         except (CampaignError, DocumentError, SyntaxFault) as error:
             _fail(ctx, error, ExitCode.BAD_INPUT)
+        except DiskFullError as error:
+            _fail(ctx, error, ExitCode.DISK_FULL)
         except UnverifiedError as error:
             _fail(ctx, error, ExitCode.UNVERIFIED)
         except EngineError as error:
@@ -54,7 +66,7 @@ class CommandGroup(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(ExitCode.BROKEN_PIPE)
         except OSError as error:
-            _fail(ctx, error, ExitCode.BAD_INPUT)
+            _fail(ctx, error, ExitCode.DISK_FULL if error.errno in NO_ROOM else ExitCode.BAD_INPUT)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the exit codes below the commands."""
@@ -87,8 +99,10 @@ def main() -> None:
 def run() -> None:
     """Run the command that the process was started with, and end the process.
 
-    It ends at once, without unloading the compiled kernels, which would take a quarter of a second.
+    SIGTERM, with which batch systems and service managers end a process, interrupts the command as Ctrl-C does. The
+    process ends at once, without unloading the compiled kernels, which would take a quarter of a second.
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     code: object = 0
     try:
         main(prog_name="cpsched")

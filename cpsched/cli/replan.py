@@ -71,12 +71,12 @@ def command(
     it where possible. With --event profile a running job asks for new steps from now on. It gets all of them, or the
     event is refused and nothing is written.
     """
-    from cpsched.cli.files import write_text
     from cpsched.cli.screen import warn
     from cpsched.errors import Fault
     from cpsched.formats import read_instance, read_plan, write_instance, write_plan
     from cpsched.portfolio import replan
     from cpsched.report import gantt_html
+    from cpsched.writing import write_text
 
     warnings: list[Fault] = []
     window = read_instance(instance, on_warning=warnings.append)
@@ -89,7 +89,7 @@ def command(
     if instance_output is not None:
         write_instance(moved, instance_output)
     if gantt is not None:
-        write_text(chart, gantt)
+        write_text(gantt, chart)
     written = {"plan": output, "instance": instance_output, "gantt": gantt}
     if as_json:
         print_plan_as_json(moved, new, written)

@@ -24,17 +24,17 @@ __all__ = ["command"]
 @click.option("--html", type=OUTPUT_FILE, callback=ends_in(".html"), help="Write the Gantt chart as one HTML file.")
 def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path | None) -> None:
     """Show a plan as tables, as a chart, or one of its jobs."""
-    from cpsched.cli.files import write_text
     from cpsched.cli.screen import output, print_whole
     from cpsched.formats import read_instance, read_plan
     from cpsched.report import NARROWEST, gantt_html, history_table, plan_table, summary_table, terminal_gantt
+    from cpsched.writing import write_text
 
     if sum((gantt, job is not None, html is not None)) > 1:
         raise click.UsageError("--gantt, --job and --html exclude each other.")
     shown, made_for = read_plan(plan), read_instance(instance)
     _check_belongs(shown, made_for, str(plan))
     if html is not None:
-        write_text(gantt_html(made_for, shown), html)
+        write_text(html, gantt_html(made_for, shown))
         click.echo(f"gantt: {printable(str(html))}")
     elif job is not None:
         _show_job(made_for, shown, job)

@@ -128,9 +128,9 @@ def command(
     WORKLOAD is an instance whose jobs have runtimes, or a log: in Standard Workload Format (.swf), an accounting log
     of Torque or PBS (.acct), or sbatch lines of the Slurm simulator (.events). All may be gzipped.
 
-    Ctrl-C ends the simulation; the results are those up to then. A policy with a compiled event loop (queue rules such
-    as fcfs, sjf, easy) continues from a checkpoint exactly as without the interruption. All other policies begin anew
-    with the jobs that run and wait at the checkpoint.
+    Ctrl-C and SIGTERM end the simulation; the results are those up to then. A policy with a compiled event loop (queue
+    rules such as fcfs, sjf, easy) continues from a checkpoint exactly as without the interruption. All other policies
+    begin anew with the jobs that run and wait at the checkpoint.
     """
     from cpsched.cli.screen import print_whole, say_first_start
     from cpsched.formats import write_instance, write_plan

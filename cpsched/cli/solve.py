@@ -108,15 +108,17 @@ def command(
     """Plan all jobs of an instance and verify the plan.
 
     INSTANCE is a file, plain or gzipped, or - for standard input. Nothing is written before the plan has been
-    verified, and no file is left half-written. Ctrl-C ends the improvement: the best plan so far is the answer.
+    verified, and no file is left half-written. Ctrl-C and SIGTERM end the improvement: the best plan so far is the
+    answer.
     """
-    from cpsched.cli.files import load_document_or_stdin, write_text
+    from cpsched.cli.files import load_document_or_stdin
     from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
     from cpsched.errors import Fault
     from cpsched.formats import parse_instance, read_plan, write_plan
     from cpsched.planner import compiling_announced
     from cpsched.portfolio import prepare, solve
     from cpsched.report import gantt_html
+    from cpsched.writing import write_text
 
     document, source = load_document_or_stdin(instance)
     warnings: list[Fault] = []
@@ -144,7 +146,7 @@ def command(
     if output is not None:
         write_plan(plan, output)
     if gantt is not None:
-        write_text(chart, gantt)
+        write_text(gantt, chart)
     written = {"plan": output, "gantt": gantt}
     if as_json:
         print_plan_as_json(parsed, plan, written)

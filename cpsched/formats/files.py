@@ -7,7 +7,6 @@ import io
 import json
 import math
 import re
-import secrets
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import Any, BinaryIO, NoReturn
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.opening import open_input
+from cpsched.writing import write_bytes
 
 __all__ = ["MAX_BYTES", "load_document", "read_document", "write_document", "write_whole"]
 
@@ -127,23 +127,12 @@ def write_whole(path: str | Path, content: bytes) -> None:
 
     Raises
     ------
+    DiskFullError
+        If there is no room for it; an older file of that name is then left as it was.
     DocumentError
-        If the file cannot be written; an older file of that name is then left as it was.
+        If it cannot be written for another reason.
     """
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as stream:
-            if target.suffix == ".gz":
-                with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
-                    packed.write(content)
-            else:
-                stream.write(content)
-        temporary.replace(target)
-    except OSError as error:
-        _refuse(str(path), "file", f"Expected to write it, got: {error.strerror or error}")
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_bytes(path, gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
 
 
 def _refuse(source: str, path: str, message: str) -> NoReturn:

@@ -6,18 +6,16 @@ They are written here and not in `formats`, since they are made of `Runs` and ne
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cpsched.errors import DocumentError, Fault
 from cpsched.metrics.runs import Ending, Runs
 from cpsched.metrics.series import series
 from cpsched.metrics.summary import RunsSummary
+from cpsched.writing import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,12 +52,12 @@ def write_jobs_csv(runs: Runs, allocations: Sequence[str], path: str | Path, *, 
     ------
     ValueError
         If there is not one allocation per job.
-    DocumentError
+    DiskFullError, DocumentError
         If the file cannot be written.
     """
     if len(allocations) != len(runs):
         raise ValueError(f"expected {len(runs)} allocations, one per job, got {len(allocations)}")
-    with _whole(path) as unfinished:
+    with whole_file(path) as unfinished:
         _batsim_jobs(runs, allocations, workload_name).to_csv(unfinished, index=False, lineterminator="\n")
 
 
@@ -68,10 +66,10 @@ def write_series_csv(runs: Runs, path: str | Path) -> None:
 
     Raises
     ------
-    DocumentError
+    DiskFullError, DocumentError
         If the file cannot be written.
     """
-    with _whole(path) as unfinished:
+    with whole_file(path) as unfinished:
         series(runs).to_csv(unfinished, index=False, lineterminator="\n")
 
 
@@ -89,10 +87,10 @@ def write_summary(summary: RunsSummary, path: str | Path, *, about: Mapping[str,
 
     Raises
     ------
-    DocumentError
+    DiskFullError, DocumentError
         If the file cannot be written.
     """
-    with _whole(path) as unfinished:
+    with whole_file(path) as unfinished:
         text = json.dumps({**(about or {}), **summary.as_document()}, indent=2, allow_nan=False, ensure_ascii=False)
         unfinished.write_text(text + "\n", encoding="utf-8")
 
@@ -129,18 +127,3 @@ def _batsim_jobs(runs: Runs, allocations: Sequence[str], workload_name: str) -> 
             "metadata": "",
         }
     )
-
-
-@contextmanager
-def _whole(path: str | Path) -> Iterator[Path]:
-    """Open a temporary file beside `path`, which is renamed to `path` when it is complete."""
-    target = Path(path)
-    unfinished = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
-    try:
-        yield unfinished
-        unfinished.replace(target)
-    except OSError as error:
-        fault = Fault("", f"expected to write it, got: {error.strerror or error}")
-        raise DocumentError(str(path), [fault]) from error
-    finally:
-        unfinished.unlink(missing_ok=True)

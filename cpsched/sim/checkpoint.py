@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import time
 import zipfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from cpsched.errors import DocumentError, Fault
 from cpsched.sim.world import World
+from cpsched.writing import whole_file
 
 __all__ = ["Checkpoint", "Keeper"]
 
@@ -99,18 +99,11 @@ class Keeper:
 
         Raises
         ------
-        DocumentError
+        DiskFullError, DocumentError
             If it cannot be written.
         """
-        unfinished = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
-        try:
-            with unfinished.open("xb") as stream:
-                np.savez(stream, allow_pickle=False, **dict(self._arrays()))
-            unfinished.replace(self._path)
-        except OSError as error:
-            self._refuse(f"Expected to write it, got: {error.strerror or error}")
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole_file(self._path) as unfinished, unfinished.open("wb") as stream:
+            np.savez(stream, allow_pickle=False, **dict(self._arrays()))
         self._written = time.perf_counter()
 
     def _arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:

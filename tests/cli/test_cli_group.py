@@ -13,7 +13,7 @@ import pytest
 from cpsched.cli import main
 from cpsched.cli.exits import MEANINGS, ExitCode
 from cpsched.cli.group import COMMANDS
-from cpsched.errors import EngineError, SyntaxFault, UnsupportedError
+from cpsched.errors import DiskFullError, EngineError, SyntaxFault, UnsupportedError
 from tests.cli.conftest import Run, Window
 
 
@@ -84,7 +84,9 @@ def test_an_unknown_command_is_a_fault_of_usage(run: Run) -> None:
         (SyntaxFault("2:ncpus=x\x1b[2J", (8, 9), "Expected a number"), ExitCode.BAD_INPUT, "        ^\n"),
         (UnsupportedError("planner", ["limits: \x1b]0;pwned\x07"]), ExitCode.REFUSED, "cannot honour"),
         (EngineError("no \x1b[31mluck"), ExitCode.REFUSED, "no \ufffd[31mluck"),
-        (OSError(28, "No space left on device", "plan.json"), ExitCode.BAD_INPUT, "No space left on device"),
+        (OSError(28, "No space left on device", "plan.json"), ExitCode.DISK_FULL, "No space left on device"),
+        (OSError(13, "Permission denied", "plan.json"), ExitCode.BAD_INPUT, "Permission denied"),
+        (DiskFullError("plan.json", "Disk quota exceeded"), ExitCode.DISK_FULL, "plan.json: Expected room to write it"),
         (KeyboardInterrupt(), ExitCode.INTERRUPTED, "interrupted"),
     ],
 )

@@ -1,0 +1,76 @@
+"""How commands end that are terminated, or that find no room to write."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cpsched.cli.exits import ExitCode
+from cpsched.formats import read_plan
+from cpsched.verify import verify_files
+from tests.cli.conftest import Run, Window
+
+#: Runs a command that gets a SIGTERM as soon as a solver has begun to improve the plan.
+_TERMINATED = """
+import os, signal, time
+from cpsched.portfolio import lanes
+from cpsched.cli import run
+
+def begin(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(600)
+
+lanes._run_lane = begin
+run()
+"""
+
+
+def test_a_terminated_command_keeps_its_best_plan(repository: Path, window: Window) -> None:
+    """SIGTERM ends the improvement as Ctrl-C does: the planner's plan is written, and is verified."""
+    out = window.folder / "out.json"
+    arguments = ["solve", str(window.instance_file), "--engine", "search", "--budget", "600", "--quiet", "-o", str(out)]
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", _TERMINATED, *arguments], cwd=repository, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (ExitCode.FINE, "")
+    assert read_plan(out).engine.stopped == "interrupted"
+    assert not verify_files(window.instance_file, out)
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Let no file become larger than 200 bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("small_files")
+@pytest.mark.parametrize("name", ["plan.html", "window.json.gz"])
+def test_a_full_disk_has_an_exit_code_and_a_name(run: Run, repository: Path, tmp_path: Path, name: str) -> None:
+    """What does not fit on the disk ends the command with its own exit code and the file's name; nothing is left."""
+    out = tmp_path / name
+    if name.endswith("html"):
+        instance = repository / "instances" / "tiny-bridi.json"
+        shown = run("solve", instance, "--engine", "planner", "--quiet", "--gantt", out)
+    else:
+        shown = run("generate", "lublin", "--jobs", 50, "-o", out)
+    assert shown.exit_code == ExitCode.DISK_FULL
+    assert shown.stderr == f"cpsched: {out}: Expected room to write it, got: File too large\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_standard_output_has_the_same_exit_code(repository: Path) -> None:
+    """What a command prints may not fit either."""
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "cpsched", "schema", "plan"],
+            cwd=repository, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (ExitCode.DISK_FULL, "cpsched: [Errno 28] No space left on device\n")
