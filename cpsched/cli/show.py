@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("show", epilog="Example: cpsched show plan.json --instance window.json --gantt")
+@click.command("show", epilog="Example: cpsched show window.json plan.json --gantt")
+@click.argument("instance", type=EXISTING_FILE)
 @click.argument("plan", type=EXISTING_FILE)
-@click.option("--instance", required=True, type=EXISTING_FILE, help="The instance that the plan is for.")
 @click.option("--gantt", is_flag=True, help="Draw a Gantt chart in the terminal instead of the table.")
 @click.option("--job", metavar="ID", help="Show the times and nodes of one job, or the reason why it waits.")
 @click.option("--html", type=OUTPUT_FILE, callback=ends_in(".html"), help="Write the Gantt chart as one HTML file.")
-def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path | None) -> None:
-    """Show a plan as tables, as a chart, or one of its jobs."""
+def command(instance: Path, plan: Path, gantt: bool, job: str | None, html: Path | None) -> None:
+    """Show a plan of an instance as tables, as a chart, or one of its jobs."""
     from cpsched.cli.screen import output, print_whole
     from cpsched.formats import read_instance, read_plan
     from cpsched.report import NARROWEST, gantt_html, history_table, plan_table, summary_table, terminal_gantt
@@ -31,7 +31,7 @@ def command(plan: Path, instance: Path, gantt: bool, job: str | None, html: Path
 
     if sum((gantt, job is not None, html is not None)) > 1:
         raise click.UsageError("--gantt, --job and --html exclude each other.")
-    shown, made_for = read_plan(plan), read_instance(instance)
+    made_for, shown = read_instance(instance), read_plan(plan)
     _check_belongs(shown, made_for, str(plan))
     if html is not None:
         write_text(html, gantt_html(made_for, shown))

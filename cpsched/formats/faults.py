@@ -11,7 +11,17 @@ from pydantic_core import ErrorDetails
 
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 
-__all__ = ["MOST_FAULTS", "TAGS", "Faults", "Location", "caret_message", "first_few", "path_of", "shown"]
+__all__ = [
+    "MOST_FAULTS",
+    "TAGS",
+    "Faults",
+    "Location",
+    "caret_message",
+    "first_few",
+    "path_of",
+    "refuse_other_kind",
+    "shown",
+]
 
 #: Keys and indices from the top of the document down to the place of a fault.
 Location = tuple[str | int, ...]
@@ -72,6 +82,32 @@ def caret_message(fault: SyntaxFault) -> str:
     last = min(len(fault.text), start + _CARET_WINDOW)
     clipped = "".join(char if char.isprintable() else "?" for char in fault.text[first:last])
     return str(SyntaxFault(clipped, (start - first, min(end, last) - first), fault.message))
+
+
+def refuse_other_kind(document: object, source: str, expected: str) -> None:
+    """Refuse an instance where a plan is expected, and a plan where an instance is, before all else.
+
+    Parameters
+    ----------
+    document
+        Decoded JSON.
+    source
+        Where it is from.
+    expected
+        ``instance`` or ``plan``.
+
+    Raises
+    ------
+    DocumentError
+        With one fault, which says what the document is.
+    """
+    written = document.get("format") if isinstance(document, dict) else None
+    for kind, noun in (("instance", "an instance"), ("plan", "a plan")):
+        if kind != expected and isinstance(written, str) and written.startswith(f"cpsched-{kind}/"):
+            message = (
+                f'Expected "cpsched-{expected}/1", got {shown(written)}: this is {noun}; are the two files swapped?'
+            )
+            raise DocumentError(source, [Fault("format", message)])
 
 
 class Faults:

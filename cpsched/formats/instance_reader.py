@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import instance_model
-from cpsched.formats.faults import Faults, Location
+from cpsched.formats.faults import Faults, Location, refuse_other_kind
 from cpsched.formats.fields import FaultsLeft, keys_of_models, schema_of
 from cpsched.formats.instance_checks import check_instance, check_outages
 from cpsched.formats.instance_model import InstanceModel, TermName
@@ -61,6 +61,7 @@ def parse_instance(
     DocumentError
         With all faults, in document order: those of shape, and those between the parts whose shape is right.
     """
+    refuse_other_kind(document, source, "instance")
     faults = Faults(document)
     warnings: list[Fault] = []
     try:

@@ -23,7 +23,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.formats import plan_model
-from cpsched.formats.faults import Faults, Location, path_of, shown
+from cpsched.formats.faults import Faults, Location, path_of, refuse_other_kind, shown
 from cpsched.formats.fields import FaultsLeft, keys_of_models, schema_of
 from cpsched.formats.plan_model import PlacementModel, PlanModel, PlannedJobModel
 
@@ -45,6 +45,7 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
     DocumentError
         With all faults, in document order.
     """
+    refuse_other_kind(document, source, "plan")
     faults = Faults(document)
     try:
         model = PlanModel.model_validate(document, context=FaultsLeft())

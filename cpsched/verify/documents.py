@@ -32,6 +32,7 @@ __all__ = [
     "MAX_SIZE",
     "Cursor",
     "load",
+    "refuse_format",
     "shown",
     "unknown_key",
 ]
@@ -267,3 +268,12 @@ def _is_name(text: str) -> bool:
 def _is_plain(text: str) -> bool:
     """Tell whether a text has neither control characters nor halves of characters."""
     return text.isprintable() or not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text)
+
+
+def refuse_format(written: Cursor, expected: str) -> NoReturn:
+    """Refuse a document by its ``format``; where it is the other document of a pair, say so."""
+    kind = str(written.value).partition("/")[0]
+    others = {"cpsched-instance": "this is an instance", "cpsched-plan": "this is a plan"}
+    is_other = kind in others and not expected.startswith(f"{kind}/")
+    hint = f": {others[kind]}; are the two files swapped?" if is_other else ""
+    written.refuse(f"expected {expected!r}, got {shown(written.value)}{hint}")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 
-from cpsched.verify.documents import MAX_AMOUNT, MAX_AREA, MAX_SIZE, Cursor
+from cpsched.verify.documents import MAX_AMOUNT, MAX_AREA, MAX_SIZE, Cursor, refuse_format
 from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_price, read_request
 from cpsched.verify.model import (
     Access,
@@ -54,7 +54,7 @@ def read_instance(document: object, source: str) -> Instance:
     """
     top = Cursor(document, "", source)
     if top.mapping().get("format") != FORMAT:
-        Cursor(top.mapping().get("format"), "format", source).refuse(f"expected {FORMAT!r}")
+        refuse_format(Cursor(top.mapping().get("format"), "format", source), FORMAT)
     members = top.members(
         ["format", "name", "cluster"],
         ["epoch", "now", "queues", "jobs", "limits", "free_pools", "reservations", "usage", "objective", "outages"],

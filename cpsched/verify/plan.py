@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cpsched.errors import DocumentError
-from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, Cursor, shown
+from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, Cursor, refuse_format, shown
 from cpsched.verify.model import Booking, Instance, Job, Placement, Plan, Segment, Slice, Waiting
 from cpsched.verify.violation import Violation
 
@@ -34,7 +34,7 @@ class PlanReader:
         self._top = Cursor(document, "", source)
         self._written = self._top.mapping()
         if self._written.get("format") != FORMAT:
-            self._member("format").refuse(f"expected {FORMAT!r}")
+            refuse_format(self._member("format"), FORMAT)
         self._member("jobs").items()
         self.violations: list[Violation] = []
         self._mentions: Counter[str] = Counter()

@@ -134,7 +134,7 @@ def test_a_terminal_without_the_characters_gets_escapes(repository: Path, window
     """Where stdout is ASCII, a name of other characters is escaped, and no UnicodeEncodeError ends the report."""
     window.plan["instance"] = window.instance["name"] = "fenêtre-窗"
     process = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "cpsched", "show", window.plan_file, "--instance", window.instance_file],
+        [sys.executable, "-m", "cpsched", "show", window.instance_file, window.plan_file],
         cwd=repository,
         env={"PYTHONIOENCODING": "ascii", "PYTHONWARNINGS": "error"},
         capture_output=True,

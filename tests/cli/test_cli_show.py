@@ -11,7 +11,7 @@ from tests.cli.conftest import Run, Window
 def test_the_table_has_every_job(run: Run, window: Window) -> None:
     """Without options, the plan is a table with all jobs, cut off nowhere."""
     window.instance["jobs"][1]["id"] = window.plan["jobs"][1]["id"] = "a" * 100
-    shown = run("show", window.plan_file, "--instance", window.instance_file)
+    shown = run("show", window.instance_file, window.plan_file)
     assert shown.exit_code == ExitCode.FINE
     assert "a" * 100 in shown.stdout
     assert "unsatisfiable" in shown.stdout
@@ -23,7 +23,7 @@ def test_the_figures_and_the_history_follow(run: Run, window: Window) -> None:
     window.plan["objective"] |= {"bound": value, "gap": 0.0, "proof": "each job at its own earliest start"}
     window.plan["incumbents"] = [{"at": 0.25, "value": value, "by": "planner"}]
     window.plan["events"] = [{"at": 1.5, "by": "cp", "what": "ended by itself"}]
-    shown = run("show", window.plan_file, "--instance", window.instance_file)
+    shown = run("show", window.instance_file, window.plan_file)
     assert shown.exit_code == ExitCode.FINE
     for text in ("each job at its own earliest start", "0.25 s", "planner", "1.50 s", "ended by itself"):
         assert text in shown.stdout
@@ -33,7 +33,7 @@ def test_the_figures_and_the_history_follow(run: Run, window: Window) -> None:
 def test_the_chart_fits_the_terminal(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --gantt the nodes are drawn, within the terminal's width."""
     monkeypatch.setenv("COLUMNS", "60")
-    shown = run("show", window.plan_file, "--instance", window.instance_file, "--gantt")
+    shown = run("show", window.instance_file, window.plan_file, "--gantt")
     assert shown.exit_code == ExitCode.FINE
     assert "n1" in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 60
@@ -42,14 +42,14 @@ def test_the_chart_fits_the_terminal(run: Run, window: Window, monkeypatch: pyte
 def test_a_narrow_terminal_gets_the_narrowest_chart(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a terminal of 20 columns the chart has 40."""
     monkeypatch.setenv("COLUMNS", "20")
-    shown = run("show", window.plan_file, "--instance", window.instance_file, "--gantt")
+    shown = run("show", window.instance_file, window.plan_file, "--gantt")
     assert shown.exit_code == ExitCode.FINE
     assert max(map(len, shown.stdout.splitlines())) <= 40
 
 
 def test_a_planned_job_is_told_with_its_nodes(run: Run, window: Window) -> None:
     """With --job, a planned job has its times and nodes: a waits 50 s and runs 100 s on both."""
-    shown = run("show", window.plan_file, "--instance", window.instance_file, "--job", "a")
+    shown = run("show", window.instance_file, window.plan_file, "--job", "a")
     assert shown.exit_code == ExitCode.FINE
     assert shown.stdout.splitlines() == [
         "job a, user ada, queue debug",
@@ -62,7 +62,7 @@ def test_a_planned_job_is_told_with_its_nodes(run: Run, window: Window) -> None:
 
 def test_a_running_job_is_told(run: Run, window: Window) -> None:
     """With --job, a running job is said to run; its chunks are not known."""
-    shown = run("show", window.plan_file, "--instance", window.instance_file, "--job", "r")
+    shown = run("show", window.instance_file, window.plan_file, "--job", "r")
     assert shown.stdout.splitlines() == [
         "job r, user (none), queue debug",
         "runs [-10, 50), 60 s",
@@ -75,13 +75,13 @@ def test_a_running_job_is_told(run: Run, window: Window) -> None:
 def test_a_waiting_job_is_told_with_its_reason(run: Run, window: Window) -> None:
     """With --job, a job of the waiting room has its reason in words, without power over the terminal."""
     window.plan["waiting_room"][0]["detail"] = "too \u202ebig"
-    shown = run("show", window.plan_file, "--instance", window.instance_file, "--job", "c")
+    shown = run("show", window.instance_file, window.plan_file, "--job", "c")
     assert shown.stdout.splitlines()[1:] == ["in the waiting room, unsatisfiable: too \ufffdbig"]
 
 
 def test_an_unknown_job_is_a_fault_of_usage(run: Run, window: Window) -> None:
     """A job that the instance does not have ends with exit code 2."""
-    shown = run("show", window.plan_file, "--instance", window.instance_file, "--job", "x\x1b")
+    shown = run("show", window.instance_file, window.plan_file, "--job", "x\x1b")
     assert shown.exit_code == ExitCode.BAD_INPUT
     assert "\x1b" not in shown.output
 
@@ -89,7 +89,7 @@ def test_an_unknown_job_is_a_fault_of_usage(run: Run, window: Window) -> None:
 def test_the_html_chart_is_written(run: Run, window: Window) -> None:
     """With --html the chart is a file, and its path is printed."""
     chart = window.folder / "plan.html"
-    shown = run("show", window.plan_file, "--instance", window.instance_file, "--html", chart)
+    shown = run("show", window.instance_file, window.plan_file, "--html", chart)
     assert shown.exit_code == ExitCode.FINE
     assert str(chart) in shown.stdout
     assert chart.read_text().lower().startswith("<!doctype html>")
@@ -101,7 +101,7 @@ def test_a_plan_of_another_instance_is_refused(run: Run, window: Window) -> None
     window.plan["jobs"][1]["id"] = "x"
     window.plan["jobs"][2]["segments"][0]["allocation"][0]["node"] = "n9"
     window.plan["waiting_room"][0]["id"] = "y"
-    shown = run("show", window.plan_file, "--instance", window.instance_file)
+    shown = run("show", window.instance_file, window.plan_file)
     assert shown.exit_code == ExitCode.BAD_INPUT
     for said in ("'another'", "jobs[1].id", "'n9'", "waiting_room[0].id"):
         assert said in shown.stderr
@@ -109,5 +109,5 @@ def test_a_plan_of_another_instance_is_refused(run: Run, window: Window) -> None
 
 def test_two_ways_to_show_exclude_each_other(run: Run, window: Window) -> None:
     """A plan is shown in one way at a time."""
-    shown = run("show", window.plan_file, "--instance", window.instance_file, "--gantt", "--job", "a")
+    shown = run("show", window.instance_file, window.plan_file, "--gantt", "--job", "a")
     assert shown.exit_code == ExitCode.BAD_INPUT

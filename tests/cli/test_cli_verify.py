@@ -72,3 +72,14 @@ def test_a_bad_document_is_refused(run: Run, window: Window, content: bytes) -> 
 def test_a_missing_file_is_a_fault_of_usage(run: Run, window: Window) -> None:
     """A path that does not exist ends with exit code 2."""
     assert run("verify", window.instance_file, window.folder / "none.json").exit_code == ExitCode.BAD_INPUT
+
+
+@pytest.mark.parametrize("command", ["verify", "show"])
+def test_swapped_files_are_called_so(run: Run, window: Window, command: str) -> None:
+    """The instance comes first; if the plan does, one fault says that it is a plan. Two instances are told likewise."""
+    swapped = run(command, window.plan_file, window.instance_file)
+    assert swapped.exit_code == ExitCode.BAD_INPUT
+    assert swapped.stderr.count("\n") == 2
+    assert "this is a plan; are the two files swapped?" in swapped.stderr
+    twice = run(command, window.instance_file, window.instance_file)
+    assert "this is an instance; are the two files swapped?" in twice.stderr

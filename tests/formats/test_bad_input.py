@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from cpsched.errors import DocumentError
+from cpsched.errors import DiskFullError, DocumentError
 from cpsched.formats import (
     files,
     instance_to_document,
@@ -106,8 +106,8 @@ def test_nothing_is_written_by_halves(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(gzip.GzipFile, "write", fail)
-        with pytest.raises(DocumentError, match="file: Expected to write it, got: No space left"):
+        patch.setattr(Path, "write_bytes", fail)
+        with pytest.raises(DiskFullError, match=r"i\.json\.gz: Expected room to write it, got: No space left"):
             write_instance(parse_instance(minimal_instance()), path)
     assert read_instance(path) == instance
     assert [entry.name for entry in tmp_path.iterdir()] == ["i.json.gz"]
