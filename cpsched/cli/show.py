@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.option("--job", metavar="ID", help="Show the times and nodes of one job, or the reason why it waits.")
 @click.option("--html", type=OUTPUT_FILE, callback=ends_in(".html"), help="Write the Gantt chart as one HTML file.")
 def command(instance: Path, plan: Path, gantt: bool, job: str | None, html: Path | None) -> None:
-    """Show a plan of an instance as tables, as a chart, or one of its jobs."""
+    """Show a plan as tables, as a chart, or one of its jobs."""
     from cpsched.cli.screen import output, print_whole
     from cpsched.formats import read_instance, read_plan
     from cpsched.report import NARROWEST, gantt_html, history_table, plan_table, summary_table, terminal_gantt
