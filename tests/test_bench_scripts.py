@@ -154,7 +154,7 @@ def test_schedulers_play_on_line(repository: Path) -> None:
     """
     (rows,) = tables_of(run(repository, "bench_online")).values()
     rules, engines = [row for row in rows if row[1] == "-"], [row for row in rows if row[1] != "-"]
-    assert {row[0] for row in engines} == {"planner", "policy:wspt", "portfolio"}
+    assert {row[0] for row in engines} == {"planner", "wspt_list", "portfolio"}
     waits = [float(row[4]) for row in rules]
     assert waits == sorted(waits)
     assert (rules[0][5], rules[-1][0]) == ("+0.0%", "fcfs")

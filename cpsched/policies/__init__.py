@@ -45,5 +45,5 @@ _RULES: tuple[Policy, ...] = (
 
 _ENGINES: tuple[Engine, ...] = (*map(PolicyEngine, _RULES), *map(EvolvingEngine, VARIANTS), *map(SdEngine, SD_RULES))
 
-#: The engines of all rules by their names, ``policy:easy``, ``policy:ep_nox`` and so on.
+#: The engines of all rules by their names, ``easy``, ``ep_nox`` and so on.
 POLICIES: dict[str, Engine] = {engine.name: engine for engine in _ENGINES}

@@ -21,7 +21,7 @@ class PolicyEngine:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self.name = f"policy:{policy.name}"
+        self.name = policy.name
 
     def prepare(self) -> None:
         """Compile or load the planner's kernels."""

@@ -15,7 +15,7 @@ __all__ = ["Sjf"]
 class Sjf:
     """A list by walltime, inserted job by job."""
 
-    name = "sjf"
+    name = "sjf_list"
 
     def order(self, instance: Instance, jobs: Sequence[Job]) -> list[Job]:
         """Order by walltime, then by submission."""

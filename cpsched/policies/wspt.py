@@ -21,7 +21,7 @@ class Wspt:
     anything.
     """
 
-    name = "wspt"
+    name = "wspt_list"
 
     def order(self, instance: Instance, jobs: Sequence[Job]) -> list[Job]:
         """Order by expected wait x walltime x dominant share, then by submission."""

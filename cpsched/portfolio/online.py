@@ -87,7 +87,7 @@ class _Cycles:
         if previous is not None and team.first.name == "planner":
             team = replace(team, first=WarmStart(previous))
         if self.budget > 0:
-            team = replace(team, first=_Better(team.first, POLICIES["policy:wspt"]))
+            team = replace(team, first=_Better(team.first, POLICIES["wspt_list"]))
         return solve(_head(window, self.most), engine=self.name, budget=self.budget, seed=self.seed, team=team)
 
     def follow(self, window: Instance, previous: Plan) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from cpsched.policies import SCHEDULERS, scheduler_from
+from cpsched.policies import POLICIES, SCHEDULERS, scheduler_from
 from cpsched.portfolio.online import make_engine_scheduler
 from cpsched.portfolio.teams import ENGINES
 from cpsched.sim import QueueRule, Scheduler
@@ -13,12 +13,10 @@ from cpsched.sim import QueueRule, Scheduler
 __all__ = ["ALL_SCHEDULERS", "label_of", "make_any_scheduler", "parameter_text"]
 
 #: The rules for windows that have no counterpart for streams of jobs.
-_WSPT = "policy:wspt"
+_WSPT = "wspt_list"
 #: The factory of each scheduler, with its parameters as keywords.
 ALL_SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
-    engine: partial(make_engine_scheduler, engine)
-    for engine in ENGINES
-    if engine == _WSPT or not engine.startswith("policy:")
+    engine: partial(make_engine_scheduler, engine) for engine in ENGINES if engine == _WSPT or engine not in POLICIES
 }
 
 

@@ -97,12 +97,12 @@ def _by(engine: Engine) -> Callable[[Instance], Plan]:
 
 #: The published rules in the order of the tables; all are compared with the first two.
 RULES = (
-    Contender(name="rigid", plan=_by(POLICIES["policy:ep_rigid"]), is_rigid=True),
-    Contender(name="noX", plan=_by(POLICIES["policy:ep_nox"])),
-    Contender(name="2X", plan=_by(POLICIES["policy:ep_2x"])),
-    Contender(name="2X+c", plan=_by(POLICIES["policy:ep_2xc"])),
-    Contender(name="infX", plan=_by(POLICIES["policy:ep_infx"])),
-    Contender(name="infX+c", plan=_by(POLICIES["policy:ep_infxc"])),
+    Contender(name="rigid", plan=_by(POLICIES["ep_rigid"]), is_rigid=True),
+    Contender(name="noX", plan=_by(POLICIES["ep_nox"])),
+    Contender(name="2X", plan=_by(POLICIES["ep_2x"])),
+    Contender(name="2X+c", plan=_by(POLICIES["ep_2xc"])),
+    Contender(name="infX", plan=_by(POLICIES["ep_infx"])),
+    Contender(name="infX+c", plan=_by(POLICIES["ep_infxc"])),
 )
 #: The rules with which the others, and ours, are compared.
 RIGID, BASE = (rule.name for rule in RULES[:2])

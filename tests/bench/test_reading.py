@@ -183,7 +183,7 @@ def test_the_comparison_of_bridi_et_al_is_a_campaign(repository: Path, name: str
     campaign = read_campaign(repository / "campaigns" / f"{name}.toml")
     assert all(contender.charge_overhead for contender in campaign.contenders)
     schedulers = {contender.scheduler for contender in campaign.contenders}
-    assert {"pbs_fifo_bf10", "pbs_walltime_bf400", "policy:wspt", "portfolio"} <= schedulers
+    assert {"pbs_fifo_bf10", "pbs_walltime_bf400", "wspt_list", "portfolio"} <= schedulers
     assert {one.policy for one in campaign.published} == published
     assert campaign.page is not None
     places = filled(campaign.page, {table.name: f"here is {table.name}" for table in campaign.tables}, campaign=name)

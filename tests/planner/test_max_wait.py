@@ -20,7 +20,7 @@ from tests.policies.ruled import RULES
 from tests.sizes import examples
 
 FOUR = nodes("n", cores=4)
-ENGINES = ["planner", *(f"policy:{rule}" for rule in RULES)]
+ENGINES = ["planner", *(rule for rule in RULES)]
 
 
 def planned(instance: Instance, engine: str) -> dict[str, int | None]:

@@ -114,8 +114,8 @@ def test_who_takes_all_jobs_as_rigid_refuses_evolving_ones() -> None:
     (feature,) = changing(EVOLVING)
     assert feature == "job j: evolves over several steps"
     assert changing(MALLEABLE) == changing(moved()) == ()
-    for engine in ("policy:fcfs", "policy:easy"):
+    for engine in ("fcfs", "easy"):
         with pytest.raises(UnsupportedError, match=feature):
             solve(EVOLVING, engine=engine)
     with pytest.raises(UnsupportedError, match=feature):
-        POLICIES["policy:sjf"].plan(EVOLVING, None)
+        POLICIES["sjf_list"].plan(EVOLVING, None)

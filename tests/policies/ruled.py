@@ -10,12 +10,12 @@ from cpsched.portfolio.scoring import judge_of, with_openings
 from cpsched.verify import verify
 
 #: The names of the rules that work on a ledger, without what makes them engines' names.
-RULES = [name.removeprefix("policy:") for name, engine in POLICIES.items() if isinstance(engine, PolicyEngine)]
+RULES = [name for name, engine in POLICIES.items() if isinstance(engine, PolicyEngine)]
 
 
 def planned(instance: Instance, rule: str) -> Plan:
     """Plan a window by a rule; every job is there once, and the judge finds no fault with the two documents."""
-    engine = POLICIES[f"policy:{rule}"]
+    engine = POLICIES[rule]
     plan = plan_of(instance, engine.name, engine.plan(instance, None), budget=0, elapsed=0)
     seen = [job.id for job in plan.jobs] + [job.id for job in plan.waiting_room]
     assert sorted(seen) == sorted(job.id for job in instance.elements())

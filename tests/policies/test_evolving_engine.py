@@ -44,7 +44,7 @@ from tests.oracle.dense_evolving import best_schedule
 from tests.planner.checked import check_outcome
 from tests.sizes import examples
 
-ENGINES = [POLICIES[f"policy:{variant.name}"] for variant in VARIANTS]
+ENGINES = [POLICIES[variant.name] for variant in VARIANTS]
 ALONE = Place(arrangement=Arrangement.SCATTER, exclusive=True)
 
 
@@ -72,7 +72,7 @@ def shrinking(job_id: str, *held: tuple[int, str]) -> Job:
 
 def planned(instance: Instance, engine: str = "ep_infx") -> Outcome:
     """Plan an instance; the judge finds no fault with it."""
-    outcome = POLICIES[f"policy:{engine}"].plan(instance, None)
+    outcome = POLICIES[engine].plan(instance, None)
     check_outcome(instance, outcome)
     return outcome
 
@@ -256,8 +256,8 @@ def refused(*jobs: Job, **options: Any) -> tuple[str, ...]:
     features = {engine.unsupported(instance) for engine in ENGINES}
     assert len(features) == 1
     if any(features):
-        with pytest.raises(UnsupportedError, match="policy:ep_nox"):
-            POLICIES["policy:ep_nox"].plan(instance, None)
+        with pytest.raises(UnsupportedError, match="ep_nox"):
+            POLICIES["ep_nox"].plan(instance, None)
     return features.pop()
 
 

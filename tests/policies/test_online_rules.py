@@ -148,12 +148,12 @@ def test_smiths_rule_weighs_the_share_of_the_machine_and_the_queue() -> None:
 
 
 def test_the_engine_orders_as_the_queue_rule() -> None:
-    """On one core both serve by Smith's rule, the engine `policy:wspt` and the compiled rule `wspt`."""
+    """On one core both serve by Smith's rule, the engine `wspt_list` and the compiled rule `wspt`."""
     queues = FrozenMap({"debug": Queue(expected_wait=10), "parallel": Queue(expected_wait=21)})
     drawn = [(17, "debug"), (8, "parallel"), (9, "debug"), (3, "parallel"), (30, "debug"), (14, "parallel")]
     jobs = [replace(job(f"j{n}", 1, walltime), queue=queue) for n, (walltime, queue) in enumerate(drawn)]
     instance = replace(window([nodes("n", cores=1)], *jobs), queues=queues)
-    assert starts(judged(instance, make_scheduler("wspt"))) == ruled.starts(instance, "wspt")
+    assert starts(judged(instance, make_scheduler("wspt"))) == ruled.starts(instance, "wspt_list")
 
 
 def test_who_waits_gets_ahead_by_wfp3() -> None:

@@ -25,7 +25,7 @@ def cores(job_id: str, amount: int, walltime: int, **options: Any) -> Job:
 
 def ordered(rule: str, instance: Instance, jobs: list[Job]) -> list[Job]:
     """Sort jobs as a rule does."""
-    engine = POLICIES[f"policy:{rule}"]
+    engine = POLICIES[rule]
     assert isinstance(engine, PolicyEngine)
     return list(engine.policy.order(instance, jobs))
 
@@ -46,10 +46,10 @@ def one_node(*jobs: Job) -> Instance:
         # b has a reservation at 20 with all cores: c has to wait for its end, but d ends before
         ("conservative", {"a": 10, "b": 20, "c": 25, "d": 0}),
         # b, d, a, c
-        ("sjf", {"a": 15, "b": 10, "c": 15, "d": 0}),
+        ("sjf_list", {"a": 15, "b": 10, "c": 15, "d": 0}),
         ("pbs_walltime_bf400", {"a": 15, "b": 10, "c": 15, "d": 0}),
         # 10 x 3/4, 5 x 4/4, 30 x 1/4, 5 x 1/4: d, b, a, c
-        ("wspt", {"a": 15, "b": 10, "c": 15, "d": 0}),
+        ("wspt_list", {"a": 15, "b": 10, "c": 15, "d": 0}),
     ],
 )
 def test_four_jobs_on_a_busy_node(rule: str, expected: dict[str, int]) -> None:
@@ -183,8 +183,8 @@ def after(name: str, kind: DependencyType = DependencyType.AFTEROK, delay: int =
         ("pbs_walltime_bf400", {"a": 0, "b": 20, "c": 22, "d": 0}),
         # b is before c and d in the list, and has its turn as soon as a has had it
         ("conservative", {"a": 0, "b": 10, "c": 12, "d": 12}),
-        ("sjf", {"a": 0, "b": 10, "c": 12, "d": 12}),
-        ("wspt", {"a": 0, "b": 10, "c": 12, "d": 12}),
+        ("sjf_list", {"a": 0, "b": 10, "c": 12, "d": 12}),
+        ("wspt_list", {"a": 0, "b": 10, "c": 12, "d": 12}),
     ],
 )
 def test_a_wide_job_waits_for_a_small_one(rule: str, expected: dict[str, int]) -> None:
@@ -232,7 +232,7 @@ def test_who_is_awaited_by_a_bound_job_is_bound(rule: str) -> None:
     ]
     found = starts(one_node(*jobs), rule)
     assert (found["first"], found["due"]) == (10, 20)
-    shortest_first = {"sjf", "pbs_walltime_bf400", "wspt"}
+    shortest_first = {"sjf_list", "pbs_walltime_bf400", "wspt_list"}
     assert (found["large"], found["then"]) == ((35, 30) if rule in shortest_first else (30, 80))
 
 
@@ -252,7 +252,7 @@ def test_who_waits_in_vain_blocks_nobody(rule: str) -> None:
     assert reasons == {"a": "unsatisfiable", "b": "dependency", "c": "not_mapped", "d": "dependency"}
     assert [(job.id, job.start) for job in plan.jobs] == [("r", 0), ("e", 0)]
     calls: list[tuple[int, int]] = []
-    POLICIES[f"policy:{rule}"].plan(instance, lambda done, total: calls.append((done, total)))
+    POLICIES[rule].plan(instance, lambda done, total: calls.append((done, total)))
     assert calls == sorted(calls)
     assert calls[-1] == (4, 4)
 
@@ -267,9 +267,9 @@ def test_who_waits_in_vain_blocks_nobody(rule: str) -> None:
         ("pbs_fifo_bf10", "c b a d"),
         ("conservative", "a c b d"),
         ("easy", "a c b d"),
-        ("sjf", "b d c a"),
+        ("sjf_list", "b d c a"),
         ("pbs_walltime_bf400", "b d c a"),
-        ("wspt", "b c a d"),
+        ("wspt_list", "b c a d"),
     ],
 )
 def test_orders(rule: str, expected: str) -> None:
@@ -302,9 +302,9 @@ def test_equal_jobs_keep_their_order(rule: str) -> None:
 def test_what_cannot_be_honoured_is_refused_by_name(rule: str) -> None:
     """A job inside a reservation is refused; the error names the engine."""
     instance = one_node(cores("a", 1, 5), cores("b", 1, 5, reservation="r1"))
-    engine: Engine = POLICIES[f"policy:{rule}"]
+    engine: Engine = POLICIES[rule]
     assert engine.unsupported(instance) == ("job b: runs inside a reservation",)
-    with pytest.raises(UnsupportedError, match=f"policy:{rule}"):
+    with pytest.raises(UnsupportedError, match=rule):
         engine.plan(instance, None)
 
 
@@ -312,9 +312,9 @@ def test_what_cannot_be_honoured_is_refused_by_name(rule: str) -> None:
 def test_progress_is_told(rule: str) -> None:
     """With kernels prepared, progress ends with all jobs done, and never goes back."""
     calls: list[tuple[int, int]] = []
-    POLICIES[f"policy:{rule}"].prepare()
+    POLICIES[rule].prepare()
     instance = one_node(cores("a", 4, 5), cores("b", 1, 5), cores("c", 4, 1))
-    POLICIES[f"policy:{rule}"].plan(instance, lambda done, total: calls.append((done, total)))
+    POLICIES[rule].plan(instance, lambda done, total: calls.append((done, total)))
     assert calls == sorted(calls)
     assert calls[-1] == (3, 3)
 

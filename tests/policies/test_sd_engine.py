@@ -498,16 +498,16 @@ def test_a_running_job_that_nobody_can_change() -> None:
 def test_names() -> None:
     """The limits of the paper are engines that can be named."""
     names = [name for name, engine in POLICIES.items() if isinstance(engine, SdEngine)]
-    assert names == ["policy:sd_5", "policy:sd_10", "policy:sd_50", "policy:sd_inf", "policy:sd_dyn"]
+    assert names == ["sd_5", "sd_10", "sd_50", "sd_inf", "sd_dyn"]
 
 
 def test_refusals() -> None:
     """What the ledger of the other rules cannot honour is refused by name."""
     limit = Limit(consumer=None, resource="cores", items=None)  # type: ignore[arg-type]  # nobody looks into it
     instance = window([nodes("a", cores=4)], malleable("g", 10), limits=(limit,))
-    engine = POLICIES["policy:sd_dyn"]
-    assert engine.unsupported(instance) == POLICIES["policy:conservative"].unsupported(instance) != ()
-    with pytest.raises(UnsupportedError, match="policy:sd_dyn"):
+    engine = POLICIES["sd_dyn"]
+    assert engine.unsupported(instance) == POLICIES["conservative"].unsupported(instance) != ()
+    with pytest.raises(UnsupportedError, match="sd_dyn"):
         engine.plan(instance, None)
 
 

@@ -47,7 +47,7 @@ from tests.sizes import examples, seeds
 @given(instances())
 def test_static_backfill_without_malleable_jobs(rule: SdRule, instance: Instance) -> None:
     """With no malleable job the schedule is that of conservative backfilling, job by job (SD-14)."""
-    assert SdEngine(rule).plan(instance, None) == POLICIES["policy:conservative"].plan(instance, None)
+    assert SdEngine(rule).plan(instance, None) == POLICIES["conservative"].plan(instance, None)
 
 
 @examples(40)
@@ -56,7 +56,7 @@ def test_static_backfill_without_the_share(instance: Instance, rule: SdRule) -> 
     """The same holds where no job has the share that is needed."""
     other = Malleability(shares=(0.75,))
     shy = replace(instance, jobs=tuple(replace(job, malleability=other) for job in instance.jobs))
-    assert SdEngine(rule).plan(shy, None) == POLICIES["policy:conservative"].plan(instance, None)
+    assert SdEngine(rule).plan(shy, None) == POLICIES["conservative"].plan(instance, None)
 
 
 def whole_node_job(dice: Random, job_id: str) -> Job:
@@ -233,7 +233,7 @@ def test_slowdown_in_bursts() -> None:
         walltimes = {job.id: job.walltime for job in instance.jobs}
         submits = {job.id: job.submit for job in instance.jobs}
         for engine, sums in (("conservative", static), ("sd_inf", shared)):
-            outcome = POLICIES[f"policy:{engine}"].plan(instance, None)
+            outcome = POLICIES[engine].plan(instance, None)
             check_outcome(instance, outcome)
             for job in outcome.jobs:
                 sums["response"] += job.end - submits[job.id]

@@ -86,7 +86,7 @@ def test_solvers_begin_from_a_better_list(monkeypatch: pytest.MonkeyPatch) -> No
 def test_rules_for_windows_play_too() -> None:
     """Smith's rule plans the window anew in each cycle; without a solver a budget means nothing."""
     jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
-    assert starts(one_core(*jobs), "policy:wspt", budget=100.0) == {"a": 0, "d": 10, "c": 15, "b": 25}
+    assert starts(one_core(*jobs), "wspt_list", budget=100.0) == {"a": 0, "d": 10, "c": 15, "b": 25}
 
 
 def test_no_more_jobs_are_planned_than_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,13 +98,13 @@ def test_no_more_jobs_are_planned_than_wanted(monkeypatch: pytest.MonkeyPatch) -
 
     def solved(instance: Instance, **_: Any) -> Plan:
         seen.append((instance.now, [job.id for job in instance.jobs if job.running is None]))
-        return solve(instance, engine="policy:wspt", budget=0)
+        return solve(instance, engine="wspt_list", budget=0)
 
     monkeypatch.setattr(online, "solve", solved)
     late = Queue(expected_wait=1800, max_wait=MaxWait(seconds=5))
     jobs = core("a", 0, 10), core("b", 1, 30, queue="late"), core("c", 2, 10), core("d", 5, 5)
     instance = one_core(*jobs, queues=FrozenMap({"late": late}))
-    assert starts(instance, "policy:wspt", window=2) == {"a": 0, "d": 10, "c": 15, "b": 25}
+    assert starts(instance, "wspt_list", window=2) == {"a": 0, "d": 10, "c": 15, "b": 25}
     assert seen == [
         (0, ["a"]),
         (1, ["b"]),
@@ -118,7 +118,7 @@ def test_no_more_jobs_are_planned_than_wanted(monkeypatch: pytest.MonkeyPatch) -
 
 @examples(40)
 @given(
-    workloads(), st.sampled_from(["planner", "policy:wspt", "search"]), st.sampled_from([0, 60]), st.none() | st.just(2)
+    workloads(), st.sampled_from(["planner", "wspt_list", "search"]), st.sampled_from([0, 60]), st.none() | st.just(2)
 )
 def test_the_judge_finds_no_fault(instance: Instance, name: str, min_interval: int, window: int | None) -> None:
     """Whatever comes, what happens keeps all rules; and it is the same a second time, where no clock decides."""

@@ -164,7 +164,7 @@ def test_never_worse_than_the_rule(seed: int) -> None:
     """For any objective the plan verifies, plans all jobs, and is worth no more than the published rule's."""
     instance = random_window(seed)
     board = searched(instance, FEW)
-    rule = POLICIES["policy:ep_nox"].plan(instance, None)
+    rule = POLICIES["ep_nox"].plan(instance, None)
     assert [job.id for job in board.best.jobs] == [job.id for job in rule.jobs]
     assert board.best.value <= objective_value(instance, rule.jobs) + 1e-9
 
@@ -188,7 +188,7 @@ def test_a_plan_that_holds_steps_is_adopted_without() -> None:
         evolving("last", [(5, 2)], not_before=20),
         running("r", 8, a={"cores": CORES}),
     )
-    held = POLICIES["policy:ep_infx"].plan(instance, None).jobs
+    held = POLICIES["ep_infx"].plan(instance, None).jobs
     assert [job.start for job in held] == [0, 20, 0]
     chain = EvolvingChain(instance, waiting_of(instance), seed=0)
     assert chain.adopt(held)
@@ -200,7 +200,7 @@ def test_windows_of_the_experiment_get_much_better() -> None:
     instance = evolving_window(1)
     objective = Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0, ObjectiveTerm.MAKESPAN: 4.0}))
     found = searched(replace(instance, objective=objective), SearchParams(max_steps=20_000)).best.jobs
-    rule = POLICIES["policy:ep_nox"].plan(instance, None).jobs
+    rule = POLICIES["ep_nox"].plan(instance, None).jobs
     assert sum(job.end for job in found) < 0.85 * sum(job.end for job in rule)
     assert max(job.end for job in found) < 0.95 * max(job.end for job in rule)
     for job, placed in product(instance.jobs, found):

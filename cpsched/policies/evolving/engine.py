@@ -26,7 +26,7 @@ class EvolvingEngine:
 
     def __init__(self, variant: Variant) -> None:
         self.variant = variant
-        self.name = f"policy:{variant.name}"
+        self.name = variant.name
 
     def prepare(self) -> None:
         """Do nothing: nothing is compiled."""

@@ -22,7 +22,7 @@ class SdEngine:
 
     def __init__(self, rule: SdRule) -> None:
         self.rule = rule
-        self.name = f"policy:{rule.name}"
+        self.name = rule.name
 
     def prepare(self) -> None:
         """Compile or load the planner's kernels."""
