@@ -38,14 +38,13 @@ class LagrangianBound:
         return ()
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Prove a bound, once."""
+        """Prove a bound, once, if the window is small enough and there is time."""
         running = {job.id for job in instance.jobs if job.running is not None}
-        request = Prove(
-            instance=instance,
-            jobs=tuple(job.id for job in board.best.jobs if job.id not in running),
-            seconds=seconds_for(board, self.params.share),
-            seed=seed,
-        )
+        jobs = tuple(job.id for job in board.best.jobs if job.id not in running)
+        seconds, most_jobs = seconds_for(board, self.params.share), self.params.most_jobs
+        if seconds < self.params.least_seconds or (most_jobs is not None and len(jobs) > most_jobs):
+            return
+        request = Prove(instance=instance, jobs=jobs, seconds=seconds, seed=seed)
 
         def hear(reply: Reply) -> bool:
             if isinstance(reply, Proven) and reply.value is not None:

@@ -56,8 +56,14 @@ class BoundParams:
     share: float = 0.25
     #: What the worker may use of the memory that is available.
     memory_share: float = 0.5
+    #: A window with more waiting jobs than this is left alone; None: none is.
+    most_jobs: int | None = None
+    #: Seconds of its share below which it does not begin: loading what the worker needs takes half a second.
+    least_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the figures."""
         if not (0 < self.share <= 1 and 0 < self.memory_share <= 1):
             raise ValueError(f"Expected shares in (0, 1], got {self}")
+        if self.least_seconds < 0 or (self.most_jobs is not None and self.most_jobs < 0):
+            raise ValueError(f"Expected no negative figures, got {self}")

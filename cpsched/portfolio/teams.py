@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cpsched.cp import Cp, CpParams, LagrangianBound
+from cpsched.cp import BoundParams, Cp, CpParams, LagrangianBound
 from cpsched.domain import Instance
 from cpsched.engine import Engine, Improver
 from cpsched.errors import EngineError, UnsupportedError
@@ -17,6 +17,9 @@ __all__ = ["ENGINES", "Team", "team_of"]
 
 #: The engines as users name them.
 ENGINES = ("portfolio", "planner", "search", "cp", "minizinc", *POLICIES)
+
+#: Where a single core does everything: plans of so few jobs are found soon, and some of the time goes to proofs.
+_SMALL = BoundParams(most_jobs=50, least_seconds=0.8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +76,9 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     if engine in POLICIES:
         return Team(first=POLICIES[engine])
     search = (Search(),)
-    # a single core proves small windows; in larger ones plans are worth more than proofs
-    last = (Cp(), LagrangianBound(), Search()) if workers > 1 else (Cp(), Search())
+    # a single core proves small windows, if there is time; in larger ones plans are worth more than proofs
+    bound = LagrangianBound() if workers > 1 else LagrangianBound(_SMALL)
+    last = (Cp(), bound, Search())
     lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
         "planner": (),
         "search": (search,) * workers,

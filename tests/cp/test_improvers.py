@@ -129,6 +129,14 @@ def test_a_bound_is_proven_beside_the_search() -> None:
     assert board.proof.how
 
 
+@pytest.mark.parametrize("params", [BoundParams(most_jobs=10), BoundParams(share=0.01, least_seconds=0.8)])
+def test_no_bound_is_begun_that_would_cost_the_search_too_much(params: BoundParams) -> None:
+    """A window of more jobs than it takes, and a share too short to load a solver in, start no worker."""
+    board = board_of(mixed_window(1, 20, 8), seconds=40.0)
+    LagrangianBound(params, command=("no such program",)).improve(mixed_window(1, 20, 8), board, seed=0)
+    assert (board.events, board.proof) == ((), None)
+
+
 def test_every_status_has_a_meaning() -> None:
     """Each status that CP-SAT knows is one of ours, no two the same; another one is an error."""
     known = cp_model.CpSolverStatus.__members__.values()

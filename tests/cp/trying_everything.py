@@ -28,7 +28,7 @@ from cpsched.domain import (
 from cpsched.domain import FrozenMap as Frozen
 from cpsched.metrics import objective_value
 
-__all__ = ["best_plan"]
+__all__ = ["add_job", "best_plan", "choices_of", "remove_job"]
 
 
 def best_plan(instance: Instance) -> list[PlannedJob]:
@@ -40,7 +40,7 @@ def best_plan(instance: Instance) -> list[PlannedJob]:
     others.pop(ObjectiveTerm.MAKESPAN, None)
     alone = replace(instance, objective=Objective(weights=Frozen(others)))
     choices = [
-        sorted(((objective_value(alone, [p]), p) for p in _choices(instance, job, horizon)), key=lambda pair: pair[0])
+        sorted(((objective_value(alone, [p]), p) for p in choices_of(instance, job, horizon)), key=lambda pair: pair[0])
         for job in jobs
     ]
     least = [sum(of_job[0][0] for of_job in choices[place:]) for place in range(len(jobs) + 1)]
@@ -62,9 +62,9 @@ def best_plan(instance: Instance) -> list[PlannedJob]:
         for more, planned in choices[len(chosen)]:
             if value + more + least[len(chosen) + 1] >= best[0] - 1e-9:
                 break
-            if _add(instance, job, planned, used, owner, holders):
+            if add_job(instance, job, planned, used, owner, holders):
                 extend([*chosen, planned], cost + more)
-                _remove(instance, job, planned, used, owner, holders)
+                remove_job(instance, job, planned, used, owner, holders)
 
     extend([], 0.0)
     return best[1]
@@ -74,7 +74,7 @@ def _slowest(job: Job) -> int:
     return job.walltime if job.is_evolving else modes(job)[-1].time_for(job.walltime)
 
 
-def _choices(instance: Instance, job: Job, horizon: int) -> Iterator[PlannedJob]:
+def choices_of(instance: Instance, job: Job, horizon: int) -> Iterator[PlannedJob]:
     """Yield all that a job can do."""
     if job.running is not None:
         yield repeated(job)
@@ -168,7 +168,7 @@ def _held(instance: Instance, planned: PlannedJob) -> Iterator[tuple[str, int, A
                 yield placement.node, second, placement.resources
 
 
-def _add(
+def add_job(
     instance: Instance,
     job: Job,
     planned: PlannedJob,
@@ -195,7 +195,7 @@ def _add(
     return True
 
 
-def _remove(
+def remove_job(
     instance: Instance,
     job: Job,
     planned: PlannedJob,

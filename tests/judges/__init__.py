@@ -1,0 +1,6 @@
+"""Random judges: tiny windows with everything that a document can say, and what must hold of every answer.
+
+`windows.py` draws documents, `counterexample.py` looks for a plan below a bound by trying everything, `bounds.py` lets
+all engines plan a window and compares every bound with every plan. ``scripts/random_judges`` runs thousands of cases;
+``docs/reliability.md`` has its tables.
+"""
