@@ -18,6 +18,8 @@ from cpsched.domain import (
     PlannedJob,
     Score,
     Segment,
+    WaitingJob,
+    WaitingReason,
 )
 from cpsched.engine import Board, Outcome
 from cpsched.formats import instance_to_document, plan_to_document
@@ -56,14 +58,15 @@ def with_openings(judge: Judge, instance: Instance, plan: Plan, *, elapsed: floa
     much as the plan's, so that both are values of the same jobs.
     """
     found: dict[str, PlannedJob] = {}
-    while len(found) < len(plan.waiting_room):
-        waiting = tuple(job for job in plan.waiting_room if job.id not in found)
+    waiting = plan.waiting_room
+    while waiting:
         entries = judge.openings(
             plan_to_document(replace(plan, jobs=(*plan.jobs, *found.values()), waiting_room=waiting))
         )
         if not entries:
             break
         found.update((job.id, job) for job in map(_planned_job, entries))
+        waiting = _still_waiting(instance, plan, found)
     if not found:
         return plan
     placed = {job.id: job for job in plan.jobs} | found
@@ -88,10 +91,35 @@ def with_openings(judge: Judge, instance: Instance, plan: Plan, *, elapsed: floa
         objective=score,
         engine=replace(plan.engine, stopped=stopped),
         jobs=jobs,
-        waiting_room=tuple(job for job in plan.waiting_room if job.id not in found),
+        waiting_room=waiting,
         incumbents=(*plan.incumbents, Incumbent(at=round(elapsed, 3), value=value, by="verify")),
         events=(*plan.events, event),
     )
+
+
+def _still_waiting(instance: Instance, plan: Plan, found: Mapping[str, PlannedJob]) -> tuple[WaitingJob, ...]:
+    """Return the waiting room without the jobs that were found a start.
+
+    A job that waited for one of them has all that it waits for, and still no start: its own times leave none, or no
+    mapping was found.
+    """
+    placed = {job.id for job in plan.jobs} | found.keys()
+    members, entries = instance.members(), {job.id: job for job in instance.elements()}
+    left = []
+    for waiting in plan.waiting_room:
+        if waiting.id in found:
+            continue
+        job = entries[waiting.id]
+        awaited = {member for dependency in job.after for member in members[dependency.job]}
+        if waiting.reason is WaitingReason.DEPENDENCY and awaited <= placed:
+            is_bounded = instance.latest_start(job) is not None
+            waiting = WaitingJob(
+                id=waiting.id,
+                reason=WaitingReason.TOO_LATE if is_bounded else WaitingReason.NOT_MAPPED,
+                detail="no start was found for it after those of the jobs that it waits for",
+            )
+        left.append(waiting)
+    return tuple(left)
 
 
 def _planned_job(entry: Mapping[str, Any]) -> PlannedJob:

@@ -71,7 +71,7 @@ class LedgerChain:
         self._nodes = [0] * len(jobs)
         #: The cost of the plan, and of the best one so far.
         self.value = self.best_value = np.inf
-        self._best: list[Place] = []
+        self._best: list[Place | None] = []
 
     @property
     def is_elastic(self) -> bool:
@@ -154,23 +154,24 @@ class LedgerChain:
     def _note_best(self) -> None:
         """Keep the current plan if it is the best one so far."""
         if self.value < self.best_value:
-            self.best_value, self._best = self.value, [place for place in self._places if place is not None]
+            self.best_value, self._best = self.value, list(self._places)
             self._best_running = self._ledger.running.plans()
 
     def best(self) -> list[PlannedJob]:
         """Return the best plan so far, with the running jobs that the search may change."""
         # places are read without a check that they are free beside the running jobs of the current plan
-        present = [place for place in self._places if place is not None]
+        present = list(self._places)  # after a list schedule that failed some jobs have none
         self._stand(self._best)
         best = [planned for job in self._jobs if (planned := self._ledger.planned(job.id)) is not None]
         self._stand(present)
         return self._best_running + best
 
-    def _stand(self, places: Sequence[Place]) -> None:
-        """Book all jobs at these places."""
+    def _stand(self, places: Sequence[Place | None]) -> None:
+        """Book the jobs at these places, one for each job; None: it has no place."""
         self._clear()
         for job, place in enumerate(places):
-            self._put_back(job, place)
+            if place is not None:
+                self._put_back(job, place)
 
     # --- steps --------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,12 @@ FEATURES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(40))
+#: Windows in which something failed once: jobs that waited for one that the verifier found a start for, and a list
+#: schedule of the search in which that one found none.
+MENDED = (2520, 2525, 3037)
+
+
+@pytest.mark.parametrize("seed", [*range(40), *MENDED])
 def test_no_bound_is_above_any_plan(seed: int) -> None:
     """All plans of a random window pass the verifier, and no bound of any engine is above any of them."""
     assert judge_case(seed, has_processes=False).failures == []
