@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     REFUSED = 4
     FAILED_CELLS = 5
     DISK_FULL = 6
+    OUT_OF_MEMORY = 7
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
@@ -29,6 +30,7 @@ MEANINGS = {
     ExitCode.REFUSED: "the engine cannot honour what the instance asks for",
     ExitCode.FAILED_CELLS: "cells of a campaign failed: each is listed with its error; all others are finished",
     ExitCode.DISK_FULL: "no room to write a file (disk full, quota or size limit): it is named, an older one is kept",
+    ExitCode.OUT_OF_MEMORY: "the system, or the limit of the process, had no more memory: nothing was written",
     ExitCode.INTERRUPTED: "interrupted: no plan was written; a simulation wrote its results up to then",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",
 }

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from cpsched.errors import DocumentError, Fault
-
 __all__ = ["load_document_or_stdin"]
 
 
@@ -28,6 +26,4 @@ def load_document_or_stdin(source: str) -> tuple[dict[str, Any], str]:
     if source != "-":
         return load_document(source), source
     name = "<stdin>"
-    if sys.stdin is None:
-        raise DocumentError(name, [Fault("file", "Expected an instance on standard input, which is closed")])
     return read_document(sys.stdin.buffer, name), name

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
+import resource
 import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from cpsched.cli.exits import MEANINGS, ExitCode
+from cpsched.cli.streams import mend_streams, never_fail_on_encoding
 from cpsched.cli.text import printable
 from cpsched.errors import (
     CampaignError,
@@ -28,6 +31,12 @@ __all__ = ["COMMANDS", "main", "run"]
 #: The commands in the order of the help; each is the attribute `command` of the module of its name.
 COMMANDS = ("solve", "replan", "verify", "show", "convert", "generate", "simulate", "bench", "schema", "warmup")
 
+#: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
+_NEEDED_MIB = dict.fromkeys(("solve", "replan", "simulate", "bench", "warmup"), 1024)
+_NEEDED_MIB |= dict.fromkeys(("show", "convert", "generate"), 384)
+#: What loaders of shared libraries say where there is no memory for one.
+_WORDS_OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "libllvmlite.so")
+
 
 class CommandGroup(click.Group):
     """Commands that are imported one by one; their errors end the process with a documented exit code."""
@@ -43,9 +52,18 @@ class CommandGroup(click.Group):
         command: click.Command = importlib.import_module(f"cpsched.cli.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of a call, and refuse to begin it with too little memory."""
+        needed = _NEEDED_MIB.get(args[0], 0)
+        if (limit := _memory_limit()) is not None and limit // 2**20 < needed:
+            _fail(ctx, f"{_out_of_memory()}, {args[0]} needs {needed} MiB", ExitCode.OUT_OF_MEMORY)
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; print errors without a traceback, unless they are bugs."""
-        _never_fail_on_encoding()
+        never_fail_on_encoding()
         try:
             super().invoke(ctx)
             sys.stdout.flush()
@@ -65,8 +83,12 @@ class CommandGroup(click.Group):
             # everything.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(ExitCode.BROKEN_PIPE)
-        except OSError as error:
-            _fail(ctx, error, ExitCode.DISK_FULL if error.errno in NO_ROOM else ExitCode.BAD_INPUT)
+        except (MemoryError, OSError, ImportError, RuntimeError) as error:
+            if _is_out_of_memory(error):
+                _fail(ctx, _out_of_memory(), ExitCode.OUT_OF_MEMORY)
+            if not isinstance(error, OSError):
+                raise
+            _fail(ctx, error, _code_of(error))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the exit codes below the commands."""
@@ -74,17 +96,35 @@ class CommandGroup(click.Group):
             formatter.write_dl([(str(int(code)), meaning) for code, meaning in MEANINGS.items()])
 
 
-def _fail(ctx: click.Context, error: CpschedError | OSError, code: ExitCode) -> None:
+def _fail(ctx: click.Context, error: CpschedError | OSError | str, code: ExitCode) -> NoReturn:
     click.echo(f"cpsched: {printable(str(error), keep_lines=True)}", err=True)
     ctx.exit(code)
 
 
-def _never_fail_on_encoding() -> None:
-    """Print an escape for each character that the terminal cannot show, instead of ending in an UnicodeEncodeError."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+def _code_of(error: OSError) -> ExitCode:
+    return ExitCode.DISK_FULL if error.errno in NO_ROOM else ExitCode.BAD_INPUT
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether the system gave no memory, in whichever words."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    words = str(error)
+    return any(said in words for said in _WORDS_OF_THE_LOADER) or (
+        isinstance(error, RuntimeError) and "can't start new thread" in words
+    )
+
+
+def _out_of_memory() -> str:
+    """Say that memory is out, and how much of it the process may have."""
+    limit = _memory_limit()
+    return "out of memory" + ("" if limit is None else f": the process may have {limit // 2**20} MiB (ulimit -v)")
+
+
+def _memory_limit() -> int | None:
+    """Return the bytes of memory that the process may have, or None where there is no limit."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -102,12 +142,18 @@ def run() -> None:
     SIGTERM, with which batch systems and service managers end a process, interrupts the command as Ctrl-C does. The
     process ends at once, without unloading the compiled kernels, which would take a quarter of a second.
     """
+    mend_streams()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     code: object = 0
     try:
-        main(prog_name="cpsched")
-    except SystemExit as end:
-        code = end.code
-    sys.stdout.flush()
+        try:
+            main(prog_name="cpsched")
+        except SystemExit as end:
+            code = end.code
+        sys.stdout.flush()
+    except OSError as error:
+        if not code:  # click does not catch what its own help meets; what failed before was told
+            click.echo(f"cpsched: {error}", err=True)
+            code = _code_of(error)
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else 0)

@@ -21,7 +21,8 @@ _PORTION = 1 << 16
 
 def main() -> None:
     """Answer until stdin ends."""
-    limit = int(sys.argv[1])
+    limits = (int(sys.argv[1]), *resource.getrlimit(resource.RLIMIT_AS))
+    limit = min(bytes_ for bytes_ in limits if bytes_ != resource.RLIM_INFINITY)  # never more than it was given
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     voice = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no reply

@@ -31,6 +31,8 @@ _ALWAYS_UNPACKED = 4 * 2**20
 #: empty objects has 3, and takes 72 in memory.
 _ALWAYS_VALUES = 10**6
 _BYTES_A_VALUE = 6
+#: Bytes that are read at a time.
+_PORTION = 2**20
 #: Keys of one object.
 _MAX_KEYS = 10**4
 
@@ -92,7 +94,7 @@ def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
     OSError
         If it cannot be read.
     """
-    content = _unpack(stream.read(MAX_BYTES + 1), name)
+    content = _unpack(_read(stream), name)
     _refuse_too_many_values(content, name)
     text = _decode(content, name)
     refused: list[object] = []
@@ -139,7 +141,15 @@ def _refuse(source: str, path: str, message: str) -> NoReturn:
     raise DocumentError(source, [Fault(path, message)]) from None
 
 
-def _unpack(content: bytes, name: str) -> bytes:
+def _read(stream: BinaryIO) -> bytearray:
+    """Read a file up to a little more than a document may have; memory is taken only for what is there."""
+    content = bytearray()
+    while len(content) <= MAX_BYTES and (portion := stream.read(_PORTION)):
+        content += portion
+    return content
+
+
+def _unpack(content: bytes | bytearray, name: str) -> bytes | bytearray:
     """Unpack a gzip file, as far as a document may be long; what is none is the document itself."""
     limit = MAX_BYTES
     if content.startswith(_GZIP_MAGIC):
@@ -153,7 +163,7 @@ def _unpack(content: bytes, name: str) -> bytes:
     return content
 
 
-def _refuse_too_many_values(content: bytes, name: str) -> None:
+def _refuse_too_many_values(content: bytes | bytearray, name: str) -> None:
     """Refuse what would take far more memory than a document of its size does, before it is decoded."""
     limit = max(_ALWAYS_VALUES, len(content) // _BYTES_A_VALUE)
     count = _count_signs(content)
@@ -163,13 +173,13 @@ def _refuse_too_many_values(content: bytes, name: str) -> None:
         _refuse(name, "document", f"Expected at most {limit} values in a document of {len(content)} bytes, got more")
 
 
-def _count_signs(content: bytes) -> int:
+def _count_signs(content: bytes | bytearray) -> int:
     """Count the signs of which there is one for each value."""
     return content.count(b",") + content.count(b"{") + content.count(b"[")
 
 
-def _decode(content: bytes, name: str) -> str:
-    if not content.strip():
+def _decode(content: bytes | bytearray, name: str) -> str:
+    if not content or content.isspace():
         _refuse(name, "file", "Expected a JSON object, got an empty file")
     try:
         return content.decode("utf-8")

@@ -14,7 +14,7 @@ import select
 import stat
 import unicodedata
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -74,7 +74,7 @@ def load(path: str | Path) -> object:
     try:
         with open(path, "rb", opener=_open_without_waiting) as stream:
             _refuse_endless(stream)
-            data = _unpacked(stream.read(MAX_BYTES + 1))
+            data = _unpacked(b"".join(_portions(stream)))
         _refuse_crowded(data)
         return json.loads(data.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique_keys)
     except RecursionError as error:
@@ -97,6 +97,14 @@ def _refuse_endless(stream: BinaryIO) -> None:
     if stat.S_ISFIFO(mode) and not select.select([stream], [], [], PATIENCE)[0]:
         raise ValueError(f"a pipe to which nothing was written within {PATIENCE:g} s")
     os.set_blocking(stream.fileno(), True)
+
+
+def _portions(stream: BinaryIO) -> Iterator[bytes]:
+    """Read a file, but never much more than the limit."""
+    size = 0
+    while size <= MAX_BYTES and (portion := stream.read(2**20)):
+        size += len(portion)
+        yield portion
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -1,0 +1,70 @@
+"""The streams of the process: closed ones lead to nothing, and no message is lost in another error."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+__all__ = ["mend_streams", "never_fail_on_encoding"]
+
+
+class _Output(io.FileIO):
+    """The file behind stdout: what cannot be written there is told with its name."""
+
+    def write(self, data: object) -> int:
+        """Write to the file."""
+        try:
+            return super().write(data)  # type: ignore[arg-type]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, "<stdout>") from None
+
+
+class _Messages(io.FileIO):
+    """The file behind stderr: where messages cannot be written, they are lost, and the exit code still tells."""
+
+    def write(self, data: object) -> int:
+        """Write to the file, or to nothing."""
+        try:
+            return super().write(data)  # type: ignore[arg-type]
+        except OSError:
+            return len(data)  # type: ignore[arg-type]
+
+
+def mend_streams() -> None:
+    """Open closed streams on nothing, and let stdout and stderr fail as commands expect it.
+
+    Without this the next file that is opened would take the number of a closed stream, and get its output.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for the life of the process
+    sys.stdout = _text(1, _Output, sys.stdout)
+    sys.stderr = _text(2, _Messages, sys.stderr)
+
+
+def _text(descriptor: int, kind: Callable[..., io.FileIO], before: TextIO | None) -> TextIO:
+    """Return a text stream in place of the one before, which is None where it was closed."""
+    if before is not None:
+        before.flush()
+    raw = kind(descriptor, "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding="utf-8" if before is None else before.encoding,
+        errors="backslashreplace",
+        line_buffering=descriptor == 2 or raw.isatty(),
+    )
+
+
+def never_fail_on_encoding() -> None:
+    """Let a terminal that cannot show a character show its escape; a report must not end in an UnicodeEncodeError."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
