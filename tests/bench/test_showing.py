@@ -190,7 +190,7 @@ def test_figures_in_proportion_to_a_policy(tmp_path: Path) -> None:
         "| theirs | S | 0.5000 | - |",
         "| theirs | T | - | - |",
     ]
-    assert "\n\nIn proportion to base; cells in which it has 0 do not count.\n\n" in text
+    assert "\n\nRelative to base (divided by its figures); cells where these are 0 do not count.\n\n" in text
 
 
 def test_a_table_by_queue_has_a_row_for_each_queue_and_policy(tmp_path: Path) -> None:
