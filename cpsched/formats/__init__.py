@@ -1,8 +1,8 @@
 """Documents to domain values and back: instances, plans, and the short notations inside them.
 
-May import: `errors` and `domain`. Documents are checked here, once and completely; everybody else trusts what comes
-out. Begin with `instance_reader.py`: the models say what a document may hold (`instance_model.py`), the readers make
-domain values, `instance_checks.py` looks at what lies between the parts, and `faults.py` collects what is wrong.
+May import: `errors` and `domain`. Documents are checked here, once and completely; all other rooms trust the result.
+Begin with `instance_reader.py`: the models define the contents of a document (`instance_model.py`), the readers make
+domain values, `instance_checks.py` checks relations between the parts, and `faults.py` collects the faults.
 """
 
 from __future__ import annotations

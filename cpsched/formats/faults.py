@@ -26,15 +26,15 @@ __all__ = [
 #: Keys and indices from the top of the document down to the place of a fault.
 Location = tuple[str | int, ...]
 
-#: Names of the branches of pydantic unions; they stand in its locations, but not in the document.
+#: Names of the branches of pydantic unions; they are in its locations, but not in the document.
 TAGS = frozenset({"<text>", "<chunks>", "<name>", "<weights>", "<always>", "<times>", "<one>", "<list>", "<number>"})
 
 _KEY_MARK = "[key]"
 _LONGEST_SHOWN = 64
 _CARET_WINDOW = 60
-#: How many candidates may be compared for "did you mean" in one document: suggestions must not make refusing slow.
+#: The most candidates compared for "did you mean" in one document: suggestions must not make a refusal slow.
 _COMPARISONS = 20_000
-#: How many faults of one document are told; somebody who mends these reads it again.
+#: The most faults of one document that are reported; after mending these the document is read again.
 MOST_FAULTS = 1_000
 
 
@@ -127,7 +127,7 @@ class Faults:
         #: Each once, in the order in which they were noted.
         self._found: dict[tuple[Location, str], None] = {}
         self._comparisons_left = _COMPARISONS
-        #: Whether there were more faults than are told.
+        #: Whether there are more faults than are reported.
         self.has_more = False
 
     def __bool__(self) -> bool:
@@ -151,18 +151,18 @@ class Faults:
     def add_shape(
         self, error: ValidationError, keys: Collection[str], *, at: Location = (), without: Collection[object] = ()
     ) -> tuple[Location, ...]:
-        """Note all that pydantic refused of what stands `at` a location.
+        """Record all that pydantic refused of the part `at` a location.
 
         Parameters
         ----------
         error
-            What pydantic says.
+            The error of pydantic.
         keys
             Candidates for unknown keys.
         at
-            Where what was checked stands in the document.
+            The location of the checked part in the document.
         without
-            Keys that were left out of what was checked: that they are missing is no fault.
+            Keys that were left out of the checked part: their absence is no fault.
 
         Returns
         -------
@@ -256,7 +256,7 @@ _BOUNDS |= {"less_than": ("lt", "<")}
 
 
 def _shape_message(detail: ErrorDetails, mapping: str) -> str:
-    """Say what pydantic expected and what it got, in our words."""
+    """Return the expected and the actual value of a pydantic error, in our words."""
     kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
     got = mapping if isinstance(value, dict) else shown(value)
     if kind == "missing":

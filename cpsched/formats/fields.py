@@ -105,7 +105,7 @@ def _one_by_one(entries: object, check: ValidatorFunctionWrapHandler, info: Vali
 
 
 def _at(index: int, detail: ErrorDetails) -> InitErrorDetails:
-    """Return what was refused in a list of one entry with the index that the entry has in the whole list."""
+    """Return the faults of a list of one entry, with the index of the entry in the whole list."""
     kind = refusal(detail["msg"]) if detail["type"] == _REFUSAL else detail["type"]
     return InitErrorDetails(
         type=kind, loc=(index, *detail["loc"][1:]), input=detail["input"], ctx=detail.get("ctx", {})
@@ -146,7 +146,7 @@ class _Schema(GenerateJsonSchema):
 
 
 def refusal(message: str) -> PydanticCustomError:
-    """Return what a validator raises to refuse an object in these words."""
+    """Return the error by which a validator refuses an object with this message."""
     return PydanticCustomError(_REFUSAL, "{message}", {"message": message})
 
 

@@ -23,7 +23,7 @@ __all__ = ["MAX_BYTES", "load_document", "read_document", "write_document", "wri
 #: The largest document, unpacked (formats.md, limits of the documents).
 MAX_BYTES = 256 * 2**20
 
-#: A document is at most so many times as large as its gzip file, if it has more bytes than documents may always have.
+#: The largest ratio of a document to its gzip file, if the document has more bytes than documents may always have.
 #: Real ones are up to 40 times as large, a file that was made to fill the memory up to 1,000 times.
 _MAX_RATIO = 64
 _ALWAYS_UNPACKED = 4 * 2**20
@@ -44,7 +44,7 @@ _LONGEST_INTEGER = 400
 
 
 class _Repeated(dict[str, Any]):
-    """An object in which keys stood more than once."""
+    """An object in which keys occurred more than once."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -53,14 +53,14 @@ class _Repeated(dict[str, Any]):
 
 
 class _TooManyKeys:
-    """Stands where an object has too many keys."""
+    """Replaces an object with too many keys."""
 
     def __init__(self, count: int) -> None:
         self.count = count
 
 
 class _NoNumber:
-    """Stands where the text has something that JSON calls no number, or that is too large for one."""
+    """Replaces a text that is no number in JSON, or that is too large for one."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -114,7 +114,7 @@ def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:
     """Write a document, gzipped if `path` ends in ``.gz``, whole or not at all.
 
-    Lists stand with one entry per line; the same document gives the same bytes.
+    Lists have one entry per line; the same document gives the same bytes.
 
     Raises
     ------

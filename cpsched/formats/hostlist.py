@@ -1,7 +1,7 @@
 """Host lists, ``cn[001-616],login1``: expanded in the order in which they are written, and folded again.
 
 Written by hand although ClusterShell reads the same syntax (the tests compare the two): its sets sort the names, where
-a document's order counts; they expand before anybody can count; and they do not say where a text is wrong.
+a document's order counts; they expand before the names can be counted; and they do not report where a text is wrong.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def expand_hostlist(text: str, *, limit: int = MAX_NODES) -> tuple[str, ...]:
     Raises
     ------
     SyntaxFault
-        If the text is no host list, or stands for more than `limit` names.
+        If the text is no host list, or has more than `limit` names.
     """
     terms = _Parser(text).hostlist()
     count = sum(prod(sum(map(len, part)) for part in term if not isinstance(part, str)) for term in terms)

@@ -1,4 +1,6 @@
-"""What only the whole instance can tell: names that stand twice or nowhere, cycles, work that cannot run together."""
+"""Checks of the whole instance: names that occur twice or are not declared, cycles, running jobs that do not fit
+together.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from cpsched.formats.reading import Reading
 __all__ = ["check_instance", "check_outages"]
 
 _ELEMENT = re.compile(r"(.*)\[(0|[1-9][0-9]{0,9})\]", re.DOTALL)
-#: How many cycles are reported, and how many jobs of a cycle or of an overload are named.
+#: The most cycles that are reported, and the most jobs of a cycle or of an overload that are named.
 _MOST_CYCLES = 10
 _MOST_NAMED = 8
 
@@ -43,7 +45,7 @@ def check_instance(
 
 
 def check_outages(reading: Reading, jobs: _PlacedJobs, outages: Sequence[tuple[Location, Outage]]) -> None:
-    """Note every outage that has begun and goes on, on a node on which a job runs all the same."""
+    """Report every outage at `now` of a node on which a job runs."""
     held: dict[str, str] = {}
     for _, job in jobs:
         for segment in job.running.segments if job.running is not None else ():
@@ -94,7 +96,7 @@ def _check_references(
 def _check_dependencies(
     reading: Reading, jobs: _PlacedJobs, entries: Mapping[str, Job], indices: Mapping[str, frozenset[int]]
 ) -> None:
-    """Check that each job waits for jobs that exist, and not for itself; an element stands for its array."""
+    """Check that each job waits for jobs that exist, and not for itself; an element counts as its array."""
     waits_for: dict[str, list[str]] = {}
     for location, job in jobs:
         for place, dependency in enumerate(job.after):
@@ -170,7 +172,7 @@ def _check_sum(
 
 
 def _allocation_location(reading: Reading, location: Location, index: int) -> Location:
-    """Return where the allocation of segment `index` stands: a job without segments has one of its own."""
+    """Return the location of the allocation of segment `index`: a job without segments has one of its own."""
     if location in reading.segmented:
         return (*location, "running", "segments", index, "allocation")
     return (*location, "running", "allocation")

@@ -1,6 +1,6 @@
 """The instance document as pydantic models: its keys, their types and bounds, key by key as in ``docs/formats.md``.
 
-What one object alone can tell is checked here; what needs a second one is checked in `instance_reader`.
+Rules about a single object are checked here; rules about several objects are checked in `instance_reader`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class AdmitModel(DocumentModel):
 
 
 class KeepFreeModel(DocumentModel):
-    """What chunks that do not ask for one resource leave of another."""
+    """The amount of a resource that chunks leave free unless they ask for another one."""
 
     resource: Name = Field(description="The resource that is kept free")
     items: Amount = Field(description="How much of it is kept free on the node")
@@ -149,7 +149,7 @@ class StepModel(DocumentModel):
 
 
 class DependencyModel(DocumentModel):
-    """What a job waits for."""
+    """A dependency of a job."""
 
     job: Name = Field(description="Id of a job, an array, or one of its elements")
     type: Literal["after", "afterok", "afterany", "afternotok"] = Field(description="after: started; else: ended")
@@ -192,11 +192,11 @@ class MalleableModel(DocumentModel):
 
 
 class PlacementModel(DocumentModel):
-    """What a running job holds on one node."""
+    """The amounts that a running job holds on one node."""
 
     node: Name
     chunk: Omittable[Annotated[int, Field(ge=0, lt=10**6)]] = Field(
-        None, description="Of a malleable job: the kind of chunks that stand there (index in the request)"
+        None, description="Of a malleable job: the kind of its chunks there (index in the request)"
     )
     count: Omittable[Count] = Field(None, description="How many of them")
     resources: AmountsField
@@ -323,7 +323,7 @@ ValidityField = Annotated[
 
 
 class LimitModel(DocumentModel):
-    """What a consumer may use."""
+    """A limit on the use of a resource by users or groups."""
 
     consumer: ConsumerModel
     resource: Name = Field(
@@ -334,7 +334,7 @@ class LimitModel(DocumentModel):
     area: Omittable[UnitSeconds] = Field(None, description="Resource x walltime")
     area_scope: Literal["request", "outstanding"] = Field("request", description="What the area adds up")
     validity: ValidityField = "always"
-    soft: bool = Field(False, description="May be exceeded where nobody else wants the resource")
+    soft: bool = Field(False, description="May be exceeded if no other job needs the resource")
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> Self:
@@ -344,23 +344,23 @@ class LimitModel(DocumentModel):
 
 
 class AccessModel(DocumentModel):
-    """Who a free pool is open to."""
+    """The jobs to which a free pool is open."""
 
     users: ListOf[Name] = Field([], description="Each of them is let in")
     groups: ListOf[Name] = Field([], description="The users of each of them are let in")
-    asks_for: ListOf[Name] = Field([], description="Resources; who asks for one of them is let in")
+    asks_for: ListOf[Name] = Field([], description="Resources; a job that asks for one of them has access")
     max: Omittable[AmountsField] = Field(None, description="Job totals; with max_walltime, where both hold")
     max_walltime: Omittable[Duration] = None
 
 
 class OtherwiseModel(DocumentModel):
-    """What holds for those who are not let in."""
+    """The rule for jobs without access."""
 
     max_walltime: Duration = Field(description="The others may use the pool up to this walltime (s)")
 
 
 class FreePoolModel(DocumentModel):
-    """What all who are not let in leave free together."""
+    """The amount that all jobs without access leave free together."""
 
     resource: Name
     items: Text = Field(description="min/max%: the larger of the two", examples=["10/20%"])
@@ -379,8 +379,8 @@ class ReservationModel(DocumentModel):
     request: RequestField
     place: Omittable[Text] = None
     licenses: Omittable[AmountsField] = None
-    users: ListOf[Name] = Field([], description="Who may use it")
-    kind: Literal["users", "downtime"] = Field("users", description="A downtime is one that nobody may use")
+    users: ListOf[Name] = Field([], description="The users who may use it")
+    kind: Literal["users", "downtime"] = Field("users", description="A downtime is a reservation that no job may use")
 
     @model_validator(mode="after")
     def _has_duration(self) -> Self:
@@ -390,7 +390,7 @@ class ReservationModel(DocumentModel):
 
 
 class UsageModel(DocumentModel):
-    """What a consumer has already used up, for area limits."""
+    """The area that a user or group has already used, for area limits."""
 
     consumer: ConsumerModel
     resource: Name
@@ -399,7 +399,7 @@ class UsageModel(DocumentModel):
     @model_validator(mode="after")
     def _names_somebody(self) -> Self:
         if self.consumer.each is not None:
-            raise refusal("Expected a user or a group who has used something, got each")
+            raise refusal("Expected one user or one group, got each")
         return self
 
 

@@ -152,7 +152,7 @@ def _sound_part(
     Returns
     -------
     tuple or None
-        What is left, where its entries stood, and which sections are incomplete; None if too little is left.
+        The valid rest, the locations of its entries, and the incomplete sections; None if too little is left.
     """
     if not isinstance(document, dict) or not isinstance(document.get("cluster"), dict):
         return None

@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 
 
 def read_job(reading: Reading, location: Location, model: JobModel) -> Job | None:
-    """Return the job that stands at `location`, or None where its faults leave none."""
+    """Return the job at `location`, or None if its faults leave none."""
     work = _read_steps(reading, location, model)
     if work is None:
         return None
@@ -137,7 +137,7 @@ def _read_running(
     steps: Sequence[Step],
     malleability: Malleability | None,
 ) -> Running | None:
-    """Return what a job that has started holds, and until when.
+    """Return the segments of a running job.
 
     A job that should have ended by `now` ends one second from now, with a warning (BRIDI-11).
     """
@@ -197,7 +197,7 @@ def _check_chunk(
     malleability: Malleability | None,
     refuse: Callable[[Location, str], None],
 ) -> None:
-    """Refuse one entry of an allocation that says, or should say, which chunks stand on its node."""
+    """Refuse an entry of an allocation that names, or should name, the chunks on its node."""
     if held.chunk is None or held.count is None:
         refuse(at, "Expected chunk and count as on its other nodes, or on none of them")
     elif malleability is None:

@@ -51,7 +51,7 @@ def parse_indices(text: str, *, limit: int = MAX_ARRAY) -> tuple[int, ...]:
     Raises
     ------
     SyntaxFault
-        If the text is no such list, an index stands twice or is beyond 2^31-1, or there are more than `limit`.
+        If the text is no such list, an index occurs twice or is beyond 2^31-1, or there are more than `limit`.
     """
     ranges: list[range] = []
     at = 0
@@ -91,7 +91,7 @@ def format_indices(indices: Sequence[int]) -> str:
 
 
 def parse_items(text: str) -> ItemBound:
-    """Return the bound that ``30``, ``45%`` or ``30/45%`` stands for (OCCS-15).
+    """Parse a bound: ``30``, ``45%`` or ``30/45%`` (OCCS-15).
 
     Raises
     ------
@@ -110,7 +110,7 @@ def parse_items(text: str) -> ItemBound:
 
 
 def format_items(items: ItemBound) -> str:
-    """Write a bound as `parse_items` reads it; per cents have at most nine decimals."""
+    """Write a bound as `parse_items` reads it; percent have at most nine decimals."""
     least = "" if items.least is None else str(items.least)
     if items.percent is None:
         return least
@@ -119,7 +119,7 @@ def format_items(items: ItemBound) -> str:
 
 
 def parse_place(text: str) -> Place:
-    """Return the place that ``[free|pack|scatter][:excl|:exclusive|:shared]`` stands for; one part is enough (OCCS-18).
+    """Parse a place: ``[free|pack|scatter][:excl|:exclusive|:shared]``, of which one part is enough (OCCS-18).
 
     ``place := ARRANGEMENT [':' SHARING] | SHARING``.
 

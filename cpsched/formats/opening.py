@@ -1,4 +1,4 @@
-"""Opening what a path leads to: a file, or a pipe that somebody writes to."""
+"""Opening a path: a file, or a pipe that has a writer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def open_input(path: Path) -> BinaryIO:
     Raises
     ------
     OSError
-        If it cannot be opened, is a device, or is a pipe to which nobody writes within `PATIENCE` seconds.
+        If it cannot be opened, is a device, or is a pipe without a writer within `PATIENCE` seconds.
     ValueError
         If the path has a NUL in it.
     """

@@ -26,11 +26,11 @@ Words = Annotated[Text, StringConstraints(min_length=1)]
 
 
 class PlacementModel(DocumentModel):
-    """What a job holds on one node."""
+    """The amounts that a job holds on one node."""
 
     node: Name
     chunk: Omittable[Annotated[int, Field(ge=0, lt=10**6)]] = Field(None, description="Kind: index in the request")
-    count: Omittable[Count] = Field(None, description="How many chunks of that kind stand on the node")
+    count: Omittable[Count] = Field(None, description="The number of chunks of that kind on the node")
     resources: AmountsField = Field(description="What they take together")
 
     @model_validator(mode="after")
@@ -80,7 +80,7 @@ class WaitingJobModel(DocumentModel):
 
 
 class ReservedModel(SegmentModel):
-    """What a reservation got: a segment with an id."""
+    """The allocation of a reservation: a segment with an id."""
 
     id: Name
 
@@ -98,7 +98,7 @@ class ScoreModel(DocumentModel):
 
 
 class EngineModel(DocumentModel):
-    """Who made the plan, in how many seconds of how many."""
+    """The engine that made the plan, and the seconds that it took of its budget."""
 
     name: Name
     version: Name
@@ -119,7 +119,7 @@ class EventModel(DocumentModel):
     """Something else that happened while the plan was made."""
 
     at: Annotated[Number, Field(ge=0)] = Field(description="Seconds since the engine began")
-    by: Name = Field(description="To whom it happened")
+    by: Name = Field(description="The engine or solver that it is about")
     what: Words
 
 
@@ -136,7 +136,7 @@ class PlanModel(DocumentModel):
     reservations: ListOf[ReservedModel] = Field([], description="What each reservation got")
     incumbents: ListOf[IncumbentModel] = Field([], description="How the plan was found")
     events: ListOf[EventModel] = Field([], description="What else happened meanwhile")
-    record: bool = Field(False, description="Whether it tells what happened: jobs took as long as they really run")
+    record: bool = Field(False, description="Whether this is a record of what happened: jobs took their real run times")
     attempts: ListOf[PlannedJobModel] = Field([], description="Of a record: runs that an outage cut short")
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What all parts of reading one instance share: its faults, its names, and the requests read so far."""
+"""The state of reading one instance: its faults, its names, and the requests read so far."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class Reading:
     now: int
     #: Sections of which some part was refused for its shape: what refers to them cannot be checked.
     incomplete: Collection[str]
-    #: Where each entry that is left of a section stood in the document.
+    #: The location in the document of each entry that is left of a section.
     positions: Mapping[str, list[int]]
     #: All countable resources.
     countable: Collection[str]
-    #: What may be limited or pooled besides: the licences.
+    #: The licences, which may be limited or pooled too.
     licenses: Mapping[str, int]
     has_epoch: bool
     #: Jobs whose running part is given in segments.
     segmented: Collection[Location]
-    #: How many more array elements the document may have.
+    #: The number of further array elements that the document may have.
     elements_left: int = MAX_ARRAY
     _parsed: dict[str, ParsedRequest | SyntaxFault] = field(default_factory=dict)
 
     def location(self, section: str, index: int) -> Location:
-        """Return where entry `index` of a section stands in the document."""
+        """Return the location of entry `index` of a section in the document."""
         return (section, self.positions[section][index])
 
     def check_known(self, location: Location, noun: str, name: str, known: Collection[str], section: str) -> bool:

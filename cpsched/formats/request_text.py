@@ -20,7 +20,7 @@ MAX_COUNT = 10**6
 
 _ALIASES = {"ncpus": "cores", "ngpus": "gpus", "nmics": "mics"}
 _TEXT_NAMES = {name: alias for alias, name in _ALIASES.items()}
-#: Whatever a site adds, these are counted in pieces, never in bytes.
+#: These are counted in pieces, never in bytes, whatever other resources a site has.
 _PIECES = frozenset({"cores", "gpus", "mics"})
 _MEBIBYTE = 2**20
 _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -34,11 +34,11 @@ _AMOUNT = re.compile(r"([0-9]{1,18})(?:([kmgt])b?)?", re.IGNORECASE | re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRequest:
-    """What stood in the text of a request."""
+    """The contents of the text of a request."""
 
     request: Request
     licenses: Amounts
-    #: Whether ``place`` stood in the text.
+    #: Whether the text has ``place``.
     has_place: bool
 
 

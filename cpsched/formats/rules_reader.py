@@ -54,7 +54,7 @@ __all__ = [
     "read_usage",
 ]
 
-#: What a limit may count besides resources and licences.
+#: The names that a limit may have besides resources and licences.
 _COUNTED_JOBS = ("jobs", "arrayjobs", "*")
 #: Names that a limit or a request's text means otherwise.
 _NO_LICENSES = (*_COUNTED_JOBS, "place")
@@ -72,7 +72,7 @@ def read_queue(model: QueueModel) -> Queue:
 
 
 def read_cluster(reading: Reading, model: ClusterModel) -> Cluster:
-    """Return the cluster; of a node that stands twice only the first place counts."""
+    """Return the cluster; of a node that occurs twice only the first entry counts."""
     first_place: dict[str, Location] = {}
     classes = []
     for index, nodes in enumerate(model.nodes):
@@ -177,7 +177,7 @@ def read_reservation(reading: Reading, where: Location, model: ReservationModel)
 
 
 def read_usage(reading: Reading, where: Location, model: UsageModel) -> Usage:
-    """Return what somebody has used up."""
+    """Return the area that a user or group has used."""
     reading.check_resource((*where, "resource"), model.resource, also=reading.licenses)
     return Usage(consumer=_read_consumer(model.consumer), resource=model.resource, area=model.area)
 

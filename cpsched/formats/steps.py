@@ -1,4 +1,4 @@
-"""Steps that a running job submits by themselves, as they stand in its ``steps`` in an instance."""
+"""Steps that a running job submits alone, in the form of its ``steps`` in an instance."""
 
 from __future__ import annotations
 

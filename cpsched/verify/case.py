@@ -15,7 +15,7 @@ __all__ = ["Case", "Holder"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Holder:
-    """Who holds something on a node: a job or a reservation."""
+    """A holder of resources on a node: a job or a reservation."""
 
     who: Booking | Slice
     exclusive: bool
@@ -34,10 +34,10 @@ HolderUse = Use[Holder]
 
 @dataclass(frozen=True)
 class Case:
-    """What the rules judge.
+    """The case that the rules judge: an instance and a plan.
 
-    Running jobs count as the instance states them, whatever the plan says: what runs is a fact. Only where the plan
-    changes the share of a malleable one as it may, the job counts as changed.
+    Running jobs count as the instance states them, not as the plan does: they are facts. Only a malleable job whose
+    share the plan changes as allowed counts as changed.
     """
 
     instance: Instance
@@ -89,11 +89,11 @@ class Case:
         }
 
     def _faults_of(self, entry: Booking) -> Iterator[str]:
-        """Yield what is wrong with a running job that the plan changes."""
+        """Yield the faults of a plan's change of a running job."""
         return faults_of_change(self.seconds_of(entry.job), self.facts[entry.id], entry, self.instance.now)
 
     def _ends_early(self, job: Job) -> bool:
-        """Tell whether a running malleable job is done before its walltime, so that its work tells when."""
+        """Return whether the end of a running malleable job follows from its work, and not from its walltime."""
         return job.malleable is not None and self.seconds_of(job) < job.walltime
 
     @cached_property
@@ -153,7 +153,7 @@ class Case:
     def requests_of(self, booking: Booking) -> Iterator[tuple[Segment, Request]]:
         """Yield each segment of a planned job with the request that it answers.
 
-        An evolving job whose segments are not one per step yields nothing: the rule ``evolving`` speaks of that.
+        An evolving job whose segments are not one per step yields nothing: the rule ``evolving`` reports that.
         """
         steps = self.steps_of(booking)
         if not booking.job.is_evolving:
@@ -164,12 +164,12 @@ class Case:
                 yield segment, step.request
 
     def slice_of(self, booking: Booking) -> Slice | None:
-        """Return what the job's reservation got, or None where it names none or that got nothing."""
+        """Return the allocation of the job's reservation, or None if it names none or that got none."""
         return None if booking.job.reservation is None else self.plan.slices.get(booking.job.reservation)
 
     @cached_property
     def job_uses(self) -> Mapping[str, list[HolderUse]]:
-        """What jobs take on each node."""
+        """The amounts that jobs take on each node."""
         uses: dict[str, list[HolderUse]] = {}
         for booking in self.bookings:
             holder = Holder(booking, booking.job.is_exclusive)
@@ -182,7 +182,7 @@ class Case:
 
     @cached_property
     def slice_uses(self) -> Mapping[str, list[HolderUse]]:
-        """What reservations take on each node."""
+        """The amounts that reservations take on each node."""
         uses: dict[str, list[HolderUse]] = {}
         for slice_ in self.plan.slices.values():
             holder = Holder(slice_, slice_.reservation.request.exclusive)
@@ -192,7 +192,7 @@ class Case:
 
 
 def _says_the_same(entry: Booking, fact: Booking) -> bool:
-    """Tell whether a plan states a running job as the instance does."""
+    """Return whether a plan states a running job as the instance does."""
     times = (entry.start, entry.end) == (fact.start, fact.end)
     return times and [(segment.start, segment.end, held_by(segment)) for segment in entry.segments] == [
         (segment.start, segment.end, held_by(segment)) for segment in fact.segments

@@ -90,7 +90,7 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 
 def _refuse_endless(stream: BinaryIO) -> None:
-    """Refuse what may never end: a device, and a named pipe to which nobody writes."""
+    """Refuse inputs that may never end: a device, and a named pipe without a writer."""
     mode = os.fstat(stream.fileno()).st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
         raise ValueError("neither a file nor a pipe")
@@ -134,19 +134,19 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse an object in which a key stands twice: two readers could read two things."""
+    """Refuse an object in which a key occurs twice: two readers could read different values."""
     if len(pairs) > MAX_KEYS:
         raise ValueError(f"expected at most {MAX_KEYS} keys in one object, got {len(pairs)}")
     value: dict[str, object] = {}
     for key, member in pairs:
         if key in value:
-            raise ValueError(f"the key {shown(key)} stands twice in one object")
+            raise ValueError(f"the key {shown(key)} occurs twice in one object")
         value[key] = member
     return value
 
 
 def unknown_key(key: str, known: Collection[str]) -> str:
-    """Say that a key is unknown, and which one may have been meant."""
+    """Report an unknown key, and the key that may have been meant."""
     close = get_close_matches(key, list(known), n=1)
     return "unknown key" + (f", did you mean {close[0]}?" if close else "")
 
@@ -269,12 +269,12 @@ class Cursor:
 
 
 def _is_name(text: str) -> bool:
-    """Tell whether a text has 1 to 256 characters and no control character."""
+    """Return whether a text has 1 to 256 characters and no control character."""
     return 0 < len(text) <= MAX_NAME and _is_plain(text)
 
 
 def _is_plain(text: str) -> bool:
-    """Tell whether a text has neither control characters nor halves of characters."""
+    """Return whether a text has neither control characters nor halves of characters."""
     return text.isprintable() or not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text)
 
 

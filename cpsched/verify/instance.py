@@ -37,10 +37,10 @@ __all__ = ["read_instance"]
 FORMAT = "cpsched-instance/1"
 STATES = ("up", "drain", "down")
 TERMS = ("weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness", "waste")
-#: Of an expected wait beyond a queue's ``max_wait``.
+#: The default price of an expected wait beyond a queue's ``max_wait``.
 DEFAULT_PRICE = Fraction(10)
 BUILT_IN = ("cores", "mem", "gpus", "mics")
-#: What a limit may name besides resources and licences.
+#: The names that a limit may have besides resources and licences.
 COUNTED_JOBS = ("jobs", "arrayjobs", "*")
 
 
@@ -112,7 +112,7 @@ def _read_epoch(cursor: Cursor) -> datetime:
 
 
 def _read_nodes(cursor: Cursor) -> dict[str, NodeClass]:
-    """Read all nodes; each name stands once."""
+    """Read all nodes; each name occurs once."""
     nodes: dict[str, NodeClass] = {}
     for item in cursor.items():
         members = item.members(["names", "resources"], ["properties", "priority", "state", "admits", "keep_free"])
@@ -174,7 +174,7 @@ def _check_rules_of_nodes(cursor: Cursor, countable: Collection[str]) -> None:
 
 
 def _check_known(cursor: Cursor, name: str, known: Collection[str]) -> None:
-    """Refuse the name of a resource or licence that nobody declares."""
+    """Refuse the name of a resource or licence that is not declared."""
     if name not in known:
         cursor.refuse(f"expected a known resource, got {name!r}")
 
@@ -245,7 +245,7 @@ def _read_validity(cursor: Cursor | None, epoch: datetime | None) -> Validity:
 
 
 def _read_consumer(cursor: Cursor) -> Consumer:
-    """Read of whom a rule speaks."""
+    """Read the user or group of a rule."""
     members = cursor.members(optional=["user", "group", "each"])
     if len(members) != 1:
         cursor.refuse("expected one of user, group and each")
@@ -309,7 +309,7 @@ def _read_hosts(cursor: Cursor, nodes: Collection[str]) -> tuple[str, ...]:
 
 
 def _read_access(cursor: Cursor | None, resources: Collection[str]) -> Access:
-    """Read who is let in."""
+    """Read the jobs with access to a pool."""
     members = {} if cursor is None else cursor.members(optional=["users", "groups", "asks_for", "max", "max_walltime"])
     for item in _items(members, "asks_for"):
         _check_known(item, item.name(), resources)
@@ -329,7 +329,7 @@ def _read_usage(cursor: Cursor, resources: Collection[str]) -> Usage:
     members = cursor.members(["consumer", "resource", "area"])
     consumer, resource = _read_consumer(members["consumer"]), members["resource"].name()
     if consumer.name is None:
-        members["consumer"].refuse("expected a user or a group who has used something, got each")
+        members["consumer"].refuse("expected one user or one group, got each")
     _check_known(members["resource"], resource, resources)
     return Usage(consumer, resource, members["area"].integer(0, MAX_AREA))
 
@@ -337,7 +337,7 @@ def _read_usage(cursor: Cursor, resources: Collection[str]) -> Usage:
 def _read_outages(
     items: Sequence[Cursor], nodes: Collection[str], jobs: Mapping[str, Job], now: int
 ) -> tuple[Outage, ...]:
-    """Read when nodes fail; nothing runs at `now` on a node whose outage has begun and goes on."""
+    """Read the outages of nodes; no job runs at `now` on a node that is down by one."""
     in_use = {
         placement.node
         for job in jobs.values()

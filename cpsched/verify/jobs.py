@@ -68,7 +68,7 @@ def read_request(request: Cursor, place: Cursor | None, countable: Collection[st
 
 
 def join_licenses(asked: Mapping[str, int], cursor: Cursor | None) -> dict[str, int]:
-    """Join the licences of a request's text with those of the key; none may stand in both."""
+    """Join the licences of a request's text with those of the key; none may be in both."""
     if cursor is None:
         return dict(asked)
     for name, _ in cursor.entries():
@@ -98,7 +98,7 @@ class JobReader:
     nodes, queues : Collection of str
         The names that are declared.
     reservations : Mapping of str to Reservation
-        Those that are declared; nobody may use a downtime.
+        The declared reservations; no job may use a downtime.
     now : int
         The instance's own time (s): running jobs end after it.
     """
@@ -214,7 +214,7 @@ class JobReader:
             return (Step(members["walltime"].duration(), request),), licenses
         for key in ("walltime", "request"):
             if key in members:
-                members[key].refuse("steps stand in place of walltime and request, got both")
+                members[key].refuse("expected either steps, or walltime and request, got both")
         steps: list[Step] = []
         licenses = {}
         for item in members["steps"].items():

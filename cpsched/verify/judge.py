@@ -72,7 +72,7 @@ class Judge:
 
 
 def _entry(booking: Booking) -> dict[str, object]:
-    """Return a job as it is written in a plan."""
+    """Return the entry of a job in a plan."""
     segments = [
         {
             "start": segment.start,

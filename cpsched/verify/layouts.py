@@ -12,7 +12,7 @@ from cpsched.verify.space import Room
 
 __all__ = ["Finder", "Layout", "lay", "lay_steps", "placements"]
 
-#: How many chunks of each kind stand on each node.
+#: The number of chunks of each kind on each node.
 Layout = dict[str, tuple[int, ...]]
 
 #: Returns what is left during ``[start, end)`` for a request, on all nodes or among some.
@@ -89,7 +89,7 @@ def _lay_in_order(
 
 
 def _may_host(room: Room, request: Request, chunk: Chunk, walltime: int) -> bool:
-    """Tell whether a chunk of a job of `walltime` seconds may stand on the nodes, apart from how much is free there."""
+    """Return whether a chunk of a job of `walltime` seconds may be on the nodes, free amounts ignored."""
     node = room.node_class
     if request.exclusive and any(one.beneficiary not in chunk.resources for one in node.keep_free):
         return False
@@ -175,7 +175,7 @@ def _lay_beside(
 
 
 def _lay_around(request: Request, walltime: int, kept: Layout, rooms: Sequence[Room]) -> Layout | None:
-    """Lay all chunks of a request so that at least one stands on each of some nodes; None if nothing is found."""
+    """Lay all chunks of a request so that each of some nodes has at least one; None if nothing is found."""
     own: dict[str, Room] = {}
     others: list[Room] = []
     for room in rooms:

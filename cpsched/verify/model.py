@@ -1,4 +1,4 @@
-"""What the judge understood of the two documents: plain frozen values, no checks."""
+"""The judge's values of the two documents: plain and frozen, without checks."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class Condition:
     max_walltime: int | None
 
     def holds(self, chunk: Chunk, walltime: int) -> bool:
-        """Tell whether a chunk of a job of `walltime` seconds meets all parts of the condition."""
+        """Return whether a chunk of a job of `walltime` seconds meets all parts of the condition."""
         short_enough = self.max_walltime is None or walltime <= self.max_walltime
         return short_enough and all(chunk.resources.get(name, 0) >= least for name, least in self.least.items())
 
 
 @dataclass(frozen=True, slots=True)
 class KeepFree:
-    """What chunks that do not ask for `beneficiary` leave free of a resource."""
+    """The amount of a resource that chunks which do not ask for `beneficiary` leave free."""
 
     resource: str
     items: int
@@ -68,7 +68,7 @@ class KeepFree:
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """What all nodes of one entry have in common."""
+    """The common properties of the nodes of one entry."""
 
     resources: Mapping[str, int]
     properties: Mapping[str, str]
@@ -77,17 +77,17 @@ class NodeClass:
     keep_free: tuple[KeepFree, ...]
 
     def admits_chunk(self, chunk: Chunk, walltime: int) -> bool:
-        """Tell whether the guard lets the chunk in."""
+        """Return whether the guard admits the chunk."""
         return not self.admits or any(condition.holds(chunk, walltime) for condition in self.admits)
 
     def has_properties(self, chunk: Chunk) -> bool:
-        """Tell whether the node has every property that the chunk asks for."""
+        """Return whether the node has every property that the chunk asks for."""
         return all(self.properties.get(name) == value for name, value in chunk.where.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`count` equal units that each stand on one node."""
+    """`count` equal units, each on one node."""
 
     count: int
     resources: Mapping[str, int]
@@ -103,7 +103,7 @@ class Request:
     exclusive: bool
 
     def lies_like(self, other: Request) -> bool:
-        """Tell whether both have the same place."""
+        """Return whether both have the same place."""
         return (self.arrangement, self.exclusive) == (other.arrangement, other.exclusive)
 
     @property
@@ -112,7 +112,7 @@ class Request:
         return {name for chunk in self.chunks for name in chunk.resources}
 
     def totals(self) -> dict[str, int]:
-        """Return what all chunks take together."""
+        """Return the amounts that all chunks take together."""
         totals: dict[str, int] = {}
         for chunk in self.chunks:
             for name, amount in chunk.resources.items():
@@ -148,7 +148,7 @@ class Malleable:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What a job holds on one node; `chunk` and `count` are None where a running job does not say them."""
+    """The amounts that a job holds on one node; `chunk` and `count` are None if a running job does not state them."""
 
     node: str
     chunk: int | None
@@ -202,7 +202,7 @@ class Job:
 
     @property
     def seconds(self) -> int:
-        """What the job really takes at full share, in seconds: it is stopped at its walltime."""
+        """The real duration of the job at full share, in seconds: it is stopped at its walltime."""
         return self.walltime if self.runtime is None else min(self.runtime, self.walltime)
 
     @property
@@ -211,7 +211,7 @@ class Job:
         return self.steps[0].request.exclusive
 
     def asks_for(self, resource: str) -> bool:
-        """Tell whether the job asks for a licence, or any of its chunks for a resource."""
+        """Return whether the job asks for a licence, or any of its chunks for a resource."""
         chunks = (chunk for step in self.steps for chunk in step.request.chunks)
         return resource in self.licenses or any(resource in chunk.resources for chunk in chunks)
 
@@ -231,7 +231,7 @@ class MaxWait:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What a queue promises and accepts."""
+    """A queue: the waits that it promises, and the jobs that it accepts."""
 
     expected_wait: int
     max_walltime: int | None
@@ -262,14 +262,14 @@ class ItemBound(NamedTuple):
         return self.least is None and self.percent is None
 
     def of(self, available: int) -> int:
-        """Return the bound when `available` is up; per cents are rounded down."""
+        """Return the bound when `available` is up; percent are rounded down."""
         share = 0 if self.percent is None else int(self.percent * available / 100)
         return max(self.least or 0, share)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a consumer may use."""
+    """A limit on the use of a resource by users or groups."""
 
     path: str
     consumer: Consumer
@@ -284,7 +284,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who a free pool lets in."""
+    """The jobs with access to a free pool."""
 
     users: tuple[str, ...]
     groups: tuple[str, ...]
@@ -295,7 +295,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What those who are not let in leave free together."""
+    """The amount that jobs without access leave free together."""
 
     path: str
     resource: str
@@ -329,7 +329,7 @@ class Outage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a consumer has used up of a resource (resource x seconds)."""
+    """The area (resource x seconds) that a user or group has used."""
 
     consumer: Consumer
     resource: str
@@ -356,7 +356,7 @@ class Instance:
     usage: tuple[Usage, ...]
     #: The objective's terms and weights.
     weights: Mapping[str, Fraction]
-    #: What happens to nodes while a record is made.
+    #: The outages of nodes during a record.
     outages: tuple[Outage, ...] = ()
 
     def expected_wait(self, job: Job) -> int:
@@ -364,7 +364,7 @@ class Instance:
         return DEFAULT_EXPECTED_WAIT if job.queue is None else self.queues[job.queue].expected_wait
 
     def is_beyond_queue(self, job: Job) -> bool:
-        """Tell whether a job's walltime is longer than its queue accepts."""
+        """Return whether a job's walltime is longer than its queue accepts."""
         most = None if job.queue is None else self.queues[job.queue].max_walltime
         return most is not None and job.walltime > most
 
@@ -373,7 +373,7 @@ class Instance:
         return None if job.queue is None else self.queues[job.queue].max_wait
 
     def must_start_by(self, job: Job) -> int | None:
-        """Return the last start that a hard ``max_wait`` leaves; who is overdue at `now` is not held to it."""
+        """Return the last start that a hard ``max_wait`` allows; it does not bind a job that is overdue at `now`."""
         bound = self.max_wait(job)
         if bound is None or not bound.hard or job.submit + bound.seconds < self.now:
             return None
@@ -400,7 +400,7 @@ class Instance:
 
     @cached_property
     def _up_totals(self) -> Mapping[str, int]:
-        """What all nodes that are up have together."""
+        """The amounts that all nodes that are up have together."""
         totals: dict[str, int] = {}
         for node in self.nodes.values():
             for name, amount in node.resources.items():
@@ -409,7 +409,7 @@ class Instance:
 
     @property
     def limited_by_star(self) -> tuple[str, ...]:
-        """The resources that ``*`` stands for: all that nodes have, and the licences."""
+        """The resources that ``*`` means: all that nodes have, and the licences."""
         return (*self._up_totals, *self.licenses)
 
 
@@ -434,13 +434,15 @@ class Booking:
 
     @property
     def is_fact(self) -> bool:
-        """Whether this is what runs whatever the plan says, or less than that: no choice that could break a rule."""
+        """Whether this is a running job's fixed allocation, or less than that: no decision of the plan that could break
+        a rule.
+        """
         return self.is_running and not self.is_more
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What a reservation got."""
+    """The allocation of a reservation."""
 
     reservation: Reservation
     start: int
@@ -461,15 +463,15 @@ class Waiting:
 class Plan:
     """The second document, as far as it could be read."""
 
-    #: Everything that stands in ``jobs`` and could be read, in the plan's order; a job may wrongly stand twice.
+    #: All readable entries of ``jobs``, in the plan's order; a job may wrongly occur twice.
     entries: tuple[Booking, ...]
     waiting: tuple[Waiting, ...]
     slices: Mapping[str, Slice]
-    #: How often each id stands in ``jobs`` and in ``waiting_room``, readable or not, known or not.
+    #: The number of entries of each id in ``jobs`` and in ``waiting_room``, readable or not, known or not.
     mentions: Mapping[str, int]
     #: The ``objective`` as written, of which the rules check each number.
     score: Mapping[str, Fraction | str | None]
-    #: Whether it tells what happened, and not what is to happen.
+    #: Whether this is a record of what happened.
     is_record: bool = False
     #: The runs that were cut short, in order of their starts; the first one of a running job is what ran at `now`.
     attempts: tuple[Booking, ...] = ()

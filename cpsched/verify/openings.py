@@ -25,7 +25,7 @@ __all__ = ["EmptyCluster", "Openings"]
 
 #: Looks at what a group of like nodes has left during a time: in each plan, and for each job while there are any left.
 EFFORT, SHARE = 100_000, 10_000
-#: So many levels of the whole cluster are gone through in the time of one look.
+#: The number of levels of the whole cluster that are checked in the time of one search.
 LEVELS_PER_LOOK = 16
 
 
@@ -34,13 +34,13 @@ class EffortSpentError(Exception):
 
 
 class EmptyCluster:
-    """The nodes of an instance, or those that are up, with nobody on them."""
+    """The nodes of an instance, or those that are up, without any job."""
 
     def __init__(self, classes: Sequence[tuple[NodeClass, Sequence[str]]]) -> None:
         self._classes = classes
 
     def rooms(self, request: Request, start: int, end: int, among: Collection[str] | None) -> list[Room]:
-        """Return what the nodes have for a request, at whatever time."""
+        """Return the amounts of the nodes for a request, at any time."""
         rooms = []
         for node_class, names in self._classes:
             nodes = names if among is None else [name for name in names if name in among]
@@ -200,7 +200,7 @@ class Openings:
         return Booking(waiting.id, job, start, end, tuple(segments))
 
     def _may_join(self, booking: Booking) -> bool:
-        """Tell whether limits and free pools let a job in."""
+        """Return whether limits and free pools admit a job."""
         case = self._case
         if not case.instance.limits and not case.instance.pools:
             return True
@@ -222,7 +222,7 @@ class Openings:
 
 
 def _alike(job: Job) -> object:
-    """Return what two jobs have in common for which the same openings count, apart from when they may start."""
+    """Return the key by which jobs share openings, the limits of their starts apart."""
     steps = tuple(
         (
             step.walltime,

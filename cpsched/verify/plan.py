@@ -38,7 +38,7 @@ class PlanReader:
         self._member("jobs").items()
         self.violations: list[Violation] = []
         self._mentions: Counter[str] = Counter()
-        #: The running jobs that an outage cut short: if they stand in the plan again, they were started again.
+        #: The running jobs that an outage cut short: if they are in the plan again, they were started again.
         self._cut: set[str] = set()
 
     def read(self) -> Plan:
@@ -110,7 +110,7 @@ class PlanReader:
             return []
 
     def _mention(self, item: Cursor) -> None:
-        """Note that a job stands here, even where the rest of the entry cannot be read."""
+        """Count an entry of a job, even if the rest of the entry cannot be read."""
         name = item.value.get("id") if isinstance(item.value, dict) else None
         if isinstance(name, str):
             self._mentions[name] += 1
@@ -217,7 +217,7 @@ class PlanReader:
             return None
 
     def _check_incumbent(self, item: Cursor) -> None:
-        """Check that an incumbent tells when, how good and by whom."""
+        """Check the time, value and finder of an incumbent."""
         try:
             members = item.members(["at", "value", "by"])
             if members["at"].number() < 0:
@@ -228,7 +228,7 @@ class PlanReader:
             self._forgive(error)
 
     def _check_event(self, item: Cursor) -> None:
-        """Check that an event tells when, to whom and what."""
+        """Check the time, subject and text of an event."""
         try:
             members = item.members(["at", "by", "what"])
             if members["at"].number() < 0:
@@ -240,7 +240,7 @@ class PlanReader:
             self._forgive(error)
 
     def _check_engine(self) -> None:
-        """Check that the engine tells its name, version, budget and elapsed seconds, and why it stopped."""
+        """Check the engine's name, version, budget and elapsed seconds, and its reason for stopping."""
         if "engine" not in self._written:
             return
         try:

@@ -62,12 +62,12 @@ def work_of(segments: Sequence[Segment], rates: Sequence[Fraction]) -> Fraction:
 
 
 def is_done(work: Fraction, walltime: int, last: Fraction) -> bool:
-    """Tell whether the work of a job is done in the last second of its last segment, not before and not after."""
+    """Return whether the work of a job is done in the last second of its last segment, not before and not after."""
     return walltime <= work < walltime + last
 
 
 def held_by(segment: Segment) -> dict[tuple[str, str], int]:
-    """Return what a segment holds by node and resource, in whatever order it is written."""
+    """Return the amounts of a segment by node and resource, in any order of its entries."""
     held: dict[tuple[str, str], int] = {}
     for placement in segment.allocation:
         for resource, amount in placement.resources.items():
@@ -76,7 +76,7 @@ def held_by(segment: Segment) -> dict[tuple[str, str], int]:
 
 
 def counted(allocation: Sequence[Placement], request: Request) -> tuple[Placement, ...] | None:
-    """Return a running allocation that says which chunks stand where, or None if that cannot be told.
+    """Return a running allocation with the chunks on each node, or None if they are unknown.
 
     Where the document does not say, all cores of the request must be there, and one kind of chunks have them all.
     """
@@ -88,7 +88,7 @@ def counted(allocation: Sequence[Placement], request: Request) -> tuple[Placemen
     cores = [placement.resources.get("cores", 0) for placement in allocation]
     if len(kinds) != 1 or sum(cores) != request.totals()["cores"] or any(on % kinds[0][1] for on in cores):
         return None
-    # who has no cores stands for none of them
+    # an entry without cores has no chunks
     return tuple(
         Placement(placement.node, kinds[0][0], on // kinds[0][1], placement.resources)
         for placement, on in zip(allocation, cores, strict=True)
@@ -96,7 +96,7 @@ def counted(allocation: Sequence[Placement], request: Request) -> tuple[Placemen
 
 
 def faults_of_change(seconds: int, fact: Booking, entry: Booking, now: int) -> Iterator[str]:
-    """Yield what is wrong with the way in which a plan changes the share of a running job from `now` on.
+    """Yield the faults of a plan's change of the share of a running job from `now` on.
 
     Its work is `seconds` at full share; one that has done more by `now` ends in the next second.
     """
@@ -149,7 +149,7 @@ def _changeable(job: Job) -> tuple[Placement, ...] | None:
 
 
 def _fixed(allocation: Sequence[Placement]) -> dict[str, tuple[int | None, int | None, dict[str, int]]]:
-    """Return what no share changes, by node: the chunks, and all that they have but cores."""
+    """Return the parts of an allocation that no share changes, by node: the chunks, and all resources but cores."""
     return {
         placement.node: (
             placement.chunk,

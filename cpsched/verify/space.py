@@ -1,4 +1,4 @@
-"""What is free beside a plan, over time: on groups of like nodes, and of the cluster's licences."""
+"""The free amounts beside a plan, over time: on groups of equal nodes, and of the cluster's licences."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Levels", "Room", "Space"]
 
 #: Before all times of a plan.
 FIRST = -(10**18)
-#: What `Group` counts on a node: everybody who holds something there, and those who share it with nobody.
+#: The counters of a `Group` on a node: all jobs that hold something there, and the exclusive ones.
 HOLDERS, ALONE = "holders", "alone"
 
 
 class Levels:
-    """What uses leave of some amounts: a step function of time for each resource."""
+    """The amounts that uses leave free: a step function of time for each resource."""
 
     def __init__(self, uses: Iterable[tuple[int, int, Mapping[str, int]]], capacity: Mapping[str, int]) -> None:
         changes: dict[int, dict[str, int]] = {}
@@ -59,7 +59,7 @@ class Levels:
 
 
 class Room(NamedTuple):
-    """What each of some like nodes has left during a time."""
+    """The amounts that are left on each of some equal nodes during an interval."""
 
     node_class: NodeClass
     free: Mapping[str, int]
@@ -95,8 +95,8 @@ class Group:
         return Group(self.node_class, [node], self.capacity, taken, jobs, others)
 
     def room(self, start: int, end: int, names: Collection[str], *, alone: bool) -> Room | None:
-        """Return what is left during ``[start, end)`` of some resources; None where that is nothing, or where nobody
-        may come, or where somebody is and the job wants to be `alone`.
+        """Return the amounts of some resources that are left during ``[start, end)``; None if nothing is left, if no
+        job may use the nodes, or if they are used and the job wants to be `alone`.
         """
         free, crowd, kept = self._all_levels()
         if (self._has_loners and crowd.least(ALONE, start, end) < 0) or (
@@ -172,7 +172,7 @@ class Space:
         self._licenses: Levels | None = None
 
     def _keys_of(self, node: str) -> Iterator[tuple[object, ...]]:
-        """Yield what tells nodes of one class apart: who holds how much when, and as what."""
+        """Yield the differences between nodes of one class: holders, amounts, times and kinds of use."""
         for uses in (self._case.job_uses.get(node, ()), self._case.slice_uses.get(node, ())):
             for use in uses:
                 who = use.owner.who
@@ -193,7 +193,7 @@ class Space:
         return Group(node_class, [node], capacity, inside.get(reservation, []), jobs, [*jobs, *foreign])
 
     def rooms(self, request: Request, start: int, end: int, among: Collection[str] | None) -> list[Room]:
-        """Return what is left for a request during ``[start, end)``, on all nodes or `among` some."""
+        """Return the amounts that are left for a request during ``[start, end)``, on all nodes or `among` some."""
         names = request.names
         if among is None:
             found = (group.room(start, end, names, alone=request.exclusive) for group in self.groups)
@@ -206,7 +206,7 @@ class Space:
         return rooms
 
     def has_licenses(self, licenses: Mapping[str, int], start: int, end: int) -> bool:
-        """Tell whether licences are left during ``[start, end)``."""
+        """Return whether licences are left during ``[start, end)``."""
         if self._licenses is None:
             self._licenses = Levels(self._license_uses, self._has)
         return all(self._licenses.least(name, start, end) >= amount for name, amount in licenses.items())
@@ -225,7 +225,7 @@ class Space:
 
 
 def _sum(amounts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
-    """Add up amounts, each so many times."""
+    """Add up amounts, each times its count."""
     total: dict[str, int] = {}
     for one, times in amounts:
         for name, amount in one.items():

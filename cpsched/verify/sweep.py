@@ -60,6 +60,6 @@ def overloads(uses: Sequence[Use[Owner]], capacity: Mapping[str, int]) -> Iterat
 
 
 def holders(uses: Sequence[Use[Owner]], resource: str, time: int) -> list[Owner]:
-    """Return who takes something of a resource at a moment, each once, in the order of `uses`."""
+    """Return the holders of a resource at a moment, each once, in the order of `uses`."""
     owners = [use.owner for use in uses if use.start <= time < use.end and use.amounts.get(resource, 0)]
     return list({id(owner): owner for owner in owners}.values())

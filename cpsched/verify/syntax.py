@@ -81,7 +81,7 @@ def _bracket(text: str, inside: str) -> Iterator[str]:
 
 
 def expand_indices(text: str) -> tuple[int, ...]:
-    """Return the indices of an array, ``1,3,5-9`` or ``0-20:5``, ascending; none may stand twice."""
+    """Return the indices of an array, ``1,3,5-9`` or ``0-20:5``, ascending; none may occur twice."""
     indices: list[int] = []
     for part in text.split(","):
         match = INDEX_RANGE.fullmatch(part)

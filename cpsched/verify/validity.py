@@ -43,7 +43,7 @@ class Cron:
     origin: int
 
     def matches_day(self, day: int) -> bool:
-        """Tell whether the day of this number matches."""
+        """Return whether the day of this number matches."""
         when = date.fromordinal(day % CYCLE or CYCLE)
         by_date = when.day in self.days
         by_weekday = when.isoweekday() % 7 in self.weekdays

@@ -113,7 +113,7 @@ def test_what_is_not_simulated_is_told(tmp_path: Path) -> None:
     assert [fault.message.removeprefix("job 1: ") for fault in window.adjusted] == [
         "asks for gpu:v100:1: of any type",
         "asks for -N 1-2: 1 are taken",
-        "asks for --exclusive=user: shared with nobody",
+        "asks for --exclusive=user: not shared with other jobs",
         "has a run time of -1: its walltime is",
         'waits for "singleton": done without',
         "asks for one of several partitions: the first one",

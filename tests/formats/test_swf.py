@@ -93,7 +93,7 @@ def test_second_job_of_a_number_is_left_out(tmp_path: Path) -> None:
     """Ids are unique in an instance, so the second line of a number is reported."""
     window = swf_to_instance(log_of(tmp_path, line(), line(submit=5)), machine())
     assert [job.submit for job in window.instance.jobs] == [0]
-    assert str(window.left_out[0]) == "line 2: job 1: field 1 (number), 1, stands twice, and the first one is taken"
+    assert str(window.left_out[0]) == "line 2: job 1: field 1 (number), 1, occurs twice; the first one is taken"
     assert window.counts == {SwfAnomaly.TWICE: 1}
 
 

@@ -79,7 +79,7 @@ def test_hostile_length_is_read(tmp_path: Path) -> None:
     assert len(list(expand_hosts(",".join(f"n{number}" for number in range(200_000))))) == 200_000
     document = tmp_path / "wide.json"
     document.write_text("{" + ",".join(f'"k{number}":0' for number in (*range(9_999), 9_998)) + "}", encoding="utf-8")
-    with pytest.raises(DocumentError, match="k9998' stands twice"):
+    with pytest.raises(DocumentError, match="k9998' occurs twice"):
         load(document)
 
 

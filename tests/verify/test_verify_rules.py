@@ -44,10 +44,10 @@ GUARD = [{"min": {"mem": 512}}, {"max_walltime": 50}]
 
 TIMING = [
     Trial("a job is missing", "presence", ONE, plan([at("a", 0)]), plan()),
-    Trial("a job stands twice", "presence", ONE, plan([at("a", 0)]), plan([at("a", 0)], [waiting("a", "not_mapped")])),
+    Trial("a job occurs twice", "presence", ONE, plan([at("a", 0)]), plan([at("a", 0)], [waiting("a", "not_mapped")])),
     Trial("an unknown job", "presence", ONE, plan([at("a", 0)]), plan([at("a", 0), at("ghost", 0)])),
     Trial(
-        "an array stands by its elements",
+        "the elements of an array",
         "presence",
         instance(job(array={"indices": "0-4:4"})),
         plan([at("a[0]", 0), at("a[4]", 0)]),

@@ -1,8 +1,8 @@
 """Logs of resource managers: Torque's accounting, and sbatch lines of the Slurm simulator; instances made of them.
 
 May import: the room's own modules, `errors` and `domain`. As with the Standard Workload Format (`cpsched.formats.swf`,
-whose filters serve here too) every line becomes a job or a fault, and none is dropped in silence. Both readers make the
-same `LogJob`; what follows does not know where it came from. Begin with `read_log`, `machine_of_jobs`, and
+whose filters serve here too) every line becomes a job or a fault, and none is dropped in silence. Both readers make
+the same `LogJob`; the rest does not know the kind of log. Begin with `read_log`, `machine_of_jobs`, and
 `log_to_instance`, which joins the two.
 """
 

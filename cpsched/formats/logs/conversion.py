@@ -93,10 +93,10 @@ def log_to_instance(
     machine
         From `read_machine` or `machine_of_jobs`: an instance without jobs; all but `now` is kept.
     selection
-        Which jobs; by default all. Queues and partitions have names.
+        The jobs to take; by default all. Queues and partitions have names.
     arriving
         Whether this is a workload to simulate: `now` is the first submit time, and a job without run time is left out,
-        since nobody knows how long it would run. Else it is a window to plan: all its jobs wait.
+        since its duration is unknown. Else it is a window to plan: all its jobs wait.
     now
         On the log's clock; default: the last submit time of the window, or the first one of a workload.
 
@@ -163,7 +163,7 @@ class _Converter:
         for log_job in chosen:
             try:
                 if log_job.id in ids:
-                    raise _NotTaken(LogAnomaly.TWICE, "stands twice, and the first one is taken")
+                    raise _NotTaken(LogAnomaly.TWICE, "occurs twice; the first one is taken")
                 job = self._convert(log_job, ids)
             except _NotTaken as reason:
                 self._note(self.left_out, log_job, reason.anomaly, str(reason))
@@ -185,7 +185,7 @@ class _Converter:
         eligible = None if log_job.eligible is None else log_job.eligible - self.origin
         if max(submit, eligible or 0) > MAX_TIME:
             raise _NotTaken(LogAnomaly.BEYOND, "arrives more than 10^12 s after the first one")
-        # what is noted of a job counts only if the job is taken
+        # the notes of a job count only if the job is taken
         notes: list[Note] = list(log_job.notes)
         walltime = self._walltime(log_job, notes)
         runtime = self._runtime(log_job, notes)
@@ -258,7 +258,7 @@ class _Demands:
         self._known: dict[tuple[Request, str | None], tuple[Request, str | None]] = {}
 
     def of(self, log_job: LogJob) -> tuple[Request, str | None]:
-        """Return what a job asks for on this machine, and why it can never have it."""
+        """Return the request of a job on this machine, and the reason if it can never be served."""
         key = log_job.request, log_job.partition if self._has_partitions else None
         if key not in self._known:
             request = replace(log_job.request, chunks=tuple(self._chunk(chunk, key[1]) for chunk in key[0].chunks))
@@ -271,7 +271,7 @@ class _Demands:
         return replace(chunk, resources=Amounts(resources), where=FrozenMap(where))
 
     def _size_fault(self, request: Request) -> str | None:
-        """Say that a request is larger than the machine; whoever plans or simulates it will say so, too."""
+        """Report a request larger than the machine; the planner or simulator will refuse the job, too."""
         scattered = request.place.arrangement is Arrangement.SCATTER
         for chunk in request.chunks:
             room = sum(

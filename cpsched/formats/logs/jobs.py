@@ -1,4 +1,4 @@
-"""A job as a resource manager's log tells of it, whichever log that is."""
+"""A job of a resource manager's log of any kind."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class LogKind(StrEnum):
 
 
 class LogAnomaly(StrEnum):
-    """What can be odd about a job of a log, in words."""
+    """The anomalies of jobs of a log, in words."""
 
     DELETED = "left out: deleted before it started, and nothing says what it asked for"
     NOT_STARTED = "left out: not started when the log ends, and nothing says what it asked for"
-    TWICE = "left out: its id stands twice"
+    TWICE = "left out: its id occurs twice"
     NO_WALLTIME = "left out: no walltime"
     NO_RUNTIME = "left out: no run time"
     BEYOND = "left out: beyond the bounds of a document"
@@ -54,7 +54,7 @@ class UnusableLine(Exception):  # noqa: N818 - control flow, never seen outside
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What a job held on one node."""
+    """The amounts that a job held on one node."""
 
     node: str
     cores: int
@@ -67,13 +67,13 @@ class LogJob:
     """One job; times in seconds on the log's own clock, None is unknown."""
 
     id: str
-    #: Where it stands in the file, from 1.
+    #: The line of the file, from 1.
     line: int
     submit: int
     request: Request
     walltime: int | None
     runtime: int | None
-    #: When nothing held it back any more.
+    #: The time from which on it was eligible to start.
     eligible: int | None = None
     start: int | None = None
     user: str | None = None
@@ -84,7 +84,7 @@ class LogJob:
     #: As in field 11 of the Standard Workload Format: 0 failed, 1 completed, 5 cancelled.
     status: int | None = None
     after: tuple[Dependency, ...] = ()
-    #: Where it ran; empty where the log does not say.
+    #: The nodes on which it ran; empty if the log does not state them.
     allocation: tuple[Held, ...] = ()
     notes: tuple[Note, ...] = ()
 
@@ -98,13 +98,13 @@ class JobLog:
     source : str
         The file it came from.
     kind : LogKind
-        What it is.
+        The kind of log.
     jobs : tuple of LogJob
         In the order of the lines.
     faults : tuple of Fault
-        The lines that tell nothing of a job; the path is ``line N``.
+        The lines without a job; the path is ``line N``.
     left_out : tuple
-        Jobs that the log names, of which it does not say enough: what is odd, and where.
+        Jobs of the log with too little information: the anomaly, and its place.
     has_unix_times : bool
         Whether second 0 of the log's clock is that of 1970.
     """

@@ -16,13 +16,13 @@ __all__ = ["kind_of", "read_log"]
 
 _SUFFIXES = {".acct": LogKind.TORQUE, ".events": LogKind.SBATCH}
 _READERS = {LogKind.TORQUE: read_torque, LogKind.SBATCH: read_sbatch}
-#: How many lines are looked at.
+#: The number of lines that are checked.
 _FIRST_LINES = 20
 _ELASTISIM = re.compile(r'"application_model"\s*:')
 
 
 def kind_of(path: Path) -> LogKind | None:
-    """Tell the kind of a log by the end of its name, or by its first lines; None where it is none of these.
+    """Return the kind of a log by the end of its name, or by its first lines; None if it is none of these.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def kind_of(path: Path) -> LogKind | None:
     try:
         lines = list(islice(read_lines(path), _FIRST_LINES))
     except DocumentError:
-        # whoever reads it says what is wrong with it
+        # the reader reports what is wrong with it
         return None
     if any(map(_ELASTISIM.search, lines)):
         missing = "run time and walltime: they come of an application model and a platform that are not in the file"

@@ -1,4 +1,4 @@
-"""The machine of a log that tells where its jobs ran: the smallest one on which what happened was possible."""
+"""The machine of a log that states the nodes of its jobs: the smallest one on which all of them could run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Node:
     def __init__(self) -> None:
         self.slots = 0
         self.properties: dict[str, str] = {}
-        #: When what was taken (above 0) or given back there.
+        #: Times and amounts that were taken (above 0) or released there.
         self.changes: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self.most: dict[str, int] = {}
 
@@ -78,7 +78,7 @@ class _Node:
         self.changes[name] += [(start, amount), (end, -amount)]
 
     def close(self) -> None:
-        """Find out what was held at once; who goes in a second does so before who comes."""
+        """Find the most that was held at once; within a second, ends come before starts."""
         for name, changes in self.changes.items():
             held = most = 0
             for _, amount in sorted(changes):
@@ -123,7 +123,7 @@ def _natural(name: str) -> tuple[tuple[int, str], ...]:
 
 
 def _assumed(cluster: Cluster) -> tuple[str, ...]:
-    """Say what was taken for granted."""
+    """Return the assumptions in words."""
     sizes: dict[Amounts, int] = defaultdict(int)
     owners: dict[str, int] = defaultdict(int)
     for node_class in cluster.classes:

@@ -14,7 +14,7 @@ _MEBIBYTE = 2**20
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _SIZE = re.compile(r"([0-9]{1,15})([kmgtp]?)(b?)", re.IGNORECASE | re.ASCII)
 _DIGITS = re.compile(r"[0-9]{1,15}")
-#: What node names, properties, features and names of resources are made of.
+#: The characters of node names, properties, features and names of resources.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 #: Seconds of days, hours, minutes and seconds, read from the right.
 _PLACES = (1, 60, 3600, 86400)

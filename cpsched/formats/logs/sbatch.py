@@ -1,4 +1,4 @@
-"""Events of the Slurm simulator: when somebody calls sbatch, how long his job would run, and all his arguments.
+"""Events of the Slurm simulator: the time of a call of sbatch, the job's run time, and all arguments.
 
 Source of the format: Simakov et al., "A Slurm simulator: implementation and parametric analysis", PMBS 2017, and the
 tools of its authors at the University at Buffalo (``slurm_sim_tools``, files ``*.events``).
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{0,9})?")
 _NUMBERED = re.compile(r"job(?:id)?_0*([0-9]{1,18})")
 _WITHOUT_LIMIT = frozenset({"0", "-1", "infinite", "unlimited"})
 _DEPENDENCIES = tuple(DependencyType)
-#: What decides about the request.
+#: The options that determine the request.
 _ASKING = frozenset({"nodes", "ntasks", "cpus-per-task", "ntasks-per-node", "mem", "mem-per-cpu", "gres"})
 _ASKING |= {"gpus-per-node", "constraint", "exclusive"}
 
@@ -122,7 +122,7 @@ def _name(options: Mapping[str, str], key: str) -> str | None:
 
 
 def _read_id(options: Mapping[str, str], line: int) -> str:
-    """Return the job's number, as its option or its name says it; else its name; else where it stands."""
+    """Return the job's number from its option or its name; else its name; else its line."""
     written = _name(options, "job-id") or _name(options, "job-name") or f"line{line}"
     match = _NUMBERED.fullmatch(written)
     return match[1] if match else written

@@ -49,7 +49,7 @@ _COUNTABLE = {"gpu": "gpus", "mic": "mics"}
 
 
 def read_options(text: str) -> dict[str, str]:
-    """Split the arguments of sbatch; an option that stands twice has its last value, as in sbatch.
+    """Split the arguments of sbatch; an option that occurs twice has its last value, as in sbatch.
 
     ``--exclusive`` has the value of ``--exclusive=user``, or none. What follows the script is for the script.
 
@@ -84,7 +84,7 @@ def read_options(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PerNode:
-    """What a job takes on each of its nodes, besides cores, and what these must have."""
+    """The amounts that a job takes on each of its nodes, besides cores, and the properties that these must have."""
 
     resources: dict[str, int]
     where: FrozenMap[str, str]
@@ -92,7 +92,7 @@ class _PerNode:
 
 
 def read_request(options: Mapping[str, str]) -> tuple[Request, tuple[Note, ...]]:
-    """Return what a job asks for.
+    """Return the request of a job.
 
     On N nodes it is one chunk per node, on nodes of its own (``scatter``), over which the tasks are spread evenly:
     18 tasks on 4 nodes are two chunks of 5 cores and two of 4. Without ``-N`` each task is a chunk of its own that
@@ -195,8 +195,10 @@ def _read_features(text: str) -> FrozenMap[str, str]:
 def _is_exclusive(options: Mapping[str, str], notes: list[Note]) -> bool:
     sharing = options.get("exclusive")
     if sharing:
-        notes.append((LogAnomaly.NOT_SIMULATED, f"asks for --exclusive={shown(sharing)[1:-1]}: shared with nobody"))
+        notes.append(
+            (LogAnomaly.NOT_SIMULATED, f"asks for --exclusive={shown(sharing)[1:-1]}: not shared with other jobs")
+        )
     takes_all = options.get("mem") == "0"
     if takes_all:
-        notes.append((LogAnomaly.NOT_SIMULATED, "asks for --mem=0, all of a node: shared with nobody"))
+        notes.append((LogAnomaly.NOT_SIMULATED, "asks for --mem=0, all of a node: not shared with other jobs"))
     return sharing is not None or takes_all

@@ -20,7 +20,7 @@ from cpsched.formats.notations import MAX_NAME
 
 __all__ = ["RECORD", "read_torque"]
 
-#: A record: when, of which type, of which job, and what else is told.
+#: A record: its time, type, job, and further fields.
 RECORD = re.compile(r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};([A-Za-z]);([^;]*);(.*)")
 _TIME = re.compile(r"[0-9]{1,15}")
 _STATUS = re.compile(r"-?[0-9]{1,9}")
@@ -32,11 +32,12 @@ _FAILED, _COMPLETED, _CANCELLED = 0, 1, 5
 
 
 def read_torque(path: str | Path) -> JobLog:
-    """Read an accounting log, plain or gzip; several days may stand in one file.
+    """Read an accounting log, plain or gzip; a file may have several days.
 
-    A job is what its last ``E`` (ended) record says, or its ``S`` (started) record where it did not end in the log: its
-    run time is unknown then. What a job asked for that has only ``Q`` (queued) and ``D`` (deleted) is not written down,
-    and it is told as left out. Of other records (aborted, rerun, checkpointed, reservations) nothing is needed.
+        A job is read from its last ``E`` (ended) record, or from its ``S`` (started) record if it did not end in the
+    log: its run time is unknown then. The log does not have the request of a job with only ``Q`` (queued) and ``D``
+    (deleted) records, which is reported as left out. Of other records (aborted, rerun, checkpointed, reservations)
+    nothing is needed.
 
     Raises
     ------
@@ -71,7 +72,7 @@ class _Reader:
         self.jobs: dict[str, LogJob] = {}
         self.faults: list[Fault] = []
         self.left_out: list[tuple[LogAnomaly, Fault]] = []
-        #: Lines of the first record of each job, and of those that were started, with what is told.
+        #: Lines of the first record of each job, and of started jobs with their fields.
         self._first: dict[str, int] = {}
         self._started: dict[str, tuple[int, str]] = {}
         #: Jobs with a record S or E, understood or not.
@@ -156,7 +157,7 @@ class _Reader:
         )
 
     def _request(self, fields: Mapping[str, str]) -> tuple[Request, tuple[Note, ...]]:
-        """Return what was asked for, the same object for all that ask for the same."""
+        """Return the request, the same object for equal requests."""
         asked = {key.removeprefix(_LIST): value for key, value in fields.items() if key.startswith(_LIST)}
         asked.pop("walltime", None)
         has_size = not asked.keys().isdisjoint({"select", "nodes", "procs", "ncpus"})

@@ -1,4 +1,4 @@
-"""What a job of Torque or PBS asked for, and where it ran: ``Resource_List.*`` and ``exec_host`` of a record."""
+"""The request and the nodes of a job of Torque or PBS: ``Resource_List.*`` and ``exec_host`` of a record."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cpsched.formats.request_text import MAX_COUNT, parse_request
 
 __all__ = ["read_exec_host", "read_request"]
 
-#: Countable in a chunk of ``select``; whatever else stands there is a property of the node.
+#: Countable in a chunk of ``select``; every other item is a property of the node.
 _COUNTABLE = frozenset({"cores", "mem", "gpus", "mics"})
-#: Items of ``select`` that tell a job how to start its processes, and take nothing.
+#: Items of ``select`` about the start of a job's processes, which take no resources.
 _PROCESSES = frozenset({"mpiprocs", "mpihosts", "mpiprogs", "ompthreads", "mpiranks"})
 #: Modes of the GPUs of a node specification: how they are shared, not which nodes have them.
 _GPU_MODES = frozenset({"default", "exclusive", "exclusive_process", "exclusive_thread", "reseterr", "shared"})
@@ -38,11 +38,11 @@ class _Kind:
 
 
 def read_request(asked: Mapping[str, str], allocation: Sequence[Held]) -> tuple[Request, tuple[Note, ...]]:
-    """Return what a job asked for.
+    """Return the request of a job.
 
-    ``select`` (PBS) counts first, then ``nodes``, then ``procs`` and ``ncpus``; where there is nothing of all that, it
-    is what the job got. N nodes of P processors are N chunks of P cores that may share a node, as Torque does it
-    where nobody tells it otherwise. Memory of the whole job (``mem``, and where that is missing ``vmem``) is shared out
+    ``select`` (PBS) counts first, then ``nodes``, then ``procs`` and ``ncpus``; without any of these, the allocation
+    of the job is its request. N nodes of P processors are N chunks of P cores that may share a node, as is Torque's
+    default. Memory of the whole job (``mem``, and where that is missing ``vmem``) is shared out
     by cores; memory of a process (``pmem``, ``pvmem``) counts per core, and the larger one of both holds.
 
     Parameters

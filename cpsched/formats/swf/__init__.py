@@ -1,8 +1,8 @@
 """The Standard Workload Format: logs of real machines, read and written, and instances made of them.
 
-May import: the room's own modules, `errors` and `domain`. A log is read as it stands: every line becomes a job or a
-fault, none is dropped in silence. What a planner needs and a log does not say (the nodes, the queues) comes from a
-cluster file, or with assumptions that are said from the log's header. Begin with `read_swf`, `read_machine`, and
+May import: the room's own modules, `errors` and `domain`. A log is read unchanged: every line becomes a job or a
+fault, and none is dropped in silence. The nodes and queues, which a log does not have, come from a cluster file, or
+from the log's header with assumptions that are reported. Begin with `read_swf`, `read_machine`, and
 `swf_to_instance`, which joins the two.
 
 Source of the format: Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP

@@ -17,7 +17,7 @@ _DAY = 86_400
 
 
 class BadCalendar(Exception):  # noqa: N818 - control flow, the fault is what is seen
-    """A header says when its log began, but not so that anybody understands it."""
+    """The header's time of the log's begin cannot be understood."""
 
     def __init__(self, got: str) -> None:
         expected = "seconds since 1970, and all dates before 2500"
@@ -26,7 +26,7 @@ class BadCalendar(Exception):  # noqa: N818 - control flow, the fault is what is
 
 
 def date_of(log: SwfLog, time: int) -> datetime | None:
-    """Return the date of a second on the clock of a log, with the offset of its time zone then; None where nobody says.
+    """Return the date of a second on the clock of a log, with the offset of its time zone then; None if it is unknown.
 
     ``UnixStartTime`` says when the clock shows 0 (a start of 0 is unknown); ``TimeZoneString``, a name of the IANA's
     list, and else ``TimeZone``, in seconds to the east, says where. Without them, or with a name that this machine does

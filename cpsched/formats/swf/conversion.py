@@ -21,7 +21,7 @@ __all__ = ["MAX_DURATION", "MAX_TIME", "WALLTIME_CLASSES", "MemoryField", "SwfAn
 #: The bounds of the instance document: times and durations.
 MAX_TIME, MAX_DURATION = 10**12, 10**10
 
-#: Statuses of lines that tell one part of a job that was swapped or checkpointed; the whole job has a line of its own.
+#: Statuses of lines about one part of a job that was swapped or checkpointed; the whole job has a line of its own.
 _PARTIAL = frozenset({2, 3, 4})
 
 #: Classes of walltime for jobs without a declared queue: name, longest walltime (s), expected wait (s).
@@ -33,7 +33,7 @@ _FIELDS |= {9: "requested time", 10: "requested memory", 11: "status"}
 
 
 class MemoryField(StrEnum):
-    """What field 10 of a log, the requested memory, means."""
+    """The meanings of field 10 of a log, the requested memory."""
 
     #: As the format says.
     KB_PER_PROCESSOR = "kb-per-processor"
@@ -42,10 +42,10 @@ class MemoryField(StrEnum):
 
 
 class SwfAnomaly(StrEnum):
-    """What can be odd about a job of a log, in words."""
+    """The anomalies of jobs of a log, in words."""
 
     PART = "left out: a part of a job"
-    TWICE = "left out: its number stands twice"
+    TWICE = "left out: its number occurs twice"
     NO_SIZE = "left out: no size"
     NO_WALLTIME = "left out: no walltime"
     NO_RUNTIME = "left out: no run time"
@@ -121,16 +121,16 @@ def swf_to_instance(
     machine
         From `read_machine` or `machine_of_log`: an instance without jobs; all but `now` is kept.
     selection
-        Which jobs; by default all.
+        The jobs to take; by default all.
     arriving
         Whether this is a workload to simulate: `now` is the first submit time, and a job without run time is left out,
-        since nobody knows how long it would run. Else it is a window to plan: all its jobs wait.
+        since its duration is unknown. Else it is a window to plan: all its jobs wait.
     now
         On the log's clock; default: the last submit time of the window, or the first one of a workload.
     cores_per_chunk
-        Ask for chunks of this many cores (whole nodes), as many as hold the job's processors, in place of single cores.
+        Ask for chunks of this many cores (whole nodes), as many as hold the job's processors, instead of single cores.
     memory_field
-        What field 10 means in this log.
+        The meaning of field 10 in this log.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def swf_to_instance(
 
 
 class _Work(NamedTuple):
-    """What a job asks for, and what is wrong with that if the machine can never serve it."""
+    """The request of a job, and its fault if the machine can never serve it."""
 
     steps: tuple[Step, ...]
     size_fault: str | None
@@ -204,9 +204,7 @@ class _Converter:
         for swf_job in chosen:
             try:
                 if swf_job.number in numbers:
-                    raise _NotTaken(
-                        SwfAnomaly.TWICE, _field(1, swf_job.number, "stands twice, and the first one is taken")
-                    )
+                    raise _NotTaken(SwfAnomaly.TWICE, _field(1, swf_job.number, "occurs twice; the first one is taken"))
                 job = self._convert(swf_job)
             except _NotTaken as reason:
                 self._note(self.left_out, swf_job, reason.anomaly, str(reason))
@@ -240,7 +238,7 @@ class _Converter:
         submit = swf_job.submit - self.origin
         if submit > MAX_TIME:
             raise _NotTaken(SwfAnomaly.BEYOND, _field(2, swf_job.submit, "is more than 10^12 s after the first one"))
-        # what is noted of a job counts only if the job is taken
+        # the notes of a job count only if the job is taken
         notes: list[tuple[SwfAnomaly, str]] = []
         walltime = self._walltime(swf_job, notes)
         runtime = self._runtime(swf_job, notes)
@@ -282,7 +280,7 @@ class _Converter:
         return None
 
     def _work(self, swf_job: SwfJob, walltime: int, notes: list[tuple[SwfAnomaly, str]]) -> _Work:
-        """Return what the job asks for, the same object for all that ask for the same."""
+        """Return the request of the job, the same object for equal requests."""
         processors = swf_job.requested_processors
         if processors is None or processors < 1:
             got = swf_job.processors
@@ -320,7 +318,7 @@ class _Converter:
         return Request(chunks=(Chunk(count=count, resources=Amounts(resources)),))
 
     def _size_fault(self, request: Request) -> str | None:
-        """Say that a request is larger than the machine; whoever plans or simulates it will say so, too."""
+        """Report a request larger than the machine; the planner or simulator will refuse the job, too."""
         (chunk,) = request.chunks
         cores, memory = chunk.count * chunk.resources["cores"], chunk.resources.get("mem", 0)
         if cores > self._most_cores:

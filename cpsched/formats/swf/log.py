@@ -1,4 +1,4 @@
-"""A log as it stands: its header, its jobs, and the lines that are neither."""
+"""The contents of a log: its header, its jobs, and the lines that are neither."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cpsched.formats.log_lines import read_lines
 
 __all__ = ["HEADER", "NUM_FIELDS", "SwfJob", "SwfLog", "read_swf"]
 
-#: What the logs hold numbers in: beyond this a field is a fault, whatever it means.
+#: The range of numbers in logs: a field beyond it is a fault.
 _MAX_NUMBER = 10**15
 
 NUM_FIELDS = 18
@@ -48,9 +48,9 @@ class SwfJob(NamedTuple):
     partition: int | None
     preceding_job: int | None
     think_time: int | None
-    #: What stands beyond the 18th column, as text.
+    #: The text beyond the 18th column.
     extra: tuple[str, ...] = ()
-    #: Where it stands in the file, from 1; 0 for a job that was not read.
+    #: The line of the file, from 1; 0 for a job that was not read.
     line: int = 0
 
 
@@ -63,13 +63,13 @@ class SwfLog:
     source : str
         The file it came from.
     header : FrozenMap
-        The header comments ``; Key: value``; a key may stand several times, so each has all its values in order.
+        The header comments ``; Key: value``; a key may occur several times, so each has all its values in order.
     comments : tuple of str
         The other comment lines.
     jobs : tuple of SwfJob
         In the order of the lines.
     faults : tuple of Fault
-        The lines that are not jobs and no comment; the path is ``line N``.
+        The lines that are neither jobs nor comments; the path is ``line N``.
     """
 
     source: str

@@ -24,7 +24,7 @@ _FIGURE = re.compile(r"([0-9]{1,15})(?:\s.*)?")
 
 @dataclass(frozen=True, slots=True)
 class AssumedMachine:
-    """A machine that nobody described.
+    """A machine for a log without a cluster file.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which jobs of a log are taken: filters with names, each of which tells how many it kept out."""
+"""The selection of jobs of a log: named filters, each with the number of jobs that it left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Logged", "Selection"]
 
 
 class Logged(Protocol):
-    """What the filters look at in a job of a log; logs of one kind have numbers there, others names; None: unknown."""
+    """The fields of a job that the filters check; logs of one kind have numbers there, others names; None: unknown."""
 
     @property
     def submit(self) -> int:
@@ -34,7 +34,7 @@ _Job = TypeVar("_Job", bound=Logged)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Filters of a log's jobs, one after the other; those that are None let all through.
+    """Filters of a log's jobs, one after the other; a filter that is None passes all jobs.
 
     Raises
     ------

@@ -13,7 +13,7 @@ __all__ = ["check_allocations"]
 
 
 class Site(NamedTuple):
-    """A chunk of a job on a node; one stands for all like it."""
+    """A chunk of a job on a node, as a representative of all equal ones."""
 
     booking: Booking
     request: Request
@@ -23,7 +23,7 @@ class Site(NamedTuple):
 
 
 def check_allocations(case: Case) -> Iterator[Violation]:
-    """Every allocation of a planned job gives what is asked for, as it is asked for, on nodes that may host it."""
+    """Every allocation of a planned job has the chunks of its request, in its arrangement, on nodes that admit them."""
     rules = (check_properties, check_state, check_guard, check_exclusive_guard)
     for booking in case.runs:
         seen: set[tuple[int, int, int]] = set()
@@ -64,7 +64,7 @@ def _sites(
 
 
 def check_request(name: str, job: Job, allocation: tuple[Placement, ...], request: Request) -> Iterator[Violation]:
-    """Of each kind stand as many chunks as are asked for, and `resources` is what they take together."""
+    """Each kind has as many chunks as the request, and `resources` is the sum of their amounts."""
     placed = [0] * len(request.chunks)
     expected_of: dict[tuple[int, int], dict[str, int]] = {}
     ignored = {"cores"} if job.malleable is not None and not job.is_evolving else set()
@@ -109,7 +109,7 @@ def check_place(name: str, allocation: tuple[Placement, ...], request: Request) 
 
 
 def check_properties(site: Site) -> Iterator[Violation]:
-    """Check that a chunk stands only where the node has every property that it asks for."""
+    """Check that the node of a chunk has every property that the chunk asks for."""
     for key, value in site.chunk.where.items():
         got = site.node_class.properties.get(key)
         if got != value:
@@ -118,20 +118,20 @@ def check_properties(site: Site) -> Iterator[Violation]:
 
 
 def check_state(site: Site) -> Iterator[Violation]:
-    """Nothing new stands on a node that is drained or down."""
+    """No new job is on a node that is drained or down."""
     if site.node_class.state != "up":
-        yield Violation("state", site.booking.id, f"stands on {site.node}, which is {site.node_class.state}")
+        yield Violation("state", site.booking.id, f"is on {site.node}, which is {site.node_class.state}")
 
 
 def check_guard(site: Site) -> Iterator[Violation]:
-    """Check that a chunk stands only where one condition of the node's guard holds."""
+    """Check that a chunk meets one condition of its node's guard."""
     if not site.node_class.admits_chunk(site.chunk, site.booking.job.walltime):
         message = f"a chunk of {dict(site.chunk.resources)} meets no condition of the guard of {site.node}"
         yield Violation("guard", site.booking.id, message)
 
 
 def check_exclusive_guard(site: Site) -> Iterator[Violation]:
-    """Check that a job whose chunk does not ask for what `keep_free` is for cannot have the node exclusively."""
+    """Check that no job has a node exclusively if its chunk does not ask for the resource of the node's `keep_free`."""
     for entry in site.node_class.keep_free:
         if site.request.exclusive and entry.beneficiary not in site.chunk.resources:
             message = f"has {site.node} exclusively without asking for {entry.beneficiary}, for which it keeps free"

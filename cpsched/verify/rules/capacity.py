@@ -1,4 +1,4 @@
-"""Nobody takes more than there is: nodes, `keep_free`, exclusive nodes and licences, over time."""
+"""No use exceeds a capacity: nodes, `keep_free`, exclusive nodes and licences, over time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "sort_out",
 ]
 
-#: How many holders a message names.
+#: The most holders that a message names.
 NAMED = 5
 
 
@@ -160,19 +160,19 @@ def check_exclusive(case: Case) -> Iterator[Violation]:
 
 
 def _conflict(one: Holder, other: Holder) -> bool:
-    """Tell whether two holders may not be on a node at a time; two running jobs are a fact."""
+    """Return whether two holders may not be on a node at a time; two running jobs are a fact."""
     if one.who is other.who or not (one.exclusive or other.exclusive) or (one.is_fact and other.is_fact):
         return False
     return not (_is_guest(one.who, other.who) or _is_guest(other.who, one.who))
 
 
 def _is_guest(one: Booking | Slice, host: Booking | Slice) -> bool:
-    """Tell whether a job runs inside a reservation."""
+    """Return whether a job runs inside a reservation."""
     return isinstance(one, Booking) and isinstance(host, Slice) and one.job.reservation == host.reservation.id
 
 
 def license_uses(case: Case) -> tuple[list[HolderUse], dict[str, list[HolderUse]]]:
-    """Return who holds licences of the cluster, and who those of a reservation, by its id."""
+    """Return the holders of licences of the cluster, and of each reservation by its id."""
     outside: list[HolderUse] = []
     inside: dict[str, list[HolderUse]] = {}
     for booking in case.bookings:

@@ -102,7 +102,7 @@ def check_malleable(case: Case) -> Iterator[Violation]:
 
 
 def _shape(segment: Segment) -> dict[tuple[str, int | None], int]:
-    """Return how many chunks of each kind stand on each node."""
+    """Return the number of chunks of each kind on each node."""
     shape: dict[tuple[str, int | None], int] = {}
     for placement in segment.allocation:
         key = (placement.node, placement.chunk)

@@ -1,4 +1,4 @@
-"""What consumers may use: limits per user and group, and free pools that are kept for some."""
+"""Limits per user and group, and free pools that are kept for some jobs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ JobUse = Use[Booking]
 
 
 class Bound(NamedTuple):
-    """A limit as it stands for one user or group and one resource."""
+    """A limit applied to one user or group and one resource."""
 
     limit: Limit
     subject: str
     resource: str
-    #: Where one of these holds the subject has a limit of its own for the resource, which overrides ``*``.
+    #: While one of these holds, the subject has a limit of its own for the resource, which overrides ``*``.
     unless: tuple[Validity, ...]
 
     def moment(self, start: int, end: int) -> int | None:
@@ -31,12 +31,14 @@ class Bound(NamedTuple):
 
     @property
     def consumer(self) -> str:
-        """Who is bound, in words."""
+        """The subject of the limit, in words."""
         return f"{self.limit.consumer.kind} {self.subject}"
 
 
 def _uses(booking: Booking, resource: str, nodes: frozenset[str] | None = None) -> list[JobUse]:
-    """Return what a job takes of a resource, licence or job count, over its segments; on some nodes only, if given."""
+    """Return the amounts of a resource, licence or job count that a job takes, over its segments; on `nodes` only, if
+    given.
+    """
     whole = {"jobs": 1, "arrayjobs": int(booking.job.is_array)}.get(resource, booking.job.licenses.get(resource))
     if whole is not None:
         return [Use(booking.start, booking.end, {resource: whole}, booking)] if whole else []
@@ -86,7 +88,7 @@ def _check_subject(case: Case, kind: str, subject: str, own: Sequence[Booking]) 
 
 
 def may_join(case: Case, bookings: Sequence[Booking], candidate: Booking) -> bool:
-    """Tell whether one more job may be planned beside others as far as limits and free pools go.
+    """Return whether one more job may be planned beside others as far as limits and free pools go.
 
     The answer is no, too, where the others break one of its limits or pools by themselves.
     """
@@ -220,13 +222,15 @@ def _check_pool(case: Case, pool: Pool, bookings: Sequence[Booking]) -> Iterator
 
 
 def _left_to_others(instance: Instance, pool: Pool) -> int:
-    """Return what those who are not let in may use together."""
+    """Return the amount that jobs without access may use together."""
     available = instance.up_amount(pool.resource, pool.nodes)
     return max(0, available - pool.items.of(available))
 
 
 def _is_let_in(pool: Pool, job: Job) -> bool:
-    """Tell whether a job may use a pool: by who it is, by what it asks for, by being small and short, or otherwise."""
+    """Return whether a job may use a pool: by its user or group, its request, its size and walltime, or the rule for
+    others.
+    """
     access = pool.open_to
     if job.user in access.users or job.group in access.groups or any(map(job.asks_for, access.asks_for)):
         return True
@@ -239,7 +243,7 @@ def _is_let_in(pool: Pool, job: Job) -> bool:
 
 
 def is_ruled_out(instance: Instance, job: Job) -> bool:
-    """Tell whether some limit or free pool may keep a job off even an empty cluster, at some time at least."""
+    """Return whether some limit or free pool may keep a job off even an empty cluster, at some time at least."""
     for limit in instance.limits:
         subject = limit.consumer.subject_of(job)
         if subject is None or limit.soft:

@@ -13,7 +13,7 @@ from cpsched.verify.violation import Violation
 
 __all__ = ["check_objective", "value_of"]
 
-#: How far a stated number may be from the exact one, relative to it.
+#: The relative tolerance of a stated number.
 TOLERANCE = Fraction(1, 10**9)
 #: And absolute, for numbers near 0.
 NEAR_ZERO = Fraction(1, 10**12)
@@ -131,7 +131,7 @@ def _run_of(booking: Booking) -> Run:
 
 
 def _cost_of_changes(case: Case) -> Fraction:
-    """Return what it costs, for each second, that running jobs end later than the instance says.
+    """Return the cost of each second by which running jobs end later than the instance states.
 
     Less than 0 where they end earlier: because a plan changes them, and in a record in any case.
     """

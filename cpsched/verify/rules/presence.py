@@ -1,4 +1,4 @@
-"""Every job stands once, and running jobs stand as they are or change as they may."""
+"""Every job occurs once, and running jobs are repeated unchanged or changed as allowed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["check_presence", "check_running"]
 
 
 def check_presence(case: Case) -> Iterator[Violation]:
-    """Every job of the instance stands exactly once, in ``jobs`` or in the ``waiting_room``, and no other job does."""
+    """Every job of the instance occurs exactly once, in ``jobs`` or in the ``waiting_room``, and no other job does."""
     mentions = case.plan.mentions
     for name in case.instance.jobs:
         times = mentions.get(name, 0)
         if times != 1:
-            got = "it is missing" if times == 0 else f"it stands {times} times"
+            got = "it is missing" if times == 0 else f"it occurs {times} times"
             yield Violation("presence", name, f"expected the job once, in jobs or in the waiting room, but {got}")
     for name in mentions:
         if name not in case.instance.jobs:
-            hint = "; an array stands by its elements" if name in case.instance.members else ""
+            hint = "; the plan must have the elements of an array" if name in case.instance.members else ""
             yield Violation("presence", name or "''", f"the instance has no such job{hint}")
 
 

@@ -1,4 +1,4 @@
-"""What happened, in place of what is to happen: outages, and what they cut short."""
+"""Records of what happened: outages, and the jobs that they cut short."""
 
 from __future__ import annotations
 

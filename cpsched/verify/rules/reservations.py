@@ -1,4 +1,4 @@
-"""Slices set aside: they stand in the plan as asked for, and only those who may run in them do."""
+"""Reservations: the plan has them as requested, and only jobs that may run in them do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["check_guests", "check_slices"]
 
 
 def check_slices(case: Case) -> Iterator[Violation]:
-    """Every reservation that has not ended stands in the plan with its times and all of its chunks."""
+    """Every reservation that has not ended is in the plan with its times and all of its chunks."""
     for name, reservation in case.instance.reservations.items():
         slice_ = case.plan.slices.get(name)
         if slice_ is None:

@@ -1,4 +1,4 @@
-"""What the plan says of the jobs that it does not plan must be true.
+"""The plan's claims about jobs without a start must be true.
 
 A claim is refused only where it is certainly false: mapping many kinds of chunks is hard, so the answer to "does it
 fit" may also be "cannot tell". A start and nodes that are found prove that it fits; a kind that does not fit alone
@@ -23,7 +23,7 @@ __all__ = ["check_waiting_room", "openings_of"]
 #: The reasons that an opening beside the plan proves wrong.
 REFUTED_BY_OPENING = ("unsatisfiable", "unavailable", "too_late", "not_mapped")
 
-#: How many nodes a message names.
+#: The most nodes that a message names.
 NAMED = 5
 
 
@@ -62,7 +62,7 @@ def openings_of(case: Case) -> Iterator[Booking]:
 
 
 class WaitingRoom:
-    """What can be said against the claims about jobs of the waiting room; mutable only in what it remembers."""
+    """The evidence against claims about jobs of the waiting room; mutable only in its caches."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -70,7 +70,7 @@ class WaitingRoom:
         self._answers: dict[tuple[int, bool], str | bool | None] = {}
 
     def opening(self, entry: Waiting) -> str | None:
-        """Say where and when a job fits beside all that the plan books, or None if no such place is found."""
+        """Return where and when a job fits beside all that the plan books, or None if no such place is found."""
         booking = self.openings.of(entry)
         if booking is None:
             return None
@@ -126,7 +126,7 @@ def deny_unavailable(room: WaitingRoom, entry: Waiting) -> str | None:
         return opening
     nodes = room.fits(entry.job, only_up=True)
     if nodes:
-        return f"with nobody else it could run on {nodes}, which are up"
+        return f"without other jobs it could run on {nodes}, which are up"
     if room.fits(entry.job, only_up=False) is False:
         return "it would not fit if all nodes were up either"
     return None
@@ -154,5 +154,5 @@ def deny_dependency(room: WaitingRoom, entry: Waiting) -> str | None:
 
 
 def deny_not_started(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``not_started``: nobody had started it when a record ends."""
+    """``not_started``: the job had not been started when a record ends."""
     return None if room.case.plan.is_record else "this plan is no record"
