@@ -1,11 +1,11 @@
-"""Who holds what, when: the ledger, who is admitted where, and the mapping of chunks to nodes.
+"""Bookings: the ledger of which job holds which resources when, admission, and the mapping of chunks to nodes.
 
 May import: `domain`, `rusv`, `errors`. Begin with `ledger.py`; `columns.py` translates a cluster and its requests
 into the columns of the timeline, `admission.py` has the checks that do not depend on time, `mapping.py` the order in
-which nodes are filled, `links.py` who waits for whom. `running.py` has those who run, `modes.py` the shares on which a
-malleable job can begin, `shapes.py` and `changing.py` the jobs of several steps, and `continuation.py` how a
-running one continues. Where all jobs have whole nodes of one kind, only numbers count:
-`whole_nodes.py` says of an instance whether that is so, `whole_node_mapping.py` which nodes the numbers become.
+which nodes are filled, `links.py` the dependencies. `running.py` has the running jobs, `modes.py` the shares on which
+a malleable job can begin, `shapes.py` and `changing.py` the jobs of several steps, and `continuation.py` the rest of a
+running one. Where all jobs have whole nodes of one kind, only numbers count: `whole_nodes.py` tests an instance for
+that, `whole_node_mapping.py` turns the numbers into nodes.
 """
 
 from cpsched.booking.admission import chunks_on_empty_node, packs, refusal

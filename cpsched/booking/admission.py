@@ -1,7 +1,7 @@
-"""Who may stand where, and why a job cannot be planned at all: the checks that do not depend on time.
+"""Which nodes admit a job, and why a job cannot be planned at all: the checks that do not depend on time.
 
-A chunk may stand on a node if the node has its resources and properties, lets it in (guard, OCCS-41), and what the
-node keeps free for others (OCCS-40) leaves room for it.
+A node may have a chunk if it has the chunk's resources and properties, its guard admits the chunk (OCCS-41), and the
+amount that it keeps free for others (OCCS-40) leaves room for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["capacity_for", "chunks_on_empty_node", "packs", "refusal"]
 
 
 def capacity_for(node_class: NodeClass, chunk: Chunk) -> Mapping[str, int]:
-    """Return what an empty node offers to such a chunk: all it has, less what it keeps free for others."""
+    """Return the amounts that an empty node offers to such a chunk: all, less the amounts kept free for others."""
     if not node_class.keep_free:
         return node_class.resources
     offered = dict(node_class.resources)
@@ -26,7 +26,8 @@ def capacity_for(node_class: NodeClass, chunk: Chunk) -> Mapping[str, int]:
 
 
 def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, exclusive: bool) -> int:
-    """Return how many such chunks an empty node of this class holds, 0 if they may not stand there (P of BRIDI-6).
+    """Return the number of such chunks that an empty node of this class holds, 0 if it does not admit them (P of
+    BRIDI-6).
 
     The node's state does not count.
     """
@@ -43,8 +44,8 @@ def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, 
 def refusal(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
     """Return why a waiting job can have no start even if nothing else ran, in words; None if nothing is found.
 
-    What only a search can tell (several kinds of chunks that do not fit beside each other, chunks that find no node for
-    several steps) is not found here.
+        Faults that need a search (several kinds of chunks that do not fit beside each other, chunks that find no node
+    for several steps) are not found here.
     """
     queue = instance.queues.get(job.queue) if job.queue is not None else None
     if queue is not None and queue.max_walltime is not None and job.walltime > queue.max_walltime:
@@ -68,7 +69,7 @@ def refusal(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
 
 
 def _late(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
-    """Tell whether the job's own times leave no start."""
+    """Return whether the job's own times leave no start."""
     earliest = instance.earliest_start(job)
     if job.start_at is not None and job.start_at < earliest:
         return WaitingReason.TOO_LATE, f"may start only at {job.start_at}, which is before {earliest}"
@@ -88,7 +89,7 @@ def _late(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
 
 
 def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool) -> str | None:
-    """Say what the empty cluster lacks for a request, or None if each of its kinds finds room by itself."""
+    """Return what the empty cluster lacks for a request; None if each of its kinds fits alone."""
     classes = [c for c in cluster.classes if not only_up or c.state is NodeState.UP]
     exclusive = request.place.exclusive
     if request.place.arrangement is Arrangement.PACK:
@@ -115,7 +116,7 @@ def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool
 
 
 def _lacking_node(classes: list[NodeClass], request: Request, walltime: int) -> str | None:
-    """Say why no node can hold a whole request, or None if one can."""
+    """Return why no node can hold a whole request, or None if one can."""
     for chunk in request.chunks:
         if not any(
             chunks_on_empty_node(c, chunk, walltime, exclusive=request.place.exclusive) >= chunk.count for c in classes
@@ -129,7 +130,7 @@ def _lacking_node(classes: list[NodeClass], request: Request, walltime: int) -> 
 
 
 def packs(node_class: NodeClass, request: Request, walltime: int) -> bool:
-    """Tell whether an empty node of this class, whatever its state, holds all chunks of a request together."""
+    """Return whether an empty node of this class, whatever its state, holds all chunks of a request together."""
     if not all(
         chunks_on_empty_node(node_class, chunk, walltime, exclusive=request.place.exclusive) for chunk in request.chunks
     ):
@@ -148,7 +149,7 @@ def packs(node_class: NodeClass, request: Request, walltime: int) -> bool:
 
 
 def _lacking_chunk(classes: list[NodeClass], chunk: Chunk, walltime: int, *, exclusive: bool) -> str:
-    """Say why no node of these classes can hold one chunk."""
+    """Return why no node of these classes can hold one chunk."""
     for name, amount in chunk.resources.items():
         most = max((c.resources.get(name, 0) for c in classes), default=0)
         if most < amount:

@@ -15,26 +15,26 @@ from cpsched.rusv import Booking, StepSequences, Timeline
 
 __all__ = ["ChangingJobs", "Part"]
 
-#: So many schedules with held steps are tried to be mapped before a job is planned without any.
+#: The number of schedules with held steps whose mapping is tried before a job is planned without held steps.
 MOST_HELD = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What a job holds from one change to the next: entries of a demand, in ``[start, end)``."""
+    """The allocation of a job between two changes: entries of a demand, in ``[start, end)``."""
 
     entries: NDArray[np.int32]
     start: int
     end: int
-    #: What of the timeline's columns that takes.
+    #: The amounts of the timeline's columns that it takes.
     booking: Booking
 
 
 class ChangingJobs:
     """Books jobs of several steps on a timeline, piece by piece; mutable.
 
-    Times are the timeline's. Nothing is booked that is not free: what lives beside each other in a job is told apart
-    before any of it is booked.
+    Times are the timeline's. Only free amounts are booked: chunks of one job beside each other are added up before any
+    of them is booked.
     """
 
     def __init__(self, columns: Columns, timeline: Timeline, shapes: Mapping[int, Shape]) -> None:
@@ -70,7 +70,7 @@ class ChangingJobs:
         return None if found is None else self._parts_of(row, found)
 
     def _parts_of(self, row: int, steps: Sequence[tuple[int, NDArray[np.int32]]]) -> list[Part]:
-        """Return what a job holds whose steps begin then and stand there."""
+        """Return the parts of a job whose steps begin at these times on these entries."""
         shape = self._shapes[row]
         begins = [begin for begin, _ in steps]
         ends = [*begins[1:], begins[-1] + shape.durations[-1]]
@@ -95,7 +95,7 @@ class ChangingJobs:
             self._timeline.release(part.booking)
 
     def segments(self, shape: Shape, parts: Sequence[Part], now: int) -> tuple[Segment, ...]:
-        """Return what a job holds as a plan has it, whose clock says `now` where the timeline's says 0."""
+        """Return the parts of a job in a plan; second 0 of the timeline is `now` of the plan."""
         return tuple(
             Segment(
                 start=now + part.start,
@@ -106,7 +106,7 @@ class ChangingJobs:
         )
 
     def restored(self, shape: Shape, planned: PlannedJob, now: int) -> list[Part] | None:
-        """Return where a job stands in another plan, if it may stand there still and all of it is free; else None."""
+        """Return the place of a job in another plan if it is still allowed and free; else None."""
         if len(planned.segments) != len(shape.requests):
             return None
         parts = []
@@ -123,7 +123,7 @@ class ChangingJobs:
 
 
 def _migrates(before: Segment, after: Segment) -> bool:
-    """Tell whether chunks of one kind come to some nodes while others leave some, which no layers do."""
+    """Return whether chunks of one kind come to some nodes while others leave some, which no layers do."""
     had, has = (
         {(part.node, part.chunk): part.count or 0 for part in segment.allocation} for segment in (before, after)
     )

@@ -25,17 +25,17 @@ from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 __all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder", "kind_of_units"]
 
-#: The kind of a packed request, all chunks of which stand on one node together.
+#: The kind of a packed request, all chunks of which are on one node.
 WHOLE_REQUEST = -1
 
 #: With more groups of equal nodes than this, only the sums over the whole system are kept.
 MOST_GROUPS = 8
-#: Requests of up to so many kinds of chunks are mapped in all orders of their kinds before they give up a start.
+#: The most kinds of chunks of a request for which all orders of the kinds are tried before a start is given up.
 MOST_PERMUTED = 3
 
 K = TypeVar("K")
 
-#: A column of a node: a resource, and for the column of a ``keep_free`` rule who it is kept free for.
+#: A column of a node: a resource, and for the column of a ``keep_free`` rule the resource for which it is kept free.
 _Column = tuple[str, str | None]
 
 
@@ -149,7 +149,7 @@ class Columns:
         """Return the number of the demand for a request; its job, which takes `walltime`, must have passed
         `admission.refusal`.
 
-        Jobs that ask for the same and may stand on the same nodes share a demand.
+        Jobs with equal requests and the same admissible nodes share a demand.
         """
         pack = request.place.arrangement is Arrangement.PACK
         runs = (
@@ -256,9 +256,9 @@ class Columns:
     def _orders(self, request: Request, runs: Sequence[Sequence[int]]) -> list[tuple[Sequence[int], Sequence[int]]]:
         """Return the orders of mapping a request, (kinds, rank of each run), each for where the one before fails.
 
-        First those of the policy. They can fail although there is room (a chunk that could stand anywhere takes the
-        only nodes of another), so that a request of several kinds is then mapped in each order of its kinds (in each
-        rotation, beyond `MOST_PERMUTED` kinds), with the nodes first that fewest of its kinds may use.
+                First that of the policy. It can fail although the request fits (a chunk that fits anywhere takes the
+        only nodes of another). A request of several kinds is then mapped in each order of its kinds (in each rotation,
+        beyond `MOST_PERMUTED` kinds), first on the nodes that the fewest of its kinds may use.
         """
         policy = list(self.mapping.chunk_order(self.cluster, request))
         count = len(self.run_class)
@@ -290,7 +290,7 @@ class Columns:
         )
 
     def _kind(self, unit: Sequence[tuple[Chunk, int]], need: int, most: int, runs: Sequence[int]) -> KindDemand:
-        """Return the demand for `need` units, each of so many chunks of some kinds that stand on one node together."""
+        """Return the demand for `need` units, each of a number of chunks of some kinds together on one node."""
         takes = []
         for run in runs:
             taken: dict[int, int] = {}
@@ -306,8 +306,8 @@ class Columns:
         return KindDemand(need=need, most=most, takes=tuple(takes))
 
     def _system_needs(self, totals: MappingType[str, int], runs: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-        """Return what must be free in the system at every moment of a window, by the narrowest sums that hold all
-        nodes in question.
+        """Return the amounts that must be free in the system at every moment of a window, by the narrowest sums that
+        contain all admissible nodes.
 
         An exclusive request is counted with what its chunks take: a lower bound, which leaves the truth to the
         mapping (OCCS-25).
@@ -317,7 +317,7 @@ class Columns:
         return [(self._system_number[(name, group)], amount) for name, amount in totals.items()]
 
     def entries_of(self, number: int, request: Request, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
-        """Return the entries of a demand whose chunks lie as in `allocation`; None if they may not lie so.
+        """Return the entries of a demand for the chunks of `allocation`; None if that is not allowed.
 
         Parameters
         ----------

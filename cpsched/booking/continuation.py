@@ -34,7 +34,7 @@ from cpsched.rusv import FOREVER, Timeline
 __all__ = ["Units", "continuation", "units_on"]
 
 Ints = NDArray[np.int64]
-#: How many chunks of a job stand on a node, by kind (index in its request; `WHOLE_REQUEST`: all chunks together).
+#: The number of chunks of a job on a node, by kind (index in its request; `WHOLE_REQUEST`: all chunks together).
 Units = Mapping[int, Mapping[str, int]]
 
 
@@ -42,8 +42,8 @@ Units = Mapping[int, Mapping[str, int]]
 
 
 def units_on(request: Request, allocation: Sequence[Placement]) -> Units | None:
-    """Return which chunks of a request stand where on an allocation, which does not say it; None if they cannot be all
-    that it holds.
+    """Return the chunks of a request on each node of an allocation that does not state them; None if they do not add
+    up to the allocation.
     """
     held = {placement.node: placement.resources for placement in allocation}
     if request.place.arrangement is Arrangement.PACK:
@@ -89,10 +89,10 @@ def _ways_to_make(amounts: Amounts, chunks: Sequence[Chunk]) -> Iterator[tuple[i
 
 
 def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, ...] | None:
-    """Return what a running job holds from `now` on if it has other steps, one segment for each; None if nothing is
+    """Return the segments of a running job from `now` on if it has other steps, one for each step; None if nothing is
     found.
 
-    What other running jobs hold, and were promised, is theirs. Chunks come and go in layers (`chunk_layers`): the chunk
+    Other running jobs keep what they hold and were promised. Chunks come and go in layers (`chunk_layers`): the chunk
     that came last goes first. Where all chunks of the job are equal, each step begins as early as in any such schedule
     that keeps the nodes; if nothing is found, there is none.
 
@@ -101,9 +101,9 @@ def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, .
     instance
         The window; waiting jobs do not count.
     job
-        One of its running jobs, with the steps that remain, which do not move about; the first one is what it holds.
+        One of its running jobs, with the remaining steps, which need no migration; the first one is what it holds.
     units
-        Where its chunks stand (`units_on`).
+        Its chunks on each node (`units_on`).
     """
     others = tuple(other for other in instance.jobs if other.running is not None and other.id != job.id)
     on = {node for of_kind in units.values() for node in of_kind}
@@ -120,7 +120,9 @@ def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, .
 
 
 def _opened(cluster: Cluster, nodes: frozenset[str]) -> Cluster:
-    """Return the cluster with some nodes as those see them who are there already: up, without guards, nothing kept."""
+    """Return the cluster with some nodes as jobs see them that are there already: up, without guards, nothing kept
+    free.
+    """
     classes = []
     for node_class in cluster.classes:
         here = tuple(name for name in node_class.names if name in nodes)
@@ -151,7 +153,7 @@ class _Search:
         walltime = sum(self._durations)
         self._demands = [self._columns.compile(request, job.licenses, walltime) for request in requests]
         demands = self._columns.demands
-        #: For each step, the kind of its demand that stands for each kind of its chunks.
+        #: For each step, the kind of its demand for each kind of its chunks.
         self.number = [
             {self._columns.kind_of(kind): kind for kind, _ in demands.kinds_of(demand)} for demand in self._demands
         ]
@@ -181,7 +183,7 @@ class _Search:
         return frozenset(self._columns.node_names[node] for node in np.flatnonzero(is_grandfathered))
 
     def segments(self) -> tuple[Segment, ...] | None:
-        """Return what it holds from now on.
+        """Return its segments from now on.
 
         The begins of the steps are bounds that only rise: what is ruled out is so in every schedule that begins no step
         earlier. When nothing is ruled out any more, they are a schedule.
@@ -202,7 +204,7 @@ class _Search:
         return None
 
     def _raise(self, begins: list[int]) -> bool:
-        """Raise begins to where each step finds room by itself, after the one before it; tell whether all do."""
+        """Raise begins to where each step finds room by itself, after the one before it; return whether all do."""
         for step in range(1, len(begins)):
             begins[step] = max(begins[step], begins[step - 1] + self._durations[step - 1])
             fit = self.timeline.earliest_fit(
@@ -223,7 +225,7 @@ class _Search:
         )
 
     def _allocation(self, request: Request, units: Mapping[int, Ints]) -> tuple[Placement, ...]:
-        """Return what chunks take on each node, in the order of the document."""
+        """Return the amounts that chunks take on each node, in the order of the document."""
         taken: dict[str, dict[str, int]] = {}
         for kind, counts in units.items():
             for node in np.flatnonzero(counts).tolist():
@@ -236,10 +238,10 @@ class _Search:
 
 
 class _Attempt:
-    """One way to place all chunks of a running job whose steps have their times; mutable.
+    """One trial to place all chunks of a running job whose steps have fixed times; mutable.
 
-    Those that are there already are placed before all others, and who stays longer before who stays shorter: each kind
-    comes and goes in layers, so that nobody takes a place that another one of its kind needs.
+        Chunks that are there already are placed first, and chunks that stay longer before chunks that stay shorter:
+    each kind comes and goes in layers, so that no chunk takes a place that another one of its kind needs.
     """
 
     def __init__(self, search: _Search, order: MappingOrder, times: Sequence[tuple[int, int]]) -> None:

@@ -1,4 +1,4 @@
-"""The ledger: who holds what, when. Booking and releasing are exact inverses of each other.
+"""The ledger: which job holds which resources when. Booking and releasing are exact inverses of each other.
 
 A ledger is made for one cluster and one set of waiting jobs; running jobs are booked at once and stay. Each waiting
 job is one row of the timeline's job table, so that whole queues are planned in one kernel; a single job can be
@@ -36,7 +36,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Place:
-    """Where a waiting job stands on a ledger, on whose clock `now` is second 0."""
+    """The place of a waiting job on a ledger, on whose clock `now` is second 0."""
 
     start: int
     end: int
@@ -60,16 +60,16 @@ class Mark:
 class Ledger:
     """Bookings of running and waiting jobs on one cluster; mutable.
 
-    A job that waits for others is booked at its distance from them, and finds no place while one of them has none; who
-    is booked again, keeps the distance of those that wait for him (OCCS-49).
+        A job that waits for others is booked at its distance from them, and finds no place while one of them has none.
+    A job that is booked again keeps its distance to the jobs that wait for it (OCCS-49).
 
     Parameters
     ----------
     instance
         Gives the cluster, `now`, and the running jobs, which are booked.
     waiting
-        Jobs that may be booked; each has passed `refusal`, and those of several steps come and go by layers. They are
-        known by their ids. One that waits for a job that neither runs nor is among them finds no place.
+        Jobs that may be booked; each has passed `refusal`, and the units of jobs of several steps form layers. They
+        are known by their ids. A job that waits for one that neither runs nor is among them finds no place.
     mapping
         The order in which nodes are filled and chunks are placed.
     """
@@ -105,8 +105,8 @@ class Ledger:
         return mode.demand, earliest - self.instance.now, mode.latest, mode.duration
 
     def _compile_shapes(self, awaited: frozenset[str]) -> dict[int, Shape]:
-        """Return the waiting jobs that change, by row; for whose end others wait, that one holds no step (so that its
-        end is known from its start).
+        """Return the waiting jobs that change, by row; a job for whose end others wait holds no step (so that its end
+        follows from its start).
         """
         changing = {row: job for row, job in enumerate(self.jobs) if job.is_evolving}
         return {row: Shape.of(job, self._columns, is_held=job.id not in awaited) for row, job in changing.items()}
@@ -116,7 +116,7 @@ class Ledger:
     def plan(self, ids: Sequence[str], progress: Progress | None = None, *, is_held: bool = True) -> None:
         """Book waiting jobs that have no place, in this order, each as early as it fits beside all that is booked.
 
-        Nobody who is booked is moved (OCCS-21 to 33). A job that fits nowhere stays without a place. Unless it
+        No booked job is moved (OCCS-21 to 33). A job that fits nowhere remains without a place. Unless it
         `is_held`, no step of a job that changes is held.
         """
         for rows, told in self._stretches(self._rows(ids), progress):
@@ -128,7 +128,7 @@ class Ledger:
     def _stretches(
         self, rows: NDArray[np.int64], progress: Progress | None
     ) -> Iterator[tuple[NDArray[np.int64], Progress | None]]:
-        """Yield a queue in parts, jobs that change one by one, each with whom to tell how far it is."""
+        """Yield a queue in parts, jobs that change one by one, each with its callback for progress."""
         if not self._shapes:
             yield rows, progress
             return
@@ -146,12 +146,12 @@ class Ledger:
             done += len(part)
 
     def _is_changing(self, rows: NDArray[np.int64]) -> bool:
-        """Tell whether a part of a queue is a job that changes."""
+        """Return whether a part of a queue is a job that changes."""
         return len(rows) == 1 and int(rows[0]) in self._shapes
 
     def plan_soon(self, job_id: str, *, latest: int, end_by: int, is_held: bool = True) -> bool:
         """Book a waiting job that has no place as `plan` does, if it can start by `latest` and end by `end_by` (s after
-        now); tell whether it can.
+        now); return whether it can.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class Ledger:
         return bool(self.table.starts[row] != NOWHERE)
 
     def _plan_changing(self, row: int, *, latest: int = FOREVER, end_by: int = FOREVER, is_held: bool = True) -> bool:
-        """Book a job that changes where it ends earliest; tell whether it found a place."""
+        """Book a job that changes where it ends earliest; return whether it found a place."""
         earliest, last = self.table.window(row)
         latest = min(latest, last)
         if row in self._parts or earliest > latest:
@@ -186,7 +186,7 @@ class Ledger:
         return True
 
     def _book_changing(self, row: int, parts: list[Part]) -> None:
-        """Book where a job that changes stands, and note its start for those that wait for it."""
+        """Book the place of a job that changes, and record its start for the jobs that wait for it."""
         self._changing.book(parts)
         self._parts[row] = parts
         self.table.keep(row, parts[0].start, np.zeros((0, 3), dtype=np.int32))
@@ -218,9 +218,9 @@ class Ledger:
         self.put_back(job_id, place if entries is None else replace(place, held=entries))
 
     def restore(self, planned: PlannedJob) -> bool:
-        """Book a waiting job that has no place where it stands in another plan; tell whether it may stand there still.
+        """Book a waiting job without a place at its place in another plan; return whether that is still allowed.
 
-        It may if it asks for the same as then, its nodes may hold it, and nobody else is booked there.
+        It is if the job has the same request as then, its nodes admit it, and no other job is booked there.
         """
         row, table = self._row[planned.id], self.table
         if row in self._shapes:
@@ -244,7 +244,7 @@ class Ledger:
         return False
 
     def _restore_changing(self, row: int, planned: PlannedJob) -> bool:
-        """Book a job that changes where it stands in another plan; tell whether it may stand there still."""
+        """Book a job that changes at its place in another plan; return whether that is still allowed."""
         now, deadline = self.instance.now, self.jobs[row].deadline
         earliest, latest = self.table.window(row)
         if not earliest <= planned.start - now <= latest or (deadline is not None and planned.end > deadline):
@@ -258,7 +258,7 @@ class Ledger:
     def backfill(self, ids: Sequence[str], progress: Progress | None = None) -> int:
         """Try once, in this order, to give each job an earlier start, or one at all; return how many got it (OCCS-34).
 
-        Nobody's start gets later.
+        No start gets later.
         """
         moved = 0
         for rows, told in self._stretches(self._rows(ids), progress):
@@ -269,7 +269,7 @@ class Ledger:
         return moved
 
     def _move_up(self, row: int) -> bool:
-        """Let a job that changes end earlier, and start no later, if it can; tell whether it did."""
+        """Move a job that changes to an earlier end and no later start, if possible; return whether it moved."""
         if row not in self._parts:
             return self._plan_changing(row)
         old = self._release_changing(row)
@@ -308,7 +308,7 @@ class Ledger:
         self.table.starts[row] = NOWHERE
 
     def place_of(self, job_id: str) -> Place:
-        """Return where a waiting job stands, to be put back there after it was released."""
+        """Return the place of a waiting job, for `put_back` after its release."""
         row, table = self._row[job_id], self.table
         start = int(table.starts[row])
         parts = self._parts.get(row)
@@ -320,7 +320,7 @@ class Ledger:
         )
 
     def put_back(self, job_id: str, place: Place) -> None:
-        """Book a waiting job that has no place where it stood; the caller vouches that all of that is free."""
+        """Book a waiting job at its earlier place; the caller guarantees that all of it is free."""
         row = self._row[job_id]
         if isinstance(place.held, tuple):
             self._book_changing(row, list(place.held))
@@ -331,7 +331,7 @@ class Ledger:
         self.table.keep(row, place.start, place.held)
 
     def standing_on(self, nodes: Collection[str], until: int) -> set[str]:
-        """Return the waiting jobs that stand on some nodes and start before a second of the instance's clock."""
+        """Return the waiting jobs that are booked on some nodes and start before a second of the instance's clock."""
         numbers = {self._columns.node_number[node] for node in nodes}
         found = set()
         starts = self.table.starts
@@ -354,7 +354,7 @@ class Ledger:
         )
 
     def back_to(self, mark: Mark) -> None:
-        """Let everything be booked as it was when the mark was made."""
+        """Restore the bookings at the time of the mark."""
         table = self.table
         self.timeline.back_to(mark.timeline)
         table.jobs, table.starts, table.spans, table.pool, table.used = (array.copy() for array in mark.table)
@@ -376,7 +376,7 @@ class Ledger:
         return tuple(self.jobs[row].id for row in dict.fromkeys(rows.tolist()))
 
     def is_booked(self, job_id: str) -> bool:
-        """Tell whether a waiting job has a place."""
+        """Return whether a waiting job has a place."""
         return bool(self.table.starts[self._row[job_id]] != NOWHERE)
 
     def mode(self, job_id: str) -> int:
@@ -388,7 +388,7 @@ class Ledger:
         )
 
     def take_mode(self, job_id: str, number: int) -> None:
-        """Let a waiting job that has no place have one of its modes."""
+        """Set the mode of a waiting job that has no place."""
         row = self._row[job_id]
         mode = self.modes[row][number]
         self.table.jobs[row, [0, 2, 3]] = mode.demand, mode.latest, mode.duration
@@ -399,7 +399,7 @@ class Ledger:
     # --- what it says -------------------------------------------------------------------------------------------
 
     def planned(self, job_id: str) -> PlannedJob | None:
-        """Return when and where a waiting job stands, or None if it has no place."""
+        """Return the planned job of a waiting job, or None if it has no place."""
         if not self.is_booked(job_id):
             return None
         row = self._row[job_id]

@@ -16,12 +16,12 @@ __all__ = ["Links", "awaited_ends"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """What some waiting jobs wait for."""
+    """The dependencies of some waiting jobs."""
 
     #: int64 (links, 3): (job, predecessor, lag) between two of these jobs, as a `JobTable` takes them.
     between: NDArray[np.int64]
-    #: int64 (jobs,): the first start (s after `now`) that running jobs leave one that waits for them; `FOREVER` where
-    #: it waits for one who neither runs nor is among these jobs.
+    #: int64 (jobs,): the earliest start (s after `now`) that running jobs allow a job that waits for them;
+    #: `FOREVER` if it waits for a job that neither runs nor is among these jobs.
     released: NDArray[np.int64]
 
     @classmethod
@@ -53,7 +53,7 @@ def awaited_ends(instance: Instance) -> frozenset[str]:
 
 
 class _Resolver:
-    """Finds whom dependencies mean, once for all elements of an array that has them; mutable only in that."""
+    """Finds the jobs that dependencies mean, once for all elements of an array; mutable only in its cache."""
 
     def __init__(self, instance: Instance, waiting: Sequence[Job]) -> None:
         self._now = instance.now

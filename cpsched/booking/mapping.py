@@ -39,7 +39,7 @@ def node_weight(node_class: NodeClass, cluster: Cluster) -> Fraction:
 
 
 class CheapFirst:
-    """Cheap nodes first, so that rare resources stay free for those who ask for them; demanding chunks first."""
+    """Cheap nodes first, so that rare resources stay free for jobs that ask for them; demanding chunks first."""
 
     def node_order(self, cluster: Cluster) -> list[int]:
         """Order nodes by ascending weight; equal ones as the document has them."""

@@ -15,7 +15,7 @@ __all__ = ["CompiledMode", "compiled_modes"]
 class CompiledMode:
     """A mode of a job, compiled: how it is run from its start to its end."""
 
-    #: What it asks for, and the demand for that.
+    #: The request, and its demand.
     request: Request
     demand: int
     #: The last start, in seconds from `now`.
@@ -43,7 +43,7 @@ def compiled_modes(instance: Instance, job: Job, columns: Columns, *, is_awaited
 
 
 def _compiled(instance: Instance, job: Job, request: Request, columns: Columns, duration: int) -> CompiledMode:
-    """Return a mode of a job that takes so many seconds."""
+    """Return a mode of a job that takes `duration` seconds."""
     last = instance.latest_start(job)
     latest = FOREVER if last is None else last - instance.now
     if job.deadline is not None:

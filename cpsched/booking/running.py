@@ -1,4 +1,4 @@
-"""Those who run, on a ledger: what they hold, and how malleable ones among them can go on with less."""
+"""The running jobs on a ledger: their bookings, and the continuations of malleable ones with fewer cores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["RunningJobs"]
 
 
 class RunningJobs:
-    """The bookings of all running jobs on a timeline; mutable where they can go on otherwise.
+    """The bookings of all running jobs on a timeline; mutable for jobs that can continue in several modes.
 
     Running work is a fact, even where it breaks a rule: at no time all of it together takes more of a column than is
     there, and an exclusive job leaves nothing of its nodes. What was promised them for later is theirs as well.
@@ -33,15 +33,15 @@ class RunningJobs:
     Parameters
     ----------
     instance, columns, timeline
-        The window, what its columns mean, and an empty timeline for it.
+        The window, its columns, and an empty timeline for it.
     awaited
-        The jobs for whose end others wait: these go on as they are.
+        The jobs for whose end others wait: these continue unchanged.
     """
 
     def __init__(self, instance: Instance, columns: Columns, timeline: Timeline, awaited: frozenset[str]) -> None:
         self._now, self._columns, self._timeline = instance.now, columns, timeline
         self._jobs = {job.id: job for job in instance.jobs if job.running is not None}
-        #: How those can go on that a plan may change, by id.
+        #: The continuations of jobs that a plan may change, by id.
         self.changeable: dict[str, Remaining] = {
             job.id: remaining
             for job in self._jobs.values()
@@ -123,7 +123,7 @@ class RunningJobs:
             self._bookings[job.id].append(booking)
 
     def _held_by(self, job: Job, segment: Segment) -> dict[int, int]:
-        """Return what a running job holds of each column in one of its segments."""
+        """Return the amounts of each column that a running job holds in one of its segments."""
         amounts: dict[int, int] = {}
         whole = job.steps[0].request.place.exclusive
         for held in segment.allocation:
@@ -132,13 +132,13 @@ class RunningJobs:
         return amounts
 
     def _licenses_of(self, job: Job) -> dict[int, int]:
-        """Return what a job holds of each license."""
+        """Return the amounts of each licence that a job holds."""
         return {self._columns.license_number[name]: amount for name, amount in job.licenses.items()}
 
-    # --- to go on otherwise -------------------------------------------------------------------------------------
+    # --- other continuations ------------------------------------------------------------------------------------
 
     def change(self, planned: PlannedJob) -> bool:
-        """Let a job that may be changed go on as a plan has it; tell whether that is free."""
+        """Continue a changeable job as in a plan; return whether the resources are free."""
         job = self._jobs[planned.id]
         if planned.end > self._latest_end(planned.id):
             return False
@@ -169,7 +169,7 @@ class RunningJobs:
         return FOREVER if deadline is None else max(deadline, repeated(self._jobs[job_id]).end)
 
     def restore(self, plan: Sequence[PlannedJob]) -> bool:
-        """Let all go on as they do in a plan, all at once; tell whether they may, and whether that is free."""
+        """Continue all jobs as in a plan, all at once; return whether that is allowed and free."""
         running = [planned for planned in plan if planned.id in self._jobs]
         if any(one.id not in self.changeable and one != repeated(self._jobs[one.id]) for one in running):
             return False
@@ -191,14 +191,14 @@ class RunningJobs:
         return False
 
     def _note(self, planned: PlannedJob) -> None:
-        """Note how a job goes on, unless it is as ever."""
+        """Record the continuation of a job, unless it is unchanged."""
         if planned == repeated(self._jobs[planned.id]):
             self.changed.pop(planned.id, None)
         else:
             self.changed[planned.id] = planned
 
     def planned(self, job_id: str) -> PlannedJob:
-        """Return a running job as it is in the plan."""
+        """Return a running job as the plan has it."""
         return self.changed.get(job_id) or repeated(self._jobs[job_id])
 
     def plans(self) -> list[PlannedJob]:
@@ -215,13 +215,13 @@ class RunningJobs:
         }
 
     def resumed_plan(self, job_id: str, mode: int, until: int | None) -> PlannedJob:
-        """Return a job that may be changed as it is if it goes on so (`resumed_plan`)."""
+        """Return the resumed plan of a changeable job (`resumed_plan`)."""
         return resumed_plan(self._jobs[job_id], self.changeable[job_id], self._now, mode, until)
 
     def resumed(self, plan: Sequence[PlannedJob]) -> list[PlannedJob]:
-        """Return how those that may be changed go on if they do so as in an earlier plan, as far as can be told.
+        """Return the continuations of changeable jobs as in an earlier plan, as far as they are known.
 
-        Whatever they have done since, their work is what the instance leaves.
+        Their remaining work is that of the instance.
         """
         found = []
         for planned in plan:
@@ -236,8 +236,8 @@ class RunningJobs:
         return found
 
     def slowest(self, job_id: str, mode: int) -> PlannedJob | None:
-        """Return a job that may be changed as it is if it goes on in a mode for as long as it can: till its end, or
-        until it needs all its cores to end in time. None if it cannot.
+        """Return the plan of a changeable job that stays in a mode for as long as possible: to its end, or until it
+        needs all its cores to end in time. None if that is not possible.
         """
         slow = self.resumed_plan(job_id, mode, None)
         latest = self._latest_end(job_id)
@@ -249,9 +249,9 @@ class RunningJobs:
         return self.resumed_plan(job_id, mode, until) if until > self._now else None
 
     def state(self) -> tuple[dict[str, list[Booking]], dict[str, PlannedJob]]:
-        """Return what is booked for those that may be changed, to come back to it (`set_state`)."""
+        """Return the bookings of changeable jobs, for `set_state`."""
         return dict(self._bookings), dict(self.changed)
 
     def set_state(self, state: tuple[dict[str, list[Booking]], dict[str, PlannedJob]]) -> None:
-        """Say what is booked again; the timeline is the caller's."""
+        """Restore the record of bookings; the caller restores the timeline."""
         self._bookings, self.changed = dict(state[0]), dict(state[1])

@@ -18,16 +18,16 @@ __all__ = ["Shape"]
 class Shape:
     """A job of several steps, compiled for one timeline."""
 
-    #: What each step asks for, and the demand for it.
+    #: The request of each step, and its demand.
     requests: tuple[Request, ...]
     demands: tuple[int, ...]
-    #: For how many seconds each step is needed, and may be held at the most.
+    #: The seconds that each step is needed, and the most seconds that it may be held.
     durations: tuple[int, ...]
     longest: tuple[int, ...]
-    #: How many cores each step asks for.
+    #: The cores of each step.
     cores: tuple[int, ...]
-    #: The same for the timeline, with who is there from when to when, the longest first; with what has to fit, which
-    #: for a job of one kind of equal chunks is also enough; and with its mapping orders.
+    #: The same for the timeline, with its layers, the longest first; with necessary conditions, which for a job of
+    #: one kind of equal chunks are also sufficient; and with its mapping orders.
     sequence: StepSequence
 
     @classmethod
@@ -37,9 +37,9 @@ class Shape:
         Parameters
         ----------
         job
-            Has steps whose units come and go by layers.
+            A job whose steps need no migration.
         columns
-            Gets the demands.
+            The columns to which its demands are added.
         is_held
             Whether a step may be held for longer than it is needed.
         """
@@ -105,7 +105,7 @@ def _conditions(
 
 
 def _has_equal_units(requests: Sequence[Request]) -> bool:
-    """Tell whether all steps ask for the same single kind of chunks."""
+    """Return whether all steps ask for the same single kind of chunks."""
     return all(len(request.chunks) == 1 for request in requests) and (
         len({(request.chunks[0].resources, request.chunks[0].where) for request in requests}) == 1
     )

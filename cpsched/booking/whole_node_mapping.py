@@ -15,7 +15,7 @@ __all__ = ["Hold", "map_to_nodes", "planned_on_nodes"]
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """So many nodes over ``[start, end)``."""
+    """A number of nodes over ``[start, end)``."""
 
     start: int
     end: int
@@ -23,17 +23,17 @@ class Hold:
 
 
 class _Event(IntEnum):
-    """What happens, in the order in which it does at the same second."""
+    """The kinds of events, in their order within one second."""
 
     GIVE = 0
     TAKE = 1
 
 
 def map_to_nodes(holds: Sequence[Sequence[Hold]], free_from: Sequence[int]) -> list[list[tuple[int, ...]]]:
-    """Return the nodes of each hold, ascending: who grows keeps what it has, who shrinks keeps some of it.
+    """Return the nodes of each hold, ascending: a growing job keeps its nodes, a shrinking one keeps some of them.
 
-    At each second first those give who shrink or end, then those take who grow or begin, the first of the nodes that
-    are free. Nodes are alike, so where the numbers never exceed what there is, there are always enough.
+        At each second, first shrinking and ending jobs release nodes; then growing and beginning jobs take the first
+    free nodes. All nodes are equal, so there are always enough if the numbers never exceed the capacity.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def map_to_nodes(holds: Sequence[Sequence[Hold]], free_from: Sequence[int]) -> l
 def planned_on_nodes(
     instance: Instance, job: Job, machine: Machine, steps: Sequence[Hold], nodes: Sequence[tuple[int, ...]]
 ) -> PlannedJob:
-    """Return a job as it stands in a plan.
+    """Return a planned job.
 
     Parameters
     ----------

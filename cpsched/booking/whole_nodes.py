@@ -16,13 +16,13 @@ __all__ = ["Application", "Machine", "application_of", "beyond_whole_nodes"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """What an application asks for."""
+    """The request of an application."""
 
     #: ``(duration, amount)`` of each, at least one, durations positive.
     steps: tuple[tuple[int, int], ...]
-    #: How many times its duration a step may be held, where the variant allows more; None: no limit.
+    #: The most time that a step may be held, as a multiple of its duration, if the variant allows it; None: no limit.
     limit: float | None = None
-    #: When it may begin.
+    #: Its earliest begin.
     earliest: int = 0
 
     def longest(self, limit: int | None) -> tuple[int, ...]:
@@ -37,12 +37,12 @@ class Machine:
 
     #: The cheaper ones first, then as in the document.
     names: tuple[str, ...]
-    #: When each is left by those who run, seconds from now, at least 0.
+    #: The time at which running jobs leave each node, in seconds from now, at least 0.
     free_from: tuple[int, ...]
 
     @classmethod
     def of(cls, instance: Instance) -> Machine:
-        """Return what an instance has."""
+        """Return the nodes of an instance."""
         classes = sorted(instance.cluster.classes, key=lambda node_class: node_class.priority)
         names = tuple(name for one in classes if one.state is NodeState.UP for name in one.names)
         left = dict.fromkeys(names, 0)
@@ -55,13 +55,13 @@ class Machine:
 
 
 def application_of(instance: Instance, job: Job) -> Application:
-    """Return what a waiting job asks for, in seconds from now."""
+    """Return the request of a waiting job, in seconds from now."""
     steps = tuple((step.walltime, sum(chunk.count for chunk in step.request.chunks)) for step in job.steps)
     return Application(steps=steps, limit=job.expand_limit, earliest=instance.earliest_start(job) - instance.now)
 
 
 def beyond_whole_nodes(instance: Instance) -> tuple[str, ...]:
-    """Return what an instance asks for that numbers of nodes cannot honour, each with the place that asks for it.
+    """Return the features of an instance that numbers of nodes cannot honour, each with its path.
 
     Nodes have to be alike, and every waiting job has to have them as a whole.
     """
@@ -85,12 +85,12 @@ def beyond_whole_nodes(instance: Instance) -> tuple[str, ...]:
 
 
 def _are_alike(first: NodeClass, second: NodeClass) -> bool:
-    """Tell whether the nodes of two classes have the same."""
+    """Return whether the nodes of two classes have the same."""
     return (first.resources, first.properties) == (second.resources, second.properties)
 
 
 def _of_waiting(instance: Instance, job: Job) -> Iterator[str]:
-    """Yield what a waiting job asks for in vain."""
+    """Yield the unsupported features of a waiting job."""
     asked = {
         "malleable": job.malleability is not None,
         "depends on other jobs": bool(job.after),
@@ -108,7 +108,7 @@ def _of_waiting(instance: Instance, job: Job) -> Iterator[str]:
 
 
 def _has_whole_nodes(instance: Instance, request: Request) -> bool:
-    """Tell whether a request is for equal chunks each of which shuts others out of its node.
+    """Return whether a request is for equal chunks each of which shuts others out of its node.
 
     So it is with chunks scattered over nodes of their own, and with those that take all cores of a node.
     """
@@ -122,7 +122,7 @@ def _has_whole_nodes(instance: Instance, request: Request) -> bool:
 
 
 def _of_running(instance: Instance, job: Job) -> Iterator[str]:
-    """Yield what a running job asks for in vain: nodes that it has not got yet, which another one may have then."""
+    """Yield the unsupported features of a running job: future nodes that another job may have by then."""
     coming = [segment for segment in job.running.segments if segment.end > instance.now] if job.running else []
     held = [{placement.node for placement in segment.allocation} for segment in coming]
     if any(not later <= earlier for earlier, later in pairwise(held)):

@@ -1,4 +1,4 @@
-"""Who is in a window: those who run, those who are refused, those who may be planned; and how a ledger answers them."""
+"""The jobs of a window: running, refused, and admitted ones; and the outcome of each on a ledger."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class AdmissionResult:
 
     #: Running and waiting ones, arrays by their elements, in document order.
     jobs: tuple[Job, ...]
-    #: The waiting ones that can never start, whatever becomes of those that they wait for, by id.
+    #: The waiting jobs that can never start, dependencies ignored, by id.
     refused: FrozenMap[str, _Verdict]
 
     @classmethod
     def of(cls, instance: Instance, *, engine: str) -> AdmissionResult:
-        """Tell the jobs of an instance apart, for an engine that plans them on a ledger.
+        """Separate the jobs of an instance, for an engine that plans them on a ledger.
 
         Raises
         ------
@@ -53,7 +53,7 @@ class AdmissionResult:
         return replace(self, jobs=tuple(job for job in self.jobs if job.id != job_id))
 
     def outcome(self, ledger: Ledger) -> Outcome:
-        """Return where everybody stands when all has been done, in document order; `ledger` has those admitted."""
+        """Return the outcome of all jobs in document order; `ledger` has the admitted jobs."""
         planned: list[PlannedJob] = []
         waiting: list[WaitingJob] = []
         explain = _Explanations(ledger)
@@ -90,7 +90,7 @@ class _Explanations:
         self._started.update(job.id for job in ledger.jobs if ledger.is_booked(job.id))
 
     def without_start(self, job: Job) -> WaitingJob:
-        """Say why, by what comes first: another job, the job's own times, the nodes."""
+        """Return why, by what comes first: another job, the job's own times, the nodes."""
         for dependency in job.after:
             for name in self._members[dependency.job]:
                 if name not in self._started:
@@ -103,7 +103,7 @@ class _Explanations:
         return WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail=detail)
 
     def _too_late(self, job: Job) -> str | None:
-        """Say which of a job's times left no start, or None if it has no such time."""
+        """Return which of a job's times left no start, or None if it has no such time."""
         earliest = self._ledger.earliest_start(job.id)
         if job.start_at is not None and earliest is not None and job.start_at < earliest:
             return f"may start only at {job.start_at}; those that it waits for leave it no start before {earliest}"

@@ -24,11 +24,11 @@ __all__ = ["advanced"]
 
 
 def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
-    """Return a window at a later second, if everybody has started and ended as a plan of it has it.
+    """Return a window at a later second, if all jobs have started and ended as in a plan of it.
 
-    Who has ended is gone; those that waited for them wait no more, or for the rest of a delay (``not_before``). Who has
-    started runs, in the segments of the plan, those to come included: they are promises now. Who starts at `at` or
-    later, or has no start, waits on. Elements of arrays that have started are jobs of their own.
+        Ended jobs are removed; jobs that waited for them wait no more, or for the rest of a delay (``not_before``).
+    Started jobs run, in the segments of the plan, future ones included: these are promises now. Jobs that start at
+    `at` or later, or have no start, keep waiting. Elements of arrays that have started are jobs of their own.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
 
 
 def _started_jobs(instance: Instance, plan: Plan, at: int) -> dict[str, PlannedJob]:
-    """Return all who have started before `at`, by id: running jobs as the window has them, malleable ones as the plan
-    lets them go on.
+    """Return all jobs that have started before `at`, by id: running jobs as in the window, malleable ones as in the
+    plan.
     """
     planned = {job.id: job for job in plan.jobs}
     started: dict[str, PlannedJob] = {}
@@ -76,13 +76,15 @@ def _started_jobs(instance: Instance, plan: Plan, at: int) -> dict[str, PlannedJ
 
 
 class _Links:
-    """What becomes of dependencies on jobs some of which have started, and some of which have ended."""
+    """The rest of dependencies on jobs some of which have started, and some of which have ended."""
 
     def __init__(self, instance: Instance, started: dict[str, PlannedJob], at: int) -> None:
         self._members, self._started, self.at = instance.members(), started, at
 
     def kept(self, job: Job) -> tuple[Dependency, ...]:
-        """Return what a job waits for that is there still: of an array all that waits, and each that runs."""
+        """Return the dependencies of a job on jobs that have not ended: of an array its waiting part, and each running
+        element.
+        """
         return tuple(dict.fromkeys(link for dependency in job.after for link in self._kept(dependency)))
 
     def _kept(self, dependency: Dependency) -> Iterator[Dependency]:
@@ -94,7 +96,7 @@ class _Links:
                 yield replace(dependency, job=name)
 
     def passed(self, job: Job) -> int:
-        """Return the first second that those who have ended leave a job that waited for them."""
+        """Return the earliest start that ended jobs allow a job that waited for them."""
         moments = [self.at]
         for dependency in job.after:
             for name in self._members[dependency.job]:
@@ -152,7 +154,7 @@ def _with_chunks(entry: Job, allocation: Sequence[Placement]) -> tuple[Placement
 
 
 def _summed(allocation: Sequence[Placement]) -> tuple[Placement, ...]:
-    """Return what is held on each node, all kinds of chunks together."""
+    """Return the amounts held on each node, all kinds of chunks together."""
     held: dict[str, dict[str, int]] = {}
     for placement in allocation:
         here = held.setdefault(placement.node, {})

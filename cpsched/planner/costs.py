@@ -1,4 +1,4 @@
-"""What a start costs, by job: the objective as those see it who compare plans by the million."""
+"""The costs of starts, by job: the objective in a form for comparing millions of plans."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def start_costs(
 
 
 def _level(instance: Instance, job: Job, duration: int) -> float:
-    """Return what it costs at `now` that a job takes so long, and not its walltime: it ends later, and has suffered the
-    slowdown of another runtime.
+    """Return the further cost at `now` of a job that takes `duration`, and not its walltime: it ends later, and its
+    slowdown so far is that of another runtime.
     """
     if duration == job.walltime:
         return 0.0
@@ -72,12 +72,12 @@ def _level(instance: Instance, job: Job, duration: int) -> float:
 
 
 def end_price(instance: Instance) -> float:
-    """Return what a second of makespan costs."""
+    """Return the cost of a second of makespan."""
     return instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0)
 
 
 def costs_at(costs: NDArray[np.float64], starts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return what starts (s after `now`; (jobs or 1, any number)) cost each job: (jobs, that number)."""
+    """Return the costs of starts (s after `now`; (jobs or 1, any number)) for each job: (jobs, that number)."""
     total = costs[:, [LEVEL]] + costs[:, [RATE]] * starts
     for k in range(FIRST_KINK, costs.shape[1], 2):
         total = total + costs[:, [k]] * np.maximum(0.0, starts - costs[:, [k + 1]])

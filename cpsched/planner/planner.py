@@ -13,11 +13,11 @@ from cpsched.planner.shrink import Values, begin_shrunk, by_gain, go_on_shrunk
 
 __all__ = ["NAME", "Planner"]
 
-#: What users call the planner.
+#: The planner's name for users.
 NAME = "planner"
 
-#: So many of the running jobs are tried with less, and fewer where many others would have to move up each time: more is
-#: a matter for a search.
+#: The number of running jobs that are tried with fewer cores; it is lower if many other jobs would have to move up
+#: each time. Trying more is left to a search.
 _MOST_SHRUNK, _MOST_MOVES = 8, 2000
 
 #: With more jobs than this that may be held, they are not planned a second time without it.
@@ -41,8 +41,8 @@ class Planner:
         self.ledger = Ledger(instance, admitted, mapping)
 
     def plan(self, progress: Progress | None = None) -> None:
-        """Plan all waiting jobs in their order; where some may be held, or are malleable, hold them, and let them have
-        less, where that is worth it.
+        """Plan all waiting jobs in their order; then hold steps and shrink malleable jobs where that improves the
+        plan.
         """
         ledger, order = self.ledger, self._order
         ledger.plan(order, progress)
@@ -51,11 +51,11 @@ class Planner:
             self._improved_by(Values(self.instance, ledger), lambda: ledger.plan(order, is_held=False))
         if ledger.running.changeable or any(len(modes) > 1 for modes in ledger.modes):
             self._shrink()
-        # others may have ended sooner since it was their turn
+        # other jobs may have moved to earlier ends since they were planned
         ledger.plan([name for name in order if not ledger.is_booked(name)])
 
     def _shrink(self) -> None:
-        """Let waiting jobs begin with less, and running ones go on with less, where that is worth it."""
+        """Shrink waiting and running jobs where that improves the plan."""
         ledger, order = self.ledger, self._order
         values = Values(self.instance, ledger)
         if not self._improved_by(values, lambda: begin_shrunk(ledger, order, values)):
@@ -64,8 +64,8 @@ class Planner:
         go_on_shrunk(ledger, order, values, names=by_gain(ledger)[:most])
 
     def _improved_by(self, values: Values, replan: Callable[[], None]) -> bool:
-        """Plan all jobs anew in another way; tell whether more have places then, or the same ones places that are worth
-        more. If not, all is as it was.
+        """Plan all jobs anew in another way; return whether more have places then, or the same ones places that are
+        worth more. If not, all is as it was.
         """
         worth, mark, booked = values.of_plan(), self.ledger.marked(), self._booked()
         for name in booked:
@@ -89,10 +89,10 @@ class Planner:
         return moves
 
     def cancel(self, job_id: str) -> int:
-        """Take a waiting job out of the plan, and let the others move up; return how many moves there were.
+        """Remove a waiting job from the plan, and move the others up; return the number of moves.
 
-        Those that wait for it, directly or not, lose their places, whatever the type of the dependency: on what its
-        user wants of them without it nothing is known. They stay in the waiting room.
+                Jobs that wait for it, directly or not, lose their places, whatever the type of the dependency: what
+        their user wants without it is unknown. They stay in the waiting room.
         """
         self.ledger.release(job_id)
         leaving = list(self.ledger.followers(job_id))
@@ -110,5 +110,5 @@ class Planner:
         return moves
 
     def outcome(self) -> Outcome:
-        """Return where everybody stands now, in document order."""
+        """Return the current outcome of all jobs, in document order."""
         return self._admission.outcome(self.ledger)

@@ -21,7 +21,7 @@ class PlannerEngine:
         warmup()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the planner cannot honour yet."""
+        """Return the features of the instance that the planner cannot honour yet."""
         return unsupported(instance)
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:

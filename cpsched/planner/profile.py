@@ -27,7 +27,7 @@ __all__ = ["ProfileChange", "with_profile"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileChange:
-    """What a running evolving job wants from now on, in place of what it was promised."""
+    """A new profile of a running evolving job from now on, in place of the promised one."""
 
     job: str
     #: At least one. The first is the one it is in: what it holds, and for how many more seconds.
@@ -42,9 +42,10 @@ def with_profile(instance: Instance, change: ProfileChange) -> Instance:
     holds the one before, for as long as that takes: it runs, and cannot be put off; its ``expand_limit`` does not
     count. Each step begins as early as that allows.
 
-    What is promised is a whole profile, to its end, or nothing: nobody ever holds nodes and waits for some that others
-    hold who wait too. So there is no deadlock (EVO-18): all promises end, and what cannot be promised beside them is
-    refused while the old promise stands. Steps that were promised before begin no later than they were to.
+        The whole profile is promised, to its end, or nothing: no job ever holds nodes while it waits for nodes of
+    another job that waits too. So there is no deadlock (EVO-18): all promises end, and a profile that cannot be
+    promised beside them is refused, while the old promise remains. Steps that were promised before begin no later than
+    they were to.
 
     Returns
     -------
@@ -54,9 +55,9 @@ def with_profile(instance: Instance, change: ProfileChange) -> Instance:
     Raises
     ------
     DocumentError
-        If there is no such job, or if it could not go on so even if it ran alone.
+        If there is no such job, or if it could not have the profile even if it ran alone.
     EngineError
-        If it cannot go on so beside what others, or it itself, were promised.
+        If the profile conflicts with promises to other jobs, or to the job itself.
     """
     job, running = _running_job(instance, change)
     now = instance.now
@@ -98,7 +99,7 @@ def _running_job(instance: Instance, change: ProfileChange) -> tuple[Job, Runnin
 
 
 def _words(segment: Segment) -> str:
-    """Return what a segment holds, in short."""
+    """Return the allocation of a segment, in short."""
     totals: dict[str, int] = {}
     for placement in segment.allocation:
         for name, amount in placement.resources.items():
@@ -110,8 +111,8 @@ def _words(segment: Segment) -> str:
 def _with_history(job: Job, running: Running, steps: Sequence[Step], now: int) -> Job:
     """Return a job with the steps that it has had before those that remain.
 
-    The one that it is in counts from its begin. Where a job has not one segment for each step, nobody knows which of
-    its steps have been: then what has been is part of the first one.
+        The present step counts from its begin. If a job does not have one segment for each step, its past steps are
+    unknown: then the past is part of the first step.
     """
     number, present = next((n, segment) for n, segment in enumerate(running.segments) if segment.end > now)
     before, since = job.steps[:number], present.start
@@ -129,7 +130,7 @@ def _check_queue(instance: Instance, change: ProfileChange, old: Job, new: Job) 
 
 
 def _explain(instance: Instance, change: ProfileChange, remaining: Job, held: Units) -> NoReturn:
-    """Say why a job cannot go on with the steps that remain."""
+    """Return why a job cannot continue with the remaining steps."""
     if continuation(replace(instance, jobs=(remaining,)), remaining, held) is not None:
         raise EngineError(
             f"job {change.job} cannot have this profile: it would hold nodes that others were promised for later; "
@@ -184,7 +185,7 @@ def _promised_starts(instance: Instance, running: Running, steps: Sequence[Step]
 
 
 def _has(cluster: Cluster, allocation: Sequence[Placement], request: Request) -> bool:
-    """Tell whether an allocation has room for a request, each kind of its chunks by itself."""
+    """Return whether an allocation has room for a request, each kind of its chunks by itself."""
     if request.place.arrangement is Arrangement.PACK:
         return any(
             all(held.resources.get(name, 0) >= amount for name, amount in request.totals.items()) for held in allocation

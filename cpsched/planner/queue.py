@@ -10,21 +10,21 @@ from cpsched.domain import Instance, Job
 
 __all__ = ["awaited_first", "bound_jobs", "by_turn", "planning_order"]
 
-#: How urgent a job is, ascending, by when it may start: at one second, before its deadline, within a hard ``max_wait``,
-#: overdue by any ``max_wait``, or when it likes. Until `_LIMITED` it can be too late, and is lost then.
+#: The urgency of a job, most urgent first: fixed start, deadline, hard ``max_wait``, overdue by any ``max_wait``, or
+#: none of these. Up to `_LIMITED` a job can be too late, and then has no start.
 _FIXED, _DUE, _LIMITED, _OVERDUE, _FREE = range(5)
 #: One of the above, and for limits of waiting the second at which they are or were reached.
 _Urgency = tuple[int, int]
 
 
 def planning_order(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order waiting jobs: fixed starts, then deadlines, then those who must start by a hard ``max_wait``, then those
-    who are overdue by any ``max_wait``, then the rest; each by priority, then by submission, then as given.
+    """Order waiting jobs: fixed starts, then deadlines, then jobs with a hard ``max_wait``, then jobs that are overdue
+    by any ``max_wait``, then the rest; each by priority, then by submission, then as given.
 
-    The job types come first as in OpenCCS, section 5 (OCCS-35): who can run at one time only is served before those
-    who can wait. Limits of waiting are served by the second at which they are or were reached, before any priority:
-    the others of their kind can wait for longer, and a job that misses its limit is lost (hard) or costs more with
-    every second (overdue; the starving jobs of PBS-2).
+    The job types come first as in OpenCCS, section 5 (OCCS-35): a job that can run at one time only is served before
+    jobs that can wait. Limits of waiting are served by the second at which they are or were reached, before any
+    priority: the others of their kind can wait for longer, and a job that misses its limit is lost (hard) or costs more
+    with every second (overdue; the starving jobs of PBS-2).
 
     A job comes after all that it waits for (OCCS-49). These are served when it would be, if that is before their own
     turn: late predecessors would make it late. They do not inherit its priority: else a user could lift one job by
@@ -34,8 +34,8 @@ def planning_order(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
 
 
 def by_turn(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order waiting jobs as `planning_order` does, but not by who waits for whom: the order of a queue in which nobody
-    stands before he may start.
+    """Order waiting jobs as `planning_order` does, but without regard to dependencies: the order of a queue that has
+    only jobs that may start.
     """
     urgencies = _urgencies(instance, jobs)
     return sorted(jobs, key=lambda job: (urgencies[job.id], -instance.priority(job), job.submit))
@@ -50,9 +50,7 @@ def bound_jobs(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
 
 
 def awaited_first(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Return waiting jobs in the order given, but a job that waits for others of them as soon as all of these have had
-    their turn.
-    """
+    """Return waiting jobs in the given order, but each only after all others of them that it waits for."""
     if not any(job.after for job in jobs):
         return list(jobs)
     places = {job.id: place for place, job in enumerate(jobs)}
@@ -64,7 +62,7 @@ def awaited_first(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
     order: list[Job] = []
     while sorter:
         for name in sorter.get_ready():
-            heappush(ready, (places.get(name, -1), name))  # those who have no turn hold nobody up
+            heappush(ready, (places.get(name, -1), name))  # jobs that are not in the list block no job
         place, name = heappop(ready)
         if place >= 0:
             order.append(jobs[place])

@@ -1,8 +1,8 @@
-"""Malleable jobs that go on or begin with less, so that others start earlier (D'Amico et al.; SD-2, by value).
+"""Shrinking malleable jobs, running or waiting, so that others start earlier (D'Amico et al.; SD-2, by value).
 
-Where SD-Policy asks whether a guest ends earlier and which mates suffer least, here every change is tried on the
-ledger, and kept if the objective says so: what all others gain is more than what is lost by who is shrunk. A shrunk
-job's cores are free for anybody, beside whatever else is free on its nodes.
+SD-Policy checks whether a guest ends earlier and which mates suffer least. Here every change is tried on the ledger,
+and kept if it improves the objective: all other jobs together gain more than the shrunk job loses. The cores of a
+shrunk job are free for every job, together with all else that is free on its nodes.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ __all__ = ["Values", "begin_shrunk", "by_gain", "go_on_shrunk", "place_cheaply"]
 
 
 class Values:
-    """What the plans of some jobs on a ledger cost; all that a plan can change of the objective, but for a constant."""
+    """The costs of plans of some jobs on a ledger: the part of the objective that a plan can change, up to a
+    constant.
+    """
 
     def __init__(self, instance: Instance, ledger: Ledger) -> None:
         self._instance, self._ledger = instance, ledger
         modes = [mode for of_job in ledger.modes for mode in of_job]
         owners = [job for job, of_job in zip(ledger.jobs, ledger.modes, strict=True) for _ in of_job]
         self._first = np.cumsum([0, *map(len, ledger.modes)])
-        #: What starts cost (see `start_costs`) in each mode, one job's modes after the other's.
+        #: The costs of starts (see `start_costs`) in each mode, one job's modes after the other's.
         self.costs = start_costs(instance, owners, np.array([mode.duration for mode in modes], dtype=np.int64))
         self._evolving = [row for row, job in enumerate(ledger.jobs) if job.is_evolving]
-        #: What starts cost a job (a row of the ledger) that takes so many seconds.
+        #: The costs of starts of a job (a row of the ledger) by its duration in seconds.
         self._known: dict[tuple[int, int], list[float]] = {}
         self._end_price = end_price(instance)
         self._waste_price = instance.objective.weights.get(ObjectiveTerm.WASTE, 0.0)
@@ -41,11 +43,11 @@ class Values:
         }
 
     def cost_of(self, row: int, place: Place) -> float:
-        """Return what a place costs a waiting job (a row of the ledger), whoever ends last."""
+        """Return the cost of a place for a waiting job (a row of the ledger), the makespan ignored."""
         return self._cost(row, place.start, place.end - place.start) + self._waste_price * place.waste
 
     def _cost(self, row: int, start: int, duration: int) -> float:
-        """Return what a start (s after `now`) costs a job that takes so long."""
+        """Return the cost of a start (s after `now`) of a job with this duration."""
         known = self._known.get((row, duration))
         if known is None:
             costs = start_costs(self._instance, [self._ledger.jobs[row]], np.array([duration], dtype=np.int64))
@@ -56,7 +58,9 @@ class Values:
         return cost
 
     def offset(self) -> float:
-        """Return what these values lack to be values of the objective, where all jobs of the ledger are planned."""
+        """Return the constant to add to these values to get values of the objective, if all jobs of the ledger are
+        planned.
+        """
         instance, jobs = self._instance, self._ledger.jobs
         starts = np.array([instance.earliest_start(job) for job in jobs], dtype=np.int64)
         ends = starts + np.array([job.walltime for job in jobs], dtype=np.int64)
@@ -68,12 +72,12 @@ class Values:
         return objective_value(instance, plans) - costs - self._end_price * int((ends - instance.now).max(initial=0))
 
     def of_running(self) -> float:
-        """Return what the changes of running jobs cost."""
+        """Return the cost of the changes of running jobs."""
         changed = self._ledger.running.changed
         return sum(self._end_rates[name] * (planned.end - self._ends[name]) for name, planned in changed.items())
 
     def of_plan(self) -> float:
-        """Return what the plan on the ledger costs: all jobs that have a place."""
+        """Return the cost of the plan on the ledger: of all jobs that have a place."""
         table, ledger = self._ledger.table, self._ledger
         is_plain = table.starts != NOWHERE
         evolving = [row for row in self._evolving if is_plain[row]]
@@ -96,10 +100,10 @@ def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values) -> None:
 
 
 def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
-    """Book a waiting job (a row of the ledger) that has no place in the mode that costs it least where it fits first;
-    return where it stands, or None if it fits nowhere.
+    """Book a waiting job (a row of the ledger) without a place in the mode whose earliest place costs least; return
+    the place, or None if it fits nowhere.
 
-    What costs the same is told apart by the end, then by the share: nobody is shrunk in vain.
+    Between equal costs the earlier end decides, then the larger share: no job is shrunk without a gain.
     """
     name = ledger.jobs[row].id
     found: list[tuple[float, int, int, Place]] = []
@@ -126,10 +130,10 @@ def go_on_shrunk(
     names: Sequence[str] | None = None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Let running jobs go on with less, one after another, where the plan is worth more for it; tell whether any does.
+    """Shrink running jobs, one after the other, where that improves the plan; return whether any was shrunk.
 
-    Whoever stands where a shrunk job needs longer is planned anew, and then all others move up as they can. The shrunk
-    job has all its cores again as soon as nobody else has them. A plan of more jobs is worth more than any of fewer.
+        Jobs on nodes that a shrunk job needs for longer are planned anew, and then all others move up. The shrunk job
+    gets all its cores back as soon as no other job has them. A plan of more jobs is better than any plan of fewer.
 
     Parameters
     ----------
@@ -179,9 +183,10 @@ def by_gain(ledger: Ledger) -> list[str]:
 
 
 def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: Values | None) -> bool:
-    """Let a running job go on in one of its modes, and all others move up; tell whether who had a place has one.
+    """Continue a running job in one of its modes, and move all others up; return whether each job that had a place has
+    one.
 
-    With `values` all who stand on its nodes, now or later, are planned anew, and may begin with less themselves.
+    With `values` all jobs that are booked on its nodes are planned anew, and may be shrunk themselves.
     """
     planned = ledger.running.slowest(name, mode)
     if planned is None:
@@ -206,9 +211,9 @@ def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: V
 
 
 def _expand(ledger: Ledger, name: str, mode: int) -> bool:
-    """Give a shrunk running job its cores back as soon as they are free until it ends; tell whether they ever are.
+    """Give a shrunk running job its cores back as soon as they are free until it ends; return whether they ever are.
 
-    That is when somebody ends, or gives something up, who is on its nodes.
+    These are the ends and releases of jobs on its nodes.
     """
     if mode == 0:
         return False

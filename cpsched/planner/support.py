@@ -1,4 +1,4 @@
-"""What the planner cannot honour yet, and therefore refuses by name."""
+"""The features that the planner cannot honour yet, and therefore refuses by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_LINKS = 2_000_000
 
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
-    """Return what an instance asks for and the planner cannot honour, each with the place that asks for it."""
+    """Return the features of an instance that the planner cannot honour, each with its path."""
     features = [
         f"{key}: {what}"
         for key, what, present in (
@@ -38,7 +38,7 @@ def _num_links(instance: Instance) -> int:
 
 
 def _unsupported_of(job: Job) -> list[str]:
-    """Return what one job asks for and the planner cannot honour."""
+    """Return the features of a job that the planner cannot honour."""
     moves = needs_migration(job.steps) if job.running is None else None
     asked = {
         f"cannot keep its nodes from step to step: {moves}": moves is not None,
@@ -48,7 +48,7 @@ def _unsupported_of(job: Job) -> list[str]:
 
 
 def changing(instance: Instance) -> tuple[str, ...]:
-    """Return what an instance asks for and engines cannot honour that take all waiting jobs as rigid."""
+    """Return the features of an instance that engines for rigid waiting jobs cannot honour."""
     return tuple(
         f"job {job.id}: evolves over several steps" for job in instance.jobs if job.is_evolving and job.running is None
     )

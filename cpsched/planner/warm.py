@@ -18,15 +18,15 @@ __all__ = ["replanned", "warm_order", "with_promised_starts"]
 def replanned(instance: Instance, plan: Plan) -> Outcome:
     """Bring an earlier plan up to date, after jobs came and went, nodes broke down, or time passed (OCCS-36).
 
-    Each job keeps its start and its nodes where they are still free and allowed; the others are planned beside them, in
-    `warm_order`; and one pass of backfilling lets jobs move up into what has become free. Those who may start at some
-    times only come first, so that a new one of them finds its place before those who can wait take it. Running jobs go
-    on as in the plan, and no longer with less than others are worth for whom they were shrunk.
+        Each job keeps its start and its nodes if they are still free and allowed. All others are planned beside them,
+    in `warm_order`, and one pass of backfilling moves jobs up into freed resources. Jobs with limited starts come
+    first, so that a new one of them finds its place before jobs that can wait take it. Running jobs continue as in the
+    plan, but are shrunk only while that still improves the plan.
 
     Parameters
     ----------
     plan
-        Of whatever instance: a job that this one does not have, or that runs by now, is passed over.
+        A plan of any instance: a job that this instance does not have, or that runs by now, is ignored.
 
     Raises
     ------
