@@ -24,7 +24,7 @@ __all__ = ["CONSTRAINTS", "Use", "cumulative"]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What an interval takes of a pool: `amount` for each of what `count` counts."""
+    """The use of a pool by an interval: `amount` times `count`."""
 
     interval: IntervalVar
     amount: int
@@ -52,7 +52,7 @@ def one_mode(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def work(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Let a running job do its work, and end when that is done (SD-3): W <= sum_i rate_i l_ji < W + rate of the last.
+    """A running job does its work, and ends when that is done (SD-3): W <= sum_i rate_i l_ji < W + rate of the last.
 
     In a mode in which it is not run, the segments are as long as they are if the first one is shortest.
     """
@@ -81,7 +81,7 @@ def alternative(model: CpModel, encoding: Encoding, variables: Variables) -> Non
 
 
 def presence(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Tell that a part is on a site if and only if one of its units is: y_jkn <= x_jkn <= most_jkn y_jkn."""
+    """A part is on a site if and only if one of its units is: y_jkn <= x_jkn <= most_jkn y_jkn."""
     for key, alternative in alternatives_of(encoding):
         if alternative.most > 1:
             model.add(variables.counts[key] >= variables.presences[key])
@@ -89,7 +89,7 @@ def presence(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def scatter(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Let a scattered job have at most one chunk, of any kind, on a node: sum_k x_jkn <= 1, in each segment."""
+    """A scattered job has at most one chunk, of any kind, on a node: sum_k x_jkn <= 1, in each segment."""
     for number, task in enumerate(encoding.tasks):
         if not task.is_scattered:
             continue
@@ -101,9 +101,9 @@ def scatter(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Nobody takes more of a site than there is (BRIDI-7): cumulative over j, k of r_jkc x_jkn <= cap_nc.
+    """The tasks on a site take no more than its capacity (BRIDI-7): cumulative over j, k of r_jkc x_jkn <= cap_nc.
 
-    An exclusive task takes all there is of its nodes: cap_nc h_jn, which is a no-overlap with everybody else.
+    An exclusive task takes all of its nodes: cap_nc h_jn, which is a no-overlap with all other tasks.
     """
     uses: defaultdict[tuple[int, Column], list[Use]] = defaultdict(list)
     for key, alternative in alternatives_of(encoding):
@@ -122,7 +122,7 @@ def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def exclusive(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Let an exclusive task take the nodes that its units need, and no others: sum_k r_jkc x_jkn <= cap_nc h_jn."""
+    """An exclusive task takes the nodes that its units need, and no others: sum_k r_jkc x_jkn <= cap_nc h_jn."""
     for number, task in enumerate(encoding.tasks):
         for mode, segment, site, alternatives in _alternatives_by_segment(number, task) if task.is_exclusive else ():
             host = variables.hosts[number, mode, segment, site]
@@ -154,7 +154,7 @@ def whole_nodes(model: CpModel, encoding: Encoding, variables: Variables) -> Non
 
 
 def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Nobody holds more of a licence than there is: cumulative over j of l_j <= licences."""
+    """The tasks hold no more of a licence than its total: cumulative over j of l_j <= licences."""
     for name, pool in encoding.licenses.items():
         uses = [
             Use(variables.intervals[number, place, 0, len(mode.spans) - 1], amount, 1, 1)
@@ -166,7 +166,7 @@ def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def lags(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Let a task wait for those that it depends on: s_j >= s_i + lag_ij."""
+    """A task waits for the tasks that it depends on: s_j >= s_i + lag_ij."""
     for lag in encoding.lags:
         model.add(variables.starts[lag.after] >= variables.starts[lag.before] + lag.seconds)
 

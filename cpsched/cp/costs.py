@@ -32,7 +32,7 @@ _MOST_DENOMINATOR = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What each second of delay beyond `kink` (s from now) costs, in whole numbers."""
+    """The cost of each second of delay beyond `kink` (s from now), in whole numbers."""
 
     kink: int
     weight: int
@@ -40,12 +40,12 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class ModeCost:
-    """What it costs to run a job in a mode, beside what its start costs, in whole numbers."""
+    """The cost of running a job in a mode, beside that of its start, in whole numbers."""
 
     fixed: int
-    #: What the start costs more in this mode.
+    #: The further cost of the start in this mode.
     rates: tuple[Rate, ...]
-    #: What each second costs that a segment takes beyond the least.
+    #: The cost of each second that a segment takes beyond its least duration.
     holds: tuple[int, ...]
 
 
@@ -53,15 +53,15 @@ class ModeCost:
 class Costs:
     """The objective, without what each job costs at its earliest start and its shortest, times `scale`."""
 
-    #: By task: whatever the mode of the job.
+    #: By task: rates that hold in every mode.
     rates: tuple[tuple[Rate, ...], ...]
     #: By task and mode.
     modes: tuple[tuple[ModeCost, ...], ...]
     #: By task that runs: what each second of its end costs, beyond its earliest.
     ends: Mapping[int, Rate]
-    #: What a second of makespan costs.
+    #: The cost of a second of makespan.
     makespan: int
-    #: What all tasks cost at their earliest starts, rounded down.
+    #: The cost of all tasks at their earliest starts, rounded down.
     base: Fraction
     #: Whole numbers for one unit of the objective.
     scale: Fraction
@@ -76,7 +76,7 @@ class Costs:
         return self.makespan > 0 and not is_else
 
     def value_of(self, solution: Sequence[Placed], tasks: Sequence[Task]) -> int:
-        """Return what a solution (one entry for each task) costs in whole numbers."""
+        """Return the cost of a solution (one entry for each task) in whole numbers."""
         total = self.makespan * self.makespan_of(solution, tasks)
         total += sum(rate.weight * (solution[number].end - rate.kink) for number, rate in self.ends.items())
         for placed, task, rates, modes in zip(solution, tasks, self.rates, self.modes, strict=True):
@@ -190,7 +190,7 @@ def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Cost
 
 
 def _meant_of(instance: Instance, task: Task) -> _Meant:
-    """Return what a task costs."""
+    """Return the costs of a task."""
     from cpsched.cp.bounds.costs import job_cost
 
     if task.job.running is not None:
@@ -204,7 +204,7 @@ def _meant_of(instance: Instance, task: Task) -> _Meant:
 
 
 def _meant_mode(instance: Instance, task: Task, mode: TaskMode) -> _MeantMode:
-    """Return what running a job in a mode costs beside its start: its completion, its slowdown, and what it wastes.
+    """Return the cost of a mode beside that of the start: of completion, slowdown, and waste.
 
     The slowdown of an evolving job that can be held is taken as that of the longest runtime, which is never more: a
     runtime in a denominator has no place here.
@@ -225,7 +225,7 @@ def _meant_mode(instance: Instance, task: Task, mode: TaskMode) -> _MeantMode:
 
 
 def _slowdown_rates(instance: Instance, job: Job, mode: TaskMode) -> list[tuple[int, Fraction]]:
-    """Return what it costs in slowdown to start a job later that is run so, where the job alone does not say that.
+    """Return the rates of slowdown for a later start of a job in a mode, where they depend on the mode.
 
     Nothing, for one that may be held for ever: its slowdown comes as near to 1 as one likes.
     """

@@ -23,7 +23,7 @@ _Stand = tuple[int, int, int]
 
 
 def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJob]:
-    """Return the planned jobs, by id, that a solution (one entry for each task) stands for.
+    """Return the planned jobs, by id, of a solution (one entry for each task).
 
     Raises
     ------
@@ -42,7 +42,7 @@ def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJ
 
 
 def _has_segments(encoding: Encoding, solution: Sequence[Placed]) -> bool:
-    """Tell whether each job is run in one of its modes."""
+    """Return whether each job is run in one of its modes."""
     return all(
         placed.mode < len(task.modes) and len(placed.lengths) == len(task.modes[placed.mode].spans)
         for placed, task in zip(solution, encoding.tasks, strict=True)
@@ -65,7 +65,7 @@ def _planned(encoding: Encoding, task: Task, placed: Placed) -> PlannedJob:
 
 
 def _on_whole_nodes(encoding: Encoding, machine: Machine, solution: Sequence[Placed]) -> dict[str, PlannedJob]:
-    """Return the jobs with nodes that are taken as a whole: who grows keeps those that he has."""
+    """Return the jobs with whole nodes: a growing job keeps the nodes that it has."""
     from cpsched.booking import Hold, map_to_nodes  # loads a compiler, which the worker does not need
 
     requests = [task.modes[placed.mode].requests for task, placed in zip(encoding.tasks, solution, strict=True)]
@@ -88,7 +88,7 @@ def _on_whole_nodes(encoding: Encoding, machine: Machine, solution: Sequence[Pla
 
 
 def _placement(request: Request, kind: int, node: str, count: int) -> Placement:
-    """Return so many chunks of a kind on a node."""
+    """Return the placement of a number of chunks of a kind on a node."""
     return Placement(node=node, chunk=kind, count=count, resources=request.chunks[kind].taken(count))
 
 
@@ -118,8 +118,8 @@ def _merged(held: Sequence[Placement]) -> tuple[Placement, ...]:
 
 
 def placed_as_in(encoding: Encoding, planned: Mapping[str, PlannedJob]) -> tuple[Placed, ...] | None:
-    """Return where and how a plan has each task, or None if the model has no such plan: units come and go together,
-    and jobs are run in one of their modes.
+    """Return the place and mode of each task in a plan, or None if the model does not have that plan: the units of a
+    part share their segments, and each job has one of its modes.
     """
     site_of = {site.name: number for number, site in enumerate(encoding.sites)}
     found = []
@@ -147,7 +147,9 @@ def _mode_in(task: Task, segments: Sequence[Segment]) -> int | None:
 def _counts_in(
     task: Task, mode: int, segments: Sequence[Segment], site_of: Mapping[str, int]
 ) -> list[tuple[int, int, int]] | None:
-    """Return how many units of each part stand where, or None if these are not there together: longest layers first."""
+    """Return the number of units of each part on each site, or None if they do not fit together: longest layers
+    first.
+    """
     if task.is_running:
         return [
             (n, alternative.site, 1)

@@ -1,9 +1,10 @@
-"""From a window to integers: where chunks may stand, what is taken already, when each job may start.
+"""From a window to integers: the nodes that admit each chunk, the amounts taken already, the allowed starts of each
+job.
 
-All times are seconds from ``now``. A *site* is a node on which new work may start. A *part* of a task is a number of
-equal units, each of which stands on one site: the chunks of one kind, or the whole of a packed request. A job that
-changes while it runs has several segments, or several modes (`task_modes.py`): each part then belongs to one mode, and
-stands on its sites from one segment to another.
+All times are seconds from ``now``. A *site* is a node on which new jobs may start. A *part* of a task is a number of
+equal units, each of which is on one site: the chunks of one kind, or the whole of a packed request. A job that changes
+while it runs has several segments, or several modes (`task_modes.py`): each part then belongs to one mode, and is on
+its sites from one segment to another.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ class Alternative:
     """A site for the units of a part."""
 
     site: int
-    #: How many units an empty node holds, at the most as many as are asked for (P of BRIDI-6).
+    #: The number of units that an empty node holds, at most the number of the request (P of BRIDI-6).
     most: int
-    #: What one unit takes of each column, in each segment in which it is there.
+    #: The amount of each column that one unit takes, in each segment in which it is there.
     takes: tuple[Mapping[Column, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Equal units of a task, that come and go together."""
+    """Equal units of a task, which begin and end together."""
 
     #: In each segment in which they are there: (kind of chunk, how many chunks of it make a unit).
     units: tuple[tuple[tuple[int, int], ...], ...]
@@ -56,7 +57,7 @@ class Part:
     last: int = 0
 
     def is_there(self, mode: int, segment: int) -> bool:
-        """Tell whether the units are there in a segment of a mode."""
+        """Return whether the units are there in a segment of a mode."""
         return self.mode == mode and self.first <= segment <= self.last
 
     def runs(self, alternative: Alternative) -> Iterator[tuple[int, int, Mapping[Column, int]]]:
@@ -103,7 +104,7 @@ class Task:
 
     @property
     def is_scattered(self) -> bool:
-        """Whether at most one of its chunks may stand on a node."""
+        """Whether a node may have at most one of its chunks."""
         return self.job.steps[0].request.place.arrangement is Arrangement.SCATTER
 
 
@@ -203,7 +204,7 @@ def _horizon(
 def num_pairs(instance: Instance, plan: Sequence[Planned]) -> int:
     """Return how many pairs of a part and a node a plan's window has, without encoding it.
 
-    Where it does not matter who stands on which node, that is how many segments there are.
+    Where only numbers of nodes count, that is the number of segments.
     """
     planned = {job.id for job in plan}
     jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
@@ -236,7 +237,7 @@ def _times(
 
 
 def _is_unrestricted(task: Task, machine: Machine | None) -> bool:
-    """Tell whether the model has all that a job can do.
+    """Return whether the model has all that a job can do.
 
     A malleable job could change its share while it runs, an evolving one could give away other nodes than those that it
     took last (which changes nothing where they are all alike), or be held although others wait for its end.
@@ -325,7 +326,7 @@ def _unit(layer: ChunkLayer, request: Request) -> tuple[tuple[int, int], ...]:
 
 
 def _fitting(node_class: NodeClass, job: Job, layer: ChunkLayer, mode: TaskMode, segment: int) -> int:
-    """Return how many units of a layer an empty node of a class holds in a segment, at the most as many as there are.
+    """Return the number of units of a layer that an empty node of a class holds in a segment, at most all of them.
 
     Guards look at what a malleable job asks for, not at the share that it runs on.
     """
@@ -345,7 +346,7 @@ def _fitting(node_class: NodeClass, job: Job, layer: ChunkLayer, mode: TaskMode,
 
 
 def _takes(node_class: NodeClass, request: Request, unit: Sequence[tuple[int, int]]) -> dict[Column, int]:
-    """Return what the chunks of a unit take together of each column of a node."""
+    """Return the amount of each column of a node that the chunks of a unit take together."""
     chunks = [(request.chunks[kind], count) for kind, count in unit]
     takes = {}
     for name, kept_for in columns_of(node_class):

@@ -15,7 +15,7 @@ from cpsched.planner import unsupported
 
 __all__ = ["Cp"]
 
-#: What a solve that ended without a plan means, where one is known.
+#: The meaning of a solve that ended without a plan, although a plan is known.
 _WORDS = {
     Verdict.INFEASIBLE: "CP-SAT says that there is no plan, though one is known",
     Verdict.UNKNOWN: "CP-SAT ended without a plan, though it was given one",
@@ -44,7 +44,7 @@ class Cp:
         """Nothing is compiled, and what is loaded is loaded in the worker."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return what the instance asks for and the model cannot honour: what the planner cannot."""
+        """Return the features of the instance that the model cannot honour: the same as the planner's."""
         return unsupported(instance)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
@@ -56,7 +56,7 @@ class Cp:
             self._solve(instance, board, worker, seed)
 
     def _solve(self, instance: Instance, board: Board, worker: Worker, seed: int) -> None:
-        """Let the worker find plans and prove bounds."""
+        """Find plans and prove bounds in the worker process."""
         best = board.best
         planned = {job.id: job for job in best.jobs}
         encoding = encode(instance, best.jobs)

@@ -1,4 +1,4 @@
-"""What an engine and its worker process say to each other, and how it is written on a pipe: a length, then a pickle."""
+"""The messages of an engine and its worker process, and their form on a pipe: a length, then a pickle."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> N
 def _of_mode(
     model: CpModel, task: Task, variables: Variables, key: tuple[int, int], cost: ModeCost
 ) -> Iterator[LinearExpr | int]:
-    """Yield what it costs to run a task in a mode: ``delay >= s_j - k`` holds if it is run so."""
+    """Yield the cost terms of a task in a mode: ``delay >= s_j - k`` holds if it has that mode."""
     number, mode = key
     if cost.fixed:
         yield cost.fixed * variables.is_run_so(number, mode)

@@ -9,7 +9,7 @@ __all__ = ["BoundParams", "CpParams", "ModelParams"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelParams:
-    """Which redundant constraints a model has: each true of every plan, there to let the solver see more."""
+    """The redundant constraints of a model: each holds in every plan, and strengthens the solver's propagation."""
 
     #: The sum of all nodes, one cumulative for each resource.
     has_energy: bool = True
@@ -36,7 +36,7 @@ class CpParams:
     workers: int = 1
     #: For plans that do not depend on the clock: the limit of a solve, with one worker; None: the budget is the limit.
     deterministic_time: float | None = None
-    #: What the worker may use of the memory that is available.
+    #: The part of the available memory that the worker may use.
     memory_share: float = 0.5
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class BoundParams:
 
     #: The part of the budget that it may take.
     share: float = 0.25
-    #: What the worker may use of the memory that is available.
+    #: The part of the available memory that the worker may use.
     memory_share: float = 0.5
     #: A window with more waiting jobs than this is left alone; None: none is.
     most_jobs: int | None = None

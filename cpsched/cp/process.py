@@ -1,8 +1,8 @@
 """A worker in a process of its own, which can be ended at any moment.
 
 CP-SAT does not keep a limit in seconds on large models (or-tools #4882, #5163), and can use all the memory there is:
-nothing less than a process can be ended in time. It is started by `subprocess`: multiprocessing would run the script of
-whoever calls us a second time, unless that is guarded.
+nothing less than a process can be ended in time. It is started by `subprocess`: multiprocessing would run the caller's
+script a second time, unless that is guarded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cpsched.errors import EngineError
 
 __all__ = ["COMMAND", "Worker", "available_memory", "converse", "failures_told", "seconds_for"]
 
-#: How a worker is started; -P: nothing in the directory where the user is may stand in for one of our modules.
+#: The command that starts a worker; -P: no file in the current directory may replace one of our modules.
 COMMAND = (sys.executable, "-P", "-m", "cpsched.cp.worker")
 #: Bytes that are read at a time, and how many of what a worker says on stderr are kept.
 _PORTION = 1 << 16
@@ -34,7 +34,7 @@ _LAST_WORDS = 2000
 _KILL_TIMEOUT = 1.0
 #: Seconds between two looks at the board.
 _LOOK = 0.05
-#: Seconds of the budget that a worker does not get: it is to end by itself, and tell what it knows.
+#: Seconds of the budget that a worker does not get, so that it ends by itself and sends its results.
 _MARGIN = 0.1
 #: Seconds that a worker may need for starting, beyond those that a request may take.
 _PATIENCE = 10.0
@@ -96,7 +96,7 @@ class Worker:
         self._unsent += pack(request)
 
     def receive(self, seconds: float) -> list[Reply]:
-        """Return what has been answered, as soon as something has, at the latest after some seconds.
+        """Return the replies as soon as there are any, or after the given seconds.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class Worker:
             self._selector.unregister(self._stdin)
 
     def _exit_description(self) -> str:
-        """Say how the process ended."""
+        """Return how the process ended."""
         code = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(_KILL_TIMEOUT)
@@ -177,7 +177,7 @@ class Worker:
 
 @contextlib.contextmanager
 def failures_told(board: Board, *, by: str) -> Iterator[None]:
-    """Tell on the board what goes wrong with a worker, and for whom it worked; nothing else follows from it."""
+    """Report errors of a worker on the board, with the name of its solver; they have no other effect."""
     try:
         yield
     except EngineError as error:

@@ -1,7 +1,7 @@
 """Redundant constraints: true of every plan, or of one of several plans that differ in names only.
 
-They say nothing new, but what the solver would find out late or never. T_jkg is how many units of part k of task j
-stand on the nodes of class g.
+They follow from the other constraints, but the solver would find them late or never. T_jkg is the number of units of
+part k of task j on the nodes of class g.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Measure = Callable[[int], int]
 def chain(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Begin each segment when the one before ends (EVO-17): t_j,i+1 = t_ji + l_ji, and so for several in a row.
 
-    An interval that is there says so itself; this says it before it is known where a task stands.
+    An interval that is present implies this itself; the constraint holds before the nodes of a task are known.
     """
     for (number, mode, first, last), size in variables.sizes.items():
         times = variables.times[number, mode]

@@ -13,10 +13,10 @@ __all__ = ["coming", "resumed", "running_modes"]
 
 
 def running_modes(instance: Instance, job: Job, planned: PlannedJob) -> tuple[TaskMode, ...]:
-    """Return the modes in which a running job can continue; none if it is to go on as it is planned.
+    """Return the modes in which a running job can continue; none if it is to continue as planned.
 
-    So it is where the nodes are not just shared: where it has them for itself, or they keep something free, or take
-    nothing new; and where a plan has it go on in another mode than these.
+        That is so if the job is exclusive, or its nodes keep something free or take no new jobs, or if the plan
+    continues it in none of these modes.
     """
     left = resumable(job, instance.now)
     if left is None or job.request.place.exclusive:
@@ -29,12 +29,12 @@ def running_modes(instance: Instance, job: Job, planned: PlannedJob) -> tuple[Ta
 
 
 def coming(planned: PlannedJob, now: int) -> tuple[Segment, ...]:
-    """Return what is to come of a job's segments."""
+    """Return the future part of a job's segments."""
     return tuple(replace(segment, start=max(segment.start, now)) for segment in planned.segments if segment.end > now)
 
 
 def mode_of(modes: Sequence[TaskMode], segments: Sequence[Segment]) -> int | None:
-    """Return the mode in which a job goes on so."""
+    """Return the mode of a job with these future segments."""
     held = [held_by_node(segment.allocation) for segment in segments]
     lengths = [segment.end - segment.start for segment in segments]
     for number, mode in enumerate(modes):
@@ -46,7 +46,7 @@ def mode_of(modes: Sequence[TaskMode], segments: Sequence[Segment]) -> int | Non
 
 
 def resumed(job: Job, mode: TaskMode, times: Sequence[int], now: int) -> PlannedJob:
-    """Return a running job as a plan has it that changes it: as it ran until now, and then as it goes on.
+    """Return the plan of a changed running job: its past segments, and then those of the mode.
 
     Parameters
     ----------

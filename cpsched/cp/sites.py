@@ -1,4 +1,4 @@
-"""What there is, and what of it is taken: nodes on which new work may start, licences, and who runs on them."""
+"""Capacities and their present use: nodes on which new jobs may start, licences, and running jobs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Column = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """An amount that is taken in ``[start, end)``, whatever is planned."""
+    """An amount that is taken in ``[start, end)`` in every plan."""
 
     start: int
     end: int
@@ -56,10 +56,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The nodes of a window in which it does not matter who stands on which of them."""
+    """The nodes of a window in which only numbers of nodes count."""
 
     names: tuple[str, ...]
-    #: When each is left by those who run, seconds from now.
+    #: The time at which running jobs leave each node, in seconds from now.
     free_from: tuple[int, ...]
 
 
@@ -101,7 +101,9 @@ def columns_of(node_class: NodeClass) -> dict[Column, int]:
 
 
 def _holds_by_node(instance: Instance, running: Sequence[PlannedJob]) -> Mapping[tuple[str, Column], list[Hold]]:
-    """Return what running jobs take of each column of each node; an exclusive one takes all of its nodes."""
+    """Return the amounts that running jobs take of each column of each node; an exclusive job takes all of its
+    nodes.
+    """
     exclusive = {element: job.steps[0].request.place.exclusive for job in instance.jobs for element in job.element_ids}
     holds: defaultdict[tuple[str, Column], list[Hold]] = defaultdict(list)
     columns = {name: of_class for c in instance.cluster.classes for of_class in [columns_of(c)] for name in c.names}

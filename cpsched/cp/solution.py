@@ -10,11 +10,11 @@ __all__ = ["Placed"]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """When and how a task runs, and how many units of its parts stand where."""
+    """The times and the mode of a task, and the number of units of its parts on each site."""
 
-    #: When its first segment begins, and each of its segments ends (s from now).
+    #: The begin of its first segment, and the ends of all its segments (s from now).
     times: tuple[int, ...]
-    #: (part, site, how many units of it stand there); only where any do.
+    #: (part, site, number of its units there), without zeros.
     counts: tuple[tuple[int, int, int], ...]
     #: Which of its modes it has.
     mode: int = 0

@@ -16,16 +16,16 @@ from cpsched.cp.variables import Variables
 
 __all__ = ["solve", "verdict_of"]
 
-#: Seconds between two bounds that are told.
+#: Seconds between two bounds that are sent.
 _PAUSE = 0.05
 
 #: Such a part of the time goes to plans with the segments of the hint.
 _KEPT = 0.5
 
-#: Where the end of the last job alone counts, such a part of the time goes to plans; the rest raises the bound.
+#: The part of the time for plans if only the makespan counts; the rest is for the bound.
 _TOP_DOWN = 0.65
 
-#: With several workers, who searches for proofs; the others search neighbourhoods.
+#: With several workers, the strategies that search for proofs; all others search neighbourhoods.
 _PROVERS = ("no_lp", "objective_lb_search_no_lp", "quick_restart_no_lp", "default_lp", "max_lp")
 
 _VERDICTS = {
@@ -38,7 +38,7 @@ _VERDICTS = {
 
 
 def verdict_of(status: cp_model.CpSolverStatus) -> Verdict:
-    """Return what a status of CP-SAT means.
+    """Return the verdict for a status of CP-SAT.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def verdict_of(status: cp_model.CpSolverStatus) -> Verdict:
 
 
 def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
-    """Build the model and solve it; tell solutions and bounds as they are found.
+    """Build the model and solve it; send solutions and bounds as they are found.
 
     Where jobs can be held or shrunk, a part of the time goes first to plans in which each is run as in the hint: with
     starts and nodes alone the solver gets further, and what it finds there it can begin from.
@@ -84,7 +84,7 @@ def _solved(
     request: Solve,
     tell: Callable[[Reply], None],
 ) -> cp_model.CpSolverStatus:
-    """Solve a model; tell solutions and bounds."""
+    """Solve a model; send solutions and bounds."""
     narrator = _Narrator(request.encoding, variables, tell)
     solver.best_bound_callback = narrator.tell_bound
     status = solver.solve(model, narrator)
@@ -135,7 +135,7 @@ def configured(request: Solve, *, share: float = 1.0) -> cp_model.CpSolver:
 
 
 class _Narrator(cp_model.CpSolverSolutionCallback):
-    """Tells what the solver finds."""
+    """Sends the solver's solutions and bounds."""
 
     def __init__(self, encoding: Encoding, variables: Variables, tell: Callable[[Reply], None]) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class _Narrator(cp_model.CpSolverSolutionCallback):
         self.last: tuple[Placed, ...] | None = None
 
     def on_solution_callback(self) -> None:
-        """Tell a solution."""
+        """Send a solution."""
         counts: list[list[tuple[int, int, int]]] = [[] for _ in self._encoding.tasks]
         for (number, part, site), variable in self._variables.counts.items():
             if count := self.value(variable):
@@ -159,7 +159,7 @@ class _Narrator(cp_model.CpSolverSolutionCallback):
         self._tell(Found(self.last))
 
     def tell_bound(self, bound: float) -> None:
-        """Tell a bound, now and then."""
+        """Send a bound, at intervals."""
         now = time.monotonic()
         if now >= self._told_at + _PAUSE:
             self._told_at = now

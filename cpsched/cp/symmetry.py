@@ -1,4 +1,4 @@
-"""What differs in names only: equal nodes, equal jobs; and the one of several equal plans that a model keeps.
+"""Symmetries: equal nodes, equal jobs; and the one of several equal plans that a model keeps.
 
 Any plan can be renamed into the one that is kept: first equal jobs change places until they start in document order,
 which moves no start; then equal nodes change names until they are filled in order.
@@ -15,12 +15,12 @@ from cpsched.cp.solution import Placed
 
 __all__ = ["canonical", "equal_sites", "equal_tasks", "ranking_parts"]
 
-#: Nodes are compared by so many parts at the most: their presences are the digits of one number.
+#: The most parts by which nodes are compared: their presences are the digits of one number.
 _MOST_DIGITS = 30
 
 
 def equal_sites(encoding: Encoding) -> list[list[int]]:
-    """Return the groups of at least two sites between which no task can tell a difference."""
+    """Return the groups of at least two sites that are equal for every task."""
     taken = {
         alternative.site
         for task in encoding.tasks
@@ -57,7 +57,7 @@ def ranking_parts(encoding: Encoding) -> list[tuple[int, int]]:
 
 
 def _area(task: Task) -> int:
-    """Return what a task takes at its shortest, of all resources, times the seconds for which it does."""
+    """Return the least area of a task: its amounts of all resources times seconds, in its shortest form."""
     mode = task.modes[0]
     segments = zip(mode.spans, mode.requests, strict=True)
     return sum(span.least * sum(request.totals.values()) for span, request in segments)

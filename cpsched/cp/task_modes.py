@@ -35,9 +35,9 @@ class TaskMode:
     """
 
     spans: tuple[Span, ...]
-    #: What the job asks for in each segment.
+    #: The request of the job in each segment.
     requests: tuple[Request, ...]
-    #: Of a running job: what it holds in each segment, and the work that these do together, if they can vary.
+    #: Of a running job: its allocation in each segment, and the work that all segments do, if their durations can vary.
     allocations: tuple[tuple[Placement, ...], ...] = ()
     work: Work | None = None
 
@@ -48,7 +48,7 @@ class TaskMode:
 
     @property
     def most(self) -> int:
-        """Seconds that all segments take together at the most."""
+        """The most seconds that all segments take together."""
         return sum(span.most for span in self.spans)
 
     @property
@@ -64,7 +64,7 @@ class TaskMode:
         return (self.spans[0].least, self.spans[1].most)
 
     def is_fixed(self, first: int, last: int) -> bool:
-        """Tell whether the segments from `first` to `last` take so many seconds and no others."""
+        """Return whether the segments from `first` to `last` have fixed durations."""
         return all(span.least == span.most for span in self.spans[first : last + 1])
 
 

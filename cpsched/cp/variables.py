@@ -27,8 +27,8 @@ class Variables:
     starts: list[IntVar]
     #: By task and mode: whether it is run so; only of tasks with several modes.
     modes: dict[tuple[int, int], IntVar]
-    #: By task and mode: when its first segment begins, and each of its segments ends; a segment that takes so many
-    #: seconds and no others needs no variable, only the others have a border and a size.
+    #: By task and mode: the begin of its first segment, and the ends of all its segments. A segment of fixed
+    #: duration needs no variable; all others have a border and a size.
     times: dict[tuple[int, int], tuple[LinearExpr, ...]]
     borders: dict[tuple[int, int, int], IntVar]
     #: Seconds that some segments of a mode take together, where they can take more or less.
@@ -37,7 +37,7 @@ class Variables:
     intervals: dict[Run, IntervalVar]
     #: By task: when it ends; only where neither its start nor its mode says that.
     ends: dict[int, IntVar]
-    #: How many units of a part stand on a site, and whether any does; one and the same where there is room for one.
+    #: The number of units of a part on a site, and whether there are any; the same variable if only one fits.
     counts: dict[Key, IntVar]
     presences: dict[Key, IntVar]
     #: The alternatives of a task (BRIDI-5): an interval for each of `Part.runs`, if the part is on the site. All have
@@ -46,8 +46,8 @@ class Variables:
     #: By task, mode, segment and site: whether an exclusive task takes the node, and when.
     hosts: dict[tuple[int, int, int, int], IntVar]
     stays: dict[tuple[int, int, int, int], IntervalVar]
-    #: By task, part and group of equal nodes (the number of its class): how many units stand there; only of parts
-    #: that several groups have room for.
+    #: By task, part and group of equal nodes (the number of its class): the number of units there; only for parts
+    #: that several groups admit.
     totals: dict[Key, IntVar]
     #: By task and kink: seconds of delay beyond the kink.
     delays: dict[tuple[int, int], IntVar]

@@ -1,6 +1,6 @@
 """The worker process: ``python -m cpsched.cp.worker BYTES`` answers requests on stdin with replies on stdout.
 
-It uses no more than so many bytes of memory.
+It uses no more than the given bytes of memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> None:
     limit = min(bytes_ for bytes_ in limits if bytes_ != resource.RLIM_INFINITY)  # never more than it was given
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     voice = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no reply
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # text that a library prints is no reply
     lock = threading.Lock()
 
     def tell(reply: Reply) -> None:
@@ -39,7 +39,7 @@ def main() -> None:
             _answer(request, tell)
         except MemoryError:
             tell(Failed(f"ran out of memory: it may use {limit // 2**20} MiB"))
-        except Exception as error:  # the engine is told, whatever it is
+        except Exception as error:  # every error is reported to the engine
             tell(Failed(f"{type(error).__name__}: {error}"))
 
 
@@ -58,7 +58,7 @@ def _answer(request: Request, tell: Callable[[Reply], None]) -> None:
 
 
 def _requests() -> Iterator[Request]:
-    """Yield what is asked for, as it comes in."""
+    """Yield requests as they arrive."""
     arrived: queue.SimpleQueue[Request] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(arrived,), daemon=True).start()
     while True:
@@ -66,7 +66,7 @@ def _requests() -> Iterator[Request]:
 
 
 def _listen(arrived: queue.SimpleQueue[Request]) -> None:
-    """Take in requests; when stdin ends nobody is there to answer, and the process ends, whatever it is doing."""
+    """Read requests; when stdin ends, the engine is gone, and the process ends at once."""
     buffer = bytearray()
     while portion := os.read(sys.stdin.fileno(), _PORTION):
         buffer += portion

@@ -15,10 +15,11 @@ from cpsched.cp.bounds.tasks import Relaxation, Tasks
 
 __all__ = ["Prices", "climb", "smith"]
 
-#: Intervals of the first grid, for each of its three parts; a grid of so many cells (groups x intervals) stays.
+#: Intervals of the first grid, for each of its three parts; a grid of this many cells (groups x intervals) is not
+#: refined.
 _FIRST_INTERVALS = 32
 _MOST_CELLS = 1_500_000
-#: So many surrogates, by the closed form of Smith's rule, are tried as the start.
+#: The number of surrogates that are tried as the start, by the closed form of Smith's rule.
 _MOST_STARTS = 4
 #: Part of the former direction that is kept (deflection).
 _DEFLECTION = 0.75
@@ -64,9 +65,9 @@ def smith(relaxation: Relaxation, seed: int, *, is_late: Callable[[], bool]) -> 
     Parameters
     ----------
     seed
-        Where the first breakpoints lie.
+        Chooses the first breakpoints.
     is_late
-        Tells that one surrogate must do.
+        Returns whether time is short, so that one surrogate must be enough.
     """
     tasks, profiles = relaxation.tasks, relaxation.profiles
     rules: dict[int, _SmithPrice] = {}
@@ -133,9 +134,9 @@ def climb(begin: Prices, relaxation: Relaxation, seed: int, *, is_over: Callable
     Parameters
     ----------
     seed
-        At which times overloads are looked for.
+        Chooses the times at which overloads are searched.
     is_over
-        Called with the number of evaluations so far: tells when to stop.
+        Called with the number of evaluations so far; returns whether to stop.
     """
     rng = np.random.default_rng(seed)
     separation = Separation(relaxation.instance.cluster, relaxation.units, relaxation.counts)

@@ -20,14 +20,14 @@ from cpsched.metrics import least_running_cost
 
 __all__ = ["Bound", "lower_bound"]
 
-#: Seconds that a relaxation takes to build: about so many, and so many per job; below that it is not begun.
+#: Approximate seconds to build a relaxation: a constant, and a part per job; with less time it is not begun.
 _SETUP = 0.25
 _SETUP_PER_JOB = 0.0003
 #: Vectors of sizes for a second of budget.
 _VECTORS_PER_SECOND = 30
-#: An evaluation with proof takes as long as so many without.
+#: The time of an evaluation with proof, as a multiple of one without.
 _PROOF = 8
-#: What is left of a budget when it is late: this part.
+#: The part of a budget that is left when time is short.
 _LATE = 0.3
 #: Areas and costs beyond this do not fit into whole numbers of 64 bits.
 _MOST = 2.0**62
@@ -49,8 +49,9 @@ def lower_bound(
     """Return a value that no plan of these jobs can undercut, or None for an objective that pays for delay.
 
     The largest of: each job at its own earliest start; Smith's rule on one aggregated resource; a Lagrangian on many.
-    What the relaxation leaves out (limits, free pools, reservations, dependencies, what nodes keep free, the steps of
-    an evolving job after its first, all that a malleable job takes) can only make plans more expensive. Running
+    The constraints that the relaxation leaves out (limits, free pools, reservations, dependencies, amounts that nodes
+    keep free, the steps of an evolving job after its first, the cores of malleable jobs) can only make plans more
+    expensive. Running
     jobs whose share a plan may change count with the least that they can hold, and with the most that they can gain.
     The slowdown of a waiting job counts as if it took as long as is cheapest, where a plan chooses that.
 
@@ -59,11 +60,11 @@ def lower_bound(
     jobs
         Ids of waiting jobs, array elements by their own; a plan that the bound is compared with plans all of them.
     seconds
-        When to be back; what the jobs' own times say is always counted.
+        The time limit; the bound by the jobs' own earliest starts is always computed.
     seed
-        Where the search for prices begins.
+        Chooses the begin of the search for prices.
     evaluations
-        Stop after so many evaluations of the dual function, for answers that do not depend on the clock.
+        Stop after this many evaluations of the dual function, for answers that do not depend on the clock.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def _waiting(instance: Instance, jobs: Collection[str]) -> list[Job]:
 
 
 def _fits(relaxation: Relaxation) -> bool:
-    """Tell whether whole numbers of 64 bits hold all areas."""
+    """Return whether whole numbers of 64 bits hold all areas."""
     tasks = relaxation.tasks
     longest = float(tasks.earliest.max() + (tasks.durations * tasks.counts.astype(np.float64)).sum())
     largest = max((float(profile.amounts[-1]) for profile in relaxation.profiles), default=0.0)
@@ -114,7 +115,7 @@ def _fits(relaxation: Relaxation) -> bool:
 
 
 def _gain(relaxation: Relaxation, budget: Budget, seed: int, evaluations: int | None, how: str) -> tuple[Fraction, str]:
-    """Return what prices prove beyond the earliest starts, and how."""
+    """Return the bound that prices prove beyond the earliest starts, and the method."""
     clock = _Clock(budget, evaluations)
     begin = smith(relaxation, seed, is_late=clock.is_late)
     if begin is None:
@@ -130,7 +131,7 @@ def _gain(relaxation: Relaxation, budget: Budget, seed: int, evaluations: int | 
 
 
 class _Clock:
-    """Tells when to stop, with time left for the proof; mutable."""
+    """Decides when to stop, with time left for the proof; mutable."""
 
     def __init__(self, budget: Budget, evaluations: int | None) -> None:
         self._budget = budget
@@ -139,11 +140,11 @@ class _Clock:
         self._slowest = 0.0
 
     def is_late(self) -> bool:
-        """Tell whether hardly any of the budget is left; never if evaluations are counted instead."""
+        """Return whether hardly any of the budget is left; never if evaluations are counted instead."""
         return self._evaluations is None and self._budget.remaining < _LATE * self._budget.seconds
 
     def is_over(self, evaluations: int) -> bool:
-        """Tell whether the limit is reached, or the budget will be before the proof is done."""
+        """Return whether the limit is reached, or the budget will be before the proof is done."""
         if self._evaluations is not None:
             return evaluations >= self._evaluations
         before, now = self._last, (evaluations, self._budget.elapsed)

@@ -1,4 +1,4 @@
-"""What a second of delay costs: the terms of the objective that are sums over jobs, as functions of the start."""
+"""The cost of delays: the terms of the objective that are sums over jobs, as functions of the start."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ class JobCost:
 
 
 def job_cost(instance: Instance, job: Job, start: int, shortest: int) -> JobCost:
-    """Return what one job that starts at `start` at the earliest costs: the terms other than the makespan, and what is
-    added where it is overdue or postponed.
+    """Return the cost of one job that can start at `start`: the terms other than the makespan, and the prices of being
+    overdue or postponed.
 
     Parameters
     ----------
     start
-        On the instance's clock.
+        The earliest start, on the instance's clock.
     shortest
-        Seconds that the job runs at least, on whatever share of its cores.
+        The least seconds that the job runs, on any share of its cores.
     """
     return _cost(instance, job, start, shortest, delay_rates(instance, job))
 
 
 def least_cost(instance: Instance, job: Job, start: int) -> JobCost:
-    """Return what one job that starts at `start` at the earliest costs at least, however long a plan lets it take: the
-    same as `job_cost`, and what its slowdown costs at least.
+    """Return the least cost of one job that can start at `start`, for any duration that a plan may choose: that of
+    `job_cost`, and the least cost of its slowdown.
 
     Parameters
     ----------
     start
-        On the instance's clock.
+        The earliest start, on the instance's clock.
     """
     stretched = stretched_slowdown(instance, job, start)
     if stretched is None:
@@ -66,7 +66,7 @@ def least_cost(instance: Instance, job: Job, start: int) -> JobCost:
 
 
 def _cost(instance: Instance, job: Job, start: int, shortest: int, delays: Iterable[tuple[int, Fraction]]) -> JobCost:
-    """Return what a job costs that pays for delays, each a second and the cost of a second of start after it."""
+    """Return the cost of a job from its delays, each a second and the cost of every later second of start."""
     weights = instance.objective.weights
     value = Fraction(weights.get(ObjectiveTerm.COMPLETION, 0)) * shortest
     value += Fraction(weights.get(ObjectiveTerm.SLOWDOWN, 0))  # 1 at least, also of a stretched runtime

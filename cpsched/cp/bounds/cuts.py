@@ -21,7 +21,7 @@ __all__ = ["Separation"]
 
 #: States of a knapsack that only proposes packings: the coarser, the more violated packings stay unseen.
 _COARSE = 3000
-#: Packings that are generated for one demand at the most, of each shape.
+#: The most packings that are generated for one demand, of each shape.
 _MOST_PACKINGS = 150
 #: A demand that measures less than this times the capacity is not cut off.
 _VIOLATION = 1.002
@@ -29,7 +29,7 @@ _VIOLATION = 1.002
 _ENOUGH = 0.2
 #: Less of a unit than this counts as none.
 _TRACE = 1e-3
-#: A unit measures at most as much as so many nodes: this bounds the linear program.
+#: The largest size of a unit, in nodes: this bounds the linear program.
 _MOST_NODES = 4.0
 
 
@@ -39,7 +39,7 @@ class Separation:
     Parameters
     ----------
     cluster, units, counts
-        The nodes, what stands on them, and how many of each unit there are.
+        The nodes, the units of jobs, and the number of each unit.
     """
 
     def __init__(self, cluster: Cluster, units: Sequence[Unit], counts: Sequence[int]) -> None:
@@ -114,7 +114,9 @@ class Separation:
         return -float(solved.fun), sizes, solved.x[len(members) :]
 
     def _capacities(self, sizes: Floats, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return what all nodes can measure, and whether that needs packings which were not known, for each time."""
+        """Return the largest measure of all nodes, and whether that needs packings which were not known, for each
+        time.
+        """
         capacities, are_new, found = np.zeros(len(sizes)), np.zeros(len(sizes), dtype=bool), []
         for shape, knapsack in enumerate(self._knapsacks):
             packings = knapsack.packings(sizes)

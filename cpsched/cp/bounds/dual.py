@@ -29,7 +29,7 @@ __all__ = ["Dual"]
 _EXACT_BITS = 58
 #: Multiplications in a matrix product that OpenBLAS still does in one thread.
 _SMALL_PRODUCT = 200_000
-#: What is not worth more than this is counted in this unit still.
+#: The largest amount that is still counted in this unit.
 _LEAST_WORTH = 2.0**-64
 
 
@@ -58,7 +58,7 @@ class Dual:
         self._float_rates = np.array([[float(rate) for rate in rates] for rates in tasks.rates]).reshape(
             tasks.kinks.shape
         )
-        #: What a second of delay costs each job at last, shape (groups,).
+        #: The cost of each further second of delay in the long run, shape (groups,).
         self.last_rates: Floats = self._float_rates.sum(axis=1)
         self._starts = self._candidates()
         self._begin = self._places(self._starts)
@@ -88,7 +88,7 @@ class Dual:
         return piece + self.tasks.kinds[:, None] * len(self.grid), times - self.grid[piece]
 
     def _delays(self, rates: NDArray[Any]) -> NDArray[Any]:
-        """Return what each candidate start costs more than the earliest one."""
+        """Return the cost of each candidate start above that of the earliest one."""
         cost = np.zeros(self._starts.shape, dtype=rates.dtype)
         for place in range(rates.shape[1]):
             kink = np.maximum(self.tasks.kinks[:, place], self.tasks.earliest)[:, None]

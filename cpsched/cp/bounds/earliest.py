@@ -15,10 +15,10 @@ __all__ = ["earliest_starts"]
 def earliest_starts(instance: Instance, jobs: Sequence[Job], budget: Budget) -> list[int]:
     """Return for each job a second (on the instance's clock) before which no plan can start it.
 
-    The ledger tells it exactly for one kind of chunks: nodes are filled as full as they go, and what runs now only
-    ends. A request of several kinds is asked for kind by kind, since its mapping to nodes is no exact search; the
-    latest answer counts. Evolving jobs count with their first step. Malleable jobs are not asked for. When
-    the budget is spent, the rest get what their own times say.
+        It is exact for one kind of chunks: nodes are filled completely, and running jobs only end. A request of
+    several kinds is searched kind by kind, since its mapping to nodes is no exact search; the latest start counts.
+    Evolving jobs count with their first step. Malleable jobs are left out. When the budget is spent, the remaining
+    jobs get the earliest start of their own limits.
     """
     starts = [
         max(instance.earliest_start(job), job.start_at if job.start_at is not None else instance.now) for job in jobs

@@ -1,8 +1,8 @@
-"""What fits on one node: units, node shapes, and exact knapsacks over them.
+"""The contents of one node: units, node shapes, and exact knapsacks over them.
 
-A *unit* is what stands on one node and is never split: a chunk, or all chunks of a packed request. A *shape* is what a
-node can be to the units: its resources, and which units it lets in. Give each kind of unit a size, whatever it is: what
-all units on a node can measure together is at most the largest sum of sizes that fits on the node, a knapsack. So each
+A *unit* is on one node and is never split: a chunk, or all chunks of a packed request. A *shape* is a kind of node:
+its resources, and the units that it admits. Give each kind of unit any size: the sum of sizes of all units on a node
+is at most the largest sum that fits on the node, a knapsack. So each
 vector of sizes gives a valid aggregated resource, the sum over the nodes: a *surrogate* (dual-feasible functions of
 Fekete and Schepers 2001 are the vectors that are known in closed form).
 """
@@ -21,13 +21,13 @@ __all__ = ["Knapsack", "Shape", "Unit", "shapes_of", "units_of"]
 
 #: States of the largest knapsack table.
 MOST_STATES = 6000
-#: Levels of one resource in a table, at the most; more are counted in steps of this many parts.
+#: The most levels of one resource in a table; more are counted in steps of this many parts.
 _MOST_LEVELS = 65
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What stands on one node together; `classes` are the numbers of the node classes that may hold it."""
+    """Amounts that are on one node together; `classes` are the numbers of the node classes that admit them."""
 
     amounts: Amounts
     classes: frozenset[int]
@@ -35,7 +35,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a node has, and which of the units may stand on it (indices)."""
+    """The amounts of a node, and the units that it admits (indices)."""
 
     resources: FrozenMap[str, int]
     units: tuple[int, ...]
@@ -70,7 +70,7 @@ def units_of(cluster: Cluster, job: Job) -> list[tuple[Unit, int]]:
 def _classes(
     cluster: Cluster, job: Job, asked: Amounts, where: Mapping[str, str], *, guarded: bool = True
 ) -> frozenset[int]:
-    """Return the node classes on which something that asks for `asked` may stand."""
+    """Return the node classes that admit a request for `asked`."""
     return frozenset(
         number
         for number, node_class in enumerate(cluster.classes)
@@ -82,7 +82,7 @@ def _classes(
 
 
 def _leaves_free(node_class: NodeClass, asked: Amounts) -> bool:
-    """Tell whether one chunk leaves what the node keeps free for others."""
+    """Return whether one chunk leaves what the node keeps free for others."""
     return all(
         rule.beneficiary in asked
         or not asked.get(rule.resource)
@@ -94,7 +94,7 @@ def _leaves_free(node_class: NodeClass, asked: Amounts) -> bool:
 def _share_of_node(
     cluster: Cluster, chunk: Chunk, classes: frozenset[int], chunks: Sequence[Chunk], *, at_most_one: bool
 ) -> Amounts:
-    """Return what a chunk of an exclusive job takes of each resource at least."""
+    """Return the least amount of each resource that a chunk of an exclusive job takes."""
     shares: dict[str, int] = {}
     for number in classes:
         node = cluster.classes[number].resources
@@ -128,7 +128,7 @@ def shapes_of(cluster: Cluster, units: Sequence[Unit]) -> list[Shape | None]:
 
 
 class Knapsack:
-    """The largest sums of sizes that fit on nodes of one shape, whatever part of the node is free.
+    """The largest sums of sizes that fit on nodes of one shape, for any free part of the node.
 
     Exact where the amounts of a resource add up to at most `_MOST_LEVELS` different sums, which is the rule; otherwise
     amounts are rounded down, which makes the sums larger and never smaller.
@@ -245,7 +245,7 @@ class Knapsack:
 
     @staticmethod
     def _repeat(step: NDArray[np.int64], times: int) -> NDArray[np.int64]:
-        """Return `step` done so many times."""
+        """Return `step` repeated this many times."""
         result = np.arange(len(step))
         power = step
         while times:

@@ -1,4 +1,4 @@
-"""What running jobs take at least: those whose share a plan may change can give up cores, and end earlier."""
+"""The least use of running jobs: those whose share a plan may change can release cores, and end earlier."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["with_least_running"]
 def with_least_running(instance: Instance) -> Instance:
     """Return the instance in which running jobs leave at every second all that a plan can make them leave.
 
-    A malleable one holds the cores of its smallest share, and only until it ends with all its cores: no plan can have
-    both, so that whatever a plan does beside it, it can do here.
+        A malleable job holds the cores of its smallest share, and only until its end with all its cores: no plan can
+    have both, so every plan remains possible beside it.
     """
     lefts = [resumable(job, instance.now) for job in instance.jobs]
     if not any(lefts):

@@ -16,7 +16,7 @@ __all__ = ["WHOLE", "Capacities", "Floats", "Ints", "Profile", "size_vectors"]
 
 #: Parts that a whole node is counted in: divisible by 1 to 10, so that cores and thresholds stay exact.
 WHOLE = 5040
-#: Restricted to the units that only these groups of node classes hold: at most so many groups.
+#: The most groups of node classes for which surrogates are restricted to the units that only these classes hold.
 _MOST_GROUPS = 4
 #: Capacities of one resource that thresholds are made for: those of the most nodes.
 _MOST_CAPACITIES = 2
@@ -42,9 +42,9 @@ class Profile:
 def size_vectors(cluster: Cluster, units: Sequence[Unit], most: int) -> Ints:
     """Return at most `most` vectors of sizes, shape (vectors, units): each gives a valid surrogate.
 
-    For each resource its share of a node, as it is (linear), and rounded by dual-feasible functions; the larger of the
-    shares of two resources; all of it again for the units that only some node classes can hold. Which of them are
-    worth a price is found out later.
+        For each resource its share of a node, unchanged (linear), and rounded by dual-feasible functions; the larger
+    of the shares of two resources; all of these again for the units that only some node classes admit. Later steps
+    decide which of them get a price.
     """
     names = sorted({name for unit in units for name in unit.amounts})
     rows: dict[bytes, Ints] = {}
@@ -93,7 +93,9 @@ def _members(units: Sequence[Unit], group: frozenset[int]) -> NDArray[np.float64
 
 
 def _shares(cluster: Cluster, units: Sequence[Unit], name: str) -> list[NDArray[np.float64]]:
-    """Return what part of a node each unit takes, for the capacities that the most nodes have; the largest first."""
+    """Return the part of a node that each unit takes, for the capacities that the most nodes have; the largest
+    first.
+    """
     nodes: defaultdict[int, int] = defaultdict(int)
     used: frozenset[int] = frozenset().union(*(unit.classes for unit in units))
     for number in sorted(used):
@@ -124,7 +126,7 @@ def _dual_feasible(share: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 
 
 class Capacities:
-    """What all nodes hold over time beside the running jobs, by whatever sizes of the units.
+    """The capacity of all nodes over time beside the running jobs, for any sizes of the units.
 
     Each node gives what its knapsack says for what the running jobs leave of it, from each of their ends on more.
     Nodes of the same resources that let in the same units share one knapsack, and in the same state one look at it.
@@ -132,7 +134,7 @@ class Capacities:
     Parameters
     ----------
     instance, units, counts
-        The nodes and the running jobs, what stands on the nodes, and how many of each unit there are.
+        The nodes and the running jobs, the units of jobs, and the number of each unit.
     """
 
     def __init__(self, instance: Instance, units: Sequence[Unit], counts: Sequence[int]) -> None:

@@ -33,7 +33,7 @@ class Tasks:
     durations: Ints
     #: Row of `usage` of each group.
     kinds: Ints
-    #: What one job of each kind takes of each surrogate: shape (kinds, surrogates).
+    #: The amount of each surrogate that one job of each kind takes: shape (kinds, surrogates).
     usage: Ints
     #: Second from which on it costs, and what a second costs then: shape (groups, kinks); rates are exact.
     kinks: Ints
@@ -42,14 +42,14 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """Jobs on surrogates: whatever a plan does is possible here, and costs no more."""
+    """Jobs on surrogates: every plan is possible here, and costs no more."""
 
     instance: Instance
     tasks: Tasks
     #: The capacity of each surrogate.
     profiles: tuple[Profile, ...]
     units: tuple[Unit, ...]
-    #: How many of each unit there are, and how many a job of each kind holds: shape (kinds, units).
+    #: The number of each unit, and the number that a job of each kind holds: shape (kinds, units).
     counts: tuple[int, ...]
     held: Ints
     capacities: Capacities
@@ -61,7 +61,7 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What jobs of one kind hold: (unit, how many of it), and licenses."""
+    """The holdings of jobs of one kind: (unit, number of it), and licences."""
 
     units: tuple[tuple[int, int], ...]
     licenses: tuple[int, ...]
