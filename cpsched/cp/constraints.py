@@ -52,7 +52,7 @@ def one_mode(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def work(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """A running job does its work, and ends when that is done (SD-3): W <= sum_i rate_i l_ji < W + rate of the last.
+    """Make a running job do its work, and end when that is done (SD-3): W <= sum_i rate_i l_ji < W + rate of the last.
 
     In a mode in which it is not run, the segments are as long as they are if the first one is shortest.
     """
@@ -81,7 +81,7 @@ def alternative(model: CpModel, encoding: Encoding, variables: Variables) -> Non
 
 
 def presence(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """A part is on a site if and only if one of its units is: y_jkn <= x_jkn <= most_jkn y_jkn."""
+    """Place a part on a site if and only if one of its units is there: y_jkn <= x_jkn <= most_jkn y_jkn."""
     for key, alternative in alternatives_of(encoding):
         if alternative.most > 1:
             model.add(variables.counts[key] >= variables.presences[key])
@@ -89,7 +89,7 @@ def presence(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def scatter(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """A scattered job has at most one chunk, of any kind, on a node: sum_k x_jkn <= 1, in each segment."""
+    """Allow a scattered job at most one chunk, of any kind, on a node: sum_k x_jkn <= 1, in each segment."""
     for number, task in enumerate(encoding.tasks):
         if not task.is_scattered:
             continue
@@ -101,7 +101,7 @@ def scatter(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """The tasks on a site take no more than its capacity (BRIDI-7): cumulative over j, k of r_jkc x_jkn <= cap_nc.
+    """Keep the use of each site within its capacity (BRIDI-7): cumulative over j, k of r_jkc x_jkn <= cap_nc.
 
     An exclusive task takes all of its nodes: cap_nc h_jn, which is a no-overlap with all other tasks.
     """
@@ -122,7 +122,7 @@ def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def exclusive(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """An exclusive task takes the nodes that its units need, and no others: sum_k r_jkc x_jkn <= cap_nc h_jn."""
+    """Make an exclusive task take the nodes that its units need, and no others: sum_k r_jkc x_jkn <= cap_nc h_jn."""
     for number, task in enumerate(encoding.tasks):
         for mode, segment, site, alternatives in _alternatives_by_segment(number, task) if task.is_exclusive else ():
             host = variables.hosts[number, mode, segment, site]
@@ -154,7 +154,7 @@ def whole_nodes(model: CpModel, encoding: Encoding, variables: Variables) -> Non
 
 
 def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """The tasks hold no more of a licence than its total: cumulative over j of l_j <= licences."""
+    """Keep the use of each licence within its total: cumulative over j of l_j <= licences."""
     for name, pool in encoding.licenses.items():
         uses = [
             Use(variables.intervals[number, place, 0, len(mode.spans) - 1], amount, 1, 1)
@@ -166,7 +166,7 @@ def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def lags(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """A task waits for the tasks that it depends on: s_j >= s_i + lag_ij."""
+    """Make a task wait for the tasks that it depends on: s_j >= s_i + lag_ij."""
     for lag in encoding.lags:
         model.add(variables.starts[lag.after] >= variables.starts[lag.before] + lag.seconds)
 

@@ -399,7 +399,7 @@ class UsageModel(DocumentModel):
     @model_validator(mode="after")
     def _names_somebody(self) -> Self:
         if self.consumer.each is not None:
-            raise refusal("Expected one user or one group, got each")
+            raise refusal("Expected a user or a group by name, got each")
         return self
 
 

@@ -329,7 +329,7 @@ def _read_usage(cursor: Cursor, resources: Collection[str]) -> Usage:
     members = cursor.members(["consumer", "resource", "area"])
     consumer, resource = _read_consumer(members["consumer"]), members["resource"].name()
     if consumer.name is None:
-        members["consumer"].refuse("expected one user or one group, got each")
+        members["consumer"].refuse("expected a user or a group by name, got each")
     _check_known(members["resource"], resource, resources)
     return Usage(consumer, resource, members["area"].integer(0, MAX_AREA))
 
