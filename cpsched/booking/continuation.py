@@ -6,6 +6,7 @@ that takes. So each step begins as early as in any schedule, and is held until t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -41,28 +42,75 @@ Units = Mapping[int, Mapping[str, int]]
 # --- what it has ------------------------------------------------------------------------------------------------
 
 
-def units_on(request: Request, allocation: Sequence[Placement]) -> Units | None:
-    """Return the chunks of a request on each node of an allocation that does not state them; None if they do not add
-    up to the allocation.
+def units_on(request: Request, allocation: Sequence[Placement], cluster: Cluster) -> Units | None:
+    """Return which chunks of a request stand on each node of an allocation, or None if they cannot be all it holds.
+
+    The chunks stand as the allocation states them. Where it does not state them, or states those of another request,
+    they are guessed from the amounts: if possible so that each is on a node with the properties that it asks for.
     """
-    held = {placement.node: placement.resources for placement in allocation}
+    held: dict[str, Counter[str]] = {}
+    for placement in allocation:
+        held.setdefault(placement.node, Counter()).update(placement.resources)
     if request.place.arrangement is Arrangement.PACK:
-        is_packed = list(held.values()) == [request.totals]
+        is_packed = list(held.values()) == [Counter(request.totals)]
         return {WHOLE_REQUEST: dict.fromkeys(held, 1)} if is_packed else None
+    units = _stated(request, allocation)
+    if units is None:
+        properties = {node: cluster.class_of[node].properties for node in held}
+        kinds_on = {
+            node: [chunk.where.items() <= properties[node].items() for chunk in request.chunks] for node in held
+        }
+        anywhere = dict.fromkeys(held, [True] * len(request.chunks))
+        units = _guessed(request, held, kinds_on) or _guessed(request, held, anywhere)
+    return units
+
+
+def _stated(request: Request, allocation: Sequence[Placement]) -> Units | None:
+    """Return the chunks that an allocation states, or None if these are not those of the request."""
+    units: dict[int, dict[str, int]] = {kind: {} for kind in range(len(request.chunks))}
+    for placement in allocation:
+        kind, count = placement.chunk, placement.count
+        if (
+            kind is None
+            or kind not in units
+            or count is None
+            or placement.resources != request.chunks[kind].taken(count)
+        ):
+            return None
+        units[kind][placement.node] = units[kind].get(placement.node, 0) + count
+    counts = [sum(on_nodes.values()) for on_nodes in units.values()]
+    on_node = sum((Counter(on_nodes) for on_nodes in units.values()), Counter())
+    is_arranged = request.place.arrangement is not Arrangement.SCATTER or max(on_node.values()) <= 1
+    return units if is_arranged and counts == [chunk.count for chunk in request.chunks] else None
+
+
+def _guessed(
+    request: Request, held: Mapping[str, Counter[str]], kinds_on: Mapping[str, Sequence[bool]]
+) -> Units | None:
+    """Return chunks of a request that have together what is held, each on a node where its kind may be; None if there
+    is no such way.
+
+    Parameters
+    ----------
+    held
+        The amounts on each node.
+    kinds_on
+        Which kinds of chunks may be on each node.
+    """
+    most = 1 if request.place.arrangement is Arrangement.SCATTER else sum(chunk.count for chunk in request.chunks)
     # (chunks of each kind that have no node yet) -> the chunks on the nodes before
     found: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = {tuple(chunk.count for chunk in request.chunks): ()}
-    for amounts in held.values():
-        on_node = list(_ways_to_make(amounts, request.chunks))
+    for node, amounts in held.items():
+        on_node = list(_ways_to_make(Amounts(amounts), request.chunks, kinds_on[node]))
         found = {
             tuple(left - count for left, count in zip(lefts, counts, strict=True)): (*before, counts)
             for lefts, before in found.items()
             for counts in on_node
+            if sum(counts) <= most
             if all(left >= count for left, count in zip(lefts, counts, strict=True))
         }
     of_nodes = found.get((0,) * len(request.chunks))
     if of_nodes is None:
-        return None
-    if request.place.arrangement is Arrangement.SCATTER and any(sum(counts) > 1 for counts in of_nodes):
         return None
     return {
         kind: {node: counts[kind] for node, counts in zip(held, of_nodes, strict=True) if counts[kind]}
@@ -70,18 +118,18 @@ def units_on(request: Request, allocation: Sequence[Placement]) -> Units | None:
     }
 
 
-def _ways_to_make(amounts: Amounts, chunks: Sequence[Chunk]) -> Iterator[tuple[int, ...]]:
-    """Yield how many chunks of each kind have these amounts together."""
+def _ways_to_make(amounts: Amounts, chunks: Sequence[Chunk], may_be: Sequence[bool]) -> Iterator[tuple[int, ...]]:
+    """Yield how many chunks of each kind have these amounts together; of some kinds there may be none."""
     if not chunks:
         if not any(amounts.values()):
             yield ()
         return
     chunk = chunks[0]
-    most = min(amounts.get(name, 0) // amount for name, amount in chunk.resources.items())
+    most = min(amounts.get(name, 0) // amount for name, amount in chunk.resources.items()) if may_be[0] else 0
     for count in range(min(most, chunk.count), -1, -1):
         taken = chunk.taken(count) if count else Amounts()
         left = Amounts({name: amount - taken.get(name, 0) for name, amount in amounts.items()})
-        for others in _ways_to_make(left, chunks[1:]):
+        for others in _ways_to_make(left, chunks[1:], may_be[1:]):
             yield (count, *others)
 
 
@@ -103,7 +151,7 @@ def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, .
     job
         One of its running jobs, with the remaining steps, which need no migration; the first one is what it holds.
     units
-        Its chunks on each node (`units_on`).
+        Which of its chunks stand on each node (`units_on`).
     """
     others = tuple(other for other in instance.jobs if other.running is not None and other.id != job.id)
     on = {node for of_kind in units.values() for node in of_kind}
@@ -225,16 +273,20 @@ class _Search:
         )
 
     def _allocation(self, request: Request, units: Mapping[int, Ints]) -> tuple[Placement, ...]:
-        """Return the amounts that chunks take on each node, in the order of the document."""
-        taken: dict[str, dict[str, int]] = {}
+        """Return the chunks on each node as placements, in the order of the document."""
+        found: dict[str, list[Placement]] = {}
         for kind, counts in units.items():
-            for node in np.flatnonzero(counts).tolist():
-                here = taken.setdefault(self._columns.node_names[node], {})
-                amounts = request.totals if kind == WHOLE_REQUEST else request.chunks[kind].taken(int(counts[node]))
-                for name, amount in amounts.items():
-                    here[name] = here.get(name, 0) + amount
-        order = [name for name in self._columns.cluster.node_names if name in taken]
-        return tuple(Placement(node=name, resources=Amounts(taken[name])) for name in order)
+            for number in np.flatnonzero(counts).tolist():
+                node, units_here = self._columns.node_names[number], int(counts[number])
+                held = [(kind, units_here)]
+                if kind == WHOLE_REQUEST:
+                    held = [(place, chunk.count) for place, chunk in enumerate(request.chunks)]
+                found.setdefault(node, []).extend(
+                    Placement(node=node, chunk=place, count=count, resources=request.chunks[place].taken(count))
+                    for place, count in held
+                )
+        order = [name for name in self._columns.cluster.node_names if name in found]
+        return tuple(placement for name in order for placement in found[name])
 
 
 class _Attempt:

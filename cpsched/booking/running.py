@@ -14,7 +14,6 @@ from cpsched.domain import (
     PlannedJob,
     Remaining,
     Segment,
-    held_by_node,
     repeated,
     resumable,
     resumed_plan,
@@ -128,7 +127,7 @@ class RunningJobs:
         whole = job.steps[0].request.place.exclusive
         for held in segment.allocation:
             for column, amount, _ in self._columns.columns_on(held.node, held.resources, whole=whole):
-                amounts[column] = amounts.get(column, 0) + amount
+                amounts[column] = amount if whole else amounts.get(column, 0) + amount
         return amounts
 
     def _licenses_of(self, job: Job) -> dict[int, int]:
@@ -228,8 +227,8 @@ class RunningJobs:
             coming = [segment for segment in planned.segments if segment.end > self._now]
             if planned.id not in self.changeable or not coming:
                 continue
-            held_in_modes = [held_by_node(allocation) for allocation in self.changeable[planned.id].allocations]
-            held = held_by_node(coming[0].allocation)
+            held_in_modes = [set(allocation) for allocation in self.changeable[planned.id].allocations]
+            held = set(coming[0].allocation)
             if held in held_in_modes:
                 until = coming[0].end if len(coming) > 1 else None
                 found.append(self.resumed_plan(planned.id, held_in_modes.index(held), until))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cpsched.cp.task_modes import TaskMode, continuation_modes
-from cpsched.domain import Instance, Job, NodeState, PlannedJob, Segment, changed_from, held_by_node, resumable
+from cpsched.domain import Instance, Job, NodeState, PlannedJob, Segment, changed_from, resumable
 
 __all__ = ["coming", "resumed", "running_modes"]
 
@@ -34,11 +34,11 @@ def coming(planned: PlannedJob, now: int) -> tuple[Segment, ...]:
 
 
 def mode_of(modes: Sequence[TaskMode], segments: Sequence[Segment]) -> int | None:
-    """Return the mode of a job with these future segments."""
-    held = [held_by_node(segment.allocation) for segment in segments]
+    """Return the mode in which a job goes on so."""
+    held = [set(segment.allocation) for segment in segments]
     lengths = [segment.end - segment.start for segment in segments]
     for number, mode in enumerate(modes):
-        if held == [held_by_node(allocation) for allocation in mode.allocations] and all(
+        if held == [set(allocation) for allocation in mode.allocations] and all(
             span.least <= length <= span.most for span, length in zip(mode.spans, lengths, strict=True)
         ):
             return number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from cpsched.domain.job import Job, Placement, Segment
@@ -45,7 +45,7 @@ class PlannedJob:
 
 
 def repeated(job: Job) -> PlannedJob:
-    """Return a running job as a plan repeats it: with the allocation of the instance, but without its chunks.
+    """Return a running job as a plan repeats it: with the segments of the instance.
 
     Raises
     ------
@@ -54,10 +54,7 @@ def repeated(job: Job) -> PlannedJob:
     """
     if job.running is None:
         raise ValueError(f"job {job.id} does not run")
-    segments = tuple(
-        replace(segment, allocation=tuple(replace(held, chunk=None, count=None) for held in segment.allocation))
-        for segment in job.running.segments
-    )
+    segments = job.running.segments
     return PlannedJob(id=job.id, start=job.running.start, end=segments[-1].end, segments=segments)
 
 

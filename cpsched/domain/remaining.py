@@ -17,7 +17,6 @@ __all__ = [
     "Remaining",
     "changed_from",
     "counted",
-    "held_by_node",
     "rate_on",
     "resumable",
     "resumed_plan",
@@ -36,7 +35,8 @@ class Remaining:
     work: Fraction
     #: The modes in which it can continue, the full share first; at least two.
     modes: tuple[Mode, ...]
-    #: The allocation of the job in each of the modes: the same nodes, and the same of all resources but cores.
+    #: What the job holds on each of the modes: the same nodes, and the same of all but cores. It says which chunks
+    #: stand where if the instance does.
     allocations: tuple[tuple[Placement, ...], ...]
     #: The mode in which it runs at now; None: its chunks have different shares, or shares that are rounded up.
     current: Mode | None
@@ -60,14 +60,17 @@ def resumable(job: Job, now: int) -> Remaining | None:
     segments = job.running.segments
     if len(speeds) < len(rates) or not job.walltime <= _work(segments, speeds) < job.walltime + speeds[-1]:
         return None
-    allocations = tuple(tuple(_placed(placement, mode) for placement in known[0]) for mode in job_modes)
+    placed = list(zip(known[0], segments[0].allocation, strict=True))
+    allocations = tuple(
+        tuple(replace(as_said, resources=_held(one, mode)) for one, as_said in placed) for mode in job_modes
+    )
     present = next(segment for segment in segments if segment.end > now)
-    held = held_by_node(present.allocation)
+    held = set(present.allocation)
     return Remaining(
         work=job.walltime - _work(segments, speeds, until=now),
         modes=job_modes,
         allocations=allocations,
-        current=next((mode for mode, on in zip(job_modes, allocations, strict=True) if held_by_node(on) == held), None),
+        current=next((mode for mode, on in zip(job_modes, allocations, strict=True) if set(on) == held), None),
     )
 
 
@@ -100,7 +103,7 @@ def changed_from(job: Job, now: int, coming: Sequence[Segment]) -> PlannedJob:
     """
     past = [replace(segment, end=min(segment.end, now)) for segment in repeated(job).segments if segment.start < now]
     first, *others = coming
-    if past and held_by_node(past[-1].allocation) == held_by_node(first.allocation):
+    if past and set(past[-1].allocation) == set(first.allocation):
         first = replace(past.pop(), end=first.end)
     segments = (*past, first, *others)
     return PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=segments)
@@ -187,11 +190,10 @@ def counted(request: Request, allocation: Sequence[Placement]) -> tuple[Placemen
     return tuple(found)
 
 
-def _fixed(allocation: Sequence[Placement]) -> dict[str, tuple[int | None, int | None, dict[str, int]]]:
-    """Return the parts of an allocation that no share changes, by node: the chunks, and all resources but cores."""
+def _fixed(allocation: Sequence[Placement]) -> dict[tuple[str, int | None], tuple[int | None, dict[str, int]]]:
+    """Return what no share changes, by node and kind of chunks: their number, and all they have but cores."""
     return {
-        placement.node: (
-            placement.chunk,
+        (placement.node, placement.chunk): (
             placement.count,
             {name: amount for name, amount in placement.resources.items() if name != _CORES},
         )
@@ -199,18 +201,13 @@ def _fixed(allocation: Sequence[Placement]) -> dict[str, tuple[int | None, int |
     }
 
 
-def held_by_node(allocation: Sequence[Placement]) -> dict[str, Amounts]:
-    """Return the amounts held on each node, whichever chunks have them."""
-    return {placement.node: placement.resources for placement in allocation}
-
-
-def _placed(placement: Placement, mode: Mode) -> Placement:
-    """Return a placement in a mode, as plans state it: without its chunks."""
+def _held(placement: Placement, mode: Mode) -> Amounts:
+    """Return what the chunks of a placement hold in a mode."""
     resources = placement.resources
-    if placement.chunk is not None and placement.count and _CORES in resources:
-        cores = placement.count * mode.request.chunks[placement.chunk].resources[_CORES]
-        resources = Amounts({**resources, _CORES: cores})
-    return Placement(node=placement.node, resources=resources)
+    if placement.chunk is None or not placement.count or _CORES not in resources:
+        return resources
+    cores = placement.count * mode.request.chunks[placement.chunk].resources[_CORES]
+    return Amounts({**resources, _CORES: cores})
 
 
 def _work(segments: Sequence[Segment], rates: Sequence[Fraction], until: int | None = None) -> Fraction:

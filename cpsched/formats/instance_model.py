@@ -196,7 +196,7 @@ class PlacementModel(DocumentModel):
 
     node: Name
     chunk: Omittable[Annotated[int, Field(ge=0, lt=10**6)]] = Field(
-        None, description="Of a malleable job: the kind of its chunks there (index in the request)"
+        None, description="The kind of chunks that stand there (index in the request of the step)"
     )
     count: Omittable[Count] = Field(None, description="How many of them")
     resources: AmountsField

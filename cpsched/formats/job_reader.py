@@ -148,7 +148,7 @@ def _read_running(
     if running.start > reading.now:
         reading.faults.add((*where, "start"), f"Expected a start not after now = {reading.now}, got {running.start}")
         return None
-    if not _check_chunks(reading, where, running, steps[0].request, malleability):
+    if not _check_chunks(reading, where, running, steps, malleability):
         return None
     segments = _read_segments(reading, where, running, steps, malleability)
     if segments and segments[-1].end <= reading.now:
@@ -160,9 +160,13 @@ def _read_running(
 
 
 def _check_chunks(
-    reading: Reading, where: Location, running: RunningModel, request: Request, malleability: Malleability | None
+    reading: Reading, where: Location, running: RunningModel, steps: Sequence[Step], malleability: Malleability | None
 ) -> bool:
-    """Note what a running job says wrongly of its chunks; return whether all is right."""
+    """Note what a running job states wrongly of its chunks; return whether all is right.
+
+    Of a malleable job all chunks are stated, each on a share of its cores: that is what a plan changes. What another
+    job holds is a fact, which need not be what it asked for; but the kinds of its chunks are those of its request.
+    """
     allocations = [((*where, "allocation"), running.allocation)] if running.allocation is not None else []
     for index, segment in enumerate(running.segments or ()):
         allocations.append(((*where, "segments", index, "allocation"), segment.allocation))
@@ -173,14 +177,21 @@ def _check_chunks(
         reading.faults.add(at, message)
         is_right = False
 
-    stands: dict[str, tuple[int | None, int | None]] | None = None
-    for at, models in allocations:
-        stated: dict[str, tuple[int | None, int | None]] = {
-            held.node: (held.chunk, held.count) for held in models if held.chunk is not None
-        }
+    stands: dict[tuple[str, int], int | None] | None = None
+    for place, (at, models) in enumerate(allocations):
+        stated = {(held.node, held.chunk): held.count for held in models if held.chunk is not None}
+        among = steps[place : place + 1] if len(allocations) == len(steps) else steps
+        num_kinds = max(len(step.request.chunks) for step in among)
         for index, held in enumerate(models if stated else ()):
-            _check_chunk((*at, index), held, request, malleability, refuse)
-        for kind, chunk in enumerate(request.chunks if stated and is_right else ()):
+            if held.chunk is None:
+                refuse((*at, index), "Expected chunk and count as on its other nodes, or on none of them")
+            elif held.chunk >= num_kinds:
+                refuse((*at, index, "chunk"), f"Expected a kind of chunks from 0 to {num_kinds - 1}, got {held.chunk}")
+            elif malleability is not None:
+                _check_share((*at, index), held, steps[0].request, malleability, refuse)
+        if malleability is None:
+            continue
+        for kind, chunk in enumerate(steps[0].request.chunks if stated and is_right else ()):
             placed = sum(held.count or 0 for held in models if held.chunk == kind)
             if placed != chunk.count:
                 refuse(at, f"Expected {chunk.count} chunks of kind {kind} in all, got {placed}")
@@ -190,26 +201,20 @@ def _check_chunks(
     return is_right
 
 
-def _check_chunk(
+def _check_share(
     at: Location,
     held: PlacementModel,
     request: Request,
-    malleability: Malleability | None,
+    malleability: Malleability,
     refuse: Callable[[Location, str], None],
 ) -> None:
-    """Refuse an entry of an allocation that names, or should name, the chunks on its node."""
-    if held.chunk is None or held.count is None:
-        refuse(at, "Expected chunk and count as on its other nodes, or on none of them")
-    elif malleability is None:
-        refuse((*at, "chunk"), "Expected chunk and count only of a malleable job")
-    elif held.chunk >= len(request.chunks):
-        refuse((*at, "chunk"), f"Expected a kind of chunks from 0 to {len(request.chunks) - 1}, got {held.chunk}")
-    else:
-        asked, cores = request.chunks[held.chunk].resources.get("cores", 0), held.resources.get("cores", 0)
-        if share_of(malleability, cores, asked, held.count) is None:
-            shares = ", ".join(map(str, malleability.shares[:10]))
-            expected = f"Expected all {asked * held.count} cores or a share of them ({shares}), at least one per chunk"
-            refuse((*at, "resources"), f"{expected}; got {cores}")
+    """Refuse chunks of a malleable job that run on none of its shares."""
+    chunk, count = held.chunk or 0, held.count or 0
+    asked, cores = request.chunks[chunk].resources.get("cores", 0), held.resources.get("cores", 0)
+    if share_of(malleability, cores, asked, count) is None:
+        shares = ", ".join(map(str, malleability.shares[:10]))
+        expected = f"Expected all {asked * count} cores or a share of them ({shares}), at least one per chunk"
+        refuse((*at, "resources"), f"{expected}; got {cores}")
 
 
 def _read_segments(
@@ -236,11 +241,15 @@ def _read_segments(
 
 
 def _read_allocation(reading: Reading, where: Location, models: list[PlacementModel]) -> tuple[Placement, ...]:
-    seen: set[str] = set()
+    seen: set[tuple[str, int | None]] = set()
     for index, model in enumerate(models):
-        if model.node in seen:
-            reading.faults.add((*where, index, "node"), f"Expected every node once, got {shown(model.node)} twice")
-        seen.add(model.node)
+        if (model.node, model.chunk) in seen:
+            of_kind = (
+                "" if model.chunk is None else f" for each kind of its chunks, got chunks of kind {model.chunk} on"
+            )
+            message = f"Expected every node once{of_kind or ', got'} {shown(model.node)} twice"
+            reading.faults.add((*where, index, "node"), message)
+        seen.add((model.node, model.chunk))
         if not any(model.resources.values()):
             reading.faults.add((*where, index, "resources"), "Expected at least one unit on the node, got none")
     return tuple(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cpsched.domain import (
@@ -129,35 +130,33 @@ def _started(entry: Job, run: PlannedJob, after: tuple[Dependency, ...]) -> Job:
 
 
 def _segments(entry: Job, run: PlannedJob) -> tuple[Segment, ...]:
-    """Return the segments of a plan as running jobs have them: each node once, and only malleable jobs say which of
-    their chunks stand there, as far as that is known.
+    """Return the segments of a plan as running jobs have them: each kind of chunks once on a node."""
+    stands = _stands(entry)
+    return tuple(replace(segment, allocation=_merged(segment.allocation, stands)) for segment in run.segments)
+
+
+def _stands(entry: Job) -> Mapping[str, Placement]:
+    """Return what a running malleable job has at first on each node that has chunks of one kind only, as far as its
+    chunks are known: a plan need not repeat them.
     """
-    known = [_with_chunks(entry, segment.allocation) for segment in run.segments]
-    chunks = [allocation for allocation in known if allocation is not None]
-    if len(chunks) < len(known):
-        chunks = [_summed(segment.allocation) for segment in run.segments]
-    return tuple(
-        replace(segment, allocation=allocation) for segment, allocation in zip(run.segments, chunks, strict=True)
-    )
+    if entry.running is None or entry.malleability is None:
+        return {}
+    known = counted(entry.request, entry.running.segments[0].allocation) or ()
+    kinds = Counter(held.node for held in known)
+    return {held.node: held for held in known if kinds[held.node] == 1}
 
 
-def _with_chunks(entry: Job, allocation: Sequence[Placement]) -> tuple[Placement, ...] | None:
-    """Return an allocation of a malleable job that says which chunks stand on each node, or None if it cannot."""
-    if entry.malleability is None:
-        return None
-    stated: Iterable[Placement] = allocation
-    if entry.running is not None:  # a plan repeats its nodes, but not its chunks
-        before = {held.node: held for held in counted(entry.request, entry.running.segments[0].allocation) or ()}
-        stated = [replace(before.get(held.node, held), resources=held.resources) for held in allocation]
-    placed = {held.node: held for held in stated if held.chunk is not None}
-    return tuple(placed.values()) if len(placed) == len(allocation) else None
-
-
-def _summed(allocation: Sequence[Placement]) -> tuple[Placement, ...]:
-    """Return the amounts held on each node, all kinds of chunks together."""
-    held: dict[str, dict[str, int]] = {}
-    for placement in allocation:
-        here = held.setdefault(placement.node, {})
-        for name, amount in placement.resources.items():
-            here[name] = here.get(name, 0) + amount
-    return tuple(Placement(node=node, resources=Amounts(amounts)) for node, amounts in held.items())
+def _merged(allocation: Sequence[Placement], stands: Mapping[str, Placement]) -> tuple[Placement, ...]:
+    """Return an allocation with one entry for each node and kind of chunks."""
+    merged: dict[tuple[str, int | None], Placement] = {}
+    for held in allocation:
+        if held.chunk is None and held.node in stands:
+            held = replace(stands[held.node], resources=held.resources)
+        before = merged.get((held.node, held.chunk))
+        if before is not None:
+            names = {**before.resources, **held.resources}
+            amounts = {name: before.resources.get(name, 0) + held.resources.get(name, 0) for name in names}
+            count = None if held.count is None else held.count + (before.count or 0)
+            held = replace(held, count=count, resources=Amounts(amounts))
+        merged[held.node, held.chunk] = held
+    return tuple(merged.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -9,6 +10,7 @@ from typing import NoReturn
 
 from cpsched.booking import Units, continuation, refusal, units_on
 from cpsched.domain import (
+    Amounts,
     Arrangement,
     Cluster,
     Instance,
@@ -64,7 +66,7 @@ def with_profile(instance: Instance, change: ProfileChange) -> Instance:
     present = next(segment for segment in running.segments if segment.end > now)
     if any(step.request.place != job.steps[0].request.place for step in change.steps):
         _refuse(change, "steps", "Expected the place of the job in all steps")
-    held = units_on(change.steps[0].request, present.allocation)
+    held = units_on(change.steps[0].request, present.allocation, instance.cluster)
     if held is None:
         _refuse(change, "steps[0].request", f"Expected what the job holds at {now}: {_words(present)}")
     if (moving := needs_migration(change.steps)) is not None:
@@ -77,7 +79,9 @@ def with_profile(instance: Instance, change: ProfileChange) -> Instance:
         _explain(instance, change, remaining, held)
     _check_promises(instance, change, job, running, coming)
     past = [segment for segment in running.segments if segment.end <= now]
-    going = replace(present, end=coming[0].end)
+    if len(job.steps) != len(running.segments):
+        past = [replace(segment, allocation=_unstated(segment.allocation)) for segment in past]
+    going = replace(coming[0], start=present.start)
     new = replace(new, running=replace(running, segments=(*past, going, *coming[1:])))
     return replace(instance, jobs=tuple(new if one.id == job.id else one for one in instance.jobs))
 
@@ -104,7 +108,7 @@ def _words(segment: Segment) -> str:
     for placement in segment.allocation:
         for name, amount in placement.resources.items():
             totals[name] = totals.get(name, 0) + amount
-    nodes = len(segment.allocation)
+    nodes = len({placement.node for placement in segment.allocation})
     return f"{', '.join(f'{amount} {name}' for name, amount in totals.items())} on {nodes} node{'s' * (nodes > 1)}"
 
 
@@ -165,7 +169,7 @@ def _promised_starts(instance: Instance, running: Running, steps: Sequence[Step]
     def is_promised(request: Request, start: int, end: int) -> bool:
         within = [segment for segment in running.segments if segment.start < end and segment.end > start]
         return end <= running.segments[-1].end and all(
-            _has(instance.cluster, segment.allocation, request) for segment in within
+            _has(instance.cluster, _unstated(segment.allocation), request) for segment in within
         )
 
     for before, step in pairwise(steps):
@@ -182,6 +186,14 @@ def _promised_starts(instance: Instance, running: Running, steps: Sequence[Step]
             break
         starts.append(start)
     return starts
+
+
+def _unstated(allocation: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Return what is held on each node, whichever chunks hold it."""
+    held: dict[str, Counter[str]] = {}
+    for placement in allocation:
+        held.setdefault(placement.node, Counter()).update(placement.resources)
+    return tuple(Placement(node=node, resources=Amounts(amounts)) for node, amounts in held.items())
 
 
 def _has(cluster: Cluster, allocation: Sequence[Placement], request: Request) -> bool:

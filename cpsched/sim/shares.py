@@ -7,7 +7,7 @@ all but its cores, stay as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import WHOLE_REQUEST, Columns
-from cpsched.domain import Amounts, Job, Mode, Placement, counted, held_by_node, modes, rate_on, resumable
+from cpsched.domain import Amounts, Job, Mode, Placement, counted, modes, rate_on, resumable
 from cpsched.rusv import instant_kernels
 
 __all__ = ["Held", "JobModes", "Standing", "Work", "modes_of_jobs"]
@@ -117,7 +117,10 @@ class JobModes:
         for chunk, count, mode in zip(of_chunk.tolist(), entries[:, 2].tolist(), chosen.tolist(), strict=True):
             for kind, times in self._counted(chunk, count):
                 groups[kind, mode] = groups.get((kind, mode), 0) + times
-        parts = [self._placement("", kind, count, mode) for (kind, mode), count in groups.items()]
+        parts = [
+            Placement(node="", chunk=kind, count=count, resources=self.modes[mode].request.chunks[kind].taken(count))
+            for (kind, mode), count in groups.items()
+        ]
         assert self.job.malleability is not None  # noqa: S101 - it has several modes
         found = rate_on(self.job.request, self.job.malleability, parts)
         assert found is not None  # noqa: S101 - each mode is one of its shares
@@ -157,21 +160,28 @@ class JobModes:
             return None
         present = next(segment for segment in self.job.running.segments if segment.end > now)
         placed = counted(self.job.request, present.allocation) or ()
-        full = [self._placement(one.node, one.chunk or 0, one.count or 0, 0) for one in placed if one.count]
-        entries = self.columns.entries_of(demand, self.job.request, full)
-        if entries is None or len(full) != len({one.node for one in placed}):
+        entries = self.columns.entries_of(demand, self.job.request, [self._in_mode(one, 0) for one in placed])
+        if entries is None:
             return None
-        held = held_by_node(present.allocation)
-        on_mode = [held_by_node(allocation) for allocation in left.allocations]
-        nodes = [self.columns.node_names[node] for node in entries[:, 0].tolist()]
-        job_modes = [next((mode for mode, on in enumerate(on_mode) if on[node] == held[node]), -1) for node in nodes]
-        if min(job_modes) < 0:
+        is_in = [
+            {(one.node, one.chunk): self._in_mode(one, mode) == one for one in placed}
+            for mode in range(len(self.modes))
+        ]
+        chosen = []
+        for node, chunk, units in zip(
+            entries[:, 0].tolist(), self._chunks_of(entries).tolist(), entries[:, 2].tolist(), strict=True
+        ):
+            here = [(self.columns.node_names[node], kind) for kind, _ in self._counted(chunk, units)]
+            chosen.append(next((mode for mode, on in enumerate(is_in) if all(on[place] for place in here)), -1))
+        if min(chosen) < 0:
             return None
-        return Standing(entries=entries, modes=np.array(job_modes, dtype=np.int8), done=self.job.walltime - left.work)
+        return Standing(entries=entries, modes=np.array(chosen, dtype=np.int8), done=self.job.walltime - left.work)
 
-    def _placement(self, node: str, kind: int, count: int, mode: int) -> Placement:
-        resources = self.modes[mode].request.chunks[kind].taken(count)
-        return Placement(node=node, chunk=kind, count=count, resources=resources)
+    def _in_mode(self, placement: Placement, mode: int) -> Placement:
+        """Return what the chunks of a placement have in a mode; one that has none stays as it is."""
+        if placement.chunk is None or placement.count is None:
+            return placement
+        return replace(placement, resources=self.modes[mode].request.chunks[placement.chunk].taken(placement.count))
 
 
 def modes_of_jobs(jobs: Sequence[Job], demands: NDArray[np.int64], columns: Columns) -> dict[int, JobModes]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Amounts, Instance, Job, Placement, Running, Segment, held_by_node, repeated
+from cpsched.domain import Instance, Job, Running, Segment, counted
 from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
 from cpsched.sim import kernels
@@ -315,18 +315,13 @@ class World:
     def running_job(self, index: int, job: Job) -> Job:
         """Return a running job as a scheduling window has it."""
         start, end, _, _, first, count = self.state.runs[index].tolist()
-        if index in self.load.job_modes and count and len(job.request.chunks) == 1:
-            segments = self.segments(index, start, end, self.state.pool[first : first + count], counted=True)
+        if index in self.load.job_modes and count:
+            segments = self.segments(index, start, end, self.state.pool[first : first + count], is_stated=True)
             return replace(job, after=(), not_before=None, running=Running(start=start, segments=segments))
         if job.running is not None and count == 0:
             *past, last = job.running.segments
             return replace(job, after=(), running=Running(start=start, segments=(*past, replace(last, end=end))))
-        held: dict[str, dict[str, int]] = {}
-        for placement in self.load.columns.allocation_of(job.request, self.state.pool[first : first + count]):
-            here = held.setdefault(placement.node, {})
-            for name, amount in placement.resources.items():
-                here[name] = here.get(name, 0) + amount
-        allocation = tuple(Placement(node=node, resources=Amounts(amounts)) for node, amounts in held.items())
+        allocation = self.load.columns.allocation_of(job.request, self.state.pool[first : first + count])
         segment = Segment(start=start, end=end, allocation=allocation)
         return replace(job, after=(), not_before=None, running=Running(start=start, segments=(segment,)))
 
@@ -382,14 +377,14 @@ class World:
             yield job, start, end, s.pool[first : first + count]
 
     def segments(
-        self, job: int, start: int, end: int, entries: NDArray[np.int32], *, counted: bool = False
+        self, job: int, start: int, end: int, entries: NDArray[np.int32], *, is_stated: bool = False
     ) -> tuple[Segment, ...]:
         """Return a run of a job in segments: one for each change of shares.
 
         Parameters
         ----------
-        counted
-            Whether jobs that run since before the beginning state their chunks.
+        is_stated
+            Whether a job that has run since before the beginning states its chunks though the instance does not.
         """
         of_job, job_modes = self.load.jobs[job], self.load.job_modes.get(job)
         changes = [change for change in self._changes_of(job) if start <= change[0] < end]
@@ -397,18 +392,21 @@ class World:
             allocation = self.load.columns.allocation_of(of_job.request, entries)
             return (Segment(start=start, end=end, allocation=allocation),)
         times = {time: self.state.modes[first : first + len(entries)] for time, first in changes}
-        stated: tuple[Segment, ...] = ()
+        before: tuple[Segment, ...] = ()
         if of_job.running is not None and start == of_job.running.start:
-            stated = of_job.running.segments if counted else repeated(of_job).segments
+            before = of_job.running.segments
         else:
             times = {start: np.zeros(len(entries), dtype=np.int8), **times}
+        is_unstated = any(held.chunk is None for segment in before for held in segment.allocation)
+        if is_unstated and is_stated:
+            before = tuple(replace(one, allocation=counted(of_job.request, one.allocation) or ()) for one in before)
         now, ends = self.load.now, [*list(times)[1:], end]
-        found = [replace(segment, end=min(segment.end, now)) for segment in stated if segment.start < now]
+        found = [replace(segment, end=min(segment.end, now)) for segment in before if segment.start < now]
         for (begin, chosen), until in zip(times.items(), ends, strict=True):
             allocation = job_modes.allocation(entries, chosen)
-            if stated and not counted:
+            if is_unstated and not is_stated:
                 allocation = tuple(replace(held, chunk=None, count=None) for held in allocation)
-            if found and held_by_node(found[-1].allocation) == held_by_node(allocation):
+            if found and set(found[-1].allocation) == set(allocation):
                 found[-1] = replace(found[-1], end=until)
             else:
                 found.append(Segment(start=begin, end=until, allocation=allocation))

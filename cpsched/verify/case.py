@@ -89,8 +89,8 @@ class Case:
         }
 
     def _faults_of(self, entry: Booking) -> Iterator[str]:
-        """Yield the faults of a plan's change of a running job."""
-        return faults_of_change(self.seconds_of(entry.job), self.facts[entry.id], entry, self.instance.now)
+        """Yield what is wrong with a running job that the plan changes."""
+        return faults_of_change(self.seconds_of(entry.job), entry, self.instance.now)
 
     def _ends_early(self, job: Job) -> bool:
         """Return whether the end of a running malleable job follows from its work, and not from its walltime."""

@@ -248,7 +248,7 @@ class JobReader:
         request = steps[0].request
         if "allocation" in members:
             allocation = self._read_allocation(members["allocation"])
-            _check_shares(members["allocation"], allocation, request, malleable)
+            _check_chunks(members["allocation"], allocation, steps, malleable)
             seconds = sum(step.walltime for step in steps)
             if malleable is not None and allocation[0].chunk is not None:
                 rate = rate_of(allocation, request, malleable)
@@ -256,10 +256,11 @@ class JobReader:
             segments = [Segment(start, start + seconds, allocation)]
         else:
             segments = self._read_segments(members["segments"])
-            for item, segment in zip(members["segments"].items(), segments, strict=True):
+            for index, (item, segment) in enumerate(zip(members["segments"].items(), segments, strict=True)):
                 allocated = item.members(["start", "end", "allocation"])["allocation"]
-                _check_shares(allocated, segment.allocation, request, malleable)
-                if _chunks_by_node(segment) != _chunks_by_node(segments[0]):
+                among = steps[index : index + 1] if len(segments) == len(steps) else steps
+                _check_chunks(allocated, segment.allocation, among, malleable)
+                if malleable is not None and _chunks_by_node(segment) != _chunks_by_node(segments[0]):
                     item.refuse("expected the same chunks on the same nodes in all segments")
             if start != segments[0].start:
                 members["start"].refuse(f"expected the start of the first segment, {segments[0].start}")
@@ -284,7 +285,7 @@ class JobReader:
 
     def _read_allocation(self, cursor: Cursor) -> tuple[Placement, ...]:
         """Read what a running job holds: something on each of its nodes, all of which exist."""
-        allocation: dict[str, Placement] = {}
+        allocation: dict[tuple[str, int | None], Placement] = {}
         for item in cursor.items():
             members = item.members(["node", "resources"], ["chunk", "count"])
             if ("chunk" in members) != ("count" in members):
@@ -294,38 +295,43 @@ class JobReader:
             name, resources = members["node"].name(), members["resources"].amounts()
             if name not in self._nodes:
                 item.refuse(f"expected a node of the cluster, got {name!r}")
-            if name in allocation:
-                item.refuse(f"expected each node once, got {name!r} again")
+            if (name, chunk) in allocation:
+                item.refuse(f"expected each node once, or once for each kind of its chunks, got {name!r} again")
             if not resources:
                 item.refuse("expected at least one unit of a resource on the node, got none")
-            allocation[name] = Placement(name, chunk, count, resources)
+            allocation[name, chunk] = Placement(name, chunk, count, resources)
         if not allocation:
             cursor.refuse("expected at least one node")
         return tuple(allocation.values())
 
 
-def _chunks_by_node(segment: Segment) -> dict[str, tuple[int, int | None]]:
-    """Return the chunks that a running job says it has, by node."""
-    return {one.node: (one.chunk, one.count) for one in segment.allocation if one.chunk is not None}
+def _chunks_by_node(segment: Segment) -> dict[tuple[str, int], int | None]:
+    """Return how many chunks of each kind a running job states on each node."""
+    return {(one.node, one.chunk): one.count for one in segment.allocation if one.chunk is not None}
 
 
-def _check_shares(
-    cursor: Cursor, allocation: Sequence[Placement], request: Request, malleable: Malleable | None
+def _check_chunks(
+    cursor: Cursor, allocation: Sequence[Placement], among: Sequence[Step], malleable: Malleable | None
 ) -> None:
-    """Check what a running job says of its chunks: those of its request, all of them, on shares of their cores."""
-    stated = [one for one in allocation if one.chunk is not None and one.count is not None]
+    """Check what a running job states of its chunks: kinds that one of the steps `among` which it is in has; and of a
+    malleable one all chunks of its request, on shares of their cores.
+    """
+    stated = [one.chunk for one in allocation if one.chunk is not None]
     if not stated:
         return
-    if malleable is None:
-        where = next(item for item, one in zip(cursor.items(), allocation, strict=True) if one.chunk is not None)
-        where.members(["node", "resources", "chunk", "count"])["chunk"].refuse("expected it only of a malleable job")
     if len(stated) < len(allocation):
         cursor.refuse("expected chunk and count on each of its nodes, or on none")
+    num_kinds = max(len(step.request.chunks) for step in among)
+    if max(stated) >= num_kinds:
+        cursor.refuse(f"expected kinds of chunks from 0 to {num_kinds - 1}, got {max(stated)}")
+    if malleable is None:
+        return
+    request = among[0].request
     rate = rate_of(allocation, request, malleable)
     if isinstance(rate, str):
         cursor.refuse(rate)
     for kind, chunk in enumerate(request.chunks):
-        placed = sum(one.count or 0 for one in stated if one.chunk == kind)
+        placed = sum(one.count or 0 for one in allocation if one.chunk == kind)
         if placed != chunk.count:
             cursor.refuse(f"expected {chunk.count} chunks of kind {kind} in all, got {placed}")
 

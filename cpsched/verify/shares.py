@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
 
 from cpsched.verify.model import Booking, Job, Malleable, Placement, Request, Segment
 
 __all__ = ["counted", "faults_of_change", "held_by", "is_done", "rate_of", "share_of", "work_of"]
+
+#: What chunks have, by node and kind.
+_Held = dict[tuple[str, int | None], Mapping[str, int]]
 
 
 def share_of(cores: int, asked: int, count: int, malleable: Malleable) -> Fraction | None:
@@ -95,64 +100,75 @@ def counted(allocation: Sequence[Placement], request: Request) -> tuple[Placemen
     )
 
 
-def faults_of_change(seconds: int, fact: Booking, entry: Booking, now: int) -> Iterator[str]:
-    """Yield the faults of a plan's change of the share of a running job from `now` on.
+def faults_of_change(seconds: int, entry: Booking, now: int) -> Iterator[str]:
+    """Yield what is wrong with the way in which a plan changes the share of a running job from `now` on.
 
     Its work is `seconds` at full share; one that has done more by `now` ends in the next second.
     """
     job = entry.job
-    chunks = _changeable(job)
-    if chunks is None or job.malleable is None:
+    stated = _changeable(job)
+    if stated is None or job.malleable is None:
         yield "expected the segments and allocation that the instance states, for no plan may change this job"
         return
-    if entry.start != fact.start or _until(entry, now) != _until(fact, now):
+    segments: list[Segment] = []
+    is_stated = job.running[0].allocation[0].chunk is not None
+    for index, segment in enumerate(entry.segments):
+        allocation = _with_chunks(segment, stated[0].allocation, is_stated=is_stated)
+        if isinstance(allocation, str):
+            yield f"segment {index} {allocation}"
+        else:
+            segments.append(segment._replace(allocation=allocation))
+    if len(segments) < len(entry.segments):
+        return
+    if entry.start != stated[0].start or _until(segments, now) != _until(stated, now):
         yield f"expected the segments up to now, {now}, as the instance states them"
     time = entry.start
-    for index, segment in enumerate(entry.segments):
+    for index, segment in enumerate(segments):
         if segment.start != time:
             yield f"segment {index} starts at {segment.start}, expected {time}, without hole or overlap"
-        before = entry.segments[index - 1]
-        if index and segment.start >= now and held_by(segment) == held_by(before):
+        if index and segment.start >= now and _chunks(segment) == _chunks(segments[index - 1]):
             yield f"segment {index} repeats the one before, expected one segment per change of share"
         time = segment.end
     if time != entry.end:
         yield f"the last segment ends at {time}, the job at {entry.end}"
     rates = []
-    for index, segment in enumerate(entry.segments):
-        rate = _rate_of_running(segment, chunks, job.steps[0].request, job.malleable)
+    for index, segment in enumerate(segments):
+        rate = rate_of(segment.allocation, job.steps[0].request, job.malleable)
         if isinstance(rate, str):
             yield f"segment {index} {rate}"
         else:
             rates.append(rate)
-    if len(rates) == len(entry.segments):
-        work = work_of(entry.segments, rates)
+    if len(rates) == len(segments):
+        work = work_of(segments, rates)
         if not is_done(work, seconds, rates[-1]) and not (work > seconds and entry.end == now + 1):
             yield f"expected {seconds} s of work at full share, its segments do {float(work):.6g} s"
 
 
-def _changeable(job: Job) -> tuple[Placement, ...] | None:
-    """Return the chunks of a running malleable job on its nodes, or None if it is a fact: if its chunks are not known,
-    or change, or if the segments that the instance states do not do its work.
+def _changeable(job: Job) -> list[Segment] | None:
+    """Return the segments of a running malleable job with its chunks, or None if it is a fact: if its chunks are not
+    known, or change, or if the segments that the instance states do not do its work.
     """
     if job.malleable is None or job.is_evolving:
         return None
     request = job.steps[0].request
-    allocations = [counted(segment.allocation, request) for segment in job.running]
-    first = allocations[0]
-    if first is None or any(one is None or _fixed(one) != _fixed(first) for one in allocations):
+    segments: list[Segment] = []
+    rates: list[Fraction] = []
+    for segment in job.running:
+        allocation = counted(segment.allocation, request)
+        rate = None if allocation is None else rate_of(allocation, request, job.malleable)
+        if allocation is None or not isinstance(rate, Fraction):
+            return None
+        segments.append(segment._replace(allocation=allocation))
+        rates.append(rate)
+    if any(_fixed(one.allocation) != _fixed(segments[0].allocation) for one in segments):
         return None
-    rates = [rate_of(one or (), request, job.malleable) for one in allocations]
-    known = [rate for rate in rates if isinstance(rate, Fraction)]
-    if len(known) < len(rates) or not is_done(work_of(job.running, known), job.walltime, known[-1]):
-        return None
-    return first
+    return segments if is_done(work_of(segments, rates), job.walltime, rates[-1]) else None
 
 
-def _fixed(allocation: Sequence[Placement]) -> dict[str, tuple[int | None, int | None, dict[str, int]]]:
-    """Return the parts of an allocation that no share changes, by node: the chunks, and all resources but cores."""
+def _fixed(allocation: Sequence[Placement]) -> dict[tuple[str, int | None], tuple[int | None, dict[str, int]]]:
+    """Return what no share changes, by node and kind of chunks: their number, and all they have but cores."""
     return {
-        placement.node: (
-            placement.chunk,
+        (placement.node, placement.chunk): (
             placement.count,
             {name: amount for name, amount in placement.resources.items() if name != "cores"},
         )
@@ -160,23 +176,41 @@ def _fixed(allocation: Sequence[Placement]) -> dict[str, tuple[int | None, int |
     }
 
 
-def _until(booking: Booking, now: int) -> list[tuple[int, int, dict[tuple[str, str], int]]]:
-    """Return the segments of a job as far as they have passed."""
-    return [
-        (segment.start, min(segment.end, now), held_by(segment)) for segment in booking.segments if segment.start < now
-    ]
+def _chunks(segment: Segment) -> _Held:
+    """Return what the chunks of each kind have on each node."""
+    return {(placement.node, placement.chunk): placement.resources for placement in segment.allocation}
 
 
-def _rate_of_running(
-    segment: Segment, chunks: Sequence[Placement], request: Request, malleable: Malleable
-) -> Fraction | str:
-    """Return the work per second of the known chunks in a segment of a running job, or what is wrong with it."""
-    here = {placement.node: dict(placement.resources) for placement in segment.allocation}
-    if len(here) != len(segment.allocation) or here.keys() != {placement.node for placement in chunks}:
-        return "expected each of its nodes once and no other, for only its share may change"
-    for placement in chunks:
-        for name in {*here[placement.node], *placement.resources} - {"cores"}:
-            has, had = here[placement.node].get(name, 0), placement.resources.get(name, 0)
+def _until(segments: Sequence[Segment], now: int) -> list[tuple[int, int, _Held]]:
+    """Return segments of a job as far as they have passed."""
+    return [(one.start, min(one.end, now), _chunks(one)) for one in segments if one.start < now]
+
+
+def _with_chunks(segment: Segment, chunks: Sequence[Placement], *, is_stated: bool) -> tuple[Placement, ...] | str:
+    """Return what the known chunks of a running job have in a segment of a plan, or what is wrong with it.
+
+    The plan states which chunks these are only where the instance does, and may leave that out where each node has
+    chunks of one kind only.
+    """
+    said = segment.allocation
+    if not all(one.chunk is None and one.count is None for one in said):
+        if not is_stated:
+            return "expected chunk and count to be left out, as in the instance"
+    else:
+        kinds = Counter(one.node for one in chunks)
+        if max(kinds.values()) > 1:
+            return "expected chunk and count, for the job has chunks of several kinds on a node"
+        known = {one.node: one for one in chunks}
+        said = tuple(replace(known.get(one.node, one), resources=one.resources) for one in said)
+    here, there = _fixed(said), _fixed(chunks)
+    if len(here) != len(said) or here.keys() != there.keys():
+        return "expected its nodes and chunks, each once and no others, for only its share may change"
+    for (node, kind), (count, others) in there.items():
+        has_count, has_others = here[node, kind]
+        if has_count != count:
+            return f"has {has_count} chunks of kind {kind} on {node}, expected {count}, for only its share may change"
+        for name in sorted({*has_others, *others}):
+            has, had = has_others.get(name, 0), others.get(name, 0)
             if has != had:
-                return f"has {has} {name} on {placement.node}, expected {had}, for only cores may change"
-    return rate_of([Placement(one.node, one.chunk, one.count, here[one.node]) for one in chunks], request, malleable)
+                return f"has {has} {name} on {node}, expected {had}, for only cores may change"
+    return said

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -15,6 +17,7 @@ from cpsched.domain import (
     AdmitCondition,
     Amounts,
     Arrangement,
+    FrozenMap,
     Instance,
     Job,
     NodeState,
@@ -136,7 +139,7 @@ def test_every_step_begins_as_early_as_in_any_schedule(data: st.DataObject) -> N
         running=Running(start=0, segments=(Segment(start=0, end=1, allocation=held(**dict.fromkeys(has, cores))),)),
     )
     machine = window([nodes("a b c d", cores=3)], *others, job)
-    units = units_on(job.steps[0].request, held(**dict.fromkeys(has, cores)))
+    units = units_on(job.steps[0].request, held(**dict.fromkeys(has, cores)), machine.cluster)
     assert units is not None
     found = continuation(machine, job, units)
     every = list(schedules(free, asked, has))
@@ -170,12 +173,20 @@ def goes_on(machine: Instance, *steps: tuple[int, tuple[Any, ...]], place: Place
     job = machine.jobs[-1]
     assert job.running is not None
     asked = tuple(Step(walltime=walltime, request=Request(chunks=chunks, place=place)) for walltime, chunks in steps)
-    units = units_on(asked[0].request, job.running.segments[0].allocation)
+    units = units_on(asked[0].request, job.running.segments[0].allocation, machine.cluster)
     assert units is not None
     found = continuation(machine, Job(id=job.id, submit=0, steps=asked, running=job.running), units)
     if found is None:
         return None
-    return [{one.node: one.resources["cores"] for one in segment.allocation} for segment in found]
+    return [cores_by_node(segment.allocation) for segment in found]
+
+
+def cores_by_node(allocation: Sequence[Placement]) -> dict[str, int]:
+    """Return what all chunks on each node have together."""
+    cores: Counter[str] = Counter()
+    for one in allocation:
+        cores[one.node] += one.resources["cores"]
+    return dict(cores)
 
 
 def test_a_packed_job_grows_on_its_node() -> None:
@@ -249,10 +260,56 @@ def test_which_chunks_stand_where(
     request_: Request, cores: dict[str, int], expected: dict[int, dict[str, int]] | None
 ) -> None:
     """All of an allocation, and nothing else, is chunks of the request; where several ways lead there, one is taken."""
-    found = units_on(request_, held(**cores))
+    cluster = window([nodes("a b c", cores=4)]).cluster
+    found = units_on(request_, held(**cores), cluster)
     if expected is None or found is None or len(request_.chunks) == 1:
         assert found == expected
         return
     for node, amount in cores.items():
         assert sum(on.get(node, 0) * request_.chunks[kind].resources["cores"] for kind, on in found.items()) == amount
     assert [sum(on.values()) for on in found.values()] == [chunk.count for chunk in request_.chunks]
+
+
+def test_a_guess_honours_where() -> None:
+    """Two kinds of chunks of 4 cores: the one that asks for rack 2 is on the node of rack 2."""
+    of_rack = [chunk(1, {"rack": rack}, cores=4) for rack in "12"]
+    racks = [FrozenMap({"rack": rack}) for rack in "12"]
+    machine = window([nodes("y", properties=racks[0], cores=4), nodes("x", properties=racks[1], cores=4)])
+    for order in ({"x": 4, "y": 4}, {"y": 4, "x": 4}):
+        assert units_on(asks(*of_rack), held(**order), machine.cluster) == {0: {"y": 1}, 1: {"x": 1}}
+    moved = window([nodes("y x", properties=racks[0], cores=4)])
+    found = units_on(asks(*of_rack), held(x=4, y=4), moved.cluster)
+    assert found is not None  # what runs is a fact, wherever its properties have gone
+    assert {node for on in found.values() for node in on} == {"x", "y"}
+
+
+def test_stated_chunks_are_not_guessed() -> None:
+    """An allocation that states its chunks is believed; one that states those of another request is not."""
+    request_ = asks(chunk(1, cores=4), chunk(1, cores=4))
+    machine = window([nodes("x y", cores=4)])
+    for kinds in ((0, 1), (1, 0)):
+        stated = tuple(replace(one, chunk=kind, count=1) for one, kind in zip(held(x=4, y=4), kinds, strict=True))
+        assert units_on(request_, stated, machine.cluster) == {kinds[0]: {"x": 1}, kinds[1]: {"y": 1}}
+        others = units_on(asks(chunk(2, cores=4)), stated, machine.cluster)
+        assert others == {0: {"x": 1, "y": 1}}
+
+
+def test_a_guess_scatters_chunks_if_it_can() -> None:
+    """A node with 2 cores may have one chunk of 2 or two of 1: with scatter it is one."""
+    request_ = asks(chunk(1, cores=2), chunk(1, cores=1), place=SCATTER)
+    machine = window([nodes("a b", cores=4)])
+    assert units_on(request_, held(a=1, b=2), machine.cluster) == {0: {"b": 1}, 1: {"a": 1}}
+    assert units_on(asks(chunk(1, cores=2), chunk(2, cores=1), place=SCATTER), held(a=2, b=2), machine.cluster) is None
+
+
+def test_a_continuation_states_its_chunks() -> None:
+    """What a running job is promised states which chunks stand where, a packed one all kinds on its node."""
+    machine = window([nodes("a b", cores=4)], running("J", (0, 5, {"b": 3})))
+    job = machine.jobs[-1]
+    assert job.running is not None
+    for place in (FREE, PACK):
+        step = Step(walltime=5, request=asks(chunk(1, cores=2), chunk(1, cores=1), place=place))
+        units = units_on(step.request, job.running.segments[0].allocation, machine.cluster)
+        assert units is not None
+        (segment,) = continuation(machine, replace(job, steps=(step,)), units) or ()
+        assert {(one.node, one.chunk, one.count) for one in segment.allocation} == {("b", 0, 1), ("b", 1, 1)}

@@ -121,8 +121,8 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
         (_shares(2, chunk=1), "jobs[0].running.allocation[0].chunk: Expected a kind of chunks from 0 to 0, got 1"),
         (_shares(2, chunk=None), "jobs[0].running.allocation[0]: Expected chunk and count together, or neither"),
         (
-            _shares(2, malleable=None),
-            "jobs[0].running.allocation[0].chunk: Expected chunk and count only of a malleable job",
+            _shares(2, chunk=1, malleable=None),
+            "jobs[0].running.allocation[0].chunk: Expected a kind of chunks from 0 to 0, got 1",
         ),
         (
             _shares(2, True),
@@ -156,6 +156,24 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
         (
             {"running": {"start": -1, "allocation": _held() + _held()}},
             'jobs[0].running.allocation[1].node: Expected every node once, got "cn1" twice',
+        ),
+        (
+            {
+                "running": {
+                    "start": -1,
+                    "allocation": [{"node": "cn1", "chunk": 0, "count": 1, "resources": {"cores": 1}}] * 2,
+                }
+            },
+            "jobs[0].running.allocation[1].node: Expected every node once for each kind of its chunks, got chunks of "
+            'kind 0 on "cn1" twice',
+        ),
+        (
+            _NO_WORK
+            | {
+                "steps": _STEPS,
+                "running": {"start": -1, "allocation": [{**_held()[0], "chunk": 1, "count": 1}]},
+            },
+            "jobs[0].running.allocation[0].chunk: Expected a kind of chunks from 0 to 0, got 1",
         ),
         (
             {"running": {"start": -1, "allocation": [{"node": "cn1", "resources": {"cores": 0}}]}},

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cpsched.domain import (
-    Amounts,
     Dependency,
     DependencyType,
     Instance,
@@ -176,15 +175,11 @@ def test_dependencies_on_arrays() -> None:
 
 
 def test_chunks_of_malleable_jobs_are_said() -> None:
-    """A malleable job that has started says which chunks it has where, so that its share may change again; a rigid one
-    does not.
-    """
+    """A malleable job that has started states its chunks on each node, so that its share may change again."""
     half = Malleability(shares=(0.5,))
     instance = one_node(waiting("m", 8, FULL, malleability=half), waiting("r", 2, HALF, not_before=20))
     (held,) = _allocation(later(instance, 1)["m"])
     assert (held.chunk, held.count) == (0, 1)
-    (held,) = _allocation(later(instance, 21)["r"])
-    assert (held.chunk, held.count) == (None, None)
 
 
 def test_a_share_that_the_plan_changes_is_a_fact_then() -> None:
@@ -210,14 +205,15 @@ def test_a_share_that_the_plan_changes_is_a_fact_then() -> None:
     assert segments_of(outcome.jobs) == segments_of(plan.jobs)
 
 
-def test_two_kinds_on_a_node_are_one_entry() -> None:
-    """A running job names each node once."""
-    instance = one_node(waiting("w", 8, chunk(cores=1), chunk(cores=2)))
-    (held,) = _allocation(later(instance, 1)["w"])
-    assert held.resources == Amounts({"cores": 3})
-    malleable = one_node(waiting("w", 8, HALF, HALF, malleability=Malleability(shares=(0.5,))))
-    (held,) = _allocation(later(malleable, 1)["w"])
-    assert (held.resources, held.chunk) == (Amounts({"cores": 4}), None)
+@pytest.mark.parametrize("malleability", [None, Malleability(shares=(0.5,))])
+def test_a_job_that_has_started_states_its_chunks(malleability: Malleability | None) -> None:
+    """A running job names each node once for each kind of its chunks, so that nobody has to guess them later."""
+    instance = one_node(waiting("w", 8, chunk(cores=1), chunk(cores=2), malleability=malleability))
+    allocation = _allocation(later(instance, 1)["w"])
+    assert {(held.chunk, held.count, held.resources["cores"]) for held in allocation} == {(0, 1, 1), (1, 1, 2)}
+    at_1 = advanced(instance, solved(instance), 1)
+    assert parse_instance(instance_to_document(at_1)) == at_1
+    check_outcome(at_1, replanned(at_1, solved(instance)))
 
 
 def test_who_has_no_start_waits_on() -> None:

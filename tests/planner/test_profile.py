@@ -28,6 +28,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.errors import DocumentError, EngineError
+from cpsched.formats import instance_to_document, parse_instance
 from cpsched.planner import ProfileChange, with_profile
 from cpsched.portfolio import replan
 from tests.booking.small_windows import FREE, PACK, SCATTER, chunk, nodes, waiting, window
@@ -174,6 +175,30 @@ def test_a_chunk_grows_on_its_node() -> None:
     assert [(s.start, s.end, s.allocation[0].node, s.allocation[0].resources["cores"]) for s in running.segments] == [
         (0, 30, "a", 2), (30, 35, "a", 4), (35, 40, "a", 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", ["x", "y"])
+def test_the_chunks_that_leave_are_those_of_the_kind_that_shrinks(kept: str) -> None:
+    """Two kinds of chunks of four cores: which of them is on which node is stated, and not guessed from the cores."""
+    both = Request(chunks=(chunk(1, cores=4), chunk(1, cores=4)))
+    stands = {kept: 0, "xy".replace(kept, ""): 1}
+    allocation = tuple(
+        Placement(node=node, resources=Amounts({"cores": 4}), chunk=kind, count=1) for node, kind in stands.items()
+    )
+    job = Job(
+        id="e",
+        submit=0,
+        steps=(Step(walltime=5, request=both), Step(walltime=5, request=Request(chunks=both.chunks[:1]))),
+        running=Running(start=0, segments=(Segment(start=0, end=10, allocation=allocation),)),
+    )
+    instance = window([nodes("x y", cores=4)], job)
+    assert parse_instance(instance_to_document(instance)) == instance
+    _, plan = replan(instance, solved(instance), change=ProfileChange(job="e", steps=job.steps))
+    (planned,) = plan.jobs
+    assert [{(one.node, one.chunk) for one in segment.allocation} for segment in planned.segments] == [
+        set(stands.items()),
+        {(kept, 0)},
+    ]
 
 
 def test_a_node_that_is_drained_is_kept_and_gets_no_more() -> None:
@@ -377,7 +402,7 @@ def test_whatever_is_asked_for(data: st.DataObject) -> None:
     assert list(after.running.segments[: len(past)]) == past
     coming = after.running.segments[len(past) :]
     for number, (step, segment) in enumerate(zip(asked, coming, strict=True)):
-        assert units_on(step.request, segment.allocation) is not None
+        assert units_on(step.request, segment.allocation, then.cluster) is not None
         assert segment.end - max(segment.start, instance.now) >= step.walltime
         assert number == 0 or segment.start == coming[number - 1].end
     for before, behind in pairwise(coming):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cpsched.errors import DocumentError
 from cpsched.verify import Judge, verify
 from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan, planned, segment, waiting
 
@@ -113,6 +114,62 @@ def test_two_kinds_of_chunks_are_known_where_the_document_says_them() -> None:
     past = segment(-40, 0, on("n1", None, None, cores=2), on("n2", None, None, cores=4))
     half = segment(0, 90, on("n1", None, None, cores=2), on("n2", None, None, cores=2))
     assert verify(document, _worth(plan([planned("r", past, half)]), 30 / 1800)) == ()
+
+
+#: Chunks of two kinds on one node: 2 cores and 4 cores.
+BOTH = [on("n1", 0, 1, cores=2), on("n1", 1, 1, cores=4)]
+
+
+@pytest.mark.parametrize(
+    ("coming", "words"),
+    [
+        ([on("n1", 0, 1, cores=2), on("n1", 1, 1, cores=2)], None),
+        ([on("n1", 0, 1, cores=1), on("n1", 1, 1, cores=2)], "do 85 s"),
+        ([on("n1", None, None, cores=4)], "chunk and count"),
+        ([on("n1", 0, 1, cores=2), on("n1", 1, 2, cores=2)], "2 chunks of kind 1"),
+        ([on("n1", 0, 1, cores=2), on("n2", 1, 1, cores=2)], "its share may change"),
+        ([on("n1", 1, 1, cores=2), on("n1", 1, 1, cores=2)], "its share may change"),
+    ],
+)
+def test_two_kinds_on_a_node_have_shares_of_their_own(coming: list[Document], words: str | None) -> None:
+    """Which of two kinds on a node has how many cores is what the plan says, chunk by chunk, not their sum."""
+    document = _one({"start": -40, "allocation": BOTH}, request="1:ncpus=2+1:ncpus=4")
+    document["cluster"]["nodes"][0]["resources"]["cores"] = 6
+    changed = planned("r", segment(-40, 0, *BOTH), segment(0, 90, *coming))
+    said = verify(document, _worth(plan([changed]), 30 / 1800))
+    assert [one.rule for one in said if one.rule == "running"] == ([] if words is None else ["running"])
+    assert words is None or any(words in one.message for one in said)
+
+
+@pytest.mark.parametrize(
+    ("repeated", "is_right"),
+    [
+        (BOTH, True),
+        ([on("n1", None, None, cores=6)], True),
+        ([on("n1", 0, 1, cores=4), on("n1", 1, 1, cores=2)], False),
+        ([on("n1", 0, 1, cores=2), on("n1", None, None, cores=4)], False),
+        ([on("n1", 1, 1, cores=2), on("n1", 0, 1, cores=4)], False),
+        ([on("n1", 0, 2, cores=2), on("n1", 1, 1, cores=4)], False),
+    ],
+)
+def test_a_plan_repeats_stated_chunks_or_leaves_them_out(repeated: list[Document], is_right: bool) -> None:
+    """Of a rigid job that runs a plan says no other chunks than the instance does."""
+    document = _one({"start": -40, "allocation": BOTH}, malleable=None, request="1:ncpus=2+1:ncpus=4")
+    document["cluster"]["nodes"][0]["resources"]["cores"] = 6
+    assert _rules(document, plan([planned("r", segment(-40, 60, *repeated))])) == (set() if is_right else {"running"})
+
+
+def test_each_segment_of_an_evolving_job_states_the_chunks_of_its_step() -> None:
+    """The second step has a second kind of chunks, the first one has not."""
+    steps = [{"walltime": 10, "request": "ncpus=1"}, {"walltime": 10, "request": "ncpus=1+ncpus=2"}]
+    first = segment(-5, 5, on("n1", 0, 1, cores=1))
+    second = segment(5, 15, on("n1", 0, 1, cores=1), on("n1", 1, 1, cores=2))
+    running = {"start": -5, "segments": [first, second]}
+    document = instance({"id": "e", "submit": -5, "steps": steps, "running": running})
+    assert verify(document, plan([planned("e", first, second)])) == ()
+    swapped = {"start": -5, "segments": [{**first, "allocation": second["allocation"]}, second]}
+    with pytest.raises(DocumentError, match="kinds of chunks from 0 to 0"):
+        verify(instance({"id": "e", "submit": -5, "steps": steps, "running": swapped}), plan())
 
 
 def test_a_job_that_runs_shrunk_lasts_until_its_work_is_done() -> None:

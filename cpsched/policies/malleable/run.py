@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 
-from cpsched.domain import Amounts, Job, Placement, PlannedJob, Segment
+from cpsched.domain import Job, Placement, PlannedJob, Segment
 
 __all__ = ["FULL_PACE", "Pace", "Run"]
 
@@ -64,7 +63,7 @@ class Run:
         past = self.past
         if self.begin < time:
             past = (*past, Segment(start=self.begin, end=time, allocation=self.allocation))
-        if past and _held(past[-1].allocation) == _held(allocation):
+        if past and set(past[-1].allocation) == set(allocation):
             return replace(changed, past=past[:-1], begin=past[-1].start)
         return replace(changed, past=past, begin=time)
 
@@ -75,8 +74,3 @@ class Run:
         if until is None or end <= until:
             return end
         return until + ceil(work - self.pace.cautious * (until - time))
-
-
-def _held(allocation: Sequence[Placement]) -> set[tuple[str, Amounts]]:
-    """Return the allocation without its chunks, which running jobs do not state."""
-    return {(placement.node, placement.resources) for placement in allocation}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cpsched.verify.case import Case
+from cpsched.verify.model import Segment
 from cpsched.verify.violation import Violation
 
 __all__ = ["check_presence", "check_running"]
@@ -25,8 +26,8 @@ def check_presence(case: Case) -> Iterator[Violation]:
 
 
 def check_running(case: Case) -> Iterator[Violation]:
-    """Check that a running job does not wait, and that it repeats its times and allocation without ``chunk`` and
-    ``count``, or goes on from now on another share of its cores as a malleable one may.
+    """Check that a running job does not wait, and that it repeats its times and allocation, or continues from now on
+    another share of its cores as a malleable one may.
     """
     for waiting in case.plan.waiting:
         if waiting.job.running:
@@ -35,6 +36,21 @@ def check_running(case: Case) -> Iterator[Violation]:
         for fault in faults:
             yield Violation("running", entry.id, fault)
     for entry in (*case.plan.entries, *case.plan.attempts):
-        placements = (placement for segment in entry.segments for placement in segment.allocation)
-        if entry.is_running and any(one.chunk is not None or one.count is not None for one in placements):
-            yield Violation("running", entry.id, "expected chunk and count to be left out of a running allocation")
+        if (
+            entry.is_running
+            and entry.id not in case.changes
+            and not all(map(_is_as_stated, entry.segments, entry.job.running))
+        ):
+            message = "expected chunk and count as the instance states them for this running job, or to be left out"
+            yield Violation("running", entry.id, message)
+
+
+def _is_as_stated(said: Segment, stated: Segment) -> bool:
+    """Tell whether a plan repeats which chunks stand where in a segment of a running job, or leaves that out."""
+    if all(one.chunk is None and one.count is None for one in said.allocation):
+        return True
+    said_of, stated_of = (
+        {(one.node, one.chunk): (one.count, dict(one.resources)) for one in segment.allocation}
+        for segment in (said, stated)
+    )
+    return said_of == stated_of and len(said_of) == len(said.allocation)
