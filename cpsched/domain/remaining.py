@@ -17,6 +17,7 @@ __all__ = [
     "Remaining",
     "changed_from",
     "counted",
+    "end_of_work",
     "rate_on",
     "resumable",
     "resumed_plan",
@@ -48,19 +49,12 @@ def resumable(job: Job, now: int) -> Remaining | None:
     A plan may change a malleable job if the chunks on each of its nodes are known, and if the segments in the instance
     do the job's work. Otherwise its end is not the end of its work, but a fact that the instance states.
     """
-    if job.running is None or job.malleability is None:
+    speeds, job_modes = _stated_rates(job), modes(job)
+    if job.running is None or speeds is None or len(job_modes) < 2:
         return None
-    stated = [counted(job.request, segment.allocation) for segment in job.running.segments]
-    known = [allocation for allocation in stated if allocation is not None]
-    job_modes = modes(job)
-    if len(known) < len(stated) or len(job_modes) < 2 or any(_fixed(one) != _fixed(known[0]) for one in known):
-        return None
-    rates = [rate_on(job.request, job.malleability, allocation) for allocation in known]
-    speeds = [rate for rate in rates if rate is not None]
     segments = job.running.segments
-    if len(speeds) < len(rates) or not job.walltime <= _work(segments, speeds) < job.walltime + speeds[-1]:
-        return None
-    placed = list(zip(known[0], segments[0].allocation, strict=True))
+    known = counted(job.request, segments[0].allocation) or ()
+    placed = list(zip(known, segments[0].allocation, strict=True))
     allocations = tuple(
         tuple(replace(as_said, resources=_held(one, mode)) for one, as_said in placed) for mode in job_modes
     )
@@ -72,6 +66,46 @@ def resumable(job: Job, now: int) -> Remaining | None:
         allocations=allocations,
         current=next((mode for mode, on in zip(job_modes, allocations, strict=True) if set(on) == held), None),
     )
+
+
+def end_of_work(job: Job, now: int, seconds: int) -> int | None:
+    """Return when a running malleable job has done its work if it continues as the instance states; None: its chunks
+    or its work are not known, and its end is a fact.
+
+    Parameters
+    ----------
+    seconds
+        Its work, at full share: at most its walltime. If it is done by `now`, the job ends in the next second.
+    """
+    rates, done = _stated_rates(job), Fraction(0)
+    if job.running is None or rates is None:
+        return None
+    for segment, rate in zip(job.running.segments, rates, strict=True):
+        end = segment.start + ceil((seconds - done) / rate)
+        if end <= segment.end:
+            return max(now + 1, end)
+        done += rate * (segment.end - segment.start)
+    return job.running.segments[-1].end
+
+
+def _stated_rates(job: Job) -> list[Fraction] | None:
+    """Return the work per second of a running malleable job in its segments; None if its chunks are not known or not
+    the same in all of them, or if the segments do not do its work.
+    """
+    if job.running is None or job.malleability is None:
+        return None
+    segments = job.running.segments
+    rates: list[Fraction] = []
+    fixed = []
+    for segment in segments:
+        known = counted(job.request, segment.allocation)
+        rate = None if known is None else rate_on(job.request, job.malleability, known)
+        if known is None or rate is None:
+            return None
+        fixed.append(_fixed(known))
+        rates.append(rate)
+    is_done = job.walltime <= _work(segments, rates) < job.walltime + rates[-1]
+    return rates if is_done and all(one == fixed[0] for one in fixed) else None
 
 
 def resumed_plan(job: Job, remaining: Remaining, now: int, mode: int, until: int | None) -> PlannedJob:

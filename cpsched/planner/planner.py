@@ -9,16 +9,12 @@ from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.queue import planning_order
-from cpsched.planner.shrink import Values, begin_shrunk, by_gain, go_on_shrunk
+from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk, lenders
 
 __all__ = ["NAME", "Planner"]
 
 #: The planner's name for users.
 NAME = "planner"
-
-#: The number of running jobs that are tried with fewer cores; it is lower if many other jobs would have to move up
-#: each time. Trying more is left to a search.
-_MOST_SHRUNK, _MOST_MOVES = 8, 2000
 
 #: With more jobs than this that may be held, they are not planned a second time without it.
 _MOST_HELD = 300
@@ -60,8 +56,7 @@ class Planner:
         values = Values(self.instance, ledger)
         if not self._improved_by(values, lambda: begin_shrunk(ledger, order, values)):
             begin_shrunk(ledger, [name for name in order if not ledger.is_booked(name)], values)
-        most = min(_MOST_SHRUNK, _MOST_MOVES // max(1, len(order)))
-        go_on_shrunk(ledger, order, values, names=by_gain(ledger)[:most])
+        go_on_shrunk(ledger, order, values, names=lenders(ledger, order))
 
     def _improved_by(self, values: Values, replan: Callable[[], None]) -> bool:
         """Plan all jobs anew in another way; return whether more have places then, or the same ones places that are

@@ -17,7 +17,11 @@ from cpsched.metrics import end_rate, objective_value
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.rusv import FOREVER, NOWHERE
 
-__all__ = ["Values", "begin_shrunk", "by_gain", "go_on_shrunk", "place_cheaply"]
+__all__ = ["Values", "begin_shrunk", "go_on_shrunk", "lenders", "place_cheaply"]
+
+#: The number of running jobs that are tried with fewer cores; it is lower if many other jobs would have to move up
+#: each time. Trying more is left to a search.
+_MOST_SHRUNK, _MOST_MOVES = 8, 2000
 
 
 class Values:
@@ -150,7 +154,7 @@ def go_on_shrunk(
     """
     is_changed, has_modes = False, any(len(modes) > 1 for modes in ledger.modes)
     lacking, value = _worth(ledger, values)
-    for name in by_gain(ledger) if names is None else names:
+    for name in _by_gain(ledger) if names is None else names:
         for mode in range(len(ledger.running.changeable[name].modes)):
             if is_over():
                 return is_changed
@@ -170,7 +174,7 @@ def _worth(ledger: Ledger, values: Values) -> tuple[int, float]:
     return int((ledger.table.starts == NOWHERE).sum()), values.of_plan()
 
 
-def by_gain(ledger: Ledger) -> list[str]:
+def _by_gain(ledger: Ledger) -> list[str]:
     """Return the running jobs that may be changed, first those that would give most cores up, for the longest time."""
     changeable = ledger.running.changeable
 
@@ -180,6 +184,11 @@ def by_gain(ledger: Ledger) -> list[str]:
         return (full - least) * float(remaining.work)
 
     return sorted(changeable, key=lambda name: (-given_up(name), name))
+
+
+def lenders(ledger: Ledger, order: Sequence[str]) -> list[str]:
+    """Return the running jobs that are worth a try with less where there is no time to try all, best first."""
+    return _by_gain(ledger)[: min(_MOST_SHRUNK, _MOST_MOVES // max(1, len(order)))]
 
 
 def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: Values | None) -> bool:

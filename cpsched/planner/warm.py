@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cpsched.booking import Ledger
@@ -10,7 +11,7 @@ from cpsched.engine import Outcome
 from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.planner import NAME
 from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
-from cpsched.planner.shrink import Values, go_on_shrunk
+from cpsched.planner.shrink import Values, go_on_shrunk, lenders
 
 __all__ = ["replanned", "warm_order", "with_promised_starts"]
 
@@ -18,10 +19,11 @@ __all__ = ["replanned", "warm_order", "with_promised_starts"]
 def replanned(instance: Instance, plan: Plan) -> Outcome:
     """Bring an earlier plan up to date, after jobs came and went, nodes broke down, or time passed (OCCS-36).
 
-        Each job keeps its start and its nodes if they are still free and allowed. All others are planned beside them,
+    Each job keeps its start and its nodes if they are still free and allowed. All others are planned beside them,
     in `warm_order`, and one pass of backfilling moves jobs up into freed resources. Jobs with limited starts come
     first, so that a new one of them finds its place before jobs that can wait take it. Running jobs continue as in the
-    plan, but are shrunk only while that still improves the plan.
+    plan, but are shrunk only while that still improves the plan. For new jobs, further running jobs are shrunk if that
+    improves the plan and no job that had a start starts later.
 
     Parameters
     ----------
@@ -43,9 +45,37 @@ def replanned(instance: Instance, plan: Plan) -> Outcome:
         jobs = [job_id for job_id in order if (job_id in bound) is turn]
         ledger.plan([job_id for job_id in jobs if job_id not in before or not ledger.restore(before[job_id])])
     ledger.backfill(order)
-    if ledger.running.changed:
-        go_on_shrunk(ledger, order, Values(instance, ledger), names=tuple(ledger.running.changed))
+    shrunk = _shrunk(ledger)
+    is_new = bool(ledger.running.changeable) and any(job_id not in before for job_id in order)
+    if shrunk or is_new:
+        values = Values(instance, ledger)
+        go_on_shrunk(ledger, order, values, names=shrunk)
+        if is_new:
+            _shrink_more(ledger, order, values, before)
     return admission.outcome(ledger)
+
+
+def _shrunk(ledger: Ledger) -> list[str]:
+    """Return the running jobs that have less than all their cores now, or will."""
+    running = ledger.running
+    return [
+        name for name, left in running.changeable.items() if name in running.changed or left.current != left.modes[0]
+    ]
+
+
+def _shrink_more(ledger: Ledger, order: Sequence[str], values: Values, before: Mapping[str, PlannedJob]) -> None:
+    """Let running jobs continue with less where the plan is worth more for it, and no job that had a start in the plan
+    before starts later.
+    """
+    for name in lenders(ledger, order):
+        starts = {
+            job_id: ledger.place_of(job_id).start for job_id in order if job_id in before and ledger.is_booked(job_id)
+        }
+        mark = ledger.marked()
+        if go_on_shrunk(ledger, order, values, names=(name,)) and not all(
+            ledger.is_booked(job_id) and ledger.place_of(job_id).start <= start for job_id, start in starts.items()
+        ):
+            ledger.back_to(mark)
 
 
 def warm_order(instance: Instance, plan: Plan) -> list[str]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Protocol
 
-from cpsched.domain import Cluster, FrozenMap, Instance, Job, NodeState, Plan, WaitingReason
+from cpsched.domain import Cluster, FrozenMap, Instance, Job, NodeState, Plan, PlannedJob, WaitingReason
 from cpsched.errors import EngineError
-from cpsched.sim.scheduler import Decision, News
+from cpsched.sim.scheduler import Change, Decision, News, Start
 from cpsched.sim.site import Site
 
 __all__ = ["Planning", "Rolling"]
@@ -38,7 +38,8 @@ class Rolling:
 
     A planning cycle comes when jobs have come or gone since the last one, or nodes have failed or returned, but not
     before `min_interval` seconds are over. Until then, and where a planned start is all that has come (BRIDI-13), the
-    last plan is brought up to date. Malleable jobs run at full share.
+    last plan is brought up to date. Malleable jobs start on the shares of their cores that the plan gives them, and
+    running ones shrink and expand as it says.
 
     A hard ``max_wait`` is kept as long as a plan can keep it. Then the jobs are planned again at once, with the
     ``max_wait`` no longer hard for the jobs that are too late, until these have started.
@@ -95,27 +96,44 @@ class Rolling:
             self._late |= too_late
 
     def _decision(self, site: Site, plan: Plan) -> Decision:
-        """Return the decision of a plan at this second."""
+        """Return what a plan of this second says: who gives cores back, who takes some, and who starts."""
         waiting = set(site.queue.tolist())
-        due = []
+        due: list[Start] = []
+        changes: list[tuple[int, Change]] = []
         later = [self._next_cycle] if self._is_stale else []
         for planned in plan.jobs:
             job = self._index[planned.id]
-            if job not in waiting:
-                continue
             if planned.start > site.now:
                 later.append(planned.start)
                 continue
-            start = site.start_on(job, planned.segments[0].allocation)
-            if start is None:
-                raise EngineError(f"{self.name} plans job {planned.id} at {site.now} on nodes where it may not run")
-            due.append(start)
-        return Decision(starts=due, wake=min(later, default=None))
+            later.extend(segment.end for segment in planned.segments[:-1] if segment.end > site.now)
+            if job in waiting:
+                due.append(self._start(site, job, planned))
+            elif (change := self._change(site, job, planned)) is not None:
+                more = int(change.modes.sum()) - int(site.modes_of(job).sum())
+                changes.append((-more, change))
+        changes.sort(key=lambda pair: (pair[0], pair[1].job))  # later modes have less cores: these come first
+        return Decision(starts=due, changes=[change for _, change in changes], wake=min(later, default=None))
+
+    def _start(self, site: Site, job: int, planned: PlannedJob) -> Start:
+        """Return the start of a waiting job that is planned for now."""
+        start = site.start_on(job, planned.segments[0].allocation)
+        if start is None:
+            raise EngineError(f"{self.name} plans job {planned.id} at {site.now} on nodes where it may not run")
+        return start
+
+    def _change(self, site: Site, job: int, planned: PlannedJob) -> Change | None:
+        """Return how a running job changes its shares now, if it does."""
+        present = next(segment for segment in planned.segments if segment.end > site.now)
+        try:
+            return site.change_to(job, present.allocation)
+        except ValueError as error:
+            raise EngineError(f"{self.name} plans at {site.now} what cannot be: {error}") from error
 
 
 def _window(site: Site, out: Collection[str]) -> Instance:
-    """Return the window of this second as planners are to see it: the nodes that are out are down, and waiting jobs are
-    rigid, and take as long as they are believed to run.
+    """Return the window of this second as planners see it: the nodes that are out are down, and waiting jobs take
+    as long as they are believed to run.
     """
     window = site.window()
     estimates = {site.jobs[job].id: site.estimate(job) for job in site.queue.tolist()}
@@ -124,11 +142,11 @@ def _window(site: Site, out: Collection[str]) -> Instance:
 
 
 def _believed(job: Job, seconds: int) -> Job:
-    """Return the job as a rigid one, which takes this many seconds if it waits."""
-    if job.malleability is None and job.walltime == seconds:
+    """Return a job that takes so many seconds at full share."""
+    if job.walltime == seconds:
         return job
     (step,) = job.steps
-    return replace(job, malleability=None, steps=(replace(step, walltime=seconds),))
+    return replace(job, steps=(replace(step, walltime=seconds),))
 
 
 def _lenient(window: Instance, late: Collection[str]) -> Instance:

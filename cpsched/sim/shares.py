@@ -160,22 +160,28 @@ class JobModes:
             return None
         present = next(segment for segment in self.job.running.segments if segment.end > now)
         placed = counted(self.job.request, present.allocation) or ()
-        entries = self.columns.entries_of(demand, self.job.request, [self._in_mode(one, 0) for one in placed])
-        if entries is None:
+        entries = self.entries_on(demand, placed)
+        chosen = None if entries is None else self.modes_on(entries, placed)
+        if entries is None or chosen is None:
             return None
-        is_in = [
-            {(one.node, one.chunk): self._in_mode(one, mode) == one for one in placed}
+        return Standing(entries=entries, modes=chosen, done=self.job.walltime - left.work)
+
+    def entries_on(self, demand: int, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
+        """Return where the chunks of an allocation stand, on whatever shares; None if they may not stand so."""
+        return self.columns.entries_of(demand, self.job.request, [self._in_mode(one, 0) for one in allocation])
+
+    def modes_on(self, entries: NDArray[np.int32], allocation: Sequence[Placement]) -> NDArray[np.int8] | None:
+        """Return in which mode the job runs on each entry if it has what an allocation states; None if in none."""
+        fits = [
+            {(one.node, one.chunk): self._in_mode(one, mode) == one for one in allocation}
             for mode in range(len(self.modes))
         ]
         chosen = []
-        for node, chunk, units in zip(
-            entries[:, 0].tolist(), self._chunks_of(entries).tolist(), entries[:, 2].tolist(), strict=True
-        ):
+        rows = zip(entries[:, 0].tolist(), self._chunks_of(entries).tolist(), entries[:, 2].tolist(), strict=True)
+        for node, chunk, units in rows:
             here = [(self.columns.node_names[node], kind) for kind, _ in self._counted(chunk, units)]
-            chosen.append(next((mode for mode, on in enumerate(is_in) if all(on[place] for place in here)), -1))
-        if min(chosen) < 0:
-            return None
-        return Standing(entries=entries, modes=np.array(chosen, dtype=np.int8), done=self.job.walltime - left.work)
+            chosen.append(next((mode for mode, on in enumerate(fits) if all(on.get(place) for place in here)), -1))
+        return None if min(chosen) < 0 else np.array(chosen, dtype=np.int8)
 
     def _in_mode(self, placement: Placement, mode: int) -> Placement:
         """Return what the chunks of a placement have in a mode; one that has none stays as it is."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cpsched.domain import Instance, Job, Placement
 from cpsched.rusv import FOREVER, Booking, Timeline, instant_kernels
 from cpsched.sim import kernels
-from cpsched.sim.scheduler import Start
+from cpsched.sim.scheduler import Change, Start
 from cpsched.sim.world import World
 
 __all__ = ["Changes", "Outlook", "Site"]
@@ -139,9 +139,34 @@ class Site:
         return Start(job, scratch.entries[:count].copy()) if count else None
 
     def start_on(self, job: int, allocation: Sequence[Placement]) -> Start | None:
-        """Return the start of a waiting job on nodes by name; None if it may not run there."""
-        entries = self.columns.entries_of(int(self.demand[job]), self.jobs[job].request, allocation)
-        return None if entries is None else Start(job, entries)
+        """Return the start of a waiting job on nodes by name, if malleable on shares of its cores; None if it may not
+        stand so.
+        """
+        job_modes = self._world.load.job_modes.get(job)
+        if job_modes is None:
+            entries = self.columns.entries_of(int(self.demand[job]), self.jobs[job].request, allocation)
+            return None if entries is None else Start(job, entries)
+        entries = job_modes.entries_on(int(self.demand[job]), allocation)
+        chosen = None if entries is None else job_modes.modes_on(entries, allocation)
+        if entries is None or chosen is None:
+            return None
+        return Start(job, entries, chosen if chosen.any() else None)
+
+    def change_to(self, job: int, allocation: Sequence[Placement]) -> Change | None:
+        """Return the change of a running job to what an allocation states from now on; None if it is no change.
+
+        Raises
+        ------
+        ValueError
+            If the job cannot have that.
+        """
+        job_modes, entries = self._world.load.job_modes.get(job), self.entries_of(job)
+        if job_modes is None or not len(entries):
+            return None
+        chosen = job_modes.modes_on(entries, allocation)
+        if chosen is None:
+            raise ValueError(f"job {self.jobs[job].id} has no such shares of its cores on its nodes")
+        return None if (chosen == self.modes_of(job)).all() else Change(job, chosen)
 
     def window(self, waiting: Sequence[int] | None = None) -> Instance:
         """Return the scheduling window of this second: the running jobs, and the waiting jobs (all, or these)."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job, Running, Segment, counted
+from cpsched.domain import Instance, Job, Running, Segment, counted, end_of_work
 from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
 from cpsched.sim import kernels
@@ -70,13 +70,15 @@ class World:
     def _go_on(self, index: int, job: Job, running: Running) -> None:
         """Record the progress and the nodes of a malleable job that runs since before the beginning.
 
-        Where that is not known, its segments are a fact, and it ends with them.
+        Where that is not known, its segments are a fact: it ends with them, or in them where its work is done.
         """
         s, job_modes = self.state, self.load.job_modes.get(index)
         found = None if job_modes is None else job_modes.standing(int(self.load.demand[index]), self.load.now)
         if job_modes is None or found is None:
-            length = running.segments[-1].end - running.start
-            s.jobs[index, kernels.J_LENGTH] = s.jobs[index, kernels.J_WALLTIME] = s.estimate[index] = length
+            believed = running.segments[-1].end
+            end = end_of_work(job, self.load.now, int(self._lengths[index]))
+            s.jobs[index, kernels.J_WALLTIME] = s.estimate[index] = believed - running.start
+            s.jobs[index, kernels.J_LENGTH] = (believed if end is None else end) - running.start
             return
         while len(self.state.pool) - s.clock[kernels.C_POOL] < len(found.entries):
             self._double("pool")

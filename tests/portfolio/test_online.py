@@ -7,24 +7,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Instance, Job, MaxWait, Plan, Queue
-from cpsched.errors import EngineError
+from cpsched.errors import EngineError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine
 from cpsched.policies import PolicyEngine
 from cpsched.portfolio import ENGINES, Team, make_engine_scheduler, online, solve
 from cpsched.search import Search, SearchParams
-from cpsched.sim import simulate
+from cpsched.sim import Prediction, simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.oracle.random_malleable import malleable_windows
 from tests.oracle.random_workloads import workloads
 from tests.portfolio.fake_solver import Solver
+from tests.sim.played import played
 from tests.sizes import examples
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "eurora" / "workload-1000-7200.json.gz"
+
+CASES = Path(__file__).parents[1] / "cases"
 
 
 def core(job_id: str, submit: int, walltime: int, **options: Any) -> Job:
@@ -124,6 +128,48 @@ def test_the_judge_finds_no_fault(instance: Instance, name: str, min_interval: i
     """Whatever comes, what happens keeps all rules; and it is the same a second time, where no clock decides."""
     parameters = {"budget": 0, "min_interval": min_interval, "window": window}
     assert starts(instance, name, **parameters) == starts(instance, name, **parameters)
+
+
+#: What the planner makes of the cases: the jobs shrink for others, and expand again.
+SHRUNK = {"20": {"h": (0, 105), "g": (5, 15)}, "21": {"h": (0, 110), "g": (5, 25)}}
+
+
+@pytest.mark.parametrize("name", ["planner", "portfolio", "search", "cp", "policy:wspt"])
+@pytest.mark.parametrize("case", ["20", "21"])
+def test_malleable_jobs_run(case: str, name: str) -> None:
+    """A workload with malleable jobs is played by every engine: they shrink where the engine finds that better."""
+    instance = read_instance(CASES / f"simulate-malleable-{case}.json")
+    record = played(instance, make_engine_scheduler(name, budget=0.3)).record()
+    found = {job.id: (job.start, job.end) for job in record.jobs}
+    rigid = {"h": (0, 100), "g": (100, 110)}
+    assert found == SHRUNK[case] if name == "planner" else found in (SHRUNK[case], rigid)
+
+
+@examples(60, deadline=None)
+@given(
+    malleable_windows(),
+    st.data(),
+    st.sampled_from(["planner", "policy:wspt", "search"]),
+    st.sampled_from([0, 10]),
+    st.sampled_from([None, *Prediction]),
+)
+def test_malleable_workloads_keep_the_rules(
+    window_: Instance, data: st.DataObject, name: str, min_interval: int, predict: Prediction | None
+) -> None:
+    """Jobs that begin on shares, shrink and expand keep all rules, those of several kinds of chunks too."""
+    jobs = [
+        replace(
+            job,
+            runtime=data.draw(st.integers(1, job.walltime)),
+            submit=window_.now + data.draw(st.integers(-5, 20)) if job.running is None else job.running.start,
+        )
+        for job in window_.jobs
+    ]
+    scheduler = make_engine_scheduler(name, budget=0, min_interval=min_interval)
+    try:
+        played(replace(window_, jobs=tuple(jobs)), scheduler, predicts=predict)
+    except UnsupportedError:
+        assume(False)
 
 
 @pytest.mark.parametrize(

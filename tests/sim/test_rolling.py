@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.domain import FrozenMap, Instance, Job, Malleability, MaxWait, NodeState, Outage, Plan, Queue
+from cpsched.domain import (
+    Amounts,
+    FrozenMap,
+    Instance,
+    Job,
+    Malleability,
+    MaxWait,
+    NodeState,
+    Outage,
+    Plan,
+    PlannedJob,
+    Queue,
+)
 from cpsched.engine import Outcome
 from cpsched.errors import EngineError
-from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine, replanned
 from cpsched.portfolio import plan_of
 from cpsched.sim import BackfillRule, Prediction, QueueRule, Rolling, simulate
@@ -22,6 +35,8 @@ from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_workloads import workloads
 from tests.sim.played import played
 from tests.sizes import examples
+
+CASES = Path(__file__).parents[1] / "cases"
 
 
 @dataclass
@@ -98,14 +113,47 @@ def test_a_planned_start_is_no_reason_to_plan_anew() -> None:
     assert (moments(told.cycles), moments(told.followed)) == ([0], [7])
 
 
-def test_planners_see_neither_runtimes_nor_shares() -> None:
-    """What runs and what waits is rigid, its runtime hidden; waiting counts from the submission."""
-    jobs = [core(name, 3, 10, 4, malleability=Malleability(shares=(0.5,))) for name in "ab"]
+def test_planners_see_no_runtimes() -> None:
+    """The runtime of what runs and of what waits is hidden, its shares are not; waiting counts from the submission."""
+    half = Malleability(shares=(0.5,))
+    jobs = [core(name, 3, 10, 4, malleability=half) for name in "ab"]
     told = Told()
     starts(window([nodes("n", cores=1)], *jobs), told)
     seen = [job for one in told.cycles for job in one.jobs]
     assert [(job.id, job.running is not None) for job in seen] == [("a", False), ("b", False), ("b", False)]
-    assert {(job.runtime, job.submit, job.walltime) for job in seen} == {(None, 3, 10)}
+    assert {(job.runtime, job.submit, job.walltime, job.malleability) for job in seen} == {(None, 3, 10, half)}
+
+
+def test_running_jobs_shrink_and_expand_as_planned() -> None:
+    """Job h gives half of its cores to g, which comes at 5, and has them back at 15; its chunks are always stated."""
+    instance = read_instance(CASES / "simulate-malleable-20.json")
+    told = Told()
+    record = played(instance, Rolling(told)).record()
+    segments = {job.id: [(one.start, one.end, one.allocation) for one in job.segments] for job in record.jobs}
+    cores = {name: [(a, b, on[0].resources["cores"]) for a, b, on in held] for name, held in segments.items()}
+    assert cores == {"h": [(0, 5, 4), (5, 15, 2), (15, 105, 4)], "g": [(5, 15, 2)]}
+    seen = [job.running for one in told.cycles + told.followed for job in one.jobs if job.running is not None]
+    assert {(held.chunk, held.count) for one in seen for part in one.segments for held in part.allocation} == {(0, 1)}
+
+
+def test_a_plan_of_cores_that_a_job_cannot_have_is_an_error() -> None:
+    """Three of four cores are no share of h."""
+
+    def three_cores(outcome: Outcome) -> Outcome:
+        return replace(outcome, jobs=tuple(map(with_three, outcome.jobs)))
+
+    def with_three(planned: PlannedJob) -> PlannedJob:
+        segments = [
+            replace(one, allocation=tuple(replace(held, resources=Amounts({"cores": 3})) for held in one.allocation))
+            for one in planned.segments
+        ]
+        return replace(planned, segments=tuple(segments))
+
+    instance = read_instance(CASES / "simulate-malleable-20.json")
+    with pytest.raises(EngineError, match="where it may not run"):
+        played(replace(instance, jobs=instance.jobs[:1]), Rolling(Told(change=three_cores)))
+    with pytest.raises(EngineError, match="no such shares"):
+        played(instance, Rolling(Told(change=lambda found: three_cores(found) if len(found.jobs) > 1 else found)))
 
 
 def test_nodes_that_are_out_are_down_until_they_return() -> None:
@@ -131,7 +179,7 @@ def test_predicted_runtimes_are_planned_with() -> None:
 
 
 def test_a_plan_that_cannot_be_is_no_decision() -> None:
-    """Who plans a job on nodes where it may not stand is told so."""
+    """Who plans a job on nodes where it may not run is told so."""
 
     def elsewhere(outcome: Outcome) -> Outcome:
         (job,) = outcome.jobs
