@@ -49,8 +49,11 @@ def resumable(job: Job, now: int) -> Remaining | None:
     A plan may change a malleable job if the chunks on each of its nodes are known, and if the segments in the instance
     do the job's work. Otherwise its end is not the end of its work, but a fact that the instance states.
     """
-    speeds, job_modes = _stated_rates(job), modes(job)
-    if job.running is None or speeds is None or len(job_modes) < 2:
+    speeds = _stated_rates(job)
+    if job.running is None or speeds is None:
+        return None
+    job_modes = modes(job)
+    if len(job_modes) < 2:
         return None
     segments = job.running.segments
     known = counted(job.request, segments[0].allocation) or ()
