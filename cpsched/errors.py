@@ -20,7 +20,7 @@ A job that cannot be planned is no error: it is data, in the plan's waiting room
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = [
     "BridgeError",
@@ -51,13 +51,17 @@ class Fault:
         Where, in the document's own words: ``jobs[17].walltime``; empty for the document as a whole.
     message : str
         What was expected and what was got, in one sentence.
+    entry : str
+        What the entry of the list at the path is called, ``job "1201"``; empty where it has no name.
     """
 
     path: str
     message: str
+    entry: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
+        place = f"{self.path} ({self.entry})" if self.entry else self.path
+        return f"{place}: {self.message}" if self.path else self.message
 
 
 class DocumentError(CpschedError):

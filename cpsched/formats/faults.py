@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import NoReturn
 
@@ -32,6 +33,13 @@ TAGS = frozenset({"<text>", "<chunks>", "<name>", "<weights>", "<always>", "<tim
 _KEY_MARK = "[key]"
 _LONGEST_SHOWN = 64
 _CARET_WINDOW = 60
+#: The lists of both documents whose entries have names: what an entry is called, and which key has its name.
+_ENTRIES = dict.fromkeys(("jobs", "waiting_room", "attempts"), ("job", "id"))
+_ENTRIES |= {"reservations": ("reservation", "id")}
+#: The units of whole numbers by their keys: in a dictionary such as ``resources`` the key is that of the resource.
+_SECONDS = "now submit walltime not_before start_at deadline delay expected_wait max_walltime seconds start end runtime"
+UNITS = dict.fromkeys(_SECONDS.split(), "seconds") | {"from": "seconds", "until": "seconds", "duration": "seconds"}
+UNITS |= {"mem": "MiB"}
 #: The most candidates compared for "did you mean" in one document: suggestions must not make a refusal slow.
 _COMPARISONS = 20_000
 #: The most faults of one document that are reported; after mending these the document is read again.
@@ -177,18 +185,59 @@ class Faults:
             if detail["type"] == "extra_forbidden":
                 message = f"unknown key{self.suggestion(str(location[-1]), keys)}"
             else:
-                message = _shape_message(detail, self._mapping)
+                message = self._shape_message(detail, location)
             self.add((*at, *location), message)
             locations.append(location)
         return tuple(locations)
+
+    def _shape_message(self, detail: ErrorDetails, location: Location) -> str:
+        """Return the expected and the actual value of a pydantic error, in our words."""
+        kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
+        got = self._mapping if isinstance(value, dict) else shown(value)
+        unit = UNITS.get(str(location[-1])) if location else None
+        of_unit = "" if unit is None else f" ({unit})"
+        if kind == "missing":
+            return "Expected this key, got nothing"
+        if kind in _MAPPINGS:
+            return f"Expected {self._mapping}, got {got}"
+        if kind in _KINDS:
+            return f"Expected {_KINDS[kind]}{of_unit}, got {got}"
+        if kind in _BOUNDS:
+            key, sign = _BOUNDS[kind]
+            noun = "a number" if isinstance(context[key], float) else "an integer"
+            return f"Expected {noun} {sign} {context[key]}{of_unit}, got {got}"
+        if kind == "literal_error":
+            hint = self.suggestion(value, _QUOTED.findall(context["expected"])) if isinstance(value, str) else ""
+            return f"Expected {context['expected']}, got {got}{hint}"
+        if kind in ("too_short", "string_too_short"):
+            return f"Expected at least {context['min_length']} {_counted(kind)}, got {_length(detail['input'])}"
+        if kind in ("too_long", "string_too_long"):
+            return f"Expected at most {context['max_length']} {_counted(kind)}, got {_length(detail['input'])}"
+        return str(detail["msg"])
 
     def suggestion(self, word: str, known: Collection[str]) -> str:
         """Return ``, did you mean X?``, or nothing where no known word is near."""
         if len(word) > _LONGEST_SHOWN or len(known) > self._comparisons_left:
             return ""
         self._comparisons_left -= len(known)
-        near = difflib.get_close_matches(word, [name for name in known if len(name) <= _LONGEST_SHOWN], n=1)
+        candidates = [name for name in known if len(name) <= _LONGEST_SHOWN]
+        near = [name for name in candidates if name.casefold() == word.casefold()]
+        near = near or difflib.get_close_matches(word, candidates, n=1)
         return f", did you mean {_printable(near[0])}?" if near else ""
+
+    def fault(self, location: Location, message: str) -> Fault:
+        """Return a fault as people read it: with its path, and the name of the entry that it is in."""
+        return Fault(path_of(location), message, self._entry(location))
+
+    def _entry(self, location: Location) -> str:
+        """Name the entry of a list, such as a job, in which a location is; nothing where it has no name."""
+        section, index, *_ = (*location, None, None)
+        noun, key = _ENTRIES.get(str(section), ("", ""))
+        entries = self._document.get(section) if noun and isinstance(self._document, dict) else None
+        if not isinstance(entries, list) or not isinstance(index, int) or index >= len(entries):
+            return ""
+        name = entries[index].get(key) if isinstance(entries[index], dict) else None
+        return f"{noun} {shown(name)}" if isinstance(name, str) else ""
 
     def raise_if_any(self, source: str) -> None:
         """Refuse the document if anything is wrong with it.
@@ -210,7 +259,7 @@ class Faults:
             With all the faults, in document order.
         """
         ordered = sorted(self._found, key=_DocumentOrder(self._document))
-        faults = [Fault(path_of(location), message) for location, message in ordered]
+        faults = [self.fault(location, message) for location, message in ordered]
         if self.has_more:
             faults.append(Fault("document", f"there are more faults than these {MOST_FAULTS}"))
         raise DocumentError(source, faults) from None
@@ -250,32 +299,10 @@ _KINDS = {
     "list_type": "a list",
     "string_pattern_mismatch": "a text without control characters",
 }
+_QUOTED = re.compile("'([^']*)'")
 _MAPPINGS = frozenset({"dict_type", "model_type", "model_attributes_type"})
 _BOUNDS = {"greater_than": ("gt", ">"), "greater_than_equal": ("ge", ">="), "less_than_equal": ("le", "<=")}
 _BOUNDS |= {"less_than": ("lt", "<")}
-
-
-def _shape_message(detail: ErrorDetails, mapping: str) -> str:
-    """Return the expected and the actual value of a pydantic error, in our words."""
-    kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
-    got = mapping if isinstance(value, dict) else shown(value)
-    if kind == "missing":
-        return "Expected this key, got nothing"
-    if kind in _MAPPINGS:
-        return f"Expected {mapping}, got {got}"
-    if kind in _KINDS:
-        return f"Expected {_KINDS[kind]}, got {got}"
-    if kind in _BOUNDS:
-        key, sign = _BOUNDS[kind]
-        noun = "a number" if isinstance(context[key], float) else "an integer"
-        return f"Expected {noun} {sign} {context[key]}, got {got}"
-    if kind == "literal_error":
-        return f"Expected {context['expected']}, got {got}"
-    if kind in ("too_short", "string_too_short"):
-        return f"Expected at least {context['min_length']} {_counted(kind)}, got {_length(detail['input'])}"
-    if kind in ("too_long", "string_too_long"):
-        return f"Expected at most {context['max_length']} {_counted(kind)}, got {_length(detail['input'])}"
-    return str(detail["msg"])
 
 
 def _counted(kind: str) -> str:

@@ -15,7 +15,7 @@ from math import prod
 from cpsched.errors import SyntaxFault
 from cpsched.formats.notations import MAX_NAME
 
-__all__ = ["MAX_NODES", "expand_hostlist", "fold_hostlist"]
+__all__ = ["MAX_NODES", "expand_hostlist", "fold_hostlist", "meant_range"]
 
 #: The most nodes that a cluster may have (formats.md, limits of the documents).
 MAX_NODES = 10**6
@@ -23,6 +23,7 @@ MAX_NODES = 10**6
 _MAX_DIGITS = 15
 _LITERAL = re.compile(r"[^\[\],@!&^*?\s\x00-\x1f\x7f-\x9f]+")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?")
+_NAMES_WITH_DASH = re.compile(r"(.*[^0-9])([0-9]{1,15})-\1([0-9]{1,15})")
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)", re.DOTALL)
 
 
@@ -142,6 +143,12 @@ def expand_hostlist(text: str, *, limit: int = MAX_NODES) -> tuple[str, ...]:
             *([part] if isinstance(part, str) else [t for r in part for t in r.texts()] for part in term)
         )
     )
+
+
+def meant_range(name: str) -> str | None:
+    """Return the host list that a name like ``node01-node04`` is meant to be, ``node[01-04]``; None of other names."""
+    match = _NAMES_WITH_DASH.fullmatch(name)
+    return f"{match[1]}[{match[2]}-{match[3]}]" if match and int(match[2]) < int(match[3]) else None
 
 
 def fold_hostlist(names: Sequence[str]) -> str:

@@ -24,8 +24,8 @@ from cpsched.domain import (
     share_of,
     time_on,
 )
-from cpsched.errors import Fault, SyntaxFault
-from cpsched.formats.faults import Location, path_of, shown
+from cpsched.errors import SyntaxFault
+from cpsched.formats.faults import Location, shown
 from cpsched.formats.instance_model import JobModel, MalleableModel, PlacementModel, RunningModel
 from cpsched.formats.notations import MAX_NAME, parse_indices
 from cpsched.formats.reading import Reading, frozen_amounts
@@ -155,7 +155,7 @@ def _read_running(
         ended, last = segments[-1].end, segments[-1]
         segments[-1] = Segment(start=last.start, end=reading.now + 1, allocation=last.allocation)
         message = f"should have ended at {ended}, now is {reading.now}: taken to end at {reading.now + 1}"
-        reading.on_warning(Fault(path_of(where), message))
+        reading.on_warning(reading.faults.fault(where, message))
     return Running(start=running.start, segments=tuple(segments))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
@@ -132,11 +132,19 @@ def parse_place(text: str) -> Place:
     if not colon and first in _SHARING:
         return Place(exclusive=_SHARING[first])
     if first not in tuple(Arrangement):
-        raise SyntaxFault(text, (0, len(first)), f"Expected free, pack, scatter, excl or shared, got {first!r}")
+        hint = _lower_case(first, (*Arrangement, *_SHARING))
+        message = f"Expected free, pack, scatter, excl or shared, got {first!r}{hint}"
+        raise SyntaxFault(text, (0, len(first)), message)
     if colon and second not in _SHARING:
         span = (len(first) + 1, len(text))
-        raise SyntaxFault(text, span, f"Expected excl, exclusive or shared, got {second!r}")
+        hint = _lower_case(second, _SHARING)
+        raise SyntaxFault(text, span, f"Expected excl, exclusive or shared, got {second!r}{hint}")
     return Place(arrangement=Arrangement(first), exclusive=bool(colon) and _SHARING[second])
+
+
+def _lower_case(word: str, known: Collection[str]) -> str:
+    """Return a hint where `word` would be known in lower case, else nothing."""
+    return f", did you mean {word.lower()}?" if word.lower() in known else ""
 
 
 def format_place(place: Place) -> str:

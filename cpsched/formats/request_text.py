@@ -132,7 +132,10 @@ class _Parser:
             self.item(resources, where)
         resources = {name: amount for name, amount in resources.items() if amount}
         if not resources:
-            raise self.fault((start, self.at), "Expected at least one unit of a countable resource, got none")
+            known = {name.casefold(): name for name in (*_ALIASES, *self.countable)}
+            meant = [known[name.casefold()] for name in where if name.casefold() in known]
+            hint = f", did you mean {meant[0]}?" if meant else ""
+            raise self.fault((start, self.at), f"Expected at least one unit of a countable resource, got none{hint}")
         return Chunk(count=count, resources=Amounts(resources), where=FrozenMap(where))
 
     def count(self) -> int:

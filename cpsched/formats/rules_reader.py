@@ -26,8 +26,8 @@ from cpsched.domain import (
     Validity,
 )
 from cpsched.errors import SyntaxFault
-from cpsched.formats.faults import Location, first_few, path_of
-from cpsched.formats.hostlist import MAX_NODES, expand_hostlist
+from cpsched.formats.faults import Location, first_few, path_of, shown
+from cpsched.formats.hostlist import MAX_NODES, expand_hostlist, meant_range
 from cpsched.formats.instance_model import (
     AccessModel,
     ClusterModel,
@@ -107,6 +107,10 @@ def _read_names(reading: Reading, where: Location, text: str, first_place: dict[
     except SyntaxFault as error:
         reading.faults.add_syntax(where, error)
         return ()
+    for name in names:
+        if meant := meant_range(name):
+            message = f"one node is called {shown(name)}; did you mean the nodes {meant}?"
+            reading.on_warning(reading.faults.fault(where, message))
     twice: list[str] = []
     for name in names:
         if name in first_place:
@@ -240,7 +244,8 @@ def _read_node_list(reading: Reading, where: Location, text: str, cluster: Clust
         return ()
     unknown = [name for name in names if name not in cluster.class_of]
     if unknown and "nodes" not in reading.incomplete:
-        hint = reading.faults.suggestion(unknown[0], cluster.class_of)
+        meant = meant_range(unknown[0])
+        hint = f", did you mean {meant}?" if meant else reading.faults.suggestion(unknown[0], cluster.class_of)
         reading.faults.add(where, f"Expected nodes of the cluster, got also: {first_few(unknown)}{hint}")
     if len(set(names)) < len(names):
         reading.faults.add(where, "Expected every node once")

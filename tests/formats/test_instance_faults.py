@@ -8,14 +8,15 @@ import pytest
 
 from cpsched.domain import Outage
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats import parse_instance, parse_plan
+from cpsched.formats import DocumentModel, instance_model, parse_instance, parse_plan, plan_model
+from cpsched.formats.faults import UNITS
 from tests.formats.format_documents import job, minimal_instance, small_instance, small_plan
 
 
 def _faults(document: object) -> list[str]:
     with pytest.raises(DocumentError) as caught:
         parse_instance(document)
-    return [str(fault) for fault in caught.value.faults]
+    return [f"{fault.path}: {fault.message}" for fault in caught.value.faults]
 
 
 def _held(node: str = "cn1", cores: int = 1, **resources: int) -> list[dict[str, Any]]:
@@ -65,11 +66,11 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        ({"walltime": -5}, "jobs[0].walltime: Expected an integer > 0, got -5"),
-        ({"walltime": 10**18}, "jobs[0].walltime: Expected an integer <= 10000000000, got 1000000000000000000"),
-        ({"walltime": True}, "jobs[0].walltime: Expected an integer, got true"),
-        ({"walltime": 5.0}, "jobs[0].walltime: Expected an integer, got 5.0"),
-        ({"walltime": "5"}, 'jobs[0].walltime: Expected an integer, got "5"'),
+        ({"walltime": -5}, "jobs[0].walltime: Expected an integer > 0 (seconds), got -5"),
+        ({"walltime": 10**18}, "jobs[0].walltime: Expected an integer <= 10000000000 (seconds), got 10000000000"),
+        ({"walltime": True}, "jobs[0].walltime: Expected an integer (seconds), got true"),
+        ({"walltime": 5.0}, "jobs[0].walltime: Expected an integer (seconds), got 5.0"),
+        ({"walltime": "5"}, 'jobs[0].walltime: Expected an integer (seconds), got "5"'),
         ({"wallime": 5}, "jobs[0].wallime: unknown key, did you mean walltime?"),
         ({"submit": None}, "jobs[0].submit: Expected this key, got nothing"),
         ({"user": ""}, "jobs[0].user: Expected at least 1 characters, got 0"),
@@ -112,7 +113,7 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
         ),
         (
             _NO_WORK | {"steps": [{**_STEPS[0], "walltime": 0}]},
-            "jobs[0].steps[0].walltime: Expected an integer > 0, got 0",
+            "jobs[0].steps[0].walltime: Expected an integer > 0 (seconds), got 0",
         ),
         (_NO_WORK | {"steps": _STEPS, "expand_limit": 0.5}, "jobs[0].expand_limit: Expected a number >= 1.0, got 0.5"),
         (_shares(1), _NO_SHARE_OF_4),
@@ -147,7 +148,7 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
         ({"told": {}}, "jobs[0].told.start: Expected this key, got nothing"),
         ({"told": {"start": 5, "pirce": 1}}, "jobs[0].told.pirce: unknown key, did you mean price?"),
         ({"told": {"start": 5, "price": -0.5}}, "jobs[0].told.price: Expected a number >= 0.0, got -0.5"),
-        ({"told": {"start": 0.5}}, "jobs[0].told.start: Expected an integer, got 0.5"),
+        ({"told": {"start": 0.5}}, "jobs[0].told.start: Expected an integer (seconds), got 0.5"),
         ({"tlod": {"start": 5}}, "jobs[0].tlod: unknown key, did you mean told?"),
         (
             {"running": {"start": -1, "allocation": _held("cn3")}},
@@ -217,15 +218,15 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        ({"format": "cpsched-plan/1"}, "format: Expected 'cpsched-instance/1', got \"cpsched-plan/1\""),
+        ({"format": "cpsched-instance/2"}, "format: Expected 'cpsched-instance/1', got \"cpsched-instance/2\""),
         ({"jbos": []}, "jbos: unknown key, did you mean jobs?"),
         ({"now": 10**18}, "now: Expected an integer <= 1000000000000"),
         ({"epoch": "2014-03-31T18:00:00"}, "epoch: Expected an offset from UTC"),
         ({"epoch": "yesterday"}, "epoch: Expected an ISO-8601 date and time"),
         ({"epoch": "2014-03-31T18:00:00.5+02:00"}, "epoch: Expected whole seconds"),
         ({"cluster": {"nodes": []}}, "cluster.nodes: Expected at least 1 entries, got 0"),
-        ({"queues": {"q": {"expected_wait": 0}}}, "queues.q.expected_wait: Expected an integer > 0, got 0"),
-        (_max_wait(seconds=0), "queues.q.max_wait.seconds: Expected an integer > 0, got 0"),
+        ({"queues": {"q": {"expected_wait": 0}}}, "queues.q.expected_wait: Expected an integer > 0 (seconds), got 0"),
+        (_max_wait(seconds=0), "queues.q.max_wait.seconds: Expected an integer > 0 (seconds), got 0"),
         (_max_wait(price=1), "queues.q.max_wait.seconds: Expected this key, got nothing"),
         (_max_wait(seconds=1, price=-1), "queues.q.max_wait.price: Expected a number >= 0.0, got -1"),
         (_max_wait(seconds=1, price="1"), 'queues.q.max_wait.price: Expected a number, got "1"'),
@@ -461,8 +462,8 @@ def test_faults_of_a_plan() -> None:
         parse_plan(document, source="p.json")
     assert str(caught.value) == (
         "p.json: 2 faults\n"
-        '  waiting_room[0].id: Expected every job once, got "2" as in jobs[0].id\n'
-        '  reservations[1].id: Expected every reservation once, got "r" as in reservations[0].id'
+        '  waiting_room[0].id (job "2"): Expected every job once, got "2" as in jobs[0].id\n'
+        '  reservations[1].id (reservation "r"): Expected every reservation once, got "r" as in reservations[0].id'
     )
     document["jobs"][0]["segments"][0]["end"] = 19
     document["waiting_room"][0]["reason"] = "bored"
@@ -493,4 +494,57 @@ def test_faults_of_a_record(keys: dict[str, Any], fault: str | None) -> None:
         return
     with pytest.raises(DocumentError) as caught:
         parse_plan(document)
-    assert [str(one).startswith(fault) for one in caught.value.faults] == [True]
+    assert [f"{one.path}: {one.message}".startswith(fault) for one in caught.value.faults] == [True]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"WALLTIME": 5}, 'jobs[0].WALLTIME (job "j"): unknown key, did you mean walltime?'),
+        ({"Steps": []}, 'jobs[0].Steps (job "j"): unknown key, did you mean steps?'),
+        ({"walltime": "2h"}, 'jobs[0].walltime (job "j"): Expected an integer (seconds), got "2h"'),
+        ({"place": "SCATTER"}, "got 'SCATTER', did you mean scatter?"),
+        ({"place": "pack:EXCL"}, "got 'EXCL', did you mean excl?"),
+        ({"request": "2:NCPUS=2"}, "Expected at least one unit of a countable resource, got none, did you mean ncpus?"),
+        (
+            {"request": [{"count": 1, "resources": {"mem": "10g"}}]},
+            'jobs[0].request[0].resources.mem (job "j"): Expected an integer (MiB), got "10g"',
+        ),
+    ],
+)
+def test_faults_name_the_job_the_unit_and_what_is_meant(change: dict[str, Any], expected: str) -> None:
+    """A fault of a job says its id beside its index, units are said, and what is only in the wrong case is found."""
+    with pytest.raises(DocumentError) as refused:
+        parse_instance(minimal_instance(job("j", **change)))
+    assert expected in str(refused.value)
+
+
+def test_states_and_nodes_get_a_hint() -> None:
+    """A state in the wrong case is found; a range without brackets is one node, with a warning, or an unknown one."""
+    document = minimal_instance()
+    nodes = {"names": "node01-node04", "resources": {"cores": 4}}
+    with pytest.raises(DocumentError, match='got "UP", did you mean up\\?'):
+        parse_instance(document | {"cluster": {"nodes": [nodes | {"state": "UP"}]}})
+    warnings: list[Fault] = []
+    cluster = {"nodes": [nodes, {"names": "node[01-04]", "resources": {"cores": 4}}]}
+    parse_instance(document | {"cluster": cluster, "jobs": []}, on_warning=warnings.append)
+    said = 'cluster.nodes[0].names: one node is called "node01-node04"; did you mean the nodes node[01-04]?'
+    assert [str(warning) for warning in warnings] == [said]
+    outage = {"nodes": "node01-node03", "start": 0, "end": 5}
+    with pytest.raises(DocumentError, match=r"node01-node03, did you mean node\[01-03\]\?"):
+        parse_instance(document | {"cluster": cluster, "jobs": [], "outages": [outage]})
+
+
+def test_every_time_has_its_unit() -> None:
+    """Each key of both documents with the bounds of a time, a duration or a time of a plan is said to be in seconds."""
+    models = [
+        model
+        for module in (instance_model, plan_model)
+        for model in vars(module).values()
+        if isinstance(model, type) and issubclass(model, DocumentModel)
+    ]
+    for model in models:
+        for key, entry in model.model_fields.items():
+            described = f"{entry.annotation} {entry.metadata}"
+            if any(f"le={bound})" in described for bound in (10**12, 10**10, 10**17)):
+                assert UNITS.get(entry.alias or key) == "seconds", (model, key)

@@ -98,8 +98,8 @@ def test_faults_keep_their_indices() -> None:
     bad = {"id": "b", "submit": "0", "walltime": 1, "request": [{"count": 1, "resources": {"cores": 1}}, {"count": 0}]}
     with pytest.raises(DocumentError) as caught:
         parse_instance(minimal_instance(good, bad, {**good, "id": "c", "malleable": {"shares": [0.5, 2]}}))
-    assert [str(fault) for fault in caught.value.faults] == [
-        'jobs[1].submit: Expected an integer, got "0"',
+    assert [f"{fault.path}: {fault.message}" for fault in caught.value.faults] == [
+        'jobs[1].submit: Expected an integer (seconds), got "0"',
         "jobs[1].request[1].count: Expected an integer > 0, got 0",
         "jobs[1].request[1].resources: Expected this key, got nothing",
         "jobs[2].malleable.shares[1]: Expected a share of the cores between 0 and 1 "
