@@ -92,7 +92,7 @@ def _remove_leftovers(target: Path) -> None:
             Path(entry.path) for entry in entries if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
         ]
     for leftover in leftovers:
-        # What is locked, gone or not ours stays.
+        # Files that are locked, gone or not ours are left alone.
         with contextlib.suppress(OSError):
             descriptor = os.open(leftover, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:

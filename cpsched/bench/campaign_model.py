@@ -1,7 +1,7 @@
 """The campaign file as pydantic models: its tables with their keys, types and bounds, as in ``docs/campaigns.md``.
 
-What one table alone can tell is checked here. What needs a second table, a file, a scheduler or a generator is checked
-in `reading`.
+Rules about a single table are checked here. Rules that need a second table, a file, a scheduler or a generator are
+checked in `reading`.
 """
 
 from __future__ import annotations
@@ -87,16 +87,16 @@ NumberOrName = Annotated[
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Share = Annotated[Finite, Field(ge=0, le=1)]
 Cut = Annotated[Finite, Field(ge=0, lt=1)]
-#: What predicted runtimes are used for; false: nothing.
+#: The use of predicted runtimes; false: none.
 Predict = Annotated[Prediction | Literal[False], BeforeValidator(_prediction)]
 
 
 class SimulationModel(DocumentModel):
-    """What holds in all simulations of a campaign."""
+    """The settings of all simulations of a campaign."""
 
     warm_up: Cut = Field(0.0, description="Share of the jobs, the first ones, that do not count")
     cool_down: Cut = Field(0.0, description="Share of the jobs, the last ones, that do not count")
-    predict: Predict = Field(False, description="What predicted runtimes are used for; true: the order of the queue")
+    predict: Predict = Field(False, description="The use of predicted runtimes; true: the order of the queue")
     charge_overhead: bool = Field(False, description="Whether the simulated clock runs while a scheduler decides")
 
     @model_validator(mode="after")
@@ -107,7 +107,7 @@ class SimulationModel(DocumentModel):
 
 
 class SelectionModel(DocumentModel):
-    """Which jobs of a log are taken."""
+    """The selection of a log's jobs."""
 
     statuses: Omittable[Different[Annotated[int, Field(ge=-1)]]] = Field(None, description="Of field 11 of the SWF")
     queues: Omittable[Different[NumberOrName]] = Field(None, description="Numbers in SWF, names in other logs")
@@ -126,12 +126,14 @@ class SelectionModel(DocumentModel):
 
 
 class WorkloadModel(DocumentModel):
-    """What workloads of all sources have."""
+    """The keys of workloads of all sources."""
 
-    name: OneLine = Field(description="How tables and charts call it")
+    name: OneLine = Field(description="Its name in tables and charts")
     load: Omittable[OneOrMore[Annotated[Finite, Field(gt=0)]]] = Field(None, description="Offered load")
     malleable: Omittable[OneOrMore[Share]] = Field(None, description="Share of the jobs that are malleable")
-    model: Omittable[OneOrMore[Literal["ideal", "worst"]]] = Field(None, description="How they run on fewer cores")
+    model: Omittable[OneOrMore[Literal["ideal", "worst"]]] = Field(
+        None, description="The runtime model of malleable jobs on fewer cores"
+    )
 
 
 class InstanceFileModel(WorkloadModel):
@@ -144,11 +146,11 @@ class LogFileModel(WorkloadModel):
     """A workload that is a part of a log."""
 
     log: OneLine = Field(description="A log of any kind that cpsched simulate reads")
-    cluster: Omittable[OneLine] = Field(None, description="The machine; default: what the log says of it")
-    selection: Omittable[SelectionModel] = Field(None, description="Which jobs are taken; default: all")
+    cluster: Omittable[OneLine] = Field(None, description="The machine; default: the machine in the log's header")
+    selection: Omittable[SelectionModel] = Field(None, description="The jobs to take; default: all")
     cores_per_chunk: Omittable[Annotated[int, Field(ge=1)]] = Field(None, description="Cores of a chunk (SWF only)")
     memory_field: Literal["kb-per-processor", "bytes-per-job"] = Field(
-        "kb-per-processor", description="What field 10 means (SWF only)"
+        "kb-per-processor", description="Meaning and unit of field 10 (SWF only)"
     )
 
 
@@ -177,9 +179,9 @@ class TableModel(DocumentModel):
     title: Omittable[OneLine] = Field(None, description="Default: its name")
     figures: Different[OneLine] = Field(description="Its columns")
     by: Literal["total", "queue", "size", "user", "class"] = Field(
-        "total", description="Which groups of jobs have rows of their own"
+        "total", description="The groups of jobs that have rows of their own"
     )
-    relative_to: Omittable[OneLine] = Field(None, description="The policy by whose figures all are divided")
+    relative_to: Omittable[OneLine] = Field(None, description="The policy by whose figures all others are divided")
 
 
 class PlotModel(DocumentModel):
@@ -188,13 +190,13 @@ class PlotModel(DocumentModel):
     name: FileName = Field(description="Of its file")
     title: Omittable[OneLine] = Field(None, description="Default: its name")
     figure: OneLine = Field(description="What is drawn")
-    over: Omittable[Literal["load", "malleable"]] = Field(None, description="What is on the axis; default: bars")
+    over: Omittable[Literal["load", "malleable"]] = Field(None, description="The axis of the chart; default: bars")
 
 
 class PublishedModel(DocumentModel):
-    """Figures that somebody else has published."""
+    """Published figures."""
 
-    source: OneLine = Field(description="Who, and where")
+    source: OneLine = Field(description="The source: authors and place")
     workload: OneLine = Field(description="The name or the label of a workload")
     policy: OneLine = Field(description="One of the campaign's, or another one")
     figures: dict[str, Finite] = Field(min_length=1, description="By their names")
@@ -203,10 +205,10 @@ class PublishedModel(DocumentModel):
 class CampaignModel(DocumentModel):
     """The whole file; its lists of tables are checked table by table, each by the model above."""
 
-    name: FileName = Field(description="Of the folder with the results")
+    name: FileName = Field(description="The name of the folder with the results")
     seeds: Different[Annotated[int, Field(ge=0)]] = Field([0], description="One cell for each, of random workloads")
     page: Omittable[OneLine] = Field(None, description="A page with places for the tables")
-    simulation: dict[str, Any] = Field({}, description="What holds in all simulations")
+    simulation: dict[str, Any] = Field({}, description="Settings of all simulations")
     workload: list[Any] = Field([], description="What is simulated")
     policy: list[Any] = Field([], description="The schedulers that are compared")
     table: list[Any] = Field([], description="Tables of the results")

@@ -20,8 +20,8 @@ _PLACE = re.compile(
 def filled(page: Path, tables: Mapping[str, str], *, campaign: str) -> str:
     """Return the text of a page with each table between its marks: ``<!-- table NAME -->`` and ``<!-- end -->``.
 
-    A page of several campaigns says which one a table is of, ``<!-- table NAME of CAMPAIGN -->``; what is of another
-    one stays as it is.
+    In a page of several campaigns a table names its campaign, ``<!-- table NAME of CAMPAIGN -->``; tables of other
+    campaigns remain unchanged.
 
     Raises
     ------

@@ -215,7 +215,7 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
 
 
 def _sample(source: InstanceFile | LogFile | Generated, sources: Sequence[object]) -> str | None:
-    """Name what tells one of several instances from the others."""
+    """Return the part of a path that distinguishes one of several instances."""
     return source.path.name if isinstance(source, InstanceFile) and len(sources) > 1 else None
 
 
@@ -352,7 +352,7 @@ def _read_plot(reading: _Reading, table: object, at: Location, workloads: Iterab
 
 
 def _read_published(reading: _Reading, table: object, at: Location, workloads: Iterable[Workload]) -> Published | None:
-    """Read figures that somebody else has found."""
+    """Read published figures."""
     model = reading.table(PublishedModel, table, at)
     if model is None:
         return None

@@ -18,7 +18,7 @@ __all__ = ["Finding", "Results", "write_parquet"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one cell says of all its jobs, or of one group of them."""
+    """The figures of one cell for all its jobs, or for one group of them."""
 
     cell: Cell
     row: Row
@@ -30,7 +30,7 @@ class Results:
 
     campaign: Campaign
     findings: tuple[Finding, ...]
-    #: What had to be left out or changed, by the workload's label.
+    #: Omissions and changes, by the workload's label.
     remarks: Mapping[str, Mapping[str, int]]
     #: Cells without a result, by the labels of workload and policy.
     missing: Mapping[tuple[str, str], int]

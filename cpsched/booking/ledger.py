@@ -209,8 +209,8 @@ class Ledger:
         }
 
     def stand_aside(self, job_id: str, now: int) -> None:
-        """Let a booked job, which does not change while it runs and starts after `now`, keep its start, but take first
-        what is not free now: others that start now find as much room as they can.
+        """Move a booked rigid job that starts after `now` to nodes that are not free now, at the same start: jobs that
+        start now then find as many free nodes as possible.
         """
         place, demand = self.place_of(job_id), int(self.table.jobs[self._row[job_id], 0])
         self.release(job_id)

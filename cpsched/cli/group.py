@@ -34,7 +34,7 @@ COMMANDS = ("solve", "replan", "verify", "show", "convert", "generate", "simulat
 #: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
 _NEEDED_MIB = dict.fromkeys(("solve", "replan", "simulate", "bench", "warmup"), 1024)
 _NEEDED_MIB |= dict.fromkeys(("show", "convert", "generate"), 384)
-#: What loaders of shared libraries say where there is no memory for one.
+#: The messages of loaders of shared libraries without memory for one.
 _WORDS_OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "libllvmlite.so")
 
 
@@ -106,7 +106,7 @@ def _code_of(error: OSError) -> ExitCode:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether the system gave no memory, in whichever words."""
+    """Return whether an error means that the system had no more memory."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
     words = str(error)
@@ -116,7 +116,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _out_of_memory() -> str:
-    """Say that memory is out, and how much of it the process may have."""
+    """Report that there is no more memory, and the limit of the process."""
     limit = _memory_limit()
     return "out of memory" + ("" if limit is None else f": the process may have {limit // 2**20} MiB (ulimit -v)")
 

@@ -43,7 +43,7 @@ def summary_of(instance: Instance, history: History) -> RunsSummary:
 
 
 def identity_of(instance: Instance, contender: Contender, conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a simulation depends on, as values of JSON: the workload, the policy, and how it is simulated."""
+    """Return the identity of a simulation as values of JSON: the workload, the policy, and the settings."""
     found = {
         "workload": instance.name,
         "workload_digest": _digest(instance),
@@ -79,7 +79,7 @@ def check_free(folder: Path, identity: Mapping[str, Any]) -> None:
     Raises
     ------
     UsageError
-        If there are such results, or a file of the same name that nobody can read.
+        If there are such results, or a file of the same name that cannot be read.
     """
     try:
         found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ __all__ = ["mend_streams", "never_fail_on_encoding"]
 
 
 class _Output(io.FileIO):
-    """The file behind stdout: what cannot be written there is told with its name."""
+    """The file behind stdout: errors of writing name it."""
 
     def write(self, data: object) -> int:
         """Write to the file."""
@@ -23,7 +23,7 @@ class _Output(io.FileIO):
 
 
 class _Messages(io.FileIO):
-    """The file behind stderr: where messages cannot be written, they are lost, and the exit code still tells."""
+    """The file behind stderr: messages that cannot be written are lost; the exit code remains correct."""
 
     def write(self, data: object) -> int:
         """Write to the file, or to nothing."""
@@ -63,7 +63,7 @@ def _text(descriptor: int, kind: Callable[..., io.FileIO], before: TextIO | None
 
 
 def never_fail_on_encoding() -> None:
-    """Let a terminal that cannot show a character show its escape; a report must not end in an UnicodeEncodeError."""
+    """Print an escape for each character that the terminal cannot show, instead of ending in an UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

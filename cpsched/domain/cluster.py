@@ -14,7 +14,7 @@ __all__ = ["AdmitCondition", "Cluster", "KeepFree", "NodeClass", "NodeState", "O
 
 
 class NodeState(StrEnum):
-    """What a node may be used for now."""
+    """The state of a node now."""
 
     UP = "up"
     DRAIN = "drain"
@@ -25,7 +25,7 @@ class NodeState(StrEnum):
 class AdmitCondition:
     """One condition of a node's guard; all its parts must hold (OpenCCS, node specific limits: OCCS-41)."""
 
-    #: What one chunk must at least ask for.
+    #: The least amounts that one chunk must ask for.
     min: Amounts = Amounts()
     #: The longest walltime (s) of a job that meets this condition; None: any.
     max_walltime: int | None = None

@@ -107,7 +107,7 @@ class PromisedStart:
     """The start that a job's user was told: a later start has a price."""
 
     start: int
-    #: What is added to the objective for each expected wait (s) of postponement, at least 0.
+    #: Added to the objective for each expected wait (s) of postponement, at least 0.
     price: float = 1
 
 
@@ -136,7 +136,7 @@ class Job:
     told: PromisedStart | None = None
     #: Indices of a job array, ascending; None for a single job.
     array: tuple[int, ...] | None = None
-    #: How many times its walltime a step of an evolving job may be held; None: no limit.
+    #: The most time that a step of an evolving job may be held, as a multiple of its walltime; None: no limit.
     expand_limit: float | None = 1
     malleability: Malleability | None = None
     running: Running | None = None

@@ -83,7 +83,7 @@ class ItemBound:
     percent: Fraction | None = None
 
     def of(self, available: int) -> int:
-        """Return the amount when `available` is up; per cents round down."""
+        """Return the amount when `available` is up; percent round down."""
         share = 0 if self.percent is None else int(self.percent * available / 100)
         return max(self.least or 0, share)
 
@@ -137,7 +137,7 @@ class FreePool:
 
 
 class ReservationKind(StrEnum):
-    """What a reservation is for."""
+    """The purpose of a reservation."""
 
     USERS = "users"
     DOWNTIME = "downtime"

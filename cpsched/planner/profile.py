@@ -138,7 +138,7 @@ def _explain(instance: Instance, change: ProfileChange, remaining: Job, held: Un
     if continuation(replace(instance, jobs=(remaining,)), remaining, held) is not None:
         raise EngineError(
             f"job {change.job} cannot have this profile: it would hold nodes that others were promised for later; "
-            "what it was promised itself stands"
+            "the promise to the job itself remains"
         )
     unbound = replace(remaining, running=None, queue=None, start_at=None, deadline=None)
     verdict = refusal(instance, unbound)

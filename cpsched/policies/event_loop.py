@@ -123,10 +123,10 @@ class _EventLoop:
                 self._start([head], now)
 
     def start_out_of_turn(self, now: int) -> None:
-        """Start those behind the head, as far as the rule looks, that fit beside all that is booked, until nobody does.
+        """Start jobs behind the head, within the rule's depth, that fit beside all bookings, until no job fits.
 
-        Before each start the head's reservation takes those nodes first that are not free now: where nodes are equal,
-        it leaves as many as a reservation of so many nodes, whichever, would.
+                Before each start the head's reservation is moved to nodes that are not free now. If nodes are equal,
+        it then leaves as many free nodes as a reservation by number of nodes.
         """
         examined = behind = self._waiting[self._behind_head]
         while examined:

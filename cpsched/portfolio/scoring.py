@@ -28,7 +28,7 @@ from cpsched.verify import Judge
 
 __all__ = ["faults_of", "judge_of", "plan_of", "scored", "with_openings"]
 
-#: How many jobs an event names.
+#: The most jobs that an event names.
 _MOST_NAMED = 5
 
 
@@ -38,7 +38,7 @@ def judge_of(instance: Instance, document: object | None = None) -> Judge:
 
 
 def faults_of(judge: Judge, instance: Instance, first: Plan) -> Callable[[Sequence[PlannedJob]], Sequence[str]]:
-    """Return what tells the faults of plans of the same jobs as the first one.
+    """Return the judge of plans of the same jobs as the first one.
 
     Whether the other jobs still belong into the waiting room is asked of the last plan only (`with_openings`).
     """

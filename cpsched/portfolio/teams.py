@@ -18,7 +18,7 @@ __all__ = ["ENGINES", "Team", "team_of"]
 #: The engines as users name them.
 ENGINES = ("portfolio", "planner", "search", "cp", "minizinc", *POLICIES)
 
-#: Where a single core does everything: plans of so few jobs are found soon, and some of the time goes to proofs.
+#: The most jobs of a window for which a single core spends some of its time on proofs: such plans are found soon.
 _SMALL = BoundParams(most_jobs=50, least_seconds=0.8)
 
 

@@ -27,14 +27,14 @@ class Compression:
     -----
     No job is skipped that would have moved:
 
-    - A job that is looked at, and does not gain, lacks nodes in each window that begins before its start. It is looked
-      at again when something has been given back on as many nodes as it lacks in the best one; what is booked since
-      makes it lack no less.
-    - What it has booked itself is no obstacle, and need not be given back to see that: a window that begins before its
+        - A job that is tried and does not gain lacks nodes in each window that begins before its start. It is tried
+      again after releases on as many nodes as it lacks in the best window; bookings since then never lower that
+      number.
+    - Its own booking is no obstacle, and need not be released to see that: a window that begins before its
       start ends before its end, so that its nodes are its own in all slots of the window behind its start.
-    - Who is only to start at once cannot where sums over the system, or nodes that are free for long enough, do not
-      suffice; both are counted once for all, slot by slot from now on. As long as nothing is given back and no slot
-      ends, nobody can who could not.
+        - A job that may only start at once cannot do so if sums over the system, or nodes that are free for long
+      enough, do not suffice; both are counted once for all jobs, slot by slot from now on. Without a release or the
+      end of a slot, a job that could not start cannot start later either.
     """
 
     def __init__(self, timeline: Timeline, table: JobTable) -> None:
@@ -70,8 +70,8 @@ class Compression:
             self._slot_end = 0
 
     def compress(self, queue: Ints, depth: int) -> None:
-        """Let jobs that have a place move up, in the order of `queue`: the first `depth` as far as they can, the others
-        only to their earliest possible start, which is the same second for all, and no earlier than at the last call.
+        """Move booked jobs up, in the order of `queue`: the first `depth` as far as possible, the others only to their
+        earliest possible start, which is the same second for all, and no earlier than at the last call.
         """
         table, done = self._table, 0
         if not len(queue):
@@ -101,8 +101,8 @@ class Compression:
             self._slot_end = int(compress_kernels.next_break(now, *arguments[:4]))
 
     def _make_room(self, slots: int) -> None:
-        """Make room for a look at so many slots: when they begin; what is the least of each system column, and how many
-        chunks find room, from now to the end of each.
+        """Make space for a scan of this many slots: their begins; and, from now to the end of each, the least free
+        amount of each system column, and the number of chunks that fit.
         """
         if not slots or len(self._times) < slots:
             self._times: Ints = np.zeros(slots, dtype=np.int64)

@@ -69,7 +69,7 @@ class QueueRule:
     order: Order = Order.SUBMISSION
     #: The number of jobs behind the first job that has to wait that are tried; None: all.
     depth: int | None = None
-    #: A job that was eligible (submitted, its ``not_before`` over, its dependencies fulfilled) for so many seconds
+    #: A job that was eligible (submitted, its ``not_before`` over, its dependencies fulfilled) for this many seconds
     #: starves: no other job starts before it (PBS-2). None: no job starves.
     max_starve: int | None = None
 

@@ -62,13 +62,13 @@ class Site:
 
     @property
     def free(self) -> NDArray[np.int32]:
-        """What is free now of each node column."""
+        """The free amount of each node column now."""
         free: NDArray[np.int32] = self._world.machine.free.copy()
         return free
 
     @property
     def free_sums(self) -> NDArray[np.int64]:
-        """What is free now of each system column."""
+        """The free amount of each system column now."""
         sums: NDArray[np.int64] = self._world.machine.sfree.copy()
         return sums
 

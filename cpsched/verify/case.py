@@ -200,7 +200,7 @@ def _says_the_same(entry: Booking, fact: Booking) -> bool:
 
 
 def _pieces(changed: Booking, fact: Booking) -> Iterator[Booking]:
-    """Cut a changed job where the instance would change it, and tell apart when it takes more than there."""
+    """Cut a changed job at the changes of the instance, and mark the parts in which it takes more than there."""
     for segment in changed.segments:
         time = segment.start
         for stated in (*fact.segments, Segment(fact.end, max(fact.end, changed.end) + 1, ())):

@@ -1,8 +1,8 @@
 """A workload like that of Cirne and Berman (A comprehensive model of the supercomputer workload, WWC 2001).
 
-The coefficients of the model were not to be had, so this is no port of it, and is called *like*. What is known of it
-decides the shape: a daily cycle, walltimes over several magnitudes, many sizes that are powers of two, users who ask
-for much more than they need. The figures are ours. SD-Policy was tried on such workloads (SD-13).
+The coefficients of the model are not available, so this is no port of it, and is called *like*. The published
+properties determine the shape: a daily cycle, walltimes over several magnitudes, many sizes that are powers of two,
+users who ask for much more than they need. The figures are ours. SD-Policy was tried on such workloads (SD-13).
 """
 
 from __future__ import annotations

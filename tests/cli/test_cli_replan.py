@@ -169,7 +169,7 @@ def test_a_promise_to_others_is_in_the_way(run: Run, tmp_path: Path) -> None:
     steps = '[{"walltime": 6, "request": "2:ncpus=1"}]'
     shown = run("replan", window.instance_file, plan, *profile(steps, job="B"), "-o", tmp_path / "new.json")
     assert shown.exit_code == ExitCode.REFUSED
-    assert "others were promised for later; what it was promised itself stands" in shown.stderr
+    assert "others were promised for later; the promise to the job itself remains" in shown.stderr
     assert not (tmp_path / "new.json").exists()
 
 

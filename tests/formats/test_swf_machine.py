@@ -86,11 +86,17 @@ def test_a_machine_of_equal_nodes_stands_in_the_header(
     ("header", "fault"),
     [
         ((), "header MaxProcs: Expected MaxNodes or MaxProcs in the header, got neither"),
-        (("MaxNodes: 5544", "MaxProcs: 93312"), "header MaxProcs: Expected so many cores for each of 5544 equal nodes"),
+        (
+            ("MaxNodes: 5544", "MaxProcs: 93312"),
+            "header MaxProcs: Expected a number of cores that 5544 equal nodes can share",
+        ),
         (("MaxNodes: many",), 'header MaxNodes: Expected a number above 0, got "many"'),
         (("MaxNodes: 0", "MaxProcs: 5"), 'header MaxNodes: Expected a number above 0, got "0"'),
         (("MaxNodes: 1000001",), "header MaxNodes: Expected at most 1000000 nodes, got 1000001"),
-        (("MaxNodes: 1", "MaxProcs: 2147483648"), "header MaxProcs: Expected so many cores for each of 1 equal nodes"),
+        (
+            ("MaxNodes: 1", "MaxProcs: 2147483648"),
+            "header MaxProcs: Expected a number of cores that 1 equal nodes can share",
+        ),
     ],
 )
 def test_a_machine_that_the_header_does_not_describe(tmp_path: Path, header: tuple[str, ...], fault: str) -> None:

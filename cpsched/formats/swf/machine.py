@@ -79,7 +79,7 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
     if num_nodes > MAX_NODES:
         _refuse(log, "MaxNodes", f"Expected at most {MAX_NODES} nodes, got {num_nodes}")
     if num_cores % num_nodes or num_cores // num_nodes > MAX_AMOUNT:
-        _refuse(log, "MaxProcs", f"Expected so many cores for each of {num_nodes} equal nodes, got {num_cores}")
+        _refuse(log, "MaxProcs", f"Expected a number of cores that {num_nodes} equal nodes can share, got {num_cores}")
     cores, width = num_cores // num_nodes, len(str(num_nodes))
     assumed.insert(0, f"{num_nodes} equal nodes of {cores} cores each, without memory, as the header's figures say")
     names = tuple(f"n{number:0{width}d}" for number in range(1, num_nodes + 1))

@@ -1,4 +1,4 @@
-"""Conservative backfilling, on-line (OCCS-52): whoever comes gets a reservation, which never gets later.
+"""Conservative backfilling, on-line (OCCS-52): each arriving job gets a reservation, which never gets later.
 
 Mu'alem and Feitelson, TPDS 2001: a job is reserved the earliest place beside all that is reserved already, and at each
 event the reservations are compressed: one after the other, each moves up if it can.
@@ -40,12 +40,12 @@ class Conservative:
         self._rule.begin(site)
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Start those whose reservations begin now."""
+        """Start the jobs whose reservations begin now."""
         return self._rule.decide(site, news)
 
 
 class _ConservativeByCounts:
-    """Reservations of so many units; mutable.
+    """Reservations of numbers of units; mutable.
 
     Jobs that come in the same second are served by priority, and reservations are compressed by priority, then by
     submission. Reservations rest on estimates that are upper bounds, and on nodes that stay: when an estimate is
@@ -74,15 +74,15 @@ class _ConservativeByCounts:
             free=np.zeros((2 * count + 4, columns), dtype=np.int64),
         )
         self._scratch = np.zeros(columns, dtype=np.int64), np.zeros(columns, dtype=np.int64)
-        #: When each running job is believed to end, as the profile has it; `NOWHERE` of all others.
+        #: The expected end of each running job in the profile; `NOWHERE` for all others.
         self._ends = np.full(count, NOWHERE, dtype=np.int64)
         #: So often had nodes broken or returned when the profile was made; -1: there is none.
         self._num_outages = -1
-        #: Whether nobody can move up, unless something is given back.
+        #: Whether no job can move up without a release.
         self._is_settled = True
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Start those whose reservations begin now."""
+        """Start the jobs whose reservations begin now."""
         queue, starts = site.queue, self._reserved.starts
         if self._has_priorities:
             queue = queue[np.argsort(self._rank[queue])]
@@ -104,7 +104,7 @@ class _ConservativeByCounts:
         )
 
     def _follow(self, site: Site, news: News, queue: NDArray[np.int64]) -> bool:
-        """Give back what jobs had that are gone; tell whether the reservations still hold."""
+        """Release the units of ended jobs; return whether the reservations still hold."""
         now, reserved = news.now, self._reserved
         if site.num_outages != self._num_outages:
             return False

@@ -18,9 +18,10 @@ __all__ = ["ConservativeOnNodes"]
 class ConservativeOnNodes:
     """Every job has a reservation on concrete nodes from its submission on, which it keeps, or an earlier one.
 
-    Who comes in the same second is served by priority, and reservations are compressed by priority, then by submission.
-    Reservations rest on estimates that are upper bounds, and on nodes that stay. When an estimate is exceeded, a node
-    breaks, or a decision took effect late, all are made anew, in the same order. A job whose nodes are out has none.
+        Jobs that arrive in the same second are served by priority, and reservations are compressed by priority, then
+    by submission. Reservations assume estimates that are upper bounds, and nodes that do not fail. When an estimate is
+    exceeded, a node fails, or a decision takes effect late, all are made anew, in the same order. A job whose nodes
+    are down has none.
 
     Parameters
     ----------
@@ -46,15 +47,15 @@ class ConservativeOnNodes:
         """Make ready for a simulation."""
         self._site = site
         self._rank = ranks(site)
-        #: Whether anybody goes before one who was submitted earlier: else the queue is in its order.
+        #: Whether any job precedes one that was submitted earlier: if not, the queue is in order already.
         self._has_priorities = bool((np.diff(self._rank) < 0).any())
-        #: The reservations of those who wait: when, and where.
+        #: The reservations of waiting jobs: times and nodes.
         self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
-        #: What will be free, with the reservations booked, and what lets these move up.
+        #: The future free resources with the reservations booked, and the compression of these.
         self._plan: tuple[Outlook, Compression] | None = None
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Start those whose reservations begin now."""
+        """Start the jobs whose reservations begin now."""
         now, queue, table = news.now, site.queue, self._table
         if self._has_priorities:
             queue = queue[np.argsort(self._rank[queue])]
@@ -73,7 +74,7 @@ class ConservativeOnNodes:
         )
 
     def _follow(self, queue: NDArray[np.int64], news: News) -> Outlook:
-        """Return what will be free; reservations are booked, and compressed if they still hold."""
+        """Return the future free resources; reservations are booked, and compressed if they still hold."""
         table = self._table
         table.starts[list(news.gone)] = NOWHERE
         if self._plan is not None:
@@ -93,7 +94,7 @@ class ConservativeOnNodes:
         return outlook
 
     def _start(self, job: int, now: int, outlook: Outlook) -> Start:
-        """Return the start of a job whose reservation begins now, which is what it holds from now on."""
+        """Return the start of a job whose reservation begins now; it holds the reserved amounts from now on."""
         demand, entries = int(self._table.jobs[job, 0]), self._table.entries(job)
         end = now + int(self._table.jobs[job, 3])
         outlook.adopt(job, outlook.timeline.booking_of(demand, entries, now, end))

@@ -42,15 +42,15 @@ class Nodes:
 class Units:
     """The pools of a machine, and what each demand takes of them.
 
-    A job counts if its chunks are of one kind. Equal nodes form a pool if all jobs that may stand on them ask there for
-    chunks of one size, or each for so much that nobody finds room beside it.
+        A job counts if its chunks are of one kind. Equal nodes form a pool if all jobs that they admit ask there for
+    chunks of one size, or each for so much that no other job fits beside it.
     """
 
     def __init__(
         self, demands: Demands, pools: Sequence[Sequence[Nodes]], asks: Sequence[tuple[int, int, tuple[int, ...]]]
     ) -> None:
         self._demands, self._pools = demands, pools
-        #: How many chunks of each demand a unit holds, at the most.
+        #: The most chunks of each demand that a unit holds.
         self._chunks = [chunks for _, chunks, _ in asks]
         tables = demands.tables()
         heads, sysreq = tables["demands"], tables["sysreq"]
@@ -73,12 +73,12 @@ class Units:
         return len(self._pools) + len(self._licenses)
 
     def free(self, free: NDArray[Any], sums: NDArray[Any]) -> Ints:
-        """Return what is free of each pool and license, where this is free of the node and the system columns."""
+        """Return the free units of each pool and licence, from the free amounts of the node and system columns."""
         units = [sum(int(nodes.per_node(free).sum()) for nodes in pool) for pool in self._pools]
         return np.array([*units, *(int(sums[q]) for q in self._licenses)], dtype=np.int64)
 
     def takes(self, demand: int, entries: NDArray[Any]) -> Ints:
-        """Return what a job takes of each column that stands on `entries`, rows of (node, kind, chunks)."""
+        """Return the amounts of each column that a job on `entries`, rows of (node, kind, chunks), takes."""
         taken = np.zeros(self.num_columns, dtype=np.int64)
         for number, nodes in [(number, nodes) for number, pool in enumerate(self._pools) for nodes in pool]:
             inside = (entries[:, 0] >= nodes.first_node) & (entries[:, 0] < nodes.first_node + nodes.length)
@@ -89,12 +89,13 @@ class Units:
         return taken
 
     def place(self, demand: int, takes: Ints, free: NDArray[Any]) -> NDArray[np.int32]:
-        """Return the entries of a job that takes so many units of each pool, the first nodes first; lower `free`.
+        """Return the entries of a job that takes these numbers of units of each pool, the first nodes first; lower
+        `free`.
 
         Raises
         ------
         ValueError
-            If so many are not free.
+            If fewer units are free.
         """
         kind = int(self._demands.tables()["demands"][demand, kernels.D_KIND])
         chunks = int(self._demands.tables()["kinds"][kind, kernels.K_NEED])
@@ -150,10 +151,10 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a demand asks for on the nodes of a run."""
+    """The request of a demand on the nodes of a run."""
 
     need: int
-    #: How many chunks may stand on a node.
+    #: The most chunks of a node.
     most: int
     is_exclusive: bool
     #: First columns with amounts, ascending.
@@ -203,5 +204,5 @@ def _in_units(row: _Asked, nodes: Nodes) -> tuple[int, int]:
 
 
 def _ends(groups: Any) -> Ints:
-    """Return where each group begins if they stand one behind the other, and where the last one ends."""
+    """Return the offsets of consecutive groups, and the end of the last one."""
     return np.cumsum([0, *(len(group) for group in groups)], dtype=np.int64)

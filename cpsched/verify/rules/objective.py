@@ -80,7 +80,7 @@ def _overdue(instance: Instance, runs: list[Run]) -> Fraction:
 
 
 def _postponed(instance: Instance, runs: list[Run]) -> Fraction:
-    """Sum of ``price * max(0, start - told.start) / expected_wait`` over the jobs whose users were told a start."""
+    """Sum of ``price * max(0, start - told.start) / expected_wait`` over the jobs with promised starts."""
     told = ((run.job, run.job.told, run.start) for run in runs)
     return _priced(instance, ((job, said.price, start - said.start) for job, said, start in told if said is not None))
 

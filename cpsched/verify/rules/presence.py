@@ -46,7 +46,7 @@ def check_running(case: Case) -> Iterator[Violation]:
 
 
 def _is_as_stated(said: Segment, stated: Segment) -> bool:
-    """Tell whether a plan repeats which chunks stand where in a segment of a running job, or leaves that out."""
+    """Return whether a plan repeats which chunks stand where in a segment of a running job, or leaves that out."""
     if all(one.chunk is None and one.count is None for one in said.allocation):
         return True
     said_of, stated_of = (
