@@ -119,6 +119,20 @@ def test_it_is_better_than_the_planner_and_than_rigid_jobs() -> None:
     assert found < rigid
 
 
+def test_after_a_list_that_failed_the_best_plan_is_read_and_all_places_stay() -> None:
+    """A list schedule that costs too much leaves some jobs without a place: reading the best plan moves nobody."""
+    chain, jobs = chain_of(small())
+    best = chain.best()
+    assert chain.plan_list(np.arange(len(jobs), 0, -1.0), limit=0.5 * chain.best_value) is None
+    places = [None if place is None else (place.start, place.end, place.number) for place in chain._places]
+    assert 0 < places.count(None) < len(jobs)
+    assert places[0] is None
+    assert chain.best() == best
+    assert [None if place is None else (place.start, place.end, place.number) for place in chain._places] == places
+    assert chain.adopt(best)
+    assert chain.value == pytest.approx(chain.best_value)
+
+
 def test_order_of_a_list() -> None:
     """Smallest keys first; a list that costs more than its limit is given up, and so is one without room."""
     jobs = [evolving("long", (8, 2), (2, 1)), evolving("short", (1, 1), (1, 2))]
