@@ -99,8 +99,10 @@ def _improvement(score: Score) -> list[tuple[str, str]]:
         return []
     rows = [("planner's plan", value_text(score.planner))]
     can_be = score.planner - score.suffered
-    # running jobs that end earlier can make the value lower than the cost suffered before now
-    return [*rows, ("avoidable cost saved", f"{(score.planner - score.value) / can_be:.1%}")] if can_be > 0 else rows
+    # running jobs that end earlier, and stretched slowdowns, can make the value lower than the cost suffered before now
+    if can_be <= 0 or score.value < score.suffered:
+        return rows
+    return [*rows, ("avoidable cost saved", f"{(score.planner - score.value) / can_be:.1%}")]
 
 
 def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:

@@ -83,6 +83,16 @@ def test_the_proof_stands_behind_the_gap() -> None:
     assert "proof" not in printed(summary_table(instance, bare))
 
 
+@pytest.mark.parametrize(("value", "saved"), [(14.0, "75.0%"), (11.0, "100.0%"), (6.0, None)])
+def test_no_more_is_saved_than_could_be_avoided(value: float, saved: str | None) -> None:
+    """Of 15, 11 was suffered: a value of 6, as a stretched slowdown can have, has no share of the rest."""
+    instance, plan = a_plan(("a", "b"))
+    score = replace(plan.objective, planner=23.0 if value == 14 else 15.0, suffered=11.0, value=value)
+    text = printed(summary_table(instance, replace(plan, objective=score)))
+    assert ("avoidable cost saved" in text) == (saved is not None)
+    assert saved is None or saved in text
+
+
 def test_limits_of_waiting_in_the_summary() -> None:
     """Job b waits for 660 s: 60 s beyond what its queue allows, 10 s beyond what its user was told; a runs."""
     instance, plan = a_plan(("a", "b"))
