@@ -3,8 +3,9 @@ planner.
 
 May import: `planner`, `policies`, `sim`, `search`, `cp`, `mzn`, `formats`, `metrics`, `verify`, `engine`, `domain`,
 `errors`. Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in parallel,
-`scoring.py` judges plans and makes plan documents; `replanning.py` updates a plan, and `online.py` plans one window
-after the other, as a scheduler of a simulation; `schedulers.py` lists these with the rules.
+`scoring.py` judges plans and makes plan documents, `repair.py` puts right what is refused of one job; `replanning.py`
+updates a plan, and `online.py` plans one window after the other, as a scheduler of a simulation; `schedulers.py` lists
+these with the rules.
 """
 
 from cpsched.portfolio.online import make_engine_scheduler

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from cpsched.cp import BoundParams, LagrangianBound
 from cpsched.domain import Instance, Plan
 from cpsched.engine import Board, Budget, Progress
-from cpsched.errors import UnverifiedError
-from cpsched.formats import plan_to_document
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import warmup_evolving
 from cpsched.portfolio.lanes import run_lanes
+from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, scored, with_openings
 from cpsched.portfolio.teams import Team, team_of
 from cpsched.portfolio.warm_start import WarmStart
@@ -95,7 +94,7 @@ def solve(
     EngineError
         If there is no such engine, or if the instance asks for something that it cannot honour.
     UnverifiedError
-        If the first plan breaks a rule: a bug of cpsched.
+        If the first plan breaks a rule that no single job is to blame for: a bug of cpsched.
     """
     clock = Budget(budget)
     team = team_of(engine, workers=workers, solver=solver) if team is None else team
@@ -104,9 +103,7 @@ def solve(
     began = clock.elapsed
     judge = judge_of(instance, document)
     plan = plan_of(instance, engine, outcome, budget=budget, elapsed=began)
-    plan = with_openings(judge, instance, plan, elapsed=clock.elapsed)
-    if faults := judge.violations(plan_to_document(plan)):
-        raise UnverifiedError(team.first.name, [str(fault) for fault in faults])
+    plan = verified(judge, instance, plan, engine=team.first.name, elapsed=clock.elapsed)
     reserve = 0.05 + 3 * (clock.elapsed - began)  # the time in which the last offers are judged
     board = Board(
         plan.jobs,

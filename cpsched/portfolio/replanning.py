@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from cpsched.domain import Instance, Plan
 from cpsched.engine import Budget
-from cpsched.errors import DocumentError, Fault, UnverifiedError
-from cpsched.formats import instance_to_document, parse_instance, plan_to_document
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats import instance_to_document, parse_instance
 from cpsched.planner import ProfileChange, advanced, replanned, with_profile
-from cpsched.portfolio.scoring import judge_of, plan_of, with_openings
+from cpsched.portfolio.repair import verified
+from cpsched.portfolio.scoring import judge_of, plan_of
 
 __all__ = ["replan"]
 
@@ -46,7 +47,7 @@ def replan(
     EngineError
         If a change conflicts with promises, or the window asks for something that cannot be honoured.
     UnverifiedError
-        If the new plan breaks a rule: a bug of cpsched.
+        If the new plan breaks a rule that no single job is to blame for: a bug of cpsched.
     """
     clock = Budget(0)
     moved = _moved(instance, plan, instance.now if at is None else at)
@@ -54,10 +55,7 @@ def replan(
         moved = with_profile(moved, change)
     judge = judge_of(moved)
     new = plan_of(moved, NAME, replanned(moved, plan), budget=0, elapsed=clock.elapsed)
-    new = with_openings(judge, moved, new, elapsed=clock.elapsed)
-    if faults := judge.violations(plan_to_document(new)):
-        raise UnverifiedError(NAME, [str(fault) for fault in faults])
-    return moved, new
+    return moved, verified(judge, moved, new, engine=NAME, elapsed=clock.elapsed)
 
 
 def _moved(instance: Instance, plan: Plan, at: int) -> Instance:
