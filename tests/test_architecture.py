@@ -83,6 +83,7 @@ HOMES: dict[str, frozenset[str]] = {
         "cronsim": "formats",
         "dask_jobqueue": "bench",
         "distributed": "bench",
+        "matplotlib": "bench",
         "minizinc": "mzn",
         "numba": "rusv",
         "numpy": "booking cp metrics planner policies report rusv search sim workloads",

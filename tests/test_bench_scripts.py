@@ -66,11 +66,15 @@ def test_script_prints_its_tables(repository: Path, script: str) -> None:
 def test_charts_are_written(repository: Path, tmp_path: Path) -> None:
     """With --plots the growth tables are drawn too, each point once for each of the two operations."""
     run(repository, "bench_rusv", "--plots", str(tmp_path))
-    circles = {
-        path.name: len(ElementTree.parse(path).findall(".//{http://www.w3.org/2000/svg}circle"))  # noqa: S314 - ours
+    dots = {
+        path.name: sum(
+            len(group.findall(".//{http://www.w3.org/2000/svg}use"))
+            for group in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}g")  # noqa: S314 - ours
+            if group.get("id", "").startswith("line-")
+        )
         for path in tmp_path.iterdir()
     }
-    assert circles == {
+    assert dots == {
         "growth-identical.svg": 4,
         "growth-jobs.svg": 8,
         "growth-nodes.svg": 8,

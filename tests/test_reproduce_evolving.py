@@ -96,7 +96,11 @@ def test_our_search_plans_the_same_cases(repository: Path, tmp_path: Path) -> No
     assert figures["search, 2 s"][2] == figures["search, 2 s"][6] == figures["search, 2 s"][7] == 0
     assert ratios["search, 2 s"][0] < 1
     chart = ElementTree.parse(tmp_path / "evolving-2s.svg")  # noqa: S314 - ours
-    dots = [path.attrib["d"].count("M") for path in chart.findall(".//{http://www.w3.org/2000/svg}path")]
+    dots = [
+        len(group.findall(".//{http://www.w3.org/2000/svg}use"))
+        for group in chart.iter("{http://www.w3.org/2000/svg}g")
+        if group.get("id", "").startswith("line-")
+    ]
     assert dots == [2, 2]
 
 

@@ -1,136 +1,103 @@
-"""The charts of a campaign as SVG, bars or lines with their confidence intervals: no library needed."""
+"""Charts as SVG, drawn by matplotlib: bars or lines with their confidence intervals, and what all charts share.
+
+matplotlib is not installed with cpsched by default, and is imported by the functions.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cpsched.metrics import MeanInterval
 
-__all__ = ["bar_chart", "line_chart"]
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-WIDTH, PLOT_HEIGHT = 640, 260
-LEFT, RIGHT, TOP, BOTTOM = 78, 20, 40, 46
-LEGEND_LINE, LEGEND_COLUMNS = 18, 3
+__all__ = ["COLOURS", "bar_chart", "line_chart", "new_chart", "svg_of"]
+
 #: Colours that the colour-blind tell apart (Okabe and Ito, 2008).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 #: Patterns of lines, for more series than there are colours.
-DASHES = ("", "6 3", "2 3", "8 3 2 3")
+_DASHES = ("solid", "dashed", "dotted", "dashdot")
+_LEGEND_COLUMNS = 3
 
 
-class _Axis:
-    """Places values of one axis between two ends, in pixels; the ticks are round numbers."""
+def new_chart(title: str, x_label: str, y_label: str) -> tuple[Figure, Axes]:
+    """Return an empty chart; no text in it is taken for a formula.
 
-    def __init__(self, low: float, high: float, begin: float, end: float) -> None:
-        step = _round_step((high - low) or abs(high) or 1)
-        first, last = math.floor(low / step), math.ceil(high / step)
-        last = max(last, first + 1)
-        self.ticks = [tick * step for tick in range(first, last + 1)]
-        self._begin, self._end = begin, end
+    Parameters
+    ----------
+    title, x_label, y_label
+        Any text.
+    """
+    from matplotlib.figure import Figure
 
-    def place(self, value: float) -> float:
-        """Return where a value lies."""
-        low, high = self.ticks[0], self.ticks[-1]
-        return self._begin + (self._end - self._begin) * (value - low) / (high - low)
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left", fontweight="bold", parse_math=False)
+    axes.set_xlabel(x_label, parse_math=False)
+    axes.set_ylabel(y_label, parse_math=False)
+    axes.grid(color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    return figure, axes
 
 
-def _round_step(span: float) -> float:
-    """Return the 1, 2 or 5 times a power of ten that cuts a span into three to eight parts."""
-    power = 10.0 ** math.floor(math.log10(span / 3))
-    return max(digit * power for digit in (1, 2, 5) if digit * power <= span / 3)
+def svg_of(figure: Figure, drawn: Mapping[str, Artist]) -> str:
+    """Return a chart as an SVG document with a legend below it; the same chart gives the same text.
+
+    Parameters
+    ----------
+    figure
+        From `new_chart`.
+    drawn
+        What was drawn in it, by the name for the legend.
+    """
+    from matplotlib import rc_context
+
+    # Names are set afterwards: matplotlib leaves out of a legend what begins with an underscore.
+    handles, places = list(drawn.values()), list(map(str, range(len(drawn))))
+    legend = figure.legend(handles, places, loc="outside lower left", ncols=_LEGEND_COLUMNS, frameon=False)
+    for text, name in zip(legend.get_texts(), drawn, strict=True):
+        text.set_parse_math(False)
+        text.set_text(name)
+    document = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "cpsched"}):
+        figure.savefig(document, format="svg", metadata={"Date": None})
+    return document.getvalue()
 
 
 def bar_chart(title: str, label: str, bars: Mapping[str, MeanInterval]) -> str:
     """Return an SVG document with one bar for each name, from 0, at least one."""
-    y = _value_axis(bars.values())
-    slot = (WIDTH - RIGHT - LEFT) / len(bars)
-    parts = _frame(title, label, y, legend_lines=_legend_lines(len(bars)))
-    for place, (interval, (colour, _)) in enumerate(zip(bars.values(), _styles(len(bars)), strict=True)):
-        left, width = LEFT + slot * (place + 0.15), slot * 0.7
-        top, bottom = sorted((y.place(interval.mean), y.place(0)))
-        size = f'width="{width:.1f}" height="{bottom - top:.1f}"'
-        parts.append(f'<rect x="{left:.1f}" y="{top:.1f}" {size} fill="{colour}"/>')
-        parts.extend(_whisker(left + width / 2, interval, y))
-    return "\n".join([*parts, *_legend(bars), "</svg>", ""])
+    figure, axes = new_chart(title, "", label)
+    axes.set_xticks([])
+    drawn = {}
+    for place, (name, interval) in enumerate(bars.items()):
+        (drawn[name],) = axes.bar(place, interval.mean, 0.7, color=COLOURS[place % len(COLOURS)])
+        drawn[name].set_gid(f"bar-{place}")
+        if interval.half_width:
+            axes.errorbar(place, interval.mean, interval.half_width, color="#222222", capsize=3)
+    return svg_of(figure, drawn)
 
 
 def line_chart(title: str, x_label: str, label: str, series: Mapping[str, Sequence[tuple[float, MeanInterval]]]) -> str:
     """Return an SVG document with one line for each series of (x, mean) points, at least one point in all."""
-    points = [point for line in series.values() for point in line]
-    x = _Axis(min(at for at, _ in points), max(at for at, _ in points), LEFT, WIDTH - RIGHT)
-    y = _value_axis(interval for _, interval in points)
-    parts = _frame(title, label, y, legend_lines=_legend_lines(len(series)))
-    bottom = TOP + PLOT_HEIGHT
-    for tick in x.ticks:
-        parts.append(_line(x.place(tick), TOP, x.place(tick), bottom))
-        parts.append(_text(x.place(tick), bottom + 15, f"{tick:,.6g}", 'text-anchor="middle"'))
-    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, bottom + 32, x_label, 'text-anchor="middle"'))
-    for line, (colour, dash) in zip(series.values(), _styles(len(series)), strict=True):
-        path = " ".join(f"{x.place(at):.1f},{y.place(interval.mean):.1f}" for at, interval in line)
-        style = f'stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"'
-        parts.append(f'<polyline points="{path}" fill="none" {style}/>')
-        for at, interval in line:
-            parts.append(f'<circle cx="{x.place(at):.1f}" cy="{y.place(interval.mean):.1f}" r="3" fill="{colour}"/>')
-            parts.extend(_whisker(x.place(at), interval, y, colour))
-    return "\n".join([*parts, *_legend(series), "</svg>", ""])
-
-
-def _value_axis(intervals: Iterable[MeanInterval]) -> _Axis:
-    """Return the vertical axis: it has 0 on it, and all ends of intervals."""
-    ends = [0.0]
-    for interval in intervals:
-        half = interval.half_width or 0.0
-        ends += [interval.mean - half, interval.mean + half]
-    return _Axis(min(ends), max(ends), TOP + PLOT_HEIGHT, TOP)
-
-
-def _styles(count: int) -> list[tuple[str, str]]:
-    """Return as many pairs of colour and dashes, which differ as long as they can."""
-    return [(COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]) for place in range(count)]
-
-
-def _frame(title: str, label: str, y: _Axis, *, legend_lines: int) -> list[str]:
-    """Return the beginning of a document: title, and the vertical axis with its lines."""
-    height = TOP + PLOT_HEIGHT + BOTTOM + legend_lines * LEGEND_LINE
-    middle = TOP + PLOT_HEIGHT / 2
-    return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        'font-family="sans-serif" font-size="11" fill="#222">',
-        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
-        _text(LEFT, 22, title, 'font-size="14" font-weight="bold"'),
-        *(_line(LEFT, y.place(tick), WIDTH - RIGHT, y.place(tick)) for tick in y.ticks),
-        *(_text(LEFT - 6, y.place(tick) + 4, f"{tick:,.6g}", 'text-anchor="end"') for tick in y.ticks),
-        _text(0, 0, label, f'text-anchor="middle" transform="translate(14 {middle:.1f}) rotate(-90)"'),
-    ]
-
-
-def _whisker(left: float, interval: MeanInterval, y: _Axis, colour: str = "#222") -> Iterator[str]:
-    """Yield the confidence interval of a mean as a bracket."""
-    if not interval.half_width:
-        return
-    low, high = (y.place(interval.mean + sign * interval.half_width) for sign in (-1, 1))
-    yield f'<path d="M{left - 4:.1f},{low:.1f}h8m-4,0V{high:.1f}m-4,0h8" stroke="{colour}" fill="none"/>'
-
-
-def _legend_lines(count: int) -> int:
-    return math.ceil(count / LEGEND_COLUMNS)
-
-
-def _legend(names: Mapping[str, object]) -> Iterator[str]:
-    """Yield the names of the series, each beside its colour."""
-    column = (WIDTH - RIGHT - LEFT) / LEGEND_COLUMNS
-    for place, (name, (colour, dash)) in enumerate(zip(names, _styles(len(names)), strict=True)):
-        left = LEFT + (place % LEGEND_COLUMNS) * column
-        top = TOP + PLOT_HEIGHT + BOTTOM + 4 + (place // LEGEND_COLUMNS) * LEGEND_LINE
-        style = f'stroke="{colour}" stroke-width="3" stroke-dasharray="{dash}"'
-        yield f'<path d="M{left:.1f},{top - 4:.1f}h20" {style}/>'
-        yield _text(left + 26, top, name)
-
-
-def _text(left: float, top: float, text: str, attributes: str = "") -> str:
-    return f'<text x="{left:.1f}" y="{top:.1f}" {attributes}>{escape(text)}</text>'
-
-
-def _line(x1: float, y1: float, x2: float, y2: float) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#ddd"/>'
+    figure, axes = new_chart(title, x_label, label)
+    drawn = {}
+    for place, (name, points) in enumerate(series.items()):
+        colour, dashes = COLOURS[place % len(COLOURS)], _DASHES[place // len(COLOURS) % len(_DASHES)]
+        at, means = [x for x, _ in points], [interval.mean for _, interval in points]
+        (drawn[name],) = axes.plot(at, means, marker="o", markersize=4, color=colour, linestyle=dashes)
+        drawn[name].set_gid(f"line-{place}")
+        half_widths = [interval.half_width or 0.0 for _, interval in points]
+        if any(half_widths):
+            axes.errorbar(at, means, half_widths, fmt="none", color=colour, capsize=3)
+    # The axis has 0 on it.
+    axes.update_datalim([(axes.dataLim.x0, 0.0)])
+    axes.autoscale_view()
+    return svg_of(figure, drawn)

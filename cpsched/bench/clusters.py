@@ -27,7 +27,7 @@ def require_packages() -> None:
     CampaignError
         If something is missing.
     """
-    missing = [name for name in ("distributed", "pyarrow") if find_spec(name) is None]
+    missing = [name for name in ("distributed", "matplotlib", "pyarrow") if find_spec(name) is None]
     if missing:
         how = "pip install 'cpsched[bench]', or in a checkout ./scripts/venv bench"
         raise CampaignError(f"Campaigns need {' and '.join(missing)}, which is not installed: {how}")
