@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.errors import DocumentError, Fault
+from cpsched.sim.checkpoint_checks import check_sizes, wrong_arrays
 from cpsched.sim.world import World
 from cpsched.writing import whole_file
 
 __all__ = ["Checkpoint", "Keeper"]
 
 #: Changes whenever the arrays of `World` mean something else.
-_FORMAT = "cpsched-checkpoint/1"
+_FORMAT = "cpsched-checkpoint/2"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(
@@ -103,14 +104,17 @@ class Keeper:
             If it cannot be written.
         """
         with whole_file(self._path) as unfinished, unfinished.open("wb") as stream:
-            np.savez(stream, allow_pickle=False, **dict(self._arrays()))
+            np.savez(stream, allow_pickle=False, **self._arrays())
         self._written = time.perf_counter()
 
-    def _arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        yield "identity", np.array(json.dumps(self._identity))
-        yield "seconds", np.array(self._seconds, dtype=np.float64)
-        yield "elapsed", np.array(self.elapsed)
-        yield from self._changing()
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        arrays = {
+            "identity": np.array(json.dumps(self._identity)),
+            "seconds": np.array(self._seconds, dtype=np.float64),
+            "elapsed": np.array(self.elapsed),
+            **dict(self._changing()),
+        }
+        return {**arrays, "digest": np.array(_digest_of(arrays))}
 
     def _changing(self) -> Iterator[tuple[str, NDArray[Any]]]:
         """Yield the arrays of the world by the names that they have in the file."""
@@ -119,44 +123,75 @@ class Keeper:
                 yield f"{room}.{name}", array
 
     def _restore(self) -> None:
-        """Set the world to what the file says."""
+        """Set the world to what the file says, which is checked in every part: kernels trust it."""
         found = self._read()
+        self._check_identity(found)
+        world, seconds, elapsed = self._world, found["seconds"], found["elapsed"]
+        for name, array in self._changing():
+            if name not in found or not _is_alike(name, found[name], array):
+                self._refuse(f"Expected an array {name} like that of this workload")
+        digest = found.pop("digest", None)
+        if digest is None or str(digest) != _digest_of(found):
+            self._refuse("Expected a checkpoint as it was written, got one that was damaged or changed")
+        if not _are_seconds(seconds, ndim=1) or not _are_seconds(elapsed, ndim=0):
+            self._refuse("Expected seconds of decisions, and of the simulation, that are 0 or more")
+        state = world.state._replace(**{name: found[f"state.{name}"] for name in world.state._fields})
+        machine = world.machine._replace(**{name: found[f"machine.{name}"] for name in world.machine._fields})
+        if wrong := wrong_arrays(world, state, machine):
+            self._refuse(f"Expected arrays of a simulation of this workload, got others: {', '.join(wrong)}")
+        world.state, world.machine = state, machine
+        world.mend()
+        self._seconds.extend(seconds.tolist())
+        self._began -= float(elapsed)
+
+    def _check_identity(self, found: Mapping[str, NDArray[Any]]) -> None:
+        """Refuse the checkpoint of another workload, scheduler or version."""
         try:
             identity = json.loads(str(found["identity"]))
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, RecursionError):
+            identity = None
+        if not isinstance(identity, dict) or not {"seconds", "elapsed"} <= found.keys():
             self._refuse("Expected a checkpoint of a simulation")
         for what, ours in self._identity.items():
             theirs = identity.get(what)
             if theirs != ours:
-                self._refuse(f"Expected a checkpoint of this {what}, {ours}, got one of {theirs}")
-        for name, array in self._changing():
-            if name not in found or not _is_alike(found[name], array):
-                self._refuse(f"Expected an array {name} like that of this workload")
-        world = self._world
-        world.state = world.state._replace(**{name: found[f"state.{name}"] for name in world.state._fields})
-        world.machine = world.machine._replace(**{name: found[f"machine.{name}"] for name in world.machine._fields})
-        world.mend()
-        self._seconds.extend(found["seconds"].tolist())
-        self._began -= float(found["elapsed"])
+                self._refuse(f"Expected a checkpoint of this {what}, {ours}, got one of {str(theirs)[:100]}")
 
     def _read(self) -> dict[str, NDArray[Any]]:
+        if self._path.exists() and not self._path.is_file():
+            self._refuse("Expected a checkpoint that can be read, got: no regular file")
         try:
             with self._path.open("rb") as stream:
+                check_sizes(stream)
                 archive = np.load(stream, allow_pickle=False)
-                if not isinstance(archive, np.lib.npyio.NpzFile):
-                    raise ValueError("one array")
                 return {name: archive[name] for name in archive.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile) as error:
             self._refuse(f"Expected a checkpoint that can be read, got: {error}")
 
     def _refuse(self, message: str) -> NoReturn:
         raise DocumentError(str(self._path), [Fault("", message)]) from None
 
 
-def _is_alike(found: NDArray[Any], array: NDArray[Any]) -> bool:
-    """Return whether an array from the file can replace one of the state; arrays grow during a simulation."""
-    is_long_enough = found.ndim == array.ndim and len(found) >= len(array)
-    return found.dtype == array.dtype and found.shape[1:] == array.shape[1:] and is_long_enough
+def _is_alike(name: str, found: NDArray[Any], array: NDArray[Any]) -> bool:
+    """Tell whether an array that was read can take the place of one of ours; some grow while time goes on."""
+    if found.dtype != array.dtype or found.ndim != array.ndim or not found.flags.c_contiguous:
+        return False
+    is_long_enough = len(found) >= len(array) if name in _GROWING else len(found) == len(array)
+    return found.shape[1:] == array.shape[1:] and is_long_enough
+
+
+def _are_seconds(found: NDArray[Any], *, ndim: int) -> bool:
+    is_good = found.dtype == np.float64 and found.ndim == ndim
+    return is_good and bool((np.isfinite(found) & (found >= 0)).all())
+
+
+def _digest_of(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return a digest of named arrays."""
+    sha = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        sha.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        sha.update(array.tobytes())
+    return sha.hexdigest()
 
 
 def _digest(world: World) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +33,7 @@ from cpsched.sim import (
     rule_loop,
     simulate,
 )
+from cpsched.sim.checkpoint import _digest_of
 from cpsched.verify import verify
 from cpsched.workloads import lublin
 from tests.oracle.random_workloads import rules, workloads
@@ -241,3 +243,96 @@ def test_a_checkpoint_that_is_not_there(tmp_path: Path) -> None:
         simulate(lublin(5, 1), OneByOne(), checkpoint=Checkpoint(path=path, scheduler="any", interval=0))
     with pytest.raises(ValueError, match="interval"):
         Checkpoint(path=path, scheduler="easy", interval=-1)
+
+
+def written(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of a checkpoint."""
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def forged(arrays: dict[str, np.ndarray], path: Path) -> None:
+    """Write a checkpoint with a digest that is right for these arrays."""
+    arrays = {name: array for name, array in arrays.items() if name != "digest"}
+    with path.open("wb") as stream:
+        np.savez(stream, **arrays, digest=np.array(_digest_of(arrays)))
+
+
+def changed_values(array: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield an array with all of its values, or one of up to twenty, changed to small and huge numbers."""
+    values: list[object] = [np.nan, -1.0, 1e300, 0.5] if array.dtype.kind == "f" else [-1, 127, -128, 1]
+    if array.dtype.kind == "i":
+        values += [np.iinfo(array.dtype).max, np.iinfo(array.dtype).min]
+    places = np.linspace(0, array.size - 1, min(array.size, 20), dtype=int) if array.size else []
+    for value in values:
+        yield np.full_like(array, value)
+        for place in places:
+            other = array.copy()
+            other.flat[place] = value
+            yield other
+
+
+def test_a_changed_checkpoint_is_refused(state: Checkpoint) -> None:
+    """Each array and each scalar, changed in value, length, shape or type, or left out, leads to one line."""
+    whole, refused = written(state.path), 0
+    for name, array in whole.items():
+        if array.dtype.kind == "U":
+            others = [np.array("x"), np.array('{"a": 1}'), np.array("[" * 5000), np.array("[]")]
+        else:
+            others = [*changed_values(array), array[..., None], array.astype(np.float32), array.astype(str)]
+            others += [] if array.ndim == 0 else [array[:-1], np.concatenate([array, array]), array.T.copy()]
+        for other in [*others, None]:
+            if other is not None and other.dtype == array.dtype and np.array_equal(other, array, equal_nan=True):
+                continue
+            with state.path.open("wb") as stream:
+                np.savez(stream, **{key: value for key, value in {**whole, name: other}.items() if value is not None})
+            with pytest.raises(DocumentError) as caught:
+                simulate(lublin(30, 1), OneByOne(), checkpoint=state)
+            (fault,) = caught.value.faults
+            assert fault.message.startswith("Expected ")
+            assert len(fault.message.splitlines()) == 1
+            refused += 1
+    assert refused > 1000
+
+
+#: Arrays whose values kernels use as indices and counts.
+INDICES = ("queue", "ends", "heap", "pool", "runs", "attempts", "fixed", "fixed_columns", "changes", "modes")
+INDICES += ("demand", "links_of", "links", "user", "outages", "out", "clock")
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_indices_are_checked_even_where_the_digest_is_right(tmp_path: Path, name: str) -> None:
+    """Somebody who forges a digest gets no index to a kernel that lies outside of its array."""
+    checkpoint = Checkpoint(path=tmp_path / "state", scheduler="easy")
+    workload = lublin(30, 1)
+    with pytest.raises(Interrupted):
+        simulate(workload, OneByOne(interrupt_at=45), checkpoint=checkpoint)
+    whole = written(checkpoint.path)
+    array = whole[f"state.{name}"]
+    if not array.size:
+        pytest.skip("this workload has none of these")
+    counters = dict(zip(("queue", "ends", "heap", "pool"), (2, 3, 4, 5), strict=True))
+    used = int(whole["state.clock"][counters[name]]) if name in counters else len(array)
+    if used == 0 or (name in ("attempts", "changes", "modes", "fixed_columns") and not array.any()):
+        pytest.skip("nothing of it is in use")
+    for value in (np.iinfo(array.dtype).max, np.iinfo(array.dtype).min):
+        other = array.copy()
+        other[:used] = value
+        forged({**whole, f"state.{name}": other}, checkpoint.path)
+        with pytest.raises(DocumentError, match=rf"Expected arrays of a simulation .*state\.{name}"):
+            simulate(workload, OneByOne(), checkpoint=replace(checkpoint, resume=True))
+
+
+def test_a_packed_or_oversized_archive_is_refused(state: Checkpoint) -> None:
+    """Arrays are read only if they are as large as they say, and no larger than the file."""
+    whole = written(state.path)
+    with state.path.open("wb") as stream:
+        np.savez_compressed(stream, **whole)
+    with pytest.raises(DocumentError, match=r"larger than the file|packed"):
+        simulate(lublin(30, 1), OneByOne(), checkpoint=state)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"shape": (10**15,), "fortran_order": False, "descr": "<i8"})
+    with zipfile.ZipFile(state.path, "w") as archive:
+        archive.writestr("identity.npy", header.getvalue())
+    with pytest.raises(DocumentError, match="not as large as it says"):
+        simulate(lublin(30, 1), OneByOne(), checkpoint=state)

@@ -1,0 +1,168 @@
+"""What a checkpoint must be like before kernels, which check nothing, work on it: sizes, indices and counters."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.sim import kernels
+from cpsched.sim.load import Load
+from cpsched.sim.world import World
+
+__all__ = ["check_sizes", "wrong_arrays"]
+
+#: Arrays of the state that no event changes.
+_CONSTANT = ("demand", "cores", "links_of", "links", "user", "outages", "out", "steps", "smith")
+
+
+def check_sizes(file: IO[bytes]) -> None:
+    """Check that each array of an archive is as large as it says, and that none takes more memory than the file.
+
+    Raises
+    ------
+    ValueError
+        If that is not so, or a member is no array.
+    zipfile.BadZipFile
+        If the file is no archive.
+    """
+    whole = file.seek(0, 2)
+    file.seek(0)
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > whole:
+            raise ValueError("arrays that are larger than the file")
+        if len({member.filename for member in members}) < len(members):
+            raise ValueError("an array twice")
+        for member in members:
+            if member.compress_type != zipfile.ZIP_STORED:
+                raise ValueError("arrays that are packed")
+            with archive.open(member) as stream:
+                if np.lib.format.read_magic(stream) != (1, 0):
+                    raise ValueError("arrays in another version of the format")
+                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+                if dtype.hasobject or math.prod(shape) * dtype.itemsize != member.file_size - stream.tell():
+                    raise ValueError("an array that is not as large as it says")
+    file.seek(0)
+
+
+def wrong_arrays(world: World, state: kernels.State, machine: kernels.Machine) -> list[str]:
+    """Return the names of the arrays that a simulation of this workload cannot have, in their order, each once.
+
+    Parameters
+    ----------
+    world
+        At its beginning.
+    state, machine
+        What a checkpoint says, in arrays of the right types, and at least as long as those of the beginning.
+    """
+    wrong = [
+        f"state.{name}" for name in _CONSTANT if not np.array_equal(getattr(state, name), getattr(world.state, name))
+    ]
+    if not _has_good_counters(world, state):
+        return ["state.clock", *wrong]
+    wrong += [f"state.{name}" for name, is_good in _checked(world, state) if not is_good]
+    wrong += [
+        f"machine.{name}"
+        for name, found in machine._asdict().items()
+        if len(found) != len(getattr(world.machine, name))
+    ]
+    return list(dict.fromkeys(wrong))
+
+
+def _has_good_counters(world: World, s: kernels.State) -> bool:
+    """Return whether each counter lies within the array that it counts."""
+    jobs = len(world.load.jobs)
+    counted = {
+        kernels.C_SUBMITTED: jobs,
+        kernels.C_QUEUED: jobs,
+        kernels.C_RUNNING: jobs,
+        kernels.C_DONE: jobs,
+        kernels.C_HEAP: len(s.heap),
+        kernels.C_POOL: len(s.pool),
+        kernels.C_OUTAGE: len(s.outages),
+        kernels.C_ATTEMPTS: len(s.attempts),
+        kernels.C_GONE: len(s.gone),
+        kernels.C_CHANGES: len(s.changes),
+        kernels.C_MODES: len(s.modes),
+        kernels.C_FIXED: len(s.fixed_columns),
+        kernels.C_IS_FULL: 1,
+        kernels.C_LACKS: 1,
+        kernels.C_ASIDE: jobs,
+    }
+    of_jobs = (kernels.C_HEAD, kernels.C_RESERVED, kernels.C_RESUME)
+    clock = s.clock.tolist()
+    return (
+        all(0 <= clock[counter] <= most for counter, most in counted.items())
+        and all(-1 <= clock[counter] < jobs for counter in of_jobs)
+        and clock[kernels.C_PASSES] >= 0
+        and clock[kernels.C_STAMP] >= 0
+        and clock[kernels.C_NOW] >= world.now
+        and len(s.fixed_columns) == len(s.fixed_amounts)
+    )
+
+
+def _checked(world: World, s: kernels.State) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each array that holds indices or numbers of something, and whether all of them are good."""
+    load, clock = world.load, s.clock.tolist()
+    jobs, pool = len(load.jobs), clock[kernels.C_POOL]
+    queue = s.queue[: clock[kernels.C_QUEUED]]
+    yield "queue", _within(queue, 0, jobs - 1) and len(np.unique(queue)) == len(queue)
+    running = s.ends[: clock[kernels.C_RUNNING], 1]
+    yield "ends", _within(running, 0, jobs - 1) and len(np.unique(running)) == len(running)
+    heap = s.heap[: clock[kernels.C_HEAP]]
+    yield "heap", _within(heap[:, 1], kernels.ENDED, kernels.RELEASED) and _within(heap[:, 2], 0, jobs - 1)
+    entries = s.pool[:pool]
+    yield (
+        "pool",
+        (
+            _within(entries[:, 0], 0, len(load.columns.node_names) - 1)
+            and _within(entries[:, 1], 0, len(world.tables.kinds) - 1)
+            and _within(entries[:, 2], 0, 2**31 - 1)
+        ),
+    )
+    yield (
+        "runs",
+        (
+            _within(s.runs[:, kernels.R_ENDING], kernels.WAITING, kernels.KILLED)
+            and _within(s.runs[:, kernels.R_STARTS], 0, 2**62)
+            and _are_parts(s.runs[:, kernels.R_FIRST], s.runs[:, kernels.R_COUNT], pool)
+        ),
+    )
+    attempts = s.attempts[: clock[kernels.C_ATTEMPTS]]
+    yield "attempts", _within(attempts[:, 0], 0, jobs - 1) and _are_parts(attempts[:, 3], attempts[:, 4], pool)
+    yield "fixed", _are_parts(s.fixed[:, 0], s.fixed[:, 1], clock[kernels.C_FIXED])
+    yield "fixed_columns", _within(s.fixed_columns[: clock[kernels.C_FIXED]], 0, len(world.machine.free) - 1)
+    changes = s.changes[: clock[kernels.C_CHANGES]]
+    changing = np.array(sorted(load.job_modes), dtype=np.int64)
+    yield "changes", bool(np.isin(changes[:, 0], changing).all()) and _within(changes[:, 2], 0, clock[kernels.C_MODES])
+    yield "modes", _within(s.modes[: clock[kernels.C_MODES]], 0, _most_modes(load) - 1)
+    yield "bumps", _within(s.bumps, 0, 2**62)
+    yield "awaited", _within(s.awaited, 0, max(1, len(s.links)))
+    yield "history", _within(s.history, 0, 2**62)
+    yield "down", _within(s.down, 0, len(s.outages))
+    yield "arrived", _within(s.arrived, 0, jobs)
+    yield "gone", _within(s.gone, 0, jobs)
+    for name in ("cores", "predicted", "smith", "keys"):
+        yield name, not np.isnan(getattr(s, name)).any()
+    yield "jobs", np.array_equal(s.jobs[:, [kernels.J_SUBMIT, kernels.J_ARRIVAL, kernels.J_ENDING]],
+        world.state.jobs[:, [kernels.J_SUBMIT, kernels.J_ARRIVAL, kernels.J_ENDING]])  # fmt: skip
+
+
+def _most_modes(load: Load) -> int:
+    """Return the largest number of modes that a job has."""
+    return max((len(job_modes.modes) for job_modes in load.job_modes.values()), default=1)
+
+
+def _within(numbers: NDArray[Any], least: int, most: int) -> bool:
+    """Return whether all numbers lie within bounds."""
+    return not len(numbers) or bool(numbers.min() >= least and numbers.max() <= most)
+
+
+def _are_parts(first: NDArray[Any], count: NDArray[Any], length: int) -> bool:
+    """Return whether all ranges lie within an array of so many entries."""
+    return _within(first, 0, length) and _within(count, 0, length) and _within(first + count, 0, length)
