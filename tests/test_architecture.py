@@ -22,7 +22,7 @@ PACKAGE = ROOT / "cpsched"
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "errors",
+        "errors text",
         "domain rusv verify writing",
         "booking engine formats metrics workloads",
         "planner sim",
@@ -40,25 +40,26 @@ ARROWS: dict[str, frozenset[str]] = {
     room: frozenset(needed.split())
     for room, needed in {
         "errors": "",
+        "text": "",
         "domain": "",
         "rusv": "",
         "verify": "errors",
         "writing": "errors",
         "booking": "domain rusv",
         "engine": "domain",
-        "formats": "errors domain writing",
-        "metrics": "domain writing",
+        "formats": "errors domain writing text",
+        "metrics": "domain writing text",
         "workloads": "errors domain",
         "planner": "errors domain rusv booking engine metrics",
         "sim": "errors domain rusv booking metrics writing",
         "policies": "errors domain rusv booking engine planner sim",
         "cp": "errors domain booking engine metrics planner",
         "mzn": "errors domain booking engine metrics planner",
-        "report": "domain metrics formats",
+        "report": "domain metrics formats text",
         "search": "domain rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies sim search cp mzn verify",
-        "bench": "errors domain formats metrics portfolio sim workloads writing",
-        "cli": "errors bench formats metrics planner portfolio report sim verify workloads writing",
+        "bench": "errors domain formats metrics portfolio sim workloads writing text",
+        "cli": "errors bench formats metrics planner portfolio report sim verify workloads writing text",
     }.items()
 }
 

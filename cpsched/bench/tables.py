@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from cpsched.bench.campaign import Published, Table, Workload
 from cpsched.bench.results import Results
 from cpsched.metrics import MeanInterval, mean_interval
+from cpsched.text import csv_cell
 
 __all__ = ["as_csv", "as_markdown", "in_words"]
 
@@ -60,8 +61,8 @@ def as_csv(results: Results, table: Table) -> str:
             numbers: list[object] = []
             for cell in line.cells:
                 numbers += [None, None, 0] if cell is None else [cell.mean, cell.half_width, cell.count]
-            what = [workload.name, workload.load, workload.malleable, workload.model]
-            writer.writerow([*what, line.key, line.policy, line.source, *numbers])
+            what = [csv_cell(workload.name), workload.load, workload.malleable, workload.model]
+            writer.writerow([*what, *(csv_cell(text or "") for text in (line.key, line.policy, line.source)), *numbers])
     return stream.getvalue()
 
 

@@ -19,8 +19,8 @@ from cpsched.cli.options import (
     SUBMITTED,
     ends_in,
 )
-from cpsched.cli.text import printable
 from cpsched.cli.workload import LogOptions, Notes, echo_notes, filtered, take_jobs
+from cpsched.text import printable
 
 __all__ = ["command"]
 

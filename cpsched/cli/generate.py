@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpsched.cli.options import OUTPUT_FILE, ends_in
-from cpsched.cli.text import printable
+from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance

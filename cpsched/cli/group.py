@@ -14,7 +14,6 @@ import click
 
 from cpsched.cli.exits import MEANINGS, ExitCode
 from cpsched.cli.streams import mend_streams, never_fail_on_encoding
-from cpsched.cli.text import printable
 from cpsched.errors import (
     CampaignError,
     CpschedError,
@@ -24,6 +23,7 @@ from cpsched.errors import (
     SyntaxFault,
     UnverifiedError,
 )
+from cpsched.text import printable
 from cpsched.writing import NO_ROOM
 
 __all__ = ["COMMANDS", "main", "run"]

@@ -9,7 +9,7 @@ import click
 
 from cpsched.cli.answer import print_plan_as_json, print_plan_summary
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, GANTT_FILE, OUTPUT_FILE, PLAN_FILE, ends_in
-from cpsched.cli.text import printable
+from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.text import printable
+from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.cli.schedulers import Contender

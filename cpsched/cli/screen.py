@@ -12,8 +12,8 @@ from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from cpsched.cli.text import printable
 from cpsched.errors import Fault
+from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.engine import Board
@@ -53,7 +53,7 @@ def print_whole(renderable: RenderableType) -> None:
     console.width = max(console.width, console.measure(renderable, options=unbounded).maximum)
     with console.capture() as captured:
         console.print(renderable)
-    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    click.echo("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
 
 
 def _take_boxes_off(renderable: RenderableType) -> None:

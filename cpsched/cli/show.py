@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE, ends_in
-from cpsched.cli.text import printable
+from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan, Segment

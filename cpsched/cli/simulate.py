@@ -12,9 +12,9 @@ from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE
 from cpsched.cli.results import SUMMARY, check_free, folder_names, identity_of, summary_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
-from cpsched.cli.text import printable
 from cpsched.cli.verify import echo_violations
 from cpsched.cli.workload import LogOptions, echo_notes, is_log, log_options, read_workload
+from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance

@@ -10,7 +10,7 @@ import click
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import EXISTING_FILE
-from cpsched.cli.text import printable
+from cpsched.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

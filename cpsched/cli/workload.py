@@ -21,7 +21,7 @@ from cpsched.cli.options import (
     STATUS,
     SUBMITTED,
 )
-from cpsched.cli.text import printable
+from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance
@@ -163,7 +163,7 @@ def _of_instance(path: Path, log: LogOptions) -> tuple[Instance, Notes]:
 
 def _of_log(path: Path, options: LogOptions) -> tuple[Instance, Notes]:
     taken = take_jobs(path, options, arriving=True)
-    name = path.name.removesuffix(".gz")
+    name = printable(path.name)[:256].removesuffix(".gz")
     for suffix in (".swf", ".acct", ".events"):
         name = name.removesuffix(suffix)
     return replace(taken.window.instance, name=name), _notes_of(taken)

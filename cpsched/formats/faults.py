@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from cpsched.errors import DocumentError, Fault, SyntaxFault
+from cpsched.text import printable
 
 __all__ = [
     "MOST_FAULTS",
@@ -48,7 +49,7 @@ MOST_FAULTS = 1_000
 
 def _printable(text: str) -> str:
     clipped = text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in clipped)
+    return printable(clipped)
 
 
 def shown(value: object) -> str:

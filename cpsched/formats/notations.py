@@ -21,6 +21,7 @@ __all__ = [
     "format_indices",
     "format_items",
     "format_place",
+    "is_name",
     "parse_epoch",
     "parse_indices",
     "parse_items",
@@ -32,6 +33,9 @@ MAX_AMOUNT = 2**31 - 1
 MAX_ARRAY = 10**6
 #: The most characters of a name.
 MAX_NAME = 256
+
+#: A name: no control characters in it.
+_NAME = re.compile(rf"[^\x00-\x1f\x7f-\x9f]{{1,{MAX_NAME}}}")
 
 _INDEX_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
 _ITEMS = re.compile(r"([0-9]{1,10})|(?:([0-9]{1,10})/)?([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
@@ -199,3 +203,8 @@ def parse_epoch(text: str) -> datetime:
     if epoch.microsecond:
         raise SyntaxFault(text, (0, len(text)), "Expected whole seconds, got a fraction")
     return epoch
+
+
+def is_name(text: str) -> bool:
+    """Return whether a document may have this name."""
+    return _NAME.fullmatch(text) is not None

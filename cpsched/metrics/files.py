@@ -15,6 +15,7 @@ import numpy as np
 from cpsched.metrics.runs import Ending, Runs
 from cpsched.metrics.series import series
 from cpsched.metrics.summary import RunsSummary
+from cpsched.text import csv_cell
 from cpsched.writing import whole_file
 
 if TYPE_CHECKING:
@@ -107,10 +108,10 @@ def _batsim_jobs(runs: Runs, allocations: Sequence[str], workload_name: str) -> 
     states = np.array([_FINAL_STATES[ending] for ending in Ending], dtype=object)
     return pd.DataFrame(
         {
-            "job_id": runs.ids,
-            "workload_name": workload_name,
+            "job_id": [csv_cell(id) for id in runs.ids],
+            "workload_name": csv_cell(workload_name),
             # Batsim's profile of a job: each job has its own, which runs for the job's time
-            "profile": runs.ids,
+            "profile": [csv_cell(id) for id in runs.ids],
             "submission_time": runs.submit,
             "requested_number_of_resources": runs.nodes,
             "requested_time": runs.walltime,

@@ -17,7 +17,8 @@ from importlib import resources
 from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
 from cpsched.report.basis import basis_of
-from cpsched.report.words import change_description, duration, figures, plain, request_text, share_text, value_text
+from cpsched.report.words import change_description, duration, figures, request_text, share_text, value_text
+from cpsched.text import printable
 
 __all__ = ["gantt_html"]
 
@@ -39,7 +40,7 @@ def gantt_html(instance: Instance, plan: Plan) -> str:
     admitted = f"style-src {_source(style)}; script-src {_source(script)}"
     parts = {
         "@POLICY@": f"default-src 'none'; {admitted}; base-uri 'none'; form-action 'none'",
-        "@TITLE@": html.escape(plain(f"{instance.name}: plan")),
+        "@TITLE@": html.escape(printable(f"{instance.name}: plan")),
         "@STYLE@": style,
         "@DATA@": _embedded(_PageData(instance, plan).document()),
         "@SCRIPT@": script,
@@ -66,8 +67,20 @@ def _source(text: str) -> str:
 
 def _embedded(document: object) -> str:
     """Write JSON that is safe inside a script element: ASCII only, without the characters of markup."""
-    text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_drawn(document), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _drawn(value: object) -> object:
+    """Return a document with all of its texts as they may be drawn."""
+    match value:
+        case str():
+            return printable(value)
+        case dict():
+            return {key: _drawn(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_drawn(inner) for inner in value]
+    return value
 
 
 class _Numbering:

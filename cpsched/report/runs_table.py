@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cpsched.metrics import Distribution, RunsSummary
-from cpsched.report.words import duration, plain
+from cpsched.report.words import duration
+from cpsched.text import printable
 
 __all__ = ["runs_table"]
 
@@ -23,10 +24,10 @@ def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
     summaries
         The figures by the name of the policy.
     """
-    table = Table(title=Text(plain(title)))
+    table = Table(title=Text(printable(title)))
     table.add_column("")
     for name in summaries:
-        table.add_column(Text(plain(name)), justify="right")
+        table.add_column(Text(printable(name)), justify="right")
     columns = [dict(_figures(summary)) for summary in summaries.values()]
     for label in columns[0] if columns else ():
         table.add_row(label, *(column[label] for column in columns))

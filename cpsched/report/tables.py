@@ -9,7 +9,8 @@ from rich.text import Text
 from cpsched.domain import Instance, Job, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
 from cpsched.metrics import jobs_by_id, summarise
-from cpsched.report.words import duration, figures, moment, plain, value_text
+from cpsched.report.words import duration, figures, moment, value_text
+from cpsched.text import printable
 
 __all__ = ["history_table", "plan_table", "summary_table"]
 
@@ -19,7 +20,7 @@ MOST_INCUMBENTS = 20
 
 def plan_table(instance: Instance, plan: Plan) -> Table:
     """Return one row per job: planned and running ones by start, then the waiting room with its reasons."""
-    table = Table(title=Text(plain(plan.instance)))
+    table = Table(title=Text(printable(plan.instance)))
     for heading in ("id", "user", "queue", "start", "end"):
         table.add_column(heading, overflow="fold")
     table.add_column("wait", justify="right")
@@ -28,7 +29,7 @@ def plan_table(instance: Instance, plan: Plan) -> Table:
     entries = jobs_by_id(instance)
 
     def add(id: str, job: Job, *cells: str) -> None:
-        table.add_row(*(Text(plain(cell)) for cell in (id, job.user or "", job.queue or "", *cells)))
+        table.add_row(*(Text(printable(cell)) for cell in (id, job.user or "", job.queue or "", *cells)))
 
     for planned in sorted(plan.jobs, key=lambda planned: (planned.start, planned.end, planned.id)):
         job = entries[planned.id]
@@ -42,12 +43,12 @@ def plan_table(instance: Instance, plan: Plan) -> Table:
 def summary_table(instance: Instance, plan: Plan) -> RenderableType:
     """Return the plan's figures, and the waits per queue below them."""
     summary = summarise(instance, plan)
-    head = Table(title=Text(plain(plan.instance)), show_header=False)
+    head = Table(title=Text(printable(plan.instance)), show_header=False)
     head.add_column("figure")
     head.add_column("value", justify="right")
     in_use = ((f"{name} in use", f"{share:.1%}") for name, share in summary.utilisation.items())
     for label, value in (*figures(plan, summary), *in_use):
-        head.add_row(Text(plain(label)), Text(plain(value)))
+        head.add_row(Text(printable(label)), Text(printable(value)))
     if not summary.waits:
         return head
     waits = Table(title="waits per queue")
@@ -56,7 +57,7 @@ def summary_table(instance: Instance, plan: Plan) -> RenderableType:
         waits.add_column(heading, justify="right")
     for row in summary.waits:
         seconds = (duration(row.mean), duration(row.median), duration(row.max))
-        waits.add_row(Text(plain(row.queue or "(no queue)")), f"{row.count:,}", *seconds)
+        waits.add_row(Text(printable(row.queue or "(no queue)")), f"{row.count:,}", *seconds)
     return Group(head, waits)
 
 
@@ -70,7 +71,7 @@ def history_table(plan: Plan) -> RenderableType:
         found.add_column("by", overflow="fold")
         last = max(1, len(plan.incumbents) - MOST_INCUMBENTS + 1)
         for one in (plan.incumbents[0], *plan.incumbents[last:]):
-            found.add_row(f"{one.at:.2f} s", value_text(one.value), Text(plain(one.by)))
+            found.add_row(f"{one.at:.2f} s", value_text(one.value), Text(printable(one.by)))
             if last > 1 and one is plan.incumbents[0]:
                 found.add_row("…", "…", Text(f"{last - 1:,} more"))
         parts.append(found)
@@ -80,7 +81,7 @@ def history_table(plan: Plan) -> RenderableType:
         for heading in ("by", "what"):
             events.add_column(heading, overflow="fold")
         for event in plan.events:
-            events.add_row(f"{event.at:.2f} s", Text(plain(event.by)), Text(plain(event.what)))
+            events.add_row(f"{event.at:.2f} s", Text(printable(event.by)), Text(printable(event.what)))
         parts.append(events)
     return Group(*parts)
 

@@ -13,7 +13,8 @@ from rich.text import Text
 from cpsched.domain import Amounts, Instance, Plan
 from cpsched.metrics import jobs_by_id
 from cpsched.report.basis import basis_of
-from cpsched.report.words import duration, plain
+from cpsched.report.words import duration
+from cpsched.text import printable
 
 __all__ = ["NARROWEST", "TerminalGantt", "terminal_gantt"]
 
@@ -122,7 +123,7 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int) -> TerminalGan
     return TerminalGantt(
         width=width,
         labels=labels,
-        queues=tuple("(no queue)" if name is None else plain(name) for name in queues),
+        queues=tuple("(no queue)" if name is None else printable(name) for name in queues),
         seconds=end - instance.now,
         shares=shares,
     )
@@ -160,7 +161,7 @@ def _rows(instance: Instance) -> tuple[tuple[str, ...], dict[str, _NodeShare]]:
 def _label(group: tuple[str, ...]) -> str:
     """Name one node, or the first of several and how many more there are, in `LABEL_WIDTH` characters."""
     more = f" +{len(group) - 1}" if len(group) > 1 else ""
-    name, room = plain(group[0]), LABEL_WIDTH - len(more)
+    name, room = printable(group[0]), LABEL_WIDTH - len(more)
     return (name if len(name) <= room else f"{name[: room - 1]}~") + more
 
 

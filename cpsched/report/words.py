@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import unicodedata
 from datetime import timedelta
 
 from cpsched.domain import Chunk, Instance, Job, Plan, PlannedJob, Request, Score, Segment
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
 
-__all__ = ["change_description", "duration", "figures", "moment", "plain", "request_text", "share_text", "value_text"]
+__all__ = ["change_description", "duration", "figures", "moment", "request_text", "share_text", "value_text"]
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-
-
-def plain(text: str) -> str:
-    """Return a name without characters that control a terminal or change the direction of writing."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(char)[0] == "C" else char for char in text)
 
 
 def duration(seconds: float) -> str:

@@ -83,7 +83,7 @@ def test_an_unknown_command_is_a_fault_of_usage(run: Run) -> None:
     [
         (SyntaxFault("2:ncpus=x\x1b[2J", (8, 9), "Expected a number"), ExitCode.BAD_INPUT, "        ^\n"),
         (UnsupportedError("planner", ["limits: \x1b]0;pwned\x07"]), ExitCode.REFUSED, "cannot honour"),
-        (EngineError("no \x1b[31mluck"), ExitCode.REFUSED, "no \ufffd[31mluck"),
+        (EngineError("no \x1b[31mluck"), ExitCode.REFUSED, "no \\x1b[31mluck"),
         (OSError(28, "No space left on device", "plan.json"), ExitCode.DISK_FULL, "No space left on device"),
         (OSError(13, "Permission denied", "plan.json"), ExitCode.BAD_INPUT, "Permission denied"),
         (DiskFullError("plan.json", "Disk quota exceeded"), ExitCode.DISK_FULL, "plan.json: Expected room to write it"),

@@ -255,7 +255,7 @@ def forged(arrays: dict[str, np.ndarray], path: Path) -> None:
     """Write a checkpoint with a digest that is right for these arrays."""
     arrays = {name: array for name, array in arrays.items() if name != "digest"}
     with path.open("wb") as stream:
-        np.savez(stream, **arrays, digest=np.array(_digest_of(arrays)))
+        np.savez(stream, allow_pickle=False, **{**arrays, "digest": np.array(_digest_of(arrays))})
 
 
 def changed_values(array: np.ndarray) -> Iterator[np.ndarray]:
@@ -263,7 +263,7 @@ def changed_values(array: np.ndarray) -> Iterator[np.ndarray]:
     values: list[object] = [np.nan, -1.0, 1e300, 0.5] if array.dtype.kind == "f" else [-1, 127, -128, 1]
     if array.dtype.kind == "i":
         values += [np.iinfo(array.dtype).max, np.iinfo(array.dtype).min]
-    places = np.linspace(0, array.size - 1, min(array.size, 20), dtype=int) if array.size else []
+    places: list[int] = np.linspace(0, array.size - 1, min(array.size, 20), dtype=int).tolist() if array.size else []
     for value in values:
         yield np.full_like(array, value)
         for place in places:
@@ -285,7 +285,11 @@ def test_a_changed_checkpoint_is_refused(state: Checkpoint) -> None:
             if other is not None and other.dtype == array.dtype and np.array_equal(other, array, equal_nan=True):
                 continue
             with state.path.open("wb") as stream:
-                np.savez(stream, **{key: value for key, value in {**whole, name: other}.items() if value is not None})
+                np.savez(
+                    stream,
+                    allow_pickle=False,
+                    **{key: value for key, value in {**whole, name: other}.items() if value is not None},
+                )
             with pytest.raises(DocumentError) as caught:
                 simulate(lublin(30, 1), OneByOne(), checkpoint=state)
             (fault,) = caught.value.faults
@@ -296,7 +300,18 @@ def test_a_changed_checkpoint_is_refused(state: Checkpoint) -> None:
 
 
 #: Arrays whose values kernels use as indices and counts.
-INDICES = ("queue", "ends", "heap", "pool", "runs", "attempts", "fixed", "fixed_columns", "changes", "modes")
+INDICES: tuple[str, ...] = (
+    "queue",
+    "ends",
+    "heap",
+    "pool",
+    "runs",
+    "attempts",
+    "fixed",
+    "fixed_columns",
+    "changes",
+    "modes",
+)
 INDICES += ("demand", "links_of", "links", "user", "outages", "out", "clock")
 
 
@@ -327,7 +342,7 @@ def test_a_packed_or_oversized_archive_is_refused(state: Checkpoint) -> None:
     """Arrays are read only if they are as large as they say, and no larger than the file."""
     whole = written(state.path)
     with state.path.open("wb") as stream:
-        np.savez_compressed(stream, **whole)
+        np.savez_compressed(stream, allow_pickle=False, **whole)
     with pytest.raises(DocumentError, match=r"larger than the file|packed"):
         simulate(lublin(30, 1), OneByOne(), checkpoint=state)
     header = io.BytesIO()

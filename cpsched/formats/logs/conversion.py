@@ -23,6 +23,7 @@ from cpsched.domain import (
 from cpsched.errors import Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, Note
+from cpsched.formats.notations import is_name
 from cpsched.formats.swf.conversion import MAX_DURATION, MAX_TIME, WALLTIME_CLASSES
 from cpsched.formats.swf.selection import Selection
 
@@ -185,6 +186,10 @@ class _Converter:
         eligible = None if log_job.eligible is None else log_job.eligible - self.origin
         if max(submit, eligible or 0) > MAX_TIME:
             raise _NotTaken(LogAnomaly.BEYOND, "arrives more than 10^12 s after the first one")
+        for what in ("id", "user", "group", "project", "queue"):
+            name = getattr(log_job, what)
+            if name is not None and not is_name(name):
+                raise _NotTaken(LogAnomaly.BEYOND, f"has the {what} {shown(name)}, which no document may have")
         # the notes of a job count only if the job is taken
         notes: list[Note] = list(log_job.notes)
         walltime = self._walltime(log_job, notes)

@@ -1,0 +1,32 @@
+"""Names from outside as text for people: in a terminal, in a page, and in the cells of a table.
+
+Imports nothing of cpsched. Whatever prints or draws a name does it through `printable`, whatever writes it to CSV
+through `csv_cell`; documents keep names as they are.
+"""
+
+from __future__ import annotations
+
+__all__ = ["csv_cell", "printable"]
+
+#: A cell that begins with one of these is a formula for spreadsheets, which may run commands.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def printable(text: str, *, keep_lines: bool = False) -> str:
+    """Return `text` on one line, with an escape for each character that is not shown as itself.
+
+    These are control characters, separators of lines and of paragraphs (U+2028, U+2029), and those that change the
+    direction of writing. Newlines stay where `keep_lines`.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or (keep_lines and char == "\n") else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
+
+
+def csv_cell(text: str) -> str:
+    """Return `text` as the cell of a table that no spreadsheet takes for a formula: such a one begins with ``'``."""
+    shown = printable(text)
+    return f"'{shown}" if text.startswith(_FORMULA) else shown
