@@ -63,7 +63,9 @@ def test_figures_are_within_the_bands(tables: list[Row]) -> None:
 
 
 def test_what_must_be_so_is_so(tables: list[Row]) -> None:
-    """Who expands nothing wastes nothing; a rigid job is never longer than it asked for; planning takes its time."""
+    """A plan without expansion wastes nothing; a rigid job is never longer than it asked for; planning takes its
+    time.
+    """
     figures = tables[0]
     assert figures["noX"][2] == figures["noX"][6] == figures["noX"][7] == 0
     assert figures["noX"][8] == figures["rigid"][8] == 1

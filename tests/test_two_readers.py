@@ -53,7 +53,9 @@ CRON_VALUES = ["*", "0", "1", "5", "7", "30", "31", "59", "60", "mon", "SUN", "f
 
 
 def _accepted(document: object) -> tuple[bool, bool]:
-    """Tell whether each reader accepts an instance; work that cannot run together is a rule of its own in `verify`."""
+    """Return whether each reader accepts an instance; work that cannot run together is a rule of its own in
+    `verify`.
+    """
     try:
         parse_instance(copy.deepcopy(document))
         first = True

@@ -275,7 +275,7 @@ def test_holds_end_with_the_deadline() -> None:
 
 
 def test_first_step_is_held_where_the_start_is_fixed() -> None:
-    """Who may not begin later holds the first step; it would be delayed otherwise."""
+    """A job that may not begin later holds its first step; it would be delayed otherwise."""
     job = evolving("e", (2, 2), (3, 4), expand_limit=None)
     busy = fixed([0] * 3 + [3] * 6)
     assert planned(window(numbered(5), *busy, job))["e"].start == 7
@@ -363,7 +363,7 @@ def test_restore_refuses_what_may_not_stand() -> None:
 
 
 def test_backfilling_lets_it_move_up() -> None:
-    """When somebody is cancelled, an evolving job moves to where it ends earlier."""
+    """When a job is cancelled, an evolving job moves to where it ends earlier."""
     before = waiting("w", 5, chunk(2, cores=2))
     planner = Planner(window([nodes("a b", cores=2)], before, evolving("e", (2, 1), (3, 2))))
     planner.plan()
@@ -376,7 +376,7 @@ def test_backfilling_lets_it_move_up() -> None:
 
 
 def test_progress_counts_every_job() -> None:
-    """Whoever asks is told of rigid and evolving jobs alike, up to the last."""
+    """Progress is reported for rigid and evolving jobs alike, up to the last."""
     jobs = [waiting("1", 1, chunk(cores=1)), evolving("2", (1, 1), (1, 2)), waiting("3", 1, chunk(cores=1))]
     told: list[tuple[int, int]] = []
     planner = Planner(window([nodes("a b", cores=2)], *jobs))

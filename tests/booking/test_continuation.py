@@ -197,7 +197,7 @@ def test_a_packed_job_grows_on_its_node() -> None:
 
 
 def test_an_exclusive_job_grows_onto_idle_nodes() -> None:
-    """It takes no node on which somebody has a core, and nobody has one of its nodes in the meantime."""
+    """It takes no node on which another job has a core, and no other job has one of its nodes in the meantime."""
     machine = window([nodes("a b c", cores=4)], running("o", (0, 9, {"b": 1})), running("J", (0, 5, {"a": 1})))
     steps = [(5, (chunk(count, cores=1),)) for count in (1, 2)]
     assert goes_on(machine, *steps, place=ALONE) == [{"a": 1}, {"a": 1, "c": 1}]

@@ -47,7 +47,7 @@ def change_at_random(ledger: Ledger, order: random.Random) -> None:
 
 
 def all_of(ledger: Ledger) -> tuple[object, ...]:
-    """Return what is free, and where everybody stands, in whatever order its kinds of chunks were mapped."""
+    """Return the free amounts, and the place of each job, in any order of its kinds of chunks."""
     placed = [ledger.planned(job.id) for job in ledger.jobs]
     stand = [one and (one.id, [(s.start, s.end, frozenset(s.allocation)) for s in one.segments]) for one in placed]
     return state(ledger), stand, ledger.running.plans()

@@ -97,7 +97,7 @@ def encoding_of(instance: Instance, planned: Sequence[PlannedJob]) -> Encoding:
 
 
 def is_allowed(instance: Instance, places: Places, params: ModelParams = NO_SYMMETRY) -> bool:
-    """Tell whether the model has the plan among its solutions."""
+    """Return whether the model has the plan among its solutions."""
     planned = planned_jobs(instance, places)
     ran = {job.id: repeated(job) for job in instance.jobs if job.running is not None}
     encoding = encoding_of(instance, [ran.get(job.id, job) for job in planned])

@@ -61,7 +61,7 @@ def test_models_differ_where_cores_are_rounded(model: RuntimeModel, rate: Fracti
 
 
 def test_a_stretch_that_is_known_overrides_the_model() -> None:
-    """Who knows how slow a job is on a share, knows better than any model."""
+    """A stated slowness on a share overrides any model."""
     job = _malleable(_request((1, {"cores": 8})), shares=(0.5, 0.25), stretch=FrozenMap({0.5: 1.25}))
     assert [mode.rate for mode in modes(job)] == [1, Fraction(4, 5), Fraction(1, 4)]
 

@@ -125,7 +125,7 @@ def test_two_nodes_of_the_paper() -> None:
 
 
 def test_stretch_of_the_least_share_is_the_rate() -> None:
-    """Who knows how slow a job is on a share knows better than any model, decimals taken by their word."""
+    """A stated slowness on a share overrides any model, with its decimals taken exactly."""
     request = Request(chunks=(Chunk(count=2, resources=Amounts({"cores": 4})),))
     malleability = Malleability(shares=(0.5,), stretch=FrozenMap({0.5: 1.8}))
     assert rate_on(request, malleability, (_on("n1", 2, 0, 1), _on("n2", 4, 0, 1))) == Fraction(10, 18)

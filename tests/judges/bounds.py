@@ -62,7 +62,7 @@ class _Known:
 
 
 def judge_case(seed: int, *, has_processes: bool | None = None) -> Case:
-    """Let all engines plan a random window, and compare.
+    """Plan a random window with all engines, and compare.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class _Judge:
         self.first = replace(plan, objective=replace(plan.objective, bound=None, gap=None, proof=None))
 
     def _planned(self, engine: str, budget: float = 0) -> Plan:
-        """Let an engine plan the window as users do, on one core."""
+        """Plan the window with an engine as users do, on one core."""
         plan = solve(self.instance, engine=engine, budget=budget, seed=self.seed, workers=1, document=self.document)
         self._add(plan)
         return plan
@@ -131,7 +131,7 @@ class _Judge:
         self.jobs.setdefault(ids, tuple(jobs))
 
     def plan_by_rules(self) -> None:
-        """Let some of the rules plan the window, other ones in each case."""
+        """Plan the window with some of the rules, others in each case."""
         names = sorted(POLICIES)
         for name in (names[(RULES * self.seed + place) % len(names)] for place in range(RULES)):
             if POLICIES[name].unsupported(self.instance):
@@ -159,13 +159,13 @@ class _Judge:
             self.proofs[frozenset(job.id for job in board.best.jobs)].append(board.proof)
 
     def plan_by_search(self) -> None:
-        """Let the search work for some steps."""
+        """Run the search for some steps."""
         board = self._board()
         Search(SearchParams(max_steps=SEARCH_STEPS)).improve(self.instance, board, seed=self.seed)
         self._close("search", board)
 
     def plan_by_cp(self) -> None:
-        """Let CP-SAT solve the window, in this process."""
+        """Solve the window with CP-SAT, in this process."""
         board = self._board()
         encoding = encode(self.instance, self.first.jobs)
         if not encoding.tasks:
@@ -197,7 +197,7 @@ class _Judge:
         self._close("cp", board)
 
     def plan_by_processes(self) -> None:
-        """Let portfolio and MiniZinc plan the window as users do, on one core."""
+        """Plan the window with portfolio and MiniZinc as users do, on one core."""
         engines = ["portfolio"]
         if not unknown_to_minizinc(self.instance):
             engines.append("minizinc")

@@ -176,7 +176,7 @@ class _Search:
         return found
 
     def _is_admitted(self, job: Job, held: Counter[tuple[str, int]], segment: int) -> bool:
-        """Tell whether chunks may stand on their nodes, and not too many on one; guards look at the full share."""
+        """Return whether chunks may stand on their nodes, and not too many on one; guards look at the full share."""
         full = job.steps[segment].request if job.is_evolving else job.request
         if full.place.arrangement is Arrangement.SCATTER:
             per_node = Counter[str]()

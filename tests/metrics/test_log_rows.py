@@ -17,7 +17,7 @@ RUNS = runs_of(
 
 
 def test_the_fields_of_a_job() -> None:
-    """Rows stand in the order of submission, which begins at 0; who never ran has only what he asked for."""
+    """Rows stand in the order of submission, which begins at 0; a job that never ran has only its request."""
     none = None
     assert list(log_rows(RUNS)) == [
         (1, 0, 5, 20, 32, none, none, 32, 60, none, 1, none, none, none, none, none, none, none),

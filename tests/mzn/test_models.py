@@ -206,7 +206,7 @@ def test_a_start_that_was_told() -> None:
 
 
 def is_plain(instance: Instance) -> bool:
-    """Tell whether the textbook model knows all that an instance asks for."""
+    """Return whether the textbook model knows all that an instance asks for."""
     places: defaultdict[str, int] = defaultdict(int)
     for one in instance.jobs:
         place = one.request.place

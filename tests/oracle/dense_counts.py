@@ -23,7 +23,7 @@ class DenseCounts:
                 self.held[second] += sign * amount
 
     def fits(self, pieces: Pieces, start: int, capacity: int) -> bool:
-        """Tell whether a job has enough nodes in all of its seconds if it begins at `start`."""
+        """Return whether a job has enough nodes in all of its seconds if it begins at `start`."""
         return all(
             self.held[second] + amount <= capacity
             for since, until, amount in pieces

@@ -27,7 +27,7 @@ def first_start(instance: Instance, job: Job, horizon: int) -> int | None:
 
 
 def _fits(instance: Instance, job: Job, start: int) -> bool:
-    """Tell whether a job that starts then finds nodes for all of its units."""
+    """Return whether a job that starts then finds nodes for all of its units."""
     begins = list(accumulate((step.walltime for step in job.steps), initial=start))
     times = list(pairwise(begins))
     for name, amount in job.licenses.items():

@@ -97,7 +97,7 @@ class DenseTimeline:
         self._change(booking, 1)
 
     def is_free(self, booking: DenseBooking) -> bool:
-        """Tell whether a booking's amounts are free in every second of it."""
+        """Return whether a booking's amounts are free in every second of it."""
         seconds = slice(booking.start, booking.end)
         return all((self.free[seconds, column] >= amount).all() for column, amount in booking.columns.items()) and all(
             (self.system[seconds, column] >= amount).all() for column, amount in booking.system.items()
@@ -208,7 +208,7 @@ class DenseTimeline:
         return tuple(entries)
 
     def _is_held(self, column: int, room: NDArray[np.int64], entries: Iterable[Entry]) -> bool:
-        """Tell whether somebody else has some of a column: what this demand took itself does not count."""
+        """Return whether somebody else has some of a column: what this demand took itself does not count."""
         own = sum(chunks * self._takes(self._kind(kind), node).get(column, 0) for node, kind, chunks in entries)
         return int(room[column]) + own != int(self.capacity[column])
 
@@ -235,7 +235,7 @@ class DenseTimeline:
         ]
 
     def is_idle(self, node: int, room: NDArray[np.int64]) -> bool:
-        """Tell whether `room` has all of a node."""
+        """Return whether `room` has all of a node."""
         return all(room[column] == self.capacity[column] for column in self._columns_of(node))
 
     # ---- looking ----

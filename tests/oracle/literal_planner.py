@@ -232,7 +232,7 @@ class Node:
         return demands
 
     def admits(self, job: Job, chunk: Chunk) -> bool:
-        """Tell whether the node is a candidate: state, guard, properties and exclusive use (OCCS-28.1, 40, 41)."""
+        """Return whether the node is a candidate: state, guard, properties and exclusive use (OCCS-28.1, 40, 41)."""
         node_class = self.node_class
         return (
             node_class.state is NodeState.UP
@@ -246,7 +246,7 @@ class Node:
         )
 
     def could_hold(self, job: Job, chunk: Chunk) -> bool:
-        """Tell whether one such chunk could stand here if the node were empty."""
+        """Return whether one such chunk could stand here if the node were empty."""
         return self.admits(job, chunk) and all(
             amount <= self.used[counter].max_avl for counter, amount in self.demands(chunk.resources).items()
         )
@@ -269,7 +269,7 @@ class Node:
         return chunks.at_least(1, job.walltime)
 
     def hold(self, start: int, end: int, *, exclusive: bool) -> None:
-        """Let a job hold the node for ``[start, end)``."""
+        """Book the node for a job during ``[start, end)``."""
         self.holders = self.holders.increment(Slot(start, end, 1))
         if exclusive:
             self.closed = self.closed.increment(Slot(start, end, 1))

@@ -131,7 +131,7 @@ class _Play:
         return Ending.REFUSED if job.running is None and self._is_refused(job) else Ending.WAITING
 
     def _is_refused(self, job: Job) -> bool:
-        """Tell whether a job can never start, even on the empty machine."""
+        """Return whether a job can never start, even on the empty machine."""
         return refusal(self.instance, job) is not None or self.mapped(job, self.empty) is None
 
     def _capacity(self, name: str) -> dict[object, int]:
@@ -139,7 +139,7 @@ class _Play:
         return {**{counter: vector.max_avl for counter, vector in self.nodes[name].used.items()}, _IDLE: 0, _OPEN: 0}
 
     def story(self) -> Story:
-        """Let everything happen."""
+        """Run the simulation."""
         self.begin()
         now: int | None = self.instance.now
         while now is not None:
@@ -172,7 +172,7 @@ class _Play:
         return [life for life in self.lives if life.release is not None and not life.has_come]
 
     def begin(self) -> None:
-        """Let those run who do so at the beginning, and see who waits for nobody."""
+        """Start the jobs that run at the beginning, and find the jobs without dependencies."""
         now = self.instance.now
         for life in self.lives:
             if life.job.running is not None:
@@ -189,7 +189,7 @@ class _Play:
             self.let_go(life)
 
     def next_second(self, now: int) -> int | None:
-        """Return when something happens next; breaking nodes are nothing where nobody is left."""
+        """Return the time of the next event; failures of nodes do not count if no job is left."""
         times = [max(now, life.release) for life in self.to_come() if life.release is not None]
         for life in self.running():
             times += [life.end, life.believed]
@@ -198,7 +198,7 @@ class _Play:
         return min(times, default=None)
 
     def end(self, now: int) -> bool:
-        """Let those end who do so now."""
+        """End the jobs that end now."""
         ended = [life for life in self.running() if life.end == now]
         for life in ended:
             self.change(self.free, life.takes, 1)
@@ -223,7 +223,7 @@ class _Play:
         return bool(exceeded)
 
     def change_nodes(self, now: int) -> bool:
-        """Let nodes return and break."""
+        """Process returns and failures of nodes."""
         happens = False
         while self.changes and self.changes[0][0] <= now:
             happens = True
@@ -250,7 +250,7 @@ class _Play:
         assert self.free.pop(name) == self._capacity(name)
 
     def arrive(self, now: int) -> bool:
-        """Let those come who do so now."""
+        """Process the arrivals of now."""
         arrived = [life for life in self.to_come() if life.release is not None and life.release <= now]
         for life in arrived:
             life.has_come = True
@@ -429,7 +429,7 @@ class _Play:
         return takes
 
     def book(self, life: _Life, demands: Iterable[tuple[str, Mapping[object, int]]], now: int) -> None:
-        """Let a job take what it needs from now on."""
+        """Book the allocation of a job from now on."""
         assert life.start is not None
         life.takes = self.taken(life.job, demands)
         self.change(self.free, life.takes, -1)

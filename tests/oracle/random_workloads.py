@@ -81,7 +81,7 @@ def tidy_running_jobs(draw: st.DrawFn, instance: Instance, most: int) -> list[Jo
 
 
 def is_tidy(instance: Instance, running: list[Job]) -> bool:
-    """Tell whether jobs that run keep the rules of their nodes, as far as others are concerned."""
+    """Return whether jobs that run keep the rules of their nodes, as far as others are concerned."""
     for name in instance.cluster.node_names:
         node = Node.empty(name, 0, instance.cluster.class_of[name])
         held = [

@@ -492,7 +492,7 @@ class EverySecond:
         return placed
 
     def _fits(self, job: Job, start: int, name: str, kind: int, placed: list[tuple[str, int]]) -> bool:
-        """Tell whether one more chunk may stand on a node, beside what is held there and what the job has there."""
+        """Return whether one more chunk may stand on a node, beside what is held there and what the job has there."""
         node = self.instance.cluster.class_of[name]
         chunk, place = job.request.chunks[kind], job.request.place
         own = [job.request.chunks[other].resources for where, other in placed if where == name]

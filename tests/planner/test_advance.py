@@ -38,7 +38,7 @@ FULL, HALF = chunk(cores=4), chunk(cores=2)
 
 
 def backfilled(instance: Instance) -> Plan:
-    """Return the planner's plan in which nobody can move up any more."""
+    """Return the planner's plan in which no job can move up any more."""
     planner = Planner(instance)
     planner.plan()
     planner.backfill()
@@ -154,7 +154,7 @@ def test_elements_leave_their_array() -> None:
     ],
 )
 def test_dependencies(kind: str, delay: int, at: int, after: list[tuple[str, int]], not_before: int | None) -> None:
-    """Who waits for r, which runs until 5, waits for it while it is there, and for the rest of its delay."""
+    """A job that waits for r, which runs until 5, waits for it while it runs, and for the rest of its delay."""
     link = Dependency(job="r", type=DependencyType(kind), delay=delay)
     instance = one_node(running("r", 5, a={"cores": 1}), waiting("w", 3, FULL, after=(link,), start_at=20))
     job = later(instance, at)["w"]
@@ -162,7 +162,7 @@ def test_dependencies(kind: str, delay: int, at: int, after: list[tuple[str, int
 
 
 def test_dependencies_on_arrays() -> None:
-    """Who waits for an array waits for what is left of it, and for each element that runs."""
+    """A job that waits for an array waits for the rest of it, and for each element that runs."""
     array = waiting("x", 5, HALF, array=(0, 1, 2, 3, 4))
     instance = one_node(
         array, waiting("w", 1, FULL, after=(Dependency(job="x", type=DependencyType.AFTEROK, delay=2),))

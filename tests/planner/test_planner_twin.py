@@ -98,7 +98,7 @@ def one_by_one(instance: Instance) -> list[Job]:
 
 
 def planner_booked(planner: Planner, job_id: str) -> bool:
-    """Tell whether a job of an outcome is a waiting one."""
+    """Return whether a job of an outcome is a waiting one."""
     return any(job.id == job_id for job in planner.ledger.jobs)
 
 
@@ -280,7 +280,7 @@ def test_cores_kept_for_gpu_jobs(held: dict[str, int], asked: dict[str, Any], st
 
 
 def test_no_exclusive_use_of_kept_nodes() -> None:
-    """OCCS-40: without a GPU nobody has a node to himself that keeps something for GPU jobs; with one he may."""
+    """OCCS-40: without a GPU no job has a node exclusively that keeps something for GPU jobs; with one it may."""
     node = nodes("g", cores=16, gpus=2, keep_free=cores_for_gpus(2))
     jobs = [
         waiting("plain", 10, chunk(cores=1), place=EXCLUSIVE),

@@ -147,7 +147,7 @@ def test_less_is_released_at_once() -> None:
 
 
 def test_it_keeps_the_nodes_that_are_its_own_for_longest() -> None:
-    """Who shrinks keeps those nodes that nobody was promised: n1 is B's from 10 on, so that A keeps n2."""
+    """A shrinking job keeps nodes that no other job was promised: n1 is B's from 10 on, so that A keeps n2."""
     other = going("B", (0, 10, "n3"), (10, 30, "n1 n3"))
     found = changed(four(going("A", (0, 10, "n1 n2"), (10, 12, "n2")), other), "A", (5, 2), (20, 1))
     assert promised(found, "A") == [(0, 5, "n1 n2"), (5, 25, "n2")]
@@ -357,7 +357,7 @@ def left_of(job: Job, now: int) -> tuple[Step, ...]:
 @SLOW
 @given(st.data())
 def test_what_was_promised_can_be_had_again(data: st.DataObject) -> None:
-    """Who asks for what he was promised gets each step then, or sooner; who asks for less time does, too.
+    """A job that asks for its promised steps gets each step then, or sooner; so does a job that asks for less time.
 
     Where it is sooner, others may come too late for times of their own.
     """

@@ -170,7 +170,7 @@ def test_a_guest_on_a_mates_node_and_a_free_one() -> None:
 
 @pytest.mark.parametrize("held", [{"gpus": 2}, {"mem": 8}])
 def test_a_mate_gives_up_nothing_but_cores(held: dict[str, Any]) -> None:
-    """GPUs and memory stay with the mate: who needs them waits, and nobody is shrunk in vain."""
+    """GPUs and memory stay with the mate: a job that needs them waits, and no job is shrunk in vain."""
     guest = waiting("g", 10, Chunk(count=1, resources=Amounts({"cores": 2} | dict.fromkeys(held, 1))))
     found = plan(window([nodes("a", cores=4, gpus=2, mem=8)], mate("m", 100, on("a", 4, **held)), guest))
     assert found["g"].start == 100

@@ -74,7 +74,7 @@ def two_nodes(*jobs: Job, **options: Any) -> Instance:
 @examples(80)
 @given(instances() | instances().flatmap(pressed))
 def test_without_a_change_the_plan_stays(instance: Instance) -> None:
-    """A plan in which everybody has a place, and nobody can move up, is its own successor, job by job, node by node."""
+    """A plan in which every job has a place, and no job can move up, is its own successor, job by job, node by node."""
     planner = Planner(instance)
     planner.plan()
     planner.backfill()
@@ -91,7 +91,7 @@ def test_without_a_change_the_plan_stays(instance: Instance) -> None:
 @examples(80)
 @given(instances(), instances().flatmap(pressed))
 def test_a_plan_of_another_window(instance: Instance, other: Instance) -> None:
-    """Whatever the earlier plan is about, the new one is valid and has everybody."""
+    """For any earlier plan, the new one is valid and has all jobs."""
     where(instance, plan_by_planner(other))
     where(other, plan_by_planner(instance))
 

@@ -60,13 +60,13 @@ def easy_by_the_second(instance: Instance, waiting: list[Job]) -> dict[str, int]
 
 
 def has_arrived(instance: Instance, job: Job, places: Places, second: int) -> bool:
-    """Tell whether a job may start from a second on, by its own times and by those that it waits for."""
+    """Return whether a job may start from a second on, by its own times and by those that it waits for."""
     released = start_after_awaited(instance, job, places)
     return released is not None and max(released, instance.earliest_start(job)) <= second
 
 
 def waits_in_vain(instance: Instance, job: Job, queue: list[Job], places: Places) -> bool:
-    """Tell whether a job waits for one that has no start and is not in the queue."""
+    """Return whether a job waits for one that has no start and is not in the queue."""
     others = [other for _, other in awaited(instance, job) if other.running is None]
     return any(places.get(other.id) is None and other not in queue for other in others)
 

@@ -110,7 +110,7 @@ class NaiveConservative:
         )
 
     def move_up(self, job: int, now: int, latest: int) -> None:
-        """Give a job an earlier place, if there is one; whoever starts now stays."""
+        """Give a job an earlier place, if there is one; a job that starts now stays."""
         if self.held[job].start == now:
             return
         old = self.held.pop(job)
@@ -133,7 +133,7 @@ class NaiveSlurm:
         self.next_cycle = site.now
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Start who comes first, and in a cycle who hinders nobody before him."""
+        """Start the first job, and in a cycle each job that delays no job before it."""
         now = news.now
         for job in news.gone:
             del self.running[job]

@@ -40,7 +40,7 @@ class Task:
 
 
 def sd_by_the_second(tasks: Sequence[Task], num_nodes: int, limit: float | None, most: int, *, by_nodes: bool) -> None:
-    """Let all tasks run; each gets its start, its end, its nodes and its mates."""
+    """Run all tasks; each gets its start, its end, its nodes and its mates."""
     waiting = sorted(tasks, key=lambda task: task.submit)
     running: list[Task] = []
     now = 0

@@ -49,7 +49,7 @@ class Task:
 def sd_online_by_the_second(
     tasks: Sequence[Task], num_nodes: int, limit: float | None, most: int, depth: int | None, *, by_nodes: bool
 ) -> None:
-    """Let all tasks come and run; each gets its start, its end and where it stands."""
+    """Run all tasks as they arrive; each gets its start, its end and its nodes."""
     coming = sorted(tasks, key=lambda task: task.submit)
     waiting: list[Task] = []
     running: list[Task] = []
@@ -114,7 +114,7 @@ def go_through(
 
 
 def begin(task: Task, now: int, waiting: list[Task], running: list[Task]) -> None:
-    """Let a task begin."""
+    """Start a task."""
     waiting.remove(task)
     running.append(task)
     task.start, task.work, task.left = now, 2 * task.walltime, 2 * min(task.runtime, task.walltime)

@@ -90,7 +90,7 @@ def held_by(outcome: Outcome, job_id: str) -> list[tuple[int, int, str]]:
 
 
 def test_nodes_stay() -> None:
-    """Who grows keeps its nodes while it waits, and who shrinks keeps some: nothing migrates (EVO-4)."""
+    """A growing job keeps its nodes while it waits, and a shrinking one keeps some: nothing migrates (EVO-4)."""
     busy = shrinking("r", (2, "a b"), (6, "b"), (9, "b"))
     instance = window([nodes("a b c d", cores=4)], busy, evolving("e", (1, 1), (2, 2), (3, 4), (4, 1)))
     assert held_by(planned(instance), "e") == [(0, 1, "c"), (1, 9, "c d"), (9, 12, "a b c d"), (12, 16, "a")]
@@ -307,7 +307,7 @@ def test_steps_differ_in_numbers_only() -> None:
     ],
 )
 def test_features_of_the_cluster(classes: list[Any], feature: str) -> None:
-    """Nodes are alike, and open to everybody."""
+    """Nodes are equal, and admit every job."""
     assert refused(classes=classes) == (f"cluster: {feature}",)
 
 

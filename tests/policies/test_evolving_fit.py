@@ -72,7 +72,7 @@ def test_limits_are_rounded_down() -> None:
 
 
 def test_too_wide_a_step_is_refused() -> None:
-    """Nobody searches for ever for more nodes than there are."""
+    """A search for more nodes than there are ends."""
     with pytest.raises(ValueError, match="at most 4"):
         fit([(1, 2), (1, 5)], NOTHING, 4, longest=[1, 1])
 

@@ -37,7 +37,7 @@ def test_lower_priorities_fill_the_gaps_but_delay_no_reservation() -> None:
 
 
 def test_backfill_can_be_off() -> None:
-    """Without backfill nobody starts before one of a higher priority."""
+    """Without backfill no job starts before one of a higher priority."""
     starts, _ = played(machine(4), QUEUE, backfill=False)
     assert starts == {"a": 0, "head": 100, "short": 200, "long": 200}
 
@@ -96,7 +96,7 @@ def test_one_of_higher_priority_takes_the_reservation_of_others() -> None:
 
 
 def test_a_job_that_waits_for_broken_nodes_holds_nobody_up() -> None:
-    """Who needs a node that is out gets no reservation, and starts when it is back."""
+    """A job that needs a node that is down gets no reservation, and starts when the node is back."""
     instance = replace(machine(2), outages=(Outage(nodes=("n1",), start=5, end=500),))
     jobs = [
         job("a", 1, 100),

@@ -1,4 +1,4 @@
-"""Who comes first in Maui: expansion factors, components, fairshare and qualities of service (MAUI-3 to MAUI-6)."""
+"""The order of jobs in Maui: expansion factors, components, fairshare and qualities of service (MAUI-3 to MAUI-6)."""
 
 from __future__ import annotations
 

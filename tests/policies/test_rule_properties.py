@@ -1,4 +1,4 @@
-"""What holds for every window: nobody is lost, and the rules are what their names promise."""
+"""Properties of every window: no job is lost, and the rules are what their names promise."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_conservative_backfilling_is_the_planner(instance: Instance) -> None:
 @examples(40)
 @given(instances())
 def test_first_come_first_served(instance: Instance) -> None:
-    """Nobody starts while somebody waits who stands before him."""
+    """No job starts while a job ahead of it in the queue waits."""
     found = starts(instance, "fcfs")
     places: dict[str, tuple[int, list[Any]] | None] = {
         job_id: None if start is None else (start, []) for job_id, start in found.items()

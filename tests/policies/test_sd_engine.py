@@ -84,7 +84,7 @@ def nodes_of(job: PlannedJob) -> list[str]:
 
 
 def is_guest(job: PlannedJob) -> bool:
-    """Tell whether a job of nodes of 4 cores starts with less than all cores."""
+    """Return whether a job of nodes of 4 cores starts with less than all cores."""
     return any(placement.resources.get("cores", 0) < 4 for placement in job.segments[0].allocation)
 
 
@@ -172,7 +172,9 @@ def test_containment() -> None:
 
 
 def test_penalty_counts_what_was_lent_before() -> None:
-    """Who lends again is slower still, (0 + 10 + 10 + 100) / 100: it has to be below the limit, strictly (SD-4)."""
+    """A job that lends again is slower still, (0 + 10 + 10 + 100) / 100: it has to be below the limit, strictly
+    (SD-4).
+    """
     mate = lending("m", "a", walltime=100)
     instance = window([nodes("a", cores=4)], mate, malleable("g", 10), malleable("h", 10, submit=30))
     both = planned(instance, SdRule(name="both", max_slowdown=1.21))
@@ -194,7 +196,7 @@ def test_at_most_two_jobs_on_a_node() -> None:
 
 
 def test_restarted_pass_keeps_priority() -> None:
-    """Who is first in the queue is tried first, directly after its own static attempt (SD-2)."""
+    """The first job of the queue is tried first, directly after its own static attempt (SD-2)."""
     queue = [malleable("low", 10), malleable("high", 20, priority=1)]
     found = planned(window([nodes("a", cores=4)], lending("m", "a", walltime=100), *queue))
     assert (found["high"].start, found["low"].start) == (0, 40)
@@ -209,7 +211,7 @@ def test_a_job_that_has_just_started_can_lend() -> None:
 
 
 def test_reservations_follow() -> None:
-    """Those who wait are planned again beside mates that end later; a mate's nodes stay its own."""
+    """Waiting jobs are planned again beside mates that end later; a mate's nodes stay its own."""
     rigid = waiting("r", 5, chunk(cores=4))
     small = waiting("s", 5, chunk(cores=1))
     found = planned(window([nodes("a", cores=4)], lending("m", "a", walltime=50), malleable("g", 10), rigid, small))
@@ -271,13 +273,13 @@ def test_who_can_be_a_mate(case: str, running: bool) -> None:
 
 
 def test_mates_have_whole_nodes() -> None:
-    """Who has a part of a node has nothing to lend there, even where nobody has the rest."""
+    """A job with a part of a node has nothing to lend there, even if no job has the rest."""
     jobs = [malleable("m", 100, chunks=(chunk(cores=2),), priority=1), malleable("g", 10)]
     assert planned(window([nodes("a", cores=4)], *jobs))["g"].start == 100
 
 
 def test_waited_for() -> None:
-    """Who is waited for does not lend: its end stays."""
+    """A job for which others wait does not lend: its end stays."""
     after = (Dependency(job="m", type=DependencyType.AFTEROK),)
     jobs = [lending("m", "a", walltime=100), malleable("g", 10), waiting("f", 1, chunk(cores=1), after=after)]
     found = planned(window([nodes("a", cores=4)], *jobs))
@@ -314,7 +316,7 @@ def test_on_which_nodes(case: str) -> None:
 
 
 def test_others_on_the_node() -> None:
-    """Where somebody else has something, a third one does not come in."""
+    """On a node that another job uses, a third one gets nothing."""
     gpu = waiting("gpu", 30, chunk(gpus=1), priority=1)
     instance = window([nodes("a", cores=4, gpus=1)], lending("m", "a", walltime=100), gpu, malleable("g", 10))
     found = planned(instance)
@@ -331,7 +333,7 @@ def test_what_no_rule_moves(start_at: int, first: bool) -> None:
 
 
 def test_hard_max_wait() -> None:
-    """Who is lost when it starts too late is planned before all others, and neither lends nor borrows."""
+    """A job that is lost when it starts too late is planned before all others, and neither lends nor borrows."""
     queues = FrozenMap({"q": Queue(expected_wait=1, max_wait=Wait(seconds=200, is_hard=True))})
     instance = window(
         [nodes("a", cores=4)], lending("m", "a", walltime=100), malleable("g", 10, queue="q"), queues=queues
@@ -512,7 +514,9 @@ def test_refusals() -> None:
 
 
 def test_waiting_room() -> None:
-    """Who can never start is told why, also those who wait for it, whatever is planned anew for the others."""
+    """A job that can never start has a reason, and so have jobs that wait for it, whatever is planned anew for the
+    others.
+    """
     jobs = [
         lending("m", "a", walltime=100),
         malleable("wide", 10, 2),
@@ -531,7 +535,7 @@ def test_waiting_room() -> None:
 
 
 def test_progress() -> None:
-    """Progress ends with everybody."""
+    """Progress ends with all jobs."""
     told: list[tuple[int, int]] = []
     instance = window([nodes("a", cores=4)], lending("m", "a", walltime=100), malleable("g", 10), malleable("h", 10))
     outcome: Outcome = SdEngine(FREE).plan(instance, lambda done, total: told.append((done, total)))

@@ -219,7 +219,7 @@ class Stopped(SdPolicy):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_resuming_from_a_checkpoint(seed: int, tmp_path: Path) -> None:
-    """Who shares with whom is found out anew: guests end, and mates have their cores back."""
+    """The sharing of nodes is found out anew: guests end, and mates have their cores back."""
     workload = workload_of(drawn_tasks(Random(seed), 3, 1), 3)
     path = tmp_path / "state.npz"
     with contextlib.suppress(KeyboardInterrupt):

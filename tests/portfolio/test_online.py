@@ -59,7 +59,7 @@ def test_the_planner_keeps_its_word() -> None:
 
 
 def test_solvers_begin_from_the_last_plan() -> None:
-    """Without a budget nothing is improved, and nobody loses what he has: it is as if the planner had planned."""
+    """Without a budget nothing is improved, and no job loses its place: it is as if the planner had planned."""
     jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5, priority=9)
     for name in ("search", "portfolio"):
         assert starts(one_core(*jobs), name, budget=0) == {"a": 0, "b": 10, "c": 40, "d": 50}
@@ -188,7 +188,7 @@ def test_parameters_are_checked(parameters: dict[str, int], message: str) -> Non
 
 
 def test_names_are_checked() -> None:
-    """Every engine can be a scheduler; nobody else can."""
+    """Every engine can be a scheduler; nothing else can."""
     assert [make_engine_scheduler(name).name for name in ENGINES] == list(ENGINES)
     with pytest.raises(EngineError, match="got 'oracle'"):
         make_engine_scheduler("oracle")

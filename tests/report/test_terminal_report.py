@@ -114,7 +114,7 @@ def test_limits_of_waiting_in_the_summary() -> None:
 
 
 def test_history() -> None:
-    """Who found what and when, and what else happened, in the order of time."""
+    """The finder and time of each plan, and other events, in the order of time."""
     _, plan = a_plan(("a", "b"))
     lines = printed(history_table(plan)).splitlines()
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]

@@ -78,7 +78,7 @@ def test_a_folder_that_others_may_write_to_is_refused(
 
 
 def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who prepared the folder could have prepared the code in it."""
+    """A folder of another user may contain code of that user."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.warns(RuntimeWarning, match="not a folder of this user"):

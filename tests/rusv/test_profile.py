@@ -57,7 +57,7 @@ def test_negative_steps_are_refused(steps: tuple[tuple[int, int], ...]) -> None:
 
 @pytest.mark.parametrize("ask", [Profile.max, Profile.loc])
 def test_there_is_nothing_before_the_beginning(ask: object) -> None:
-    """Who asks for a time before 0 has made a mistake."""
+    """A time before 0 is refused."""
     with pytest.raises(ValueError, match="got -1"):
         ask(EXAMPLE, -1, 5)  # type: ignore[operator]
 
@@ -144,7 +144,9 @@ def test_expansions(steps: tuple[tuple[int, int], ...], data: st.DataObject) -> 
 
 @given(PROFILES, PROFILES)
 def test_what_follows(one: Profile, other: Profile) -> None:
-    """Who follows a profile ends with the same amounts in the same order, and has no less; a mere delay has no more."""
+    """A profile that follows another one ends with the same amounts in the same order, and has no less; a mere delay
+    has no more.
+    """
     ordered = [[amount for _, amount in profile.steps] for profile in (one, other)]
     if one.follows(other):
         assert ordered[0][-len(ordered[1]) or len(ordered[0]) :] == ordered[1]

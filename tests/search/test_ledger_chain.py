@@ -146,7 +146,7 @@ def test_order_of_a_list() -> None:
 
 
 def test_keys_of_lists() -> None:
-    """Who is wider or longer comes later; where the end of the last counts, there is a list with the longest first."""
+    """A wider or longer job comes later; where the end of the last counts, there is a list with the longest first."""
     jobs = [evolving("wide", (4, 2), (4, 1)), evolving("narrow", (4, 1), (4, 1)), evolving("short", (1, 1), (1, 1))]
     instance = completion(window([nodes("a b", cores=2)], *jobs))
     chain, _ = chain_of(instance)
@@ -213,6 +213,6 @@ def test_running_jobs_stay_as_they_are_in_the_plan_it_begins_from() -> None:
 
 
 def test_one_job() -> None:
-    """A single job has nobody to change places with."""
+    """A single job has no other to change places with."""
     instance = completion(window([nodes("a b", cores=2)], evolving("e", (2, 1), (3, 2))))
     assert searched(instance, FEW).best.jobs == planned(instance).jobs

@@ -16,7 +16,9 @@ FCFS = QueueRule(name="fcfs", backfill=BackfillRule.NOBODY)
 
 
 def test_kinds_of_chunks_that_never_fit_together_are_refused() -> None:
-    """Each of two chunks fits, both do not: who asks for them is refused with the reason, and nobody waits behind."""
+    """Each of two chunks fits, both do not: a job that asks for them is refused with the reason, and no job waits
+    behind it.
+    """
     odd = waiting("odd", 10, chunk(cores=3), chunk(cores=2))
     others = waiting("even", 10, chunk(cores=2), chunk(cores=2)), waiting("last", 10, chunk(cores=1), submit=1)
     history = played(window([nodes("n", cores=4)], odd, *others), FCFS)
@@ -37,7 +39,7 @@ def test_who_runs_and_could_never_start_again_is_refused_when_he_is_cut_short() 
 
 @pytest.mark.parametrize("state", [NodeState.DRAIN, NodeState.DOWN])
 def test_drained_nodes_break_like_others(state: NodeState) -> None:
-    """Who runs on a node that is to be emptied is cut short when it fails, and starts again elsewhere."""
+    """A job that runs on a node that is to be emptied is cut short when it fails, and starts again elsewhere."""
     machine = [nodes("n", cores=1), nodes("m", cores=1, state=state)]
     instance = window(machine, running("on", 20, m={"cores": 1}), outages=(Outage(nodes=("m",), start=5, end=8),))
     history = played(instance, FCFS)

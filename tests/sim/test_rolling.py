@@ -58,7 +58,7 @@ class Told:
         return self._answer(window, PlannerEngine().plan(window, None))
 
     def follow(self, window: Instance, previous: Plan) -> Plan:
-        """Let everybody keep start and nodes."""
+        """Keep the start and nodes of all jobs."""
         self.followed.append(window)
         return self._answer(window, replanned(window, previous))
 
@@ -179,7 +179,7 @@ def test_predicted_runtimes_are_planned_with() -> None:
 
 
 def test_a_plan_that_cannot_be_is_no_decision() -> None:
-    """Who plans a job on nodes where it may not run is told so."""
+    """A planner that plans a job on nodes where it may not run is refused."""
 
     def elsewhere(outcome: Outcome) -> Outcome:
         (job,) = outcome.jobs
@@ -213,7 +213,7 @@ def test_who_is_too_late_for_a_hard_max_wait_is_planned_at_once_all_the_same() -
 
 
 def test_a_hard_max_wait_is_kept_where_it_can() -> None:
-    """Who has to start within 50 s goes before those who came before him."""
+    """A job that has to start within 50 s precedes jobs that arrived before it."""
     queues = FrozenMap({"short": Queue(expected_wait=10, max_wait=MaxWait(seconds=50, is_hard=True))})
     jobs = core("a", 0, 40, 40), core("b", 0, 40, 40), core("c", 1, 40, 40, queue="short")
     instance = window([nodes("n", cores=1)], *jobs, queues=queues)
@@ -229,7 +229,7 @@ def test_the_interval_is_checked() -> None:
 @examples(60)
 @given(workloads(), st.sampled_from([0, 0, 7, 300]), st.sampled_from([None, *Prediction]))
 def test_everybody_has_his_turn(instance: Instance, min_interval: int, predicts: Prediction | None) -> None:
-    """Who ends, who is killed, and who never starts is the same as under a rule that lets anybody start who fits; the
+    """The jobs that end, are killed or never start are the same as under a rule that starts every job that fits; the
     judge finds no fault with what happened.
     """
     rule = QueueRule(name="first-fit", backfill=BackfillRule.ANYBODY)

@@ -152,7 +152,7 @@ def of_one_kind(job: Job) -> Job:
 def test_with_true_walltimes_a_window_is_planned_as_it_is_played(
     policy: str, rule: QueueRule, instance: Instance
 ) -> None:
-    """The rules that plan a window know all that the simulator will know, if everybody runs for his walltime.
+    """The rules that plan a window know all that the simulator will know, if every job runs for its walltime.
 
     Not compared is what the two mean to do differently: priorities, which queue rules do not have; jobs that wait for
     another one to fail, which a plan takes for granted and a simulation waits for in vain; and luck with several kinds.

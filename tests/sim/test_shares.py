@@ -193,7 +193,7 @@ def test_what_cannot_change(change: tuple[int, int, list[int]]) -> None:
 
 
 def test_cores_that_others_have() -> None:
-    """Who has lent cores cannot have them back while somebody else has them."""
+    """A job that has lent cores cannot have them back while another job has them."""
     instance = scripted(RuntimeModel.IDEAL, 4 * HOUR)
     guest = waiting("g", 3 * HOUR, chunk(1, cores=24))
     instance = replace(instance, jobs=(instance.jobs[0], guest))

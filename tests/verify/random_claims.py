@@ -191,7 +191,7 @@ def _plan(entries: list[Document], slices: list[Document], room: list[Document])
 
 
 def _keeps(read: Instance, entries: list[Document], slices: list[Document]) -> bool:
-    """Tell whether entries of a plan keep all rules, apart from those about the jobs that are not among them."""
+    """Return whether entries of a plan keep all rules, apart from those about the jobs that are not among them."""
     reader = PlanReader(_plan(entries, slices, []), "plan", read)
     case = Case(read, reader.read())
     faults = (
@@ -265,7 +265,7 @@ def _parted(nodes: list[str], count: int) -> Iterator[list[tuple[str, int]]]:
 
 
 def _fits_alone(document: Document, job: Document) -> bool:
-    """Tell whether the empty, healthy cluster could run a job if no rule of the site spoke of it."""
+    """Return whether the empty, healthy cluster could run a job if no rule of the site spoke of it."""
     free = {
         key: value for key, value in job.items() if key in ("id", "walltime", "request", "steps", "place", "malleable")
     }

@@ -165,7 +165,7 @@ def _fits(cluster: Cluster, booking: Booking, booked: list[Booking]) -> bool:
 
 
 def _is_allowed(cluster: Cluster, booking: Booking, others: list[Booking]) -> bool:
-    """Tell whether `booking` may stand beside `others` at one moment."""
+    """Return whether `booking` may stand beside `others` at one moment."""
     everyone = [booking, *others]
     for name in booking.licenses:
         if sum(each.licenses.get(name, 0) for each in everyone) > cluster.licenses.get(name, 0):
