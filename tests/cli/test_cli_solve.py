@@ -270,7 +270,7 @@ def test_a_chart_that_fails_leaves_nothing_behind(run: Run, window: Window, monk
 
     monkeypatch.setattr("pathlib.Path.replace", fail)
     shown = run(*PLAN, window.instance_file, "--gantt", window.folder / "plan.html")
-    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert shown.exit_code == ExitCode.DISK_FULL
     assert made_files(window.folder) == set()
 
 

@@ -68,7 +68,7 @@ def test_the_summary_is_written_as_json(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """A folder that is not there is told with the name of the file; an allocation that is missing is a mistake."""
     path = tmp_path / "nowhere" / "series.csv"
-    with pytest.raises(DocumentError, match=r"series\.csv: 1 fault(.|\n)*expected to write it, got"):
+    with pytest.raises(DocumentError, match=r"series\.csv: 1 fault(.|\n)*Expected to write it, got"):
         write_series_csv(RUNS, path)
     with pytest.raises(ValueError, match="expected 4 allocations, one per job, got 1"):
         write_jobs_csv(RUNS, ("0",), tmp_path / "jobs.csv", workload_name="tiny")
