@@ -51,7 +51,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "metrics": "domain writing text",
         "workloads": "errors domain",
         "planner": "errors domain rusv booking engine metrics",
-        "sim": "errors domain rusv booking metrics writing",
+        "sim": "errors domain rusv booking formats metrics writing",
         "policies": "errors domain rusv booking engine planner sim",
         "cp": "errors domain booking engine metrics planner",
         "mzn": "errors domain booking engine metrics planner",

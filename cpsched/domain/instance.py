@@ -43,7 +43,7 @@ class Objective:
         return " + ".join(f"{weight:g}*{term}" for term, weight in self.weights.items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True)
 class Instance:
     """The first of the two public documents, checked.
 

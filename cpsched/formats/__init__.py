@@ -1,8 +1,9 @@
 """Documents to domain values and back: instances, plans, and the short notations inside them.
 
-May import: `errors` and `domain`. Documents are checked here, once and completely; all other rooms trust the result.
-Begin with `instance_reader.py`: the models define the contents of a document (`instance_model.py`), the readers make
-domain values, `instance_checks.py` checks relations between the parts, and `faults.py` collects the faults.
+May import: `errors`, `domain` and `writing`. Documents are checked here, once and completely; all other rooms trust the
+result. Begin with `instance_reader.py`: the models define the contents of a document (`instance_model.py`), the readers
+make domain values, `instance_checks.py` checks relations between the parts, and `faults.py` collects the faults.
+`built.py` checks instances that were built in Python.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from cpsched.domain import Instance, Plan
 from cpsched.errors import Fault
+from cpsched.formats.built import checked
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.fields import DocumentModel, Omittable, keys_of_models, refusal
 from cpsched.formats.files import load_document, read_document, write_document
@@ -28,6 +30,7 @@ __all__ = [
     "Location",
     "Omittable",
     "ParsedRequest",
+    "checked",
     "expand_hostlist",
     "fold_hostlist",
     "format_request",

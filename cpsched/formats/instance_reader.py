@@ -27,6 +27,7 @@ from cpsched.formats.rules_reader import (
     read_reservation,
     read_usage,
 )
+from cpsched.formats.trusted import trusted
 
 __all__ = ["COUNTABLE", "instance_schema", "parse_instance"]
 
@@ -95,7 +96,7 @@ def parse_instance(
     for warning in warnings:
         if on_warning is not None:
             on_warning(warning)
-    return instance
+    return trusted(instance)
 
 
 def _read_parts(reading: Reading, model: InstanceModel, epoch: datetime | None) -> Instance:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from cpsched.domain import Instance, Job, Plan
 from cpsched.engine import Budget, Engine, Outcome, Progress
+from cpsched.formats import instance_to_document
 from cpsched.metrics import objective_value
 from cpsched.policies import POLICIES, Wspt
 from cpsched.portfolio.recipe import prepare, solve
@@ -88,7 +89,9 @@ class _Cycles:
             team = replace(team, first=WarmStart(previous))
         if self.budget > 0:
             team = replace(team, first=_Better(team.first, POLICIES["wspt_list"]))
-        return solve(_head(window, self.most), engine=self.name, budget=self.budget, seed=self.seed, team=team)
+        head = _head(window, self.most)
+        document = instance_to_document(head)
+        return solve(head, engine=self.name, budget=self.budget, seed=self.seed, team=team, document=document)
 
     def follow(self, window: Instance, previous: Plan) -> Plan:
         """Keep the start and nodes of all jobs, or move them up, as far as possible."""

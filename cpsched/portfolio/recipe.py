@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from cpsched.cp import BoundParams, LagrangianBound
 from cpsched.domain import Instance, Plan
 from cpsched.engine import Board, Budget, Progress
+from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import warmup_evolving
 from cpsched.portfolio.lanes import run_lanes
@@ -34,10 +36,22 @@ def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecod
     EngineError
         If there is no such engine, or if something that it needs is not installed.
     """
-    team_of(engine, workers=workers, solver=solver).prepare()
+    _prepare(engine, workers, solver)
     if evolving:
-        warmup_evolving()
-        warm_up_evolving_search()
+        _prepare_evolving()
+
+
+@cache
+def _prepare(engine: str, workers: int, solver: str) -> None:
+    """Compile or load what an engine needs, once in a process."""
+    team_of(engine, workers=workers, solver=solver).prepare()
+
+
+@cache
+def _prepare_evolving() -> None:
+    """Compile or load what evolving jobs need besides, once in a process."""
+    warmup_evolving()
+    warm_up_evolving_search()
 
 
 def solve(
@@ -68,8 +82,8 @@ def solve(
     engine
         One of `ENGINES`.
     budget
-        Seconds, counted from this call. The planner takes the time that it needs; with 0 the planner's plan is the
-        answer.
+        Seconds, counted from when the instance is checked and the kernels are compiled. The planner takes the time that
+        it needs; with 0 the planner's plan is the answer.
     seed
         The same instance, engine and seed give the same plan, as far as no clock decides.
     workers
@@ -81,9 +95,10 @@ def solve(
     solver
         The MiniZinc solver (engine ``minizinc`` only).
     team
-        The first engine and the solvers to use instead of the usual ones of this engine.
+        The first engine and the solvers to use instead of the usual ones of this engine; already prepared.
     document
-        The document that the instance was read from, for the verifier; None: it is written anew.
+        The document that the instance was read from, for the verifier; None: it is written anew, and an instance that
+        was built in Python is checked first.
     progress
         Called with (jobs done, jobs in all) while the first plan is made.
     watch
@@ -91,13 +106,19 @@ def solve(
 
     Raises
     ------
+    DocumentError
+        If the instance was built in Python and is not in order; with all its faults.
     EngineError
         If there is no such engine, or if the instance asks for something that it cannot honour.
     UnverifiedError
         If the first plan breaks a rule that no single job is to blame for: a bug of cpsched.
     """
+    if document is None:
+        instance = checked(instance)
+    if team is None:
+        team = team_of(engine, workers=workers, solver=solver)
+        prepare(engine, workers=workers, solver=solver, evolving=any(job.is_evolving for job in instance.jobs))
     clock = Budget(budget)
-    team = team_of(engine, workers=workers, solver=solver) if team is None else team
     team.check(instance, engine)
     outcome = team.first.plan(instance, progress)
     began = clock.elapsed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cpsched.domain import Instance, Plan
 from cpsched.engine import Budget
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats import instance_to_document, parse_instance
+from cpsched.formats import checked, instance_to_document, parse_instance
 from cpsched.planner import ProfileChange, advanced, replanned, with_profile
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import judge_of, plan_of
@@ -49,6 +49,7 @@ def replan(
     UnverifiedError
         If the new plan breaks a rule that no single job is to blame for: a bug of cpsched.
     """
+    instance = checked(instance)
     clock = Budget(0)
     moved = _moved(instance, plan, instance.now if at is None else at)
     if change is not None:

@@ -21,6 +21,7 @@ from cpsched.domain import (
     WaitingReason,
     repeated,
 )
+from cpsched.formats import checked
 from cpsched.metrics import Runs, objective_value, suffered
 from cpsched.sim.checkpoint import Checkpoint, Keeper
 from cpsched.sim.load import Load
@@ -180,10 +181,12 @@ def simulate(
     EngineError
         If the scheduler starts a job where there is no room.
     DocumentError
+        If the instance was built in Python and is not in order.
         If the checkpoint cannot be written, or read, or is one of something else.
     Interrupted
         If the user interrupts.
     """
+    instance = checked(instance)
     began = time.perf_counter()
     world = World(Load(instance))
     count, seconds = len(world.load.jobs), list[float]()

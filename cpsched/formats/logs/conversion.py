@@ -26,6 +26,7 @@ from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, Note
 from cpsched.formats.notations import is_name
 from cpsched.formats.swf.conversion import MAX_DURATION, MAX_TIME, WALLTIME_CLASSES
 from cpsched.formats.swf.selection import Selection
+from cpsched.formats.trusted import trusted
 
 __all__ = ["LogWindow", "log_to_instance"]
 
@@ -123,7 +124,7 @@ def log_to_instance(
         jobs=tuple(converter.jobs),
     )
     return LogWindow(
-        instance=instance,
+        instance=trusted(instance),
         left_out=(*(fault for _, fault in log.left_out), *converter.left_out),
         adjusted=tuple(converter.adjusted),
         oversized=tuple(converter.oversized),

@@ -15,6 +15,7 @@ from cpsched.formats.request_text import MAX_COUNT
 from cpsched.formats.swf.calendar import BadCalendar, date_of
 from cpsched.formats.swf.log import SwfJob, SwfLog
 from cpsched.formats.swf.selection import Selection
+from cpsched.formats.trusted import trusted
 
 __all__ = ["MAX_DURATION", "MAX_TIME", "WALLTIME_CLASSES", "MemoryField", "SwfAnomaly", "SwfWindow", "swf_to_instance"]
 
@@ -156,7 +157,7 @@ def swf_to_instance(
         jobs=tuple(converter.jobs),
     )
     return SwfWindow(
-        instance=instance,
+        instance=trusted(instance),
         left_out=tuple(converter.left_out),
         adjusted=tuple(converter.adjusted),
         oversized=tuple(converter.oversized),
