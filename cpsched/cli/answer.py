@@ -11,7 +11,10 @@ import click
 from cpsched.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cpsched.domain import Instance, Plan
+    from cpsched.errors import Fault
 
 __all__ = ["print_plan_as_json", "print_plan_summary"]
 
@@ -19,8 +22,10 @@ __all__ = ["print_plan_as_json", "print_plan_summary"]
 _MOST_WAITING = 10
 
 
-def print_plan_as_json(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:
-    """Print the figures, the waiting room and the files written as one JSON object."""
+def print_plan_as_json(
+    instance: Instance, plan: Plan, written: dict[str, Path | None], warnings: Sequence[Fault]
+) -> None:
+    """Print the figures, the waiting room, the warnings and the files written as one JSON object."""
     from cpsched.cli.screen import echo_json
     from cpsched.formats import plan_to_document
     from cpsched.metrics import honest_gap, summarise
@@ -37,6 +42,7 @@ def print_plan_as_json(instance: Instance, plan: Plan, written: dict[str, Path |
             "incumbents": document.get("incumbents", []),
             "events": document.get("events", []),
             "waiting_room": document.get("waiting_room", []),
+            "warnings": [asdict(warning) for warning in warnings],
             **{name: None if path is None else str(path) for name, path in written.items()},
         }
     )

@@ -92,7 +92,7 @@ def command(
         write_text(gantt, chart)
     written = {"plan": output, "instance": instance_output, "gantt": gantt}
     if as_json:
-        print_plan_as_json(moved, new, written)
+        print_plan_as_json(moved, new, written, warnings)
     elif not quiet:
         print_plan_summary(moved, new, written)
 

@@ -149,6 +149,6 @@ def command(
         write_text(gantt, chart)
     written = {"plan": output, "gantt": gantt}
     if as_json:
-        print_plan_as_json(parsed, plan, written)
+        print_plan_as_json(parsed, plan, written, warnings)
     elif not quiet:
         print_plan_summary(parsed, plan, written)

@@ -31,14 +31,20 @@ def command(ctx: click.Context, instance: Path, plan: Path, as_json: bool) -> No
     Every rule of docs/formats.md is checked. The judge reads the two documents itself and shares no code with the
     planner. Exit code 0: no violations; 1: all violations are listed; 2: a document could not be read.
     """
-    from cpsched.verify import verify_files
+    from cpsched.verify import Judge, load
 
-    violations = verify_files(instance, plan)
+    judge = Judge(load(instance), str(instance))
+    if judge.warnings:
+        from cpsched.cli.screen import warn
+
+        warn(judge.warnings, "warning")
+    violations = judge.violations(load(plan), str(plan))
     if as_json:
         from cpsched.cli.screen import echo_json
 
+        warnings = [dataclasses.asdict(warning) for warning in judge.warnings]
         listed = [dataclasses.asdict(violation) for violation in violations]
-        echo_json({"instance": str(instance), "plan": str(plan), "violations": listed})
+        echo_json({"instance": str(instance), "plan": str(plan), "warnings": warnings, "violations": listed})
     elif violations:
         echo_violations(violations)
     else:

@@ -158,15 +158,21 @@ def _of_instance(path: Path, log: LogOptions) -> tuple[Instance, Notes]:
         raise click.UsageError(f"Options for logs need a log (.swf, .acct, .events), got {printable(str(path))}.")
     warnings: list[Fault] = []
     instance = read_instance(path, on_warning=warnings.append)
-    return instance, Notes(counts=(("warnings", len(warnings)),) if warnings else (), faults=tuple(warnings))
+    if warnings:
+        from cpsched.cli.screen import warn
+
+        warn(warnings, "warning")
+    return instance, Notes(faults=tuple(warnings))
 
 
 def _of_log(path: Path, options: LogOptions) -> tuple[Instance, Notes]:
+    from cpsched.formats import trusted
+
     taken = take_jobs(path, options, arriving=True)
     name = printable(path.name)[:256].removesuffix(".gz")
     for suffix in (".swf", ".acct", ".events"):
         name = name.removesuffix(suffix)
-    return replace(taken.window.instance, name=name), _notes_of(taken)
+    return trusted(replace(taken.window.instance, name=name)), _notes_of(taken)
 
 
 def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | None = None) -> TakenJobs:

@@ -6,6 +6,7 @@ they are checked once. Begin with `instance.py` and `plan.py`: they are the two 
 
 from cpsched.domain.chunk_layers import ChunkLayer, chunk_layers, needs_migration
 from cpsched.domain.cluster import AdmitCondition, Cluster, KeepFree, NodeClass, NodeState, Outage
+from cpsched.domain.facts import Fitted, fitted
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, Instance, Objective, ObjectiveTerm
 from cpsched.domain.job import (
@@ -77,6 +78,7 @@ __all__ = [
     "DependencyType",
     "EngineReport",
     "Event",
+    "Fitted",
     "FreePool",
     "FrozenMap",
     "Incumbent",
@@ -118,6 +120,7 @@ __all__ = [
     "counted",
     "duration_range",
     "end_of_work",
+    "fitted",
     "modes",
     "needs_migration",
     "rate_on",

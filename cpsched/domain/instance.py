@@ -48,7 +48,7 @@ class Instance:
     """The first of the two public documents, checked.
 
     Invariants, established where documents are read: ids are unique, names refer to what is declared, running jobs
-    end after `now`, and together they fit on their nodes.
+    end after `now`. Whether they fit on their nodes together is not said: see `fitted`.
     """
 
     name: str

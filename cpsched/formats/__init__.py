@@ -23,6 +23,7 @@ from cpsched.formats.instance_writer import instance_to_document
 from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
 from cpsched.formats.steps import parse_steps
+from cpsched.formats.trusted import trusted
 
 __all__ = [
     "DocumentModel",
@@ -49,6 +50,7 @@ __all__ = [
     "read_plan",
     "refusal",
     "shown",
+    "trusted",
     "write_document",
     "write_instance",
     "write_plan",

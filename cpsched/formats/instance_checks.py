@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from cpsched.domain import Cluster, Job, Outage, Queue, Reservation, ReservationKind
+from cpsched.domain import Cluster, Job, NodeState, Outage, Queue, Reservation, ReservationKind, Running
+from cpsched.errors import Fault
 from cpsched.formats.faults import Location, path_of, shown
 from cpsched.formats.reading import Reading
 
@@ -126,7 +127,7 @@ def _arrows(cycle: Sequence[str]) -> str:
 
 
 def _check_running(reading: Reading, cluster: Cluster, jobs: _PlacedJobs) -> None:
-    """Check that what runs together fits on its nodes and within the licences at every time."""
+    """Check that what runs is on nodes of the cluster; warn where it is odd, or more together than there is."""
     #: By node (None for licences) and resource: (time, takes or gives back, place in `jobs`, where).
     changes: dict[tuple[str | None, str], list[tuple[int, int, int, Location]]] = {}
 
@@ -137,6 +138,7 @@ def _check_running(reading: Reading, cluster: Cluster, jobs: _PlacedJobs) -> Non
     for place, (location, job) in enumerate(jobs):
         if job.running is None or not job.running.segments:
             continue
+        _warn_of_oddities(reading, cluster, location, job, job.running)
         for index, segment in enumerate(job.running.segments):
             path = _allocation_location(reading, location, index)
             for position, held in enumerate(segment.allocation):
@@ -154,10 +156,36 @@ def _check_running(reading: Reading, cluster: Cluster, jobs: _PlacedJobs) -> Non
         _check_sum(reading, f"{owner} has {has} {resource}", has, events, jobs)
 
 
+def _warn_of_oddities(reading: Reading, cluster: Cluster, location: Location, job: Job, running: Running) -> None:
+    """Warn of a running job that started before it was submitted, is on a node that is down, or has less than it asks
+    for.
+    """
+    if running.start < job.submit:
+        message = f"started at {running.start}, before it was submitted at {job.submit}"
+        reading.on_warning(Fault(path_of((*location, "running", "start")), message))
+    for index, segment in enumerate(running.segments):
+        if segment.start <= reading.now < segment.end:
+            for position, held in enumerate(segment.allocation):
+                node_class = cluster.class_of.get(held.node)
+                if node_class is not None and node_class.state is NodeState.DOWN:
+                    where = (*_allocation_location(reading, location, index), position, "node")
+                    reading.on_warning(Fault(path_of(where), f"runs on {shown(held.node)[1:-1]}, which is down"))
+    if len(running.segments) > 1 and len(running.segments) != len(job.steps):
+        return  # nobody knows which of its steps it is in
+    for index, segment in enumerate(running.segments):
+        asked = job.steps[min(index, len(job.steps) - 1)].request.totals
+        for name, amount in asked.items():
+            has = sum(held.resources.get(name, 0) for held in segment.allocation)
+            if has < amount and not (name == "cores" and job.malleability is not None):
+                message = f"has less than it asks for: {has} {name}, asked for are {amount}"
+                reading.on_warning(Fault(path_of(_allocation_location(reading, location, index)), message))
+                return
+
+
 def _check_sum(
     reading: Reading, subject: str, has: int, events: list[tuple[int, int, int, Location]], jobs: _PlacedJobs
 ) -> None:
-    """Note the first time at which jobs together take more than there is, with the last of them as the place."""
+    """Warn of the first time at which jobs together take more than there is, with the last of them as the place."""
     taken = 0
     holders: dict[int, int] = {}
     # At one time, what ends gives back (a negative amount) before what begins takes.
@@ -167,7 +195,8 @@ def _check_sum(
         if taken > has:
             named = [f"{shown(jobs[p][1].id)[1:-1]} ({held})" for p, held in holders.items() if held]
             listed = ", ".join(named[:_MOST_NAMED]) + (", …" if len(named) > _MOST_NAMED else "")
-            reading.faults.add(where, f"Expected running jobs that fit: {subject}, got {taken} from {time}: {listed}")
+            message = f"running jobs take more than there is: {subject}, got {taken} from {time}: {listed}"
+            reading.on_warning(Fault(path_of(where), message))
             return
 
 

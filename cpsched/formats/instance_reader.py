@@ -55,7 +55,9 @@ def parse_instance(
     source
         Where it is from, for messages.
     on_warning
-        Called for what is accepted, but not as it was written: a running job that should have ended (BRIDI-11).
+        Called for what is accepted though it is odd, since what runs is a fact: a running job that should have ended
+        (BRIDI-11), started before it was submitted, has less than it asks for or is on a node that is down, and running
+        jobs that together take more than there is.
 
     Raises
     ------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cpsched.domain import Instance, Job, Plan
+from cpsched.domain import Instance, Job, Plan, fitted
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.formats import instance_to_document
 from cpsched.metrics import objective_value
@@ -96,7 +96,9 @@ class _Cycles:
     def follow(self, window: Instance, previous: Plan) -> Plan:
         """Keep the start and nodes of all jobs, or move them up, as far as possible."""
         clock, head = Budget(0), _head(window, self.most)
-        outcome = WarmStart(previous).plan(head, None)
+        fit = fitted(head)
+        outcome = WarmStart(previous).plan(fit.instance, None)
+        outcome = replace(outcome, jobs=fit.to_stated(outcome.jobs))
         return plan_of(head, self.name, outcome, budget=0, elapsed=clock.elapsed)
 
 

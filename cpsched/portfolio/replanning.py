@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cpsched.domain import Instance, Plan
+from dataclasses import replace
+
+from cpsched.domain import Instance, Plan, fitted
 from cpsched.engine import Budget
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import checked, instance_to_document, parse_instance
@@ -55,7 +57,10 @@ def replan(
     if change is not None:
         moved = with_profile(moved, change)
     judge = judge_of(moved)
-    new = plan_of(moved, NAME, replanned(moved, plan), budget=0, elapsed=clock.elapsed)
+    fit = fitted(moved)
+    outcome = replanned(fit.instance, plan)
+    outcome = replace(outcome, jobs=fit.to_stated(outcome.jobs))
+    new = plan_of(moved, NAME, outcome, budget=0, elapsed=clock.elapsed)
     return moved, verified(judge, moved, new, engine=NAME, elapsed=clock.elapsed)
 
 
@@ -70,4 +75,8 @@ def _moved(instance: Instance, plan: Plan, at: int) -> Instance:
     if faults:
         raise DocumentError("plan", faults)
     moved = advanced(instance, plan, at)
-    return parse_instance(instance_to_document(moved), source=f"the window at {at}")
+    source, warnings = f"the window at {at}", list[Fault]()
+    read = parse_instance(instance_to_document(moved), source=source, on_warning=warnings.append)
+    if fitted(read).stated and not fitted(instance).stated:
+        raise DocumentError(source, warnings)  # such is no fact, but a plan of something else
+    return read

@@ -201,14 +201,16 @@ class Load:
     def _compile_fixed(self) -> _Fixed:
         """Return the amounts that jobs hold that run at the beginning.
 
-                Running jobs are facts, even if they break a rule: of a column of which they hold more than its
-        capacity, the job that ends last holds all of its amount, and the others hold the rest.
+        Running jobs are facts, even if they break a rule: of a column of which they hold more than its capacity, the
+        job that ends last holds all of its amount, and the others hold the rest. Where they take more of a node than it
+        has, the first of these others holds all that is left of the node: nothing starts there until the rest fits.
         """
         spans = np.zeros((len(self.jobs), 2), dtype=np.int64)
         columns: list[int] = []
         amounts: list[int] = []
         licenses: list[tuple[int, int, int]] = []
         left: dict[int, int] = {}
+        taken: dict[tuple[str | None, str], int] = {}
         lengths = self.lengths.tolist()
         running = [(index, job, job.running) for index, job in enumerate(self.jobs) if job.running is not None]
         for index, job, run in sorted(running, key=lambda row: -(row[2].start + lengths[row[0]])):
@@ -216,12 +218,22 @@ class Load:
             first = len(columns)
             segment = next(part for part in run.segments if part.end > self.now)
             for held in segment.allocation:
-                for column, amount, capacity in self.columns.columns_on(held.node, held.resources, whole=whole):
+                has = self.instance.cluster.class_of[held.node].resources
+                is_over = False
+                for name, amount in held.resources.items():
+                    taken[held.node, name] = taken.get((held.node, name), 0) + amount
+                    is_over |= taken[held.node, name] > has.get(name, 0)
+                for column, amount, capacity in self.columns.columns_on(
+                    held.node, held.resources, whole=whole or is_over
+                ):
                     columns.append(column)
                     amounts.append(min(amount, left.get(column, capacity)))
                     left[column] = left.get(column, capacity) - amounts[-1]
             spans[index] = first, len(columns) - first
-            licenses.extend((index, self.columns.license_number[name], many) for name, many in job.licenses.items())
+            for name, many in job.licenses.items():
+                free = self.instance.cluster.licenses.get(name, 0) - taken.get((None, name), 0)
+                taken[None, name] = taken.get((None, name), 0) + min(many, free)
+                licenses.append((index, self.columns.license_number[name], min(many, free)))
         return _Fixed(
             spans=spans,
             columns=np.array(columns, dtype=np.int64),

@@ -310,7 +310,7 @@ class World:
             return timeline.booking_of(int(s.demand[job]), s.pool[first : first + count], start, end)
         at, number = s.fixed[job].tolist()
         columns, amounts = s.fixed_columns[at : at + number], s.fixed_amounts[at : at + number]
-        licenses = {self.load.columns.license_number[name]: many for name, many in self.load.jobs[job].licenses.items()}
+        licenses = {column: many for index, column, many in self.load.fixed.licenses if index == job}
         taken = dict(zip(columns.tolist(), amounts.tolist(), strict=True))
         return timeline.booking(self.now, end, taken, licenses)
 
@@ -335,13 +335,15 @@ class World:
         order = np.argsort(load.places, kind="stable")
         found, ended = s.runs[order], s.runs[order, kernels.R_ENDING] >= kernels.COMPLETED
         jobs = [load.jobs[index] for index in order.tolist()]
+        # a job that is said to have started before it was submitted did not wait
+        ran_before = np.array([job.running is not None for job in jobs], dtype=np.bool_)
         first_start, lost = self._first_starts_and_losses()
         return Runs(
             ids=tuple(job.id for job in jobs),
             users=tuple(job.user for job in jobs),
             groups=tuple(job.group for job in jobs),
             queues=tuple(job.queue for job in jobs),
-            submit=load.submit[order],
+            submit=np.where(ran_before, np.minimum(load.submit[order], found[:, kernels.R_START]), load.submit[order]),
             walltime=load.walltime[order],
             runtime=load.runtime[order],
             start=found[:, kernels.R_START],

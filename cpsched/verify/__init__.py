@@ -5,7 +5,8 @@ contract, so it shares no code with the other rooms. Begin with `judge.py`; the 
 each.
 """
 
+from cpsched.verify.documents import load
 from cpsched.verify.judge import Judge, verify, verify_files
 from cpsched.verify.violation import Violation
 
-__all__ = ["Judge", "Violation", "verify", "verify_files"]
+__all__ = ["Judge", "Violation", "load", "verify", "verify_files"]

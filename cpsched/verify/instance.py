@@ -29,6 +29,7 @@ from cpsched.verify.model import (
     Reservation,
     Usage,
 )
+from cpsched.verify.oddities import overcommitments
 from cpsched.verify.syntax import expand_hosts, parse_items
 from cpsched.verify.validity import ALWAYS, Validity, parse_cron
 
@@ -90,6 +91,7 @@ def read_instance(document: object, source: str) -> Instance:
         usage=tuple(_read_usage(item, known) for item in _items(members, "usage")),
         weights=_read_objective(members.get("objective")),
         outages=_read_outages(_items(members, "outages"), nodes, jobs.jobs, now),
+        warnings=(*jobs.warnings, *overcommitments(jobs.running, nodes, licenses)),
     )
 
 

@@ -9,13 +9,14 @@ from graphlib import CycleError, TopologicalSorter
 from math import ceil
 from typing import TypeVar
 
-from cpsched.errors import SyntaxFault
+from cpsched.errors import Fault, SyntaxFault
 from cpsched.verify.documents import MAX_AMOUNT, MAX_DURATION, MAX_NAME, MAX_SIZE, Cursor
 from cpsched.verify.model import (
     Chunk,
     Dependency,
     Job,
     Malleable,
+    NodeClass,
     Placement,
     PromisedStart,
     Request,
@@ -23,6 +24,7 @@ from cpsched.verify.model import (
     Segment,
     Step,
 )
+from cpsched.verify.oddities import oddities_of
 from cpsched.verify.shares import rate_of
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
@@ -106,7 +108,7 @@ class JobReader:
     def __init__(
         self,
         countable: Collection[str],
-        nodes: Collection[str],
+        nodes: Mapping[str, NodeClass],
         queues: Collection[str],
         reservations: Mapping[str, Reservation],
         now: int,
@@ -117,6 +119,9 @@ class JobReader:
         self._reservations = reservations
         self._now = now
         self._num_elements = 0
+        #: What is accepted though it is odd.
+        self.warnings: list[Fault] = []
+        self.running: list[tuple[str, Mapping[str, object], Job]] = []
         self.jobs: dict[str, Job] = {}
         self.members: dict[str, tuple[str, ...]] = {}
 
@@ -126,6 +131,10 @@ class JobReader:
         for entry in entries:
             members = entry.members(["id", "submit"], JOB_KEYS)
             job = self._read_job(members)
+            if job.running:
+                keys = members["running"].mapping()
+                self.warnings.extend(oddities_of(entry.path, keys, job, self._nodes, self._now))
+                self.running.append((entry.path, keys, job))
             awaited.extend((job.entry, dependency.job, members["after"]) for dependency in job.after)
             ids: tuple[str, ...] = (job.entry,)
             if "array" in members:
@@ -267,6 +276,8 @@ class JobReader:
         if start > self._now:
             members["start"].refuse(f"expected a start that has passed at {self._now}, got {start}")
         if segments[-1].end <= self._now:
+            message = f"should have ended at {segments[-1].end}, now is {self._now}: taken to end at {self._now + 1}"
+            self.warnings.append(Fault(cursor.path, message))
             segments[-1] = segments[-1]._replace(end=self._now + 1)
         return tuple(segments)
 

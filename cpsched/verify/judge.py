@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from cpsched.errors import Fault
 from cpsched.verify.case import Case
 from cpsched.verify.documents import load
 from cpsched.verify.instance import read_instance
@@ -34,6 +35,11 @@ class Judge:
 
     def __init__(self, instance: object, source: str = "instance") -> None:
         self._instance = read_instance(instance, source)
+
+    @property
+    def warnings(self) -> tuple[Fault, ...]:
+        """What the instance says of its running jobs that can hardly be so, each with its path."""
+        return self._instance.warnings
 
     def violations(self, plan: object, source: str = "plan", *, claims: bool = True) -> tuple[Violation, ...]:
         """Return everything that is wrong with a plan document; see `verify`.

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
+from cpsched.errors import Fault
 from cpsched.verify.validity import Validity
 
 __all__ = [
@@ -358,6 +359,8 @@ class Instance:
     weights: Mapping[str, Fraction]
     #: The outages of nodes during a record.
     outages: tuple[Outage, ...] = ()
+    #: What is odd about the running jobs.
+    warnings: tuple[Fault, ...] = ()
 
     def expected_wait(self, job: Job) -> int:
         """Return the seconds that a job may be expected to wait."""

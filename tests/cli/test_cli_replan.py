@@ -183,4 +183,4 @@ def test_a_plan_of_another_window(run: Run, example: Path, window: Window) -> No
     shown = run("replan", window.instance_file, window.write("plan.json", window.plan), "--at", 30)
     assert shown.exit_code == ExitCode.BAD_INPUT
     assert "the window at 30" in shown.stderr
-    assert "Expected running jobs that fit" in shown.stderr
+    assert "running jobs take more than there is" in shown.stderr
