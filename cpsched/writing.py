@@ -28,7 +28,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """Give the path of an empty temporary file beside `path`, which is renamed to `path` when the block ends.
 
     If the block raises an error, an older file at `path` is left as it was. The temporary file is locked while the
-    block runs. Temporary files of `path` that nobody has locked are leftovers of killed processes and are removed.
+    block runs. Temporary files of `path` that no process has locked are leftovers of killed processes and are removed.
 
     Parameters
     ----------

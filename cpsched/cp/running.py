@@ -34,7 +34,7 @@ def coming(planned: PlannedJob, now: int) -> tuple[Segment, ...]:
 
 
 def mode_of(modes: Sequence[TaskMode], segments: Sequence[Segment]) -> int | None:
-    """Return the mode in which a job goes on so."""
+    """Return the mode of a job with these future segments."""
     held = [set(segment.allocation) for segment in segments]
     lengths = [segment.end - segment.start for segment in segments]
     for number, mode in enumerate(modes):

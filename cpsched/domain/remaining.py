@@ -228,7 +228,7 @@ def counted(request: Request, allocation: Sequence[Placement]) -> tuple[Placemen
 
 
 def _fixed(allocation: Sequence[Placement]) -> dict[tuple[str, int | None], tuple[int | None, dict[str, int]]]:
-    """Return what no share changes, by node and kind of chunks: their number, and all they have but cores."""
+    """Return the parts that no share changes, by node and kind of chunks: their number, and all resources but cores."""
     return {
         (placement.node, placement.chunk): (
             placement.count,
@@ -239,7 +239,7 @@ def _fixed(allocation: Sequence[Placement]) -> dict[tuple[str, int | None], tupl
 
 
 def _held(placement: Placement, mode: Mode) -> Amounts:
-    """Return what the chunks of a placement hold in a mode."""
+    """Return the amounts that the chunks of a placement hold in a mode."""
     resources = placement.resources
     if placement.chunk is None or not placement.count or _CORES not in resources:
         return resources

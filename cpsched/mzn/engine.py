@@ -105,7 +105,7 @@ def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | Evolv
 
 
 def _conclude(window: Window, answer: Answer, board: Board, solver: str, by: str) -> None:
-    """Say what is proven when the solver has finished with a model that has all plans of a window."""
+    """Offer the bound that is proven when the solver has finished with a model that has all plans of a window."""
     if answer.verdict is Verdict.IMPOSSIBLE:
         raise EngineError(f"{by}: expected a plan as good as the best known one, got the answer that there is none")
     if answer.verdict is Verdict.OPTIMAL and answer.cost is not None:

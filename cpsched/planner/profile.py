@@ -189,7 +189,7 @@ def _promised_starts(instance: Instance, running: Running, steps: Sequence[Step]
 
 
 def _unstated(allocation: Sequence[Placement]) -> tuple[Placement, ...]:
-    """Return what is held on each node, whichever chunks hold it."""
+    """Return the amounts held on each node, whichever chunks hold them."""
     held: dict[str, Counter[str]] = {}
     for placement in allocation:
         held.setdefault(placement.node, Counter()).update(placement.resources)

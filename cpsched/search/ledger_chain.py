@@ -327,7 +327,7 @@ class LedgerChain:
     def _lift(self, job: int) -> Place:
         """Remove a job; return its place."""
         place = self._places[job]
-        assert place is not None  # noqa: S101 - callers take out who stands
+        assert place is not None  # noqa: S101 - callers remove booked jobs
         self._ledger.release(self._jobs[job].id)
         self._places[job] = None
         return place

@@ -173,7 +173,7 @@ class Keeper:
 
 
 def _is_alike(name: str, found: NDArray[Any], array: NDArray[Any]) -> bool:
-    """Tell whether an array that was read can take the place of one of ours; some grow while time goes on."""
+    """Return whether an array from the file can replace one of the state; some grow during a simulation."""
     if found.dtype != array.dtype or found.ndim != array.ndim or not found.flags.c_contiguous:
         return False
     is_long_enough = len(found) >= len(array) if name in _GROWING else len(found) == len(array)

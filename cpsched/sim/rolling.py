@@ -96,7 +96,9 @@ class Rolling:
             self._late |= too_late
 
     def _decision(self, site: Site, plan: Plan) -> Decision:
-        """Return what a plan of this second says: who gives cores back, who takes some, and who starts."""
+        """Return the decision of a plan at this second: the jobs that release cores, that take cores, and that
+        start.
+        """
         waiting = set(site.queue.tolist())
         due: list[Start] = []
         changes: list[tuple[int, Change]] = []

@@ -184,7 +184,7 @@ class JobModes:
         return None if min(chosen) < 0 else np.array(chosen, dtype=np.int8)
 
     def _in_mode(self, placement: Placement, mode: int) -> Placement:
-        """Return what the chunks of a placement have in a mode; one that has none stays as it is."""
+        """Return the amounts that the chunks of a placement have in a mode; a placement without chunks is unchanged."""
         if placement.chunk is None or placement.count is None:
             return placement
         return replace(placement, resources=self.modes[mode].request.chunks[placement.chunk].taken(placement.count))

@@ -166,7 +166,7 @@ def _changeable(job: Job) -> list[Segment] | None:
 
 
 def _fixed(allocation: Sequence[Placement]) -> dict[tuple[str, int | None], tuple[int | None, dict[str, int]]]:
-    """Return what no share changes, by node and kind of chunks: their number, and all they have but cores."""
+    """Return the parts that no share changes, by node and kind of chunks: their number, and all resources but cores."""
     return {
         (placement.node, placement.chunk): (
             placement.count,
@@ -177,7 +177,7 @@ def _fixed(allocation: Sequence[Placement]) -> dict[tuple[str, int | None], tupl
 
 
 def _chunks(segment: Segment) -> _Held:
-    """Return what the chunks of each kind have on each node."""
+    """Return the amounts that the chunks of each kind have on each node."""
     return {(placement.node, placement.chunk): placement.resources for placement in segment.allocation}
 
 
@@ -187,7 +187,7 @@ def _until(segments: Sequence[Segment], now: int) -> list[tuple[int, int, _Held]
 
 
 def _with_chunks(segment: Segment, chunks: Sequence[Placement], *, is_stated: bool) -> tuple[Placement, ...] | str:
-    """Return what the known chunks of a running job have in a segment of a plan, or what is wrong with it.
+    """Return the amounts of the known chunks of a running job in a segment of a plan, or the fault of the segment.
 
     The plan states which chunks these are only where the instance does, and may leave that out where each node has
     chunks of one kind only.

@@ -187,7 +187,7 @@ def _exclusive() -> TinyCase:
         optimum=1.0,
         starts={"a": 0, "b": 10, "c": 0},
         argument="c fits beside r on node001. b needs both nodes idle, so it comes after r (7) and not beside a. With "
-        "a first b waits 10 s and nobody else does; with b first (7 s) a waits 13 s.",
+        "a first b alone waits, for 10 s; with b first (7 s) a waits 13 s.",
     )
 
 

@@ -114,7 +114,7 @@ class Maui:
             times += self._parts.pool.changes(now, [*site.ends.tolist(), *ends])
         return min(times, default=None)
 
-    # --- who runs -------------------------------------------------------------------------------------------------
+    # --- running jobs ---------------------------------------------------------------------------------------------
 
     def _catch_up(self, site: Site, news: News) -> None:
         """Count what has been used, and settle what it has cost."""
