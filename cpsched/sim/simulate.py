@@ -71,6 +71,8 @@ class History:
                 jobs.append(ended[job])
             elif job in load.refused:
                 reason, detail = load.refused[job]
+                if reason is WaitingReason.NOT_MAPPED or load.jobs[job].malleability is not None:
+                    reason = WaitingReason.NOT_STARTED  # another mapping, or a share of its cores, might fit
                 waiting.append(WaitingJob(id=load.jobs[job].id, reason=reason, detail=detail))
             else:
                 detail = "it had not been started when the simulation ended"

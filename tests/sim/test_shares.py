@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.domain import Instance, Job, Malleability, Outage, RuntimeModel, modes, rate_on
+from cpsched.domain import Instance, Job, Malleability, Outage, RuntimeModel, WaitingReason, modes, rate_on
 from cpsched.errors import EngineError
-from cpsched.sim import Change, Decision, News, Outlook, Prediction, Site, Start
+from cpsched.sim import BackfillRule, Change, Decision, News, Outlook, Prediction, QueueRule, Site, Start
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.played import played
 from tests.sizes import examples
@@ -199,3 +199,10 @@ def test_cores_that_others_have() -> None:
     instance = replace(instance, jobs=(instance.jobs[0], guest))
     with pytest.raises(EngineError, match="script changes job a at 9"):
         played(instance, Script([1, 1], (9, 0, [0, 0])))
+
+
+def test_a_job_that_fits_on_a_share_only_is_not_called_impossible() -> None:
+    """No node has the four cores that m asks for; on half of them it could run, so that it was just not started."""
+    job = waiting("m", 10, chunk(cores=4), malleability=Malleability(shares=(0.5,)))
+    record = played(window([nodes("n", cores=2)], job), QueueRule(name="fcfs", backfill=BackfillRule.NOBODY)).record()
+    assert [(one.id, one.reason) for one in record.waiting_room] == [("m", WaitingReason.NOT_STARTED)]
