@@ -213,9 +213,13 @@ class Ledger:
         start now then find as many free nodes as possible.
         """
         place, demand = self.place_of(job_id), int(self.table.jobs[self._row[job_id], 0])
-        self.release(job_id)
-        entries = self.timeline.fit_late(demand, place.start, place.end, now - self.instance.now)
-        self.put_back(job_id, place if entries is None else replace(place, held=entries))
+        if isinstance(place.held, tuple):
+            raise ValueError(f"job {job_id} changes while it runs")
+        held = self.timeline.booking_of(demand, place.held, place.start, place.end)
+        entries = self.timeline.fit_late(demand, held, now - self.instance.now)
+        if entries is not None and not np.array_equal(entries, place.held):
+            self.release(job_id)
+            self.put_back(job_id, replace(place, held=entries))
 
     def restore(self, planned: PlannedJob) -> bool:
         """Book a waiting job without a place at its place in another plan; return whether that is still allowed.

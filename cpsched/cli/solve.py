@@ -23,6 +23,7 @@ ENGINE_NAMES = (
     "sjf_list",
     "wspt_list",
     "conservative",
+    "conservative_on_nodes",
     "easy",
     "pbs_fifo_bf10",
     "pbs_walltime_bf400",

@@ -2,13 +2,14 @@
 works a workload off on-line.
 
 May import: `planner`, `sim`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `policy.py`, what a rule is,
-and `policy_engine.py`, which makes an engine of it; a queue is served by `insertion.py`, job by job, or by
-`event_loop.py`, event by event. Each rule has a file of its own; `evolving` and `malleable` have the rules for jobs
-that change while they run; `online` has the rules of the simulator.
+and `policy_engine.py`, which makes an engine of it; a queue is served by `insertion.py`, job by job (by `counting.py`
+where nodes are interchangeable), or by `event_loop.py`, event by event. Each rule has a file of its own; `evolving` and
+`malleable` have the rules for jobs that change while they run; `online` has the rules of the simulator.
 """
 
 from cpsched.engine import Engine
 from cpsched.policies.conservative import Conservative
+from cpsched.policies.conservative_on_nodes import ConservativeOnNodes
 from cpsched.policies.easy import Easy
 from cpsched.policies.evolving import VARIANTS, EvolvingEngine
 from cpsched.policies.fcfs import Fcfs
@@ -38,6 +39,7 @@ _RULES: tuple[Policy, ...] = (
     Sjf(),
     Wspt(),
     Conservative(),
+    ConservativeOnNodes(),
     Easy(),
     PbsFifoBf10(),
     PbsWalltimeBf400(),

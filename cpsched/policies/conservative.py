@@ -8,13 +8,18 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.engine import Progress
 from cpsched.planner import planning_order
+from cpsched.policies.counting import insert_by_counts
 from cpsched.policies.insertion import insert
 
 __all__ = ["Conservative"]
 
 
 class Conservative:
-    """Every job gets a reservation in its turn: insertion in the order of the planner's queue."""
+    """Every job gets a reservation in its turn, in the order of the planner's queue.
+
+    Where nodes are interchangeable, reservations are counts, and nodes are chosen in the order of the starts; where
+    they are not, they are on nodes, as by `ConservativeOnNodes`.
+    """
 
     name = "conservative"
 
@@ -23,5 +28,6 @@ class Conservative:
         return planning_order(instance, tuple(jobs))
 
     def serve(self, ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
-        """Insert one job after the other."""
-        insert(ledger, queue, progress)
+        """Reserve for one job after the other."""
+        if not insert_by_counts(ledger, queue, progress):
+            insert(ledger, queue, progress)

@@ -524,12 +524,15 @@ class Timeline:
         )  # fmt: skip
         return None if start < 0 else Fit(int(start), self._entries[:count].copy())
 
-    def fit_late(self, demand: int, start: int, end: int, now: int) -> Entries | None:
-        """Return where a demand fits in ``[start, end)`` if it takes first what is not free at `now`, so that much is
-        left of what is; None if no such place is found.
+    def fit_late(self, demand: int, held: Booking, now: int) -> Entries | None:
+        """Return where a booked demand can move to, at the same time, so that much is left of what is free at `now`:
+        first to what is not free then; None if no such place is found. What it holds is no obstacle.
         """
         tables, scratch = self.instant_views()
-        later, free = (amounts.astype(np.int32) for amounts in (self.least_free(start, end)[0], self.free_at(now)[0]))
+        later, free = (
+            amounts.astype(np.int32) for amounts in (self.least_free(held.start, held.end)[0], self.free_at(now)[0])
+        )
+        np.add.at(later, held.columns, held.amounts)
         count = instant_kernels.map_late(demand, free, later, free.copy(), tables, scratch)
         return scratch.entries[:count].copy() if count else None
 

@@ -125,5 +125,5 @@ def units_on(node: Node, job: Job, start: int, end: int) -> int:
     if not node.admits(job, chunk) or max(gate.values(start, end)):
         return 0
     most = 1 if place.arrangement is Arrangement.SCATTER else chunk.count
-    free = {counter: vector.avl - max(vector.values(start, end)) for counter, vector in node.used.items()}
+    free = {counter: max(0, vector.avl - max(vector.values(start, end))) for counter, vector in node.used.items()}
     return min([most, *(free[counter] // amount for counter, amount in node.demands(chunk.resources).items())])

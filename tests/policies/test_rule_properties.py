@@ -46,8 +46,8 @@ def test_everybody_is_planned_or_told_why(rule: str, instance: Instance) -> None
 @examples(40)
 @given(instances())
 def test_conservative_backfilling_is_the_planner(instance: Instance) -> None:
-    """Insertion in queue order is what the planner does."""
-    plan = planned(instance, "conservative")
+    """Insertion in queue order, on nodes, is what the planner does."""
+    plan = planned(instance, "conservative_on_nodes")
     outcome = PlannerEngine().plan(instance, None)
     assert (plan.jobs, plan.waiting_room) == (outcome.jobs, outcome.waiting_room)
 

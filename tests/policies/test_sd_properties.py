@@ -46,8 +46,8 @@ from tests.sizes import examples, seeds
 @examples(25)
 @given(instances())
 def test_static_backfill_without_malleable_jobs(rule: SdRule, instance: Instance) -> None:
-    """With no malleable job the schedule is that of conservative backfilling, job by job (SD-14)."""
-    assert SdEngine(rule).plan(instance, None) == POLICIES["conservative"].plan(instance, None)
+    """With no malleable job the schedule is that of conservative backfilling on nodes, job by job (SD-14)."""
+    assert SdEngine(rule).plan(instance, None) == POLICIES["conservative_on_nodes"].plan(instance, None)
 
 
 @examples(40)
@@ -56,7 +56,7 @@ def test_static_backfill_without_the_share(instance: Instance, rule: SdRule) -> 
     """The same holds where no job has the share that is needed."""
     other = Malleability(shares=(0.75,))
     shy = replace(instance, jobs=tuple(replace(job, malleability=other) for job in instance.jobs))
-    assert SdEngine(rule).plan(shy, None) == POLICIES["conservative"].plan(instance, None)
+    assert SdEngine(rule).plan(shy, None) == POLICIES["conservative_on_nodes"].plan(instance, None)
 
 
 def whole_node_job(dice: Random, job_id: str) -> Job:

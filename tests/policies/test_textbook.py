@@ -127,6 +127,34 @@ def test_a_filler_takes_what_the_head_does_not_need() -> None:
         assert found["last"] > 105_233
 
 
+@pytest.mark.parametrize("kind", ["cores", "nodes", "exclusive", "parts", "classes"])
+def test_a_window_of_equal_nodes_is_planned_as_in_the_textbook(kind: str) -> None:
+    """The rules that plan a window start each job as the textbook's do, if all jobs run for their walltimes; the plan
+    names nodes that are free for all of that time.
+    """
+    for seed in range(8):
+        drawn = crowd_of_equals(seed, kind)
+        instance = replace(drawn, jobs=tuple(replace(job, runtime=None) for job in drawn.jobs))
+        jobs = sorted(instance.jobs, key=lambda job: job.submit)
+        together = replace(instance, jobs=tuple(replace(job, submit=0) for job in jobs))
+        for rule, textbook in (("easy", easy_by_counts), ("conservative", conservative_by_counts)):
+            found = ruled.starts(together, rule)
+            assert [found[job.id] for job in jobs] == textbook(*counted(together)), (seed, rule)
+
+
+def test_running_jobs_are_counted_as_they_end() -> None:
+    """Of three nodes two are busy, until 5 and until 10: two nodes are free from 5 on, and three from 10 on."""
+    jobs = [
+        running("r", 5, a={"cores": 4}),
+        running("s", 10, b={"cores": 4}),
+        waiting("two", 5, chunk(2, cores=4)),
+        waiting("late", 5, chunk(2, cores=4), not_before=7),
+        waiting("one", 20, chunk(1, cores=4)),
+    ]
+    instance = window([nodes("a b c", cores=4)], *jobs)
+    assert ruled.starts(instance, "conservative") == {"two": 5, "late": 10, "one": 10}
+
+
 def test_reservations_on_nodes_are_another_rule() -> None:
     """Some job waits for longer if the nodes of a reservation must be free, the same ones, in all of its time."""
     instances = [crowd_of_equals(seed, "nodes") for seed in range(10)]

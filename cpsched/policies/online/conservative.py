@@ -64,6 +64,7 @@ class _ConservativeByCounts:
         self._has_priorities = bool((np.diff(self._rank) < 0).any())
         self._reserved = count_kernels.Reservations(
             demand=site.demand,
+            released=np.zeros(count, dtype=np.int64),
             seconds=np.zeros(count, dtype=np.int64),
             starts=np.full(count, NOWHERE, dtype=np.int64),
             takes=np.zeros((count, columns), dtype=np.int64),

@@ -43,8 +43,9 @@ class Asks(NamedTuple):
 class Reservations(NamedTuple):
     """Which job has what, and when."""
 
-    #: int64 (jobs,): the demand; for how many seconds; when it starts, or `NOWHERE`.
+    #: int64 (jobs,): the demand; from when on it may start; for how many seconds; when it starts, or `NOWHERE`.
     demand: NDArray[Any]
+    released: NDArray[Any]
     seconds: NDArray[Any]
     starts: NDArray[Any]
     #: int64 (jobs, columns): what it takes of each column.
@@ -118,18 +119,32 @@ def has_room(demand, free, a):
 
 
 @kernel
-def earliest_of_one(need, seconds, before, p):
-    """Return the first second before `before` from which on so many units of the only column are free for so long, or
-    -1. From `before` on the job has them already.
+def begin_in(i, released, p):
+    """Return the first second of a piece of the profile from `released` on, -1 if the piece ends before that."""
+    if i + 1 < p.size[0] and p.times[i + 1] <= released:
+        return NOWHERE
+    return max(p.times[i], released)
+
+
+@kernel
+def earliest_of_one(need, released, seconds, before, p):
+    """Return the first second in ``[released, before)`` from which on so many units of the only column are free for so
+    long, or -1. From `before` on the job has them already.
     """
     i = 0
     while i < p.size[0] and p.times[i] < before:
-        end = min(p.times[i] + seconds, before)
+        begin = begin_in(i, released, p)
+        if begin < 0:
+            i += 1
+            continue
+        if begin >= before:
+            break
+        end = min(begin + seconds, before)
         k = i
         while k < p.size[0] and p.times[k] < end and p.free[k, 0] >= need:
             k += 1
         if k > i and (k == p.size[0] or p.times[k] >= end):
-            return p.times[i]
+            return begin
         i = k + 1
     return NOWHERE
 
@@ -144,12 +159,15 @@ def earliest(job, before, p, a, r, least, here):
     demand, seconds, own = r.demand[job], r.seconds[job], r.takes[job]
     i = 0
     while i < p.size[0] and p.times[i] < before:
+        begin = begin_in(i, r.released[job], p)
+        if begin >= before:
+            break
         for c in range(least.shape[0]):
             least[c] = p.free[i, c]
-        if not has_room(demand, least, a):
+        if begin < 0 or not has_room(demand, least, a):
             i += 1
             continue
-        end, k, blocked = p.times[i] + seconds, i + 1, -1
+        end, k, blocked = begin + seconds, i + 1, -1
         while k < p.size[0] and p.times[k] < end and blocked < 0:
             for c in range(least.shape[0]):
                 here[c] = p.free[k, c] + (own[c] if p.times[k] >= before else 0)
@@ -158,7 +176,7 @@ def earliest(job, before, p, a, r, least, here):
                 blocked = i + 1 if has_room(demand, here, a) else k + 1
             k += 1
         if blocked < 0:
-            return p.times[i]
+            return begin
         i = blocked
     return NOWHERE
 
@@ -185,7 +203,7 @@ def find(job, before, p, a, r, least, here):
     if p.free.shape[1] > 1:
         return earliest(job, before, p, a, r, least, here)
     least[0] = a.need[r.demand[job]]
-    return earliest_of_one(least[0], r.seconds[job], before, p)
+    return earliest_of_one(least[0], r.released[job], r.seconds[job], before, p)
 
 
 @kernel

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.policies.online.allocation_bank import AllocationBank
@@ -145,14 +146,14 @@ class Cycle:
         if self._parts.pool is not None:
             return
         for place, held in enumerate(self.reservations):
-            demand, end = int(self._site.demand[held.job]), held.booking.end
-            self._timeline.release(held.booking)
-            entries = self._timeline.fit_late(demand, held.start, end, self._now)
-            if entries is not None:
-                booking = self._timeline.booking_of(demand, entries, held.start, end)
+            demand = int(self._site.demand[held.job])
+            entries = self._timeline.fit_late(demand, held.booking, self._now)
+            if entries is not None and not np.array_equal(entries, held.entries):
+                booking = self._timeline.booking_of(demand, entries, held.start, held.booking.end)
+                self._timeline.release(held.booking)
+                self._timeline.book(booking)
                 self.reservations[place] = Reservation(held.job, held.start, entries, booking)
-            self._timeline.book(self.reservations[place].booking)
-            self._too_long = {}
+                self._too_long = {}
 
     def _gets_reservation(self, job: int) -> bool:
         """Return whether so few of a higher priority have one that this job gets one too."""

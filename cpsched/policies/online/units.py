@@ -68,6 +68,11 @@ class Units:
         )
 
     @property
+    def num_pools(self) -> int:
+        """The number of pools."""
+        return len(self._pools)
+
+    @property
     def num_columns(self) -> int:
         """The number of pools and licenses."""
         return len(self._pools) + len(self._licenses)
