@@ -33,7 +33,9 @@ from cpsched.sim import (
     rule_loop,
     simulate,
 )
-from cpsched.sim.checkpoint import _digest_of
+from cpsched.sim.checkpoint import Keeper, _digest_of
+from cpsched.sim.load import Load
+from cpsched.sim.world import World
 from cpsched.verify import verify
 from cpsched.workloads import lublin
 from tests.oracle.random_workloads import rules, workloads
@@ -259,11 +261,11 @@ def forged(arrays: dict[str, np.ndarray], path: Path) -> None:
 
 
 def changed_values(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield an array with all of its values, or one of up to twenty, changed to small and huge numbers."""
+    """Yield an array with all of its values, or one of up to three, changed to small and huge numbers."""
     values: list[object] = [np.nan, -1.0, 1e300, 0.5] if array.dtype.kind == "f" else [-1, 127, -128, 1]
     if array.dtype.kind == "i":
         values += [np.iinfo(array.dtype).max, np.iinfo(array.dtype).min]
-    places: list[int] = np.linspace(0, array.size - 1, min(array.size, 20), dtype=int).tolist() if array.size else []
+    places: list[int] = np.linspace(0, array.size - 1, min(array.size, 3), dtype=int).tolist() if array.size else []
     for value in values:
         yield np.full_like(array, value)
         for place in places:
@@ -274,7 +276,7 @@ def changed_values(array: np.ndarray) -> Iterator[np.ndarray]:
 
 def test_a_changed_checkpoint_is_refused(state: Checkpoint) -> None:
     """Each array and each scalar, changed in value, length, shape or type, or left out, leads to one line."""
-    whole, refused = written(state.path), 0
+    whole, refused, world = written(state.path), 0, World(Load(lublin(30, 1)))
     for name, array in whole.items():
         if array.dtype.kind == "U":
             others = [np.array("x"), np.array('{"a": 1}'), np.array("[" * 5000), np.array("[]")]
@@ -291,12 +293,12 @@ def test_a_changed_checkpoint_is_refused(state: Checkpoint) -> None:
                     **{key: value for key, value in {**whole, name: other}.items() if value is not None},
                 )
             with pytest.raises(DocumentError) as caught:
-                simulate(lublin(30, 1), OneByOne(), checkpoint=state)
+                Keeper(state, world, [])
             (fault,) = caught.value.faults
             assert fault.message.startswith("Expected ")
             assert len(fault.message.splitlines()) == 1
             refused += 1
-    assert refused > 1000
+    assert refused > 300
 
 
 #: Arrays whose values kernels use as indices and counts.
