@@ -41,8 +41,8 @@ def _built(walltime: Any = 600, nodes: NodeClass = NODES, **members: Any) -> Ins
 
 
 FAULTY = [
-    (_built(0), "jobs[0].walltime", "Expected an integer > 0, got 0"),
-    (_built(-5), "jobs[0].walltime", "Expected an integer > 0, got -5"),
+    (_built(0), "jobs[0].walltime", "Expected an integer > 0 (seconds), got 0"),
+    (_built(-5), "jobs[0].walltime", "Expected an integer > 0 (seconds), got -5"),
     (_built(600.5), "instance.jobs[0].steps[0].walltime", "Expected an integer, got 600.5"),
     (_built(np.int64(600)), "instance.jobs[0].steps[0].walltime", "int() makes an integer of it"),
     (_built(True), "instance.jobs[0].steps[0].walltime", "Expected an integer, got true"),
