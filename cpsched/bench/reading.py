@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,8 +40,8 @@ from cpsched.bench.figures import FIGURES, GROUPS, MACHINE_FIGURES
 from cpsched.bench.loading import GENERATORS
 from cpsched.bench.signatures import refuse_generator_parameters
 from cpsched.domain import FrozenMap, RuntimeModel
-from cpsched.errors import DocumentError, Fault
-from cpsched.formats import DocumentModel, Faults, Location, keys_of_models, shown
+from cpsched.errors import DocumentError
+from cpsched.formats import DocumentModel, Faults, Location, keys_of_models, load_toml, shown
 from cpsched.formats.swf import MemoryField, Selection
 from cpsched.portfolio import ALL_SCHEDULERS, label_of, make_any_scheduler, parameter_text
 
@@ -68,22 +67,11 @@ def read_campaign(path: Path) -> Campaign:
     DocumentError
         With everything that is wrong with it.
     """
-    document = _load(path)
+    document = load_toml(path)
     reading = _Reading(folder=path.parent, faults=Faults(document, mapping="a table"))
     campaign = _read_parts(reading, document)
     reading.faults.raise_if_any(str(path))
     return campaign
-
-
-def _load(path: Path) -> dict[str, Any]:
-    """Read a TOML file."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        fault = Fault("file", f"Expected a readable file, got: {error.strerror or error}")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        fault = Fault("", f"Expected TOML, got: {error}")
-    raise DocumentError(str(path), [fault])
 
 
 @dataclass(slots=True, kw_only=True)

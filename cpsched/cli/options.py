@@ -26,6 +26,8 @@ __all__ = [
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+#: As names in documents.
+_LONGEST_NAME = 256
 
 
 def ends_in(*suffixes: str) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
@@ -67,12 +69,21 @@ FIRST = click.option(
 JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Largest number of jobs.  [default: all]")
 
 
+def _is_short(ctx: click.Context, param: click.Parameter, names: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Refuse what is longer than any name or number in a log that is read."""
+    for name in names:
+        if isinstance(name, str) and len(name) > _LONGEST_NAME:
+            raise click.BadParameter(f"Expected a name of at most {_LONGEST_NAME} characters, got {len(name)}.")
+    return names
+
+
 def _only(name: str, field: int, type_: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return an option for values of a field of SWF, or of the same field of other logs; -1 is unknown."""
     return click.option(
         f"--{name}",
         type=type_,
         multiple=True,
+        callback=_is_short,
         help=f"Only jobs of this {name} (field {field} of SWF); may be given several times.",
     )
 

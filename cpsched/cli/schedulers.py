@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cpsched.text import printable
+
 if TYPE_CHECKING:
     from cpsched.sim import QueueRule, Scheduler
 
@@ -57,14 +59,16 @@ def read_settings(ctx: click.Context, param: click.Parameter, values: Sequence[s
             raise click.BadParameter(f"Expected KEY=VALUE, got {text!r}.", ctx, param)
         if key in settings:
             raise click.BadParameter(f"Expected each key once, got {key!r} twice.", ctx, param)
-        settings[key] = _value(value)
+        settings[key] = _value(key, value)
     return settings
 
 
-def _value(text: str) -> object:
+def _value(key: str, text: str) -> object:
     """Return a value parsed as TOML; a text if it is not valid TOML."""
+    from cpsched.formats import parse_toml
+
     try:
-        found = tomllib.loads(f"value = {text}")
+        found = parse_toml(f"value = {text}", printable(key))
     except tomllib.TOMLDecodeError:
         return text
     return found["value"] if len(found) == 1 else text

@@ -23,6 +23,7 @@ from cpsched.formats.instance_writer import instance_to_document
 from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
 from cpsched.formats.steps import parse_steps
+from cpsched.formats.toml import load_toml, parse_toml
 from cpsched.formats.trusted import trusted
 
 __all__ = [
@@ -39,10 +40,12 @@ __all__ = [
     "instance_to_document",
     "keys_of_models",
     "load_document",
+    "load_toml",
     "parse_instance",
     "parse_plan",
     "parse_request",
     "parse_steps",
+    "parse_toml",
     "plan_schema",
     "plan_to_document",
     "read_document",

@@ -18,7 +18,7 @@ from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.opening import open_input
 from cpsched.writing import write_bytes
 
-__all__ = ["MAX_BYTES", "load_document", "read_document", "write_document", "write_whole"]
+__all__ = ["MAX_BYTES", "load_document", "read_document", "walk", "write_document", "write_whole"]
 
 #: The largest document, unpacked (formats.md, limits of the documents).
 MAX_BYTES = 256 * 2**20
@@ -218,7 +218,7 @@ def _decode_json(text: str, refused: list[object]) -> object:
 def _refuse_marked(document: object, source: str) -> None:
     """Refuse the document for all that was marked while it was decoded."""
     faults = Faults(document)
-    for location, value in _walk(document):
+    for location, value in walk(document):
         if isinstance(value, _NoNumber):
             faults.add(location, f"Expected a number, got {shown(value.text)[1:-1]}")
         elif isinstance(value, _TooManyKeys):
@@ -231,7 +231,7 @@ def _refuse_marked(document: object, source: str) -> None:
     faults.raise_if_any(source)
 
 
-def _walk(document: object) -> Iterator[tuple[Location, object]]:
+def walk(document: object) -> Iterator[tuple[Location, object]]:
     """Yield every value with its location, in document order; one path is held at a time."""
     yield (), document
     inside: list[tuple[Iterator[tuple[str | int, object]], Location]] = [(_members(document), ())]
