@@ -14,7 +14,7 @@ from typing import Any
 
 from cpsched.bench.figures import FIGURES
 from cpsched.domain import FrozenMap, RuntimeModel
-from cpsched.formats.swf import MemoryField, Selection
+from cpsched.formats.logs import LogOptions
 from cpsched.sim import Prediction
 
 __all__ = [
@@ -42,14 +42,10 @@ class InstanceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFile:
-    """A workload that is a part of a log in Standard Workload Format."""
+    """A workload that is a part of a log of any kind."""
 
     path: Path
-    #: The machine; None: the one in the log's header.
-    cluster: Path | None
-    selection: Selection
-    cores_per_chunk: int | None
-    memory_field: MemoryField
+    options: LogOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +225,7 @@ def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
             case Path():
                 return content(value)
             case frozenset():
-                return sorted(value)
+                return sorted(value, key=str)
             case Mapping():
                 return dict(value)
         return repr(value)

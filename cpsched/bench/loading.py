@@ -9,8 +9,7 @@ from types import MappingProxyType
 
 from cpsched.bench.campaign import Generated, InstanceFile, LogFile, Workload
 from cpsched.domain import FrozenMap, Instance
-from cpsched.formats import read_instance
-from cpsched.formats.swf import machine_of_log, read_machine, read_swf, swf_to_instance
+from cpsched.formats.logs import read_workload
 from cpsched.workloads import (
     agent_workload,
     cirne_like,
@@ -72,33 +71,12 @@ def _from_source(source: InstanceFile | LogFile | Generated, seed: int | None) -
     """Read or generate a workload, unchanged."""
     match source:
         case InstanceFile():
-            return Loaded(instance=read_instance(source.path), remarks=FrozenMap())
+            instance, notes = read_workload(source.path)
         case LogFile():
-            return _from_log(source)
+            instance, notes = read_workload(source.path, source.options)
         case Generated():
             instance = GENERATORS[source.generator](seed=seed, **source.parameters)
             return Loaded(instance=instance, remarks=FrozenMap())
-
-
-def _from_log(source: LogFile) -> Loaded:
-    """Take the selected jobs of a log, and count their anomalies."""
-    log = read_swf(source.path)
-    assumed: tuple[str, ...] = ()
-    if source.cluster is not None:
-        machine = read_machine(source.cluster)
-    else:
-        found = machine_of_log(log)
-        machine, assumed = found.machine, found.assumed
-    taken = swf_to_instance(
-        log,
-        machine,
-        selection=source.selection,
-        arriving=True,
-        cores_per_chunk=source.cores_per_chunk,
-        memory_field=source.memory_field,
-    )
-    remarks = dict.fromkeys((f"assumed: {words}" for words in assumed), 1)
-    remarks |= {"left out: lines that are not jobs": len(log.faults)} if log.faults else {}
-    remarks |= {f"not selected by {name}": count for name, count in taken.kept_out.items() if count}
-    remarks |= {str(anomaly): count for anomaly, count in taken.counts.items()}
-    return Loaded(instance=taken.instance, remarks=FrozenMap(remarks))
+    remarks = dict.fromkeys((f"assumed: {words}" for words in notes.assumed), 1)
+    remarks |= {"warnings": len(notes.warnings)} if notes.warnings else {}
+    return Loaded(instance=instance, remarks=FrozenMap(remarks | dict(notes.counts)))

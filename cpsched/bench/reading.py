@@ -42,7 +42,7 @@ from cpsched.bench.signatures import refuse_generator_parameters
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError
 from cpsched.formats import DocumentModel, Faults, Location, keys_of_models, load_toml, shown
-from cpsched.formats.swf import MemoryField, Selection
+from cpsched.formats.logs import LogOptions, MemoryField, Selection
 from cpsched.portfolio import ALL_SCHEDULERS, label_of, make_any_scheduler, parameter_text
 
 __all__ = ["read_campaign"]
@@ -221,13 +221,13 @@ def _read_sources(
 
 
 def _read_log(reading: _Reading, model: LogFileModel, at: Location) -> LogFile:
-    return LogFile(
-        path=reading.file((*at, "log"), model.log),
+    options = LogOptions(
         cluster=None if model.cluster is None else reading.file((*at, "cluster"), model.cluster),
         selection=_read_selection(model.selection or SelectionModel()),
         cores_per_chunk=model.cores_per_chunk,
         memory_field=MemoryField(model.memory_field),
     )
+    return LogFile(path=reading.file((*at, "log"), model.log), options=options)
 
 
 def _read_selection(model: SelectionModel) -> Selection:

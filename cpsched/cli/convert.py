@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import (
-    CORES_PER_CHUNK,
-    EXISTING_FILE,
-    FIRST,
-    JOBS,
-    MEMORY_FIELD,
-    OUTPUT_FILE,
-    PARTITION,
-    QUEUE,
-    STATUS,
-    SUBMITTED,
-    ends_in,
-)
-from cpsched.cli.workload import LogOptions, Notes, echo_notes, filtered, take_jobs
+from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.workload import echo_counts, log_options
 from cpsched.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.formats.logs import LogOptions
 
 __all__ = ["command"]
 
@@ -38,29 +30,9 @@ __all__ = ["command"]
     callback=ends_in(".json", ".json.gz"),
     help="File for the instance.",
 )
-@STATUS
-@QUEUE
-@PARTITION
-@SUBMITTED
-@FIRST
-@JOBS
+@log_options(cluster=False)
 @click.option("--now", type=int, help="Second of the log's clock at which the plan begins.  [default: last submission]")
-@CORES_PER_CHUNK
-@MEMORY_FIELD
-def command(
-    log: Path,
-    cluster: Path,
-    output: Path,
-    status: tuple[int, ...],
-    queue: tuple[str, ...],
-    partition: tuple[str, ...],
-    submitted: tuple[int, int] | None,
-    first: int,
-    jobs: int | None,
-    now: int | None,
-    cores_per_chunk: int | None,
-    memory_field: str,
-) -> None:
+def command(log: Path, output: Path, now: int | None, options: LogOptions) -> None:
     """Make an instance from the jobs of a log.
 
     LOG is in Standard Workload Format, an accounting log of Torque or PBS (.acct), or sbatch lines of the Slurm
@@ -70,22 +42,12 @@ def command(
     """
     from cpsched.cli.screen import warn
     from cpsched.formats import write_instance
+    from cpsched.formats.logs import take_jobs
 
-    options = LogOptions(
-        cluster=cluster,
-        status=status,
-        queue=queue,
-        partition=partition,
-        submitted=submitted,
-        first=first,
-        jobs=jobs,
-        cores_per_chunk=cores_per_chunk,
-        memory_field=memory_field,
-    )
     taken = take_jobs(log, options, arriving=False, now=now)
     window = taken.window
     warn(taken.faults, "faulty line")
-    echo_notes(Notes(counts=tuple((words, count) for words, count in filtered(window) if count)), is_whole=False)
+    echo_counts(taken.kept_out)
     warn(window.left_out, "left out")
     warn(window.adjusted, "adjusted")
     warn(window.oversized, "too large")

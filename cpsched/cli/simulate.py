@@ -13,11 +13,12 @@ from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE
 from cpsched.cli.results import SUMMARY, check_free, folder_names, identity_of, summary_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
 from cpsched.cli.verify import echo_violations
-from cpsched.cli.workload import LogOptions, echo_notes, is_log, log_options, read_workload
+from cpsched.cli.workload import echo_notes, log_options
 from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance
+    from cpsched.formats.logs import LogOptions
     from cpsched.sim import Checkpoint, History
 
 __all__ = ["command"]
@@ -69,7 +70,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     "reservations too (all).  [without a value: order]",
 )
 @click.option("--charge-overhead", is_flag=True, help="Add the real seconds of each decision to the simulated time.")
-@log_options
+@log_options(cluster=True)
 @click.option(
     "-o",
     "--output",
@@ -113,7 +114,7 @@ def command(
     settings: Mapping[str, Any],
     predict: str | None,
     charge_overhead: bool,
-    log: LogOptions,
+    options: LogOptions,
     output: Path | None,
     record: bool,
     is_verified: bool,
@@ -132,8 +133,9 @@ def command(
     rules such as fcfs, sjf, easy) continues from a checkpoint exactly as without the interruption. All other policies
     begin anew with the jobs that run and wait at the checkpoint.
     """
-    from cpsched.cli.screen import print_whole, say_first_start
+    from cpsched.cli.screen import print_whole, say_first_start, warn
     from cpsched.formats import write_instance, write_plan
+    from cpsched.formats.logs import is_log, read_workload
     from cpsched.planner import compiling_announced
     from cpsched.portfolio import parameter_text
     from cpsched.report import runs_table
@@ -143,9 +145,12 @@ def command(
         raise click.UsageError("--record needs -o FOLDER.")
     _check_checkpoint(checkpoint, resume=resume, count=len(policies))
     chosen = contenders(policies, settings)
-    instance, remarks = read_workload(workload, log)
-    if notes or not quiet:
+    instance, remarks = read_workload(workload, options)
+    warn(remarks.warnings, "warning")
+    if notes or not quiet or not instance.jobs:
         echo_notes(remarks, is_whole=notes)
+    if not instance.jobs:
+        raise click.UsageError(f"Expected jobs to simulate, got none of {printable(str(workload))}.")
     conditions = {
         "predict": None if predict is None else Prediction(predict),
         "charge_overhead": charge_overhead,

@@ -13,9 +13,11 @@ from cpsched.bench.cell import play
 from cpsched.bench.figures import rows_of
 from cpsched.bench.loading import GENERATORS, load_workload
 from cpsched.domain import FrozenMap, Malleability, RuntimeModel
+from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document
-from cpsched.formats.swf import MemoryField, Selection
+from cpsched.formats.logs import LogOptions, Selection, read_workload
 from cpsched.workloads import eurora_stream, offered_load
+from tests.formats.job_logs import TORQUE
 
 LOG = """; MaxNodes: 4
 ; MaxProcs: 8
@@ -47,13 +49,7 @@ def log(tmp_path: Path) -> LogFile:
     """Return a log of three jobs that can be simulated."""
     path = tmp_path / "log.swf"
     path.write_text(LOG)
-    return LogFile(
-        path=path,
-        cluster=None,
-        selection=Selection(),
-        cores_per_chunk=None,
-        memory_field=MemoryField.KB_PER_PROCESSOR,
-    )
+    return LogFile(path=path, options=LogOptions())
 
 
 def test_a_cell_gives_figures_of_its_jobs() -> None:
@@ -90,9 +86,25 @@ def test_a_selection_and_a_cluster_file_are_heeded(log: LogFile, tmp_path: Path)
     """Only what is selected is taken, and what was kept out is counted."""
     cluster = tmp_path / "machine.json"
     cluster.write_text(json.dumps({"cluster": {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4}}]}}))
-    loaded = load_workload(workload_of(replace(log, cluster=cluster, selection=Selection(jobs=2))), None)
+    loaded = load_workload(
+        workload_of(replace(log, options=LogOptions(cluster=cluster, selection=Selection(jobs=2)))), None
+    )
     assert (len(loaded.instance.jobs), len(loaded.instance.cluster.node_names)) == (2, 2)
-    assert loaded.remarks["not selected by first and jobs"] == 2
+    assert loaded.remarks["left out by the filter first and jobs"] == 2
+
+
+def test_a_campaign_takes_logs_of_all_kinds(tmp_path: Path) -> None:
+    """Accounting of Torque is a workload as in cpsched simulate; its queues have names, those of SWF have numbers."""
+    path = tmp_path / "log.acct"
+    path.write_text(TORQUE)
+    chosen = LogOptions(selection=Selection(queues=frozenset({"batch", -1})))
+    loaded = load_workload(workload_of(LogFile(path=path, options=chosen)), None)
+    assert (loaded.instance, loaded.remarks["left out: no run time"]) == (read_workload(path)[0], 1)
+    assert {job.id for job in loaded.instance.jobs} == {"1", "2"}
+    swf = tmp_path / "log.swf"
+    swf.write_text(LOG)
+    with pytest.raises(DocumentError, match=r'queue: Expected numbers in a log .*, got "batch"'):
+        load_workload(workload_of(LogFile(path=swf, options=chosen)), None)
 
 
 def test_a_document_is_a_workload(tmp_path: Path) -> None:
@@ -144,4 +156,4 @@ def test_each_generator_takes_a_seed(name: str) -> None:
 def test_a_workload_without_jobs_is_refused(log: LogFile) -> None:
     """A selection that leaves nothing fails with the workload's name."""
     with pytest.raises(ValueError, match="the workload w has no jobs"):
-        play(cell_of(workload_of(replace(log, selection=Selection(first=10)))))
+        play(cell_of(workload_of(replace(log, options=LogOptions(selection=Selection(first=10))))))

@@ -10,7 +10,7 @@ import pytest
 from cpsched.bench.campaign import Cell, Generated, InstanceFile, LogFile, digest_of
 from cpsched.bench.store import content_digest
 from cpsched.domain import FrozenMap, RuntimeModel
-from cpsched.formats.swf import MemoryField, Selection
+from cpsched.formats.logs import LogOptions, MemoryField, Selection
 from cpsched.sim import Prediction
 from tests.bench.fakes import fake_cell
 
@@ -23,13 +23,8 @@ def digest(cell: Cell) -> str:
 @pytest.fixture
 def cell(tmp_path: Path) -> Cell:
     """Return a cell on a part of a log."""
-    source = LogFile(
-        path=tmp_path / "log",
-        cluster=tmp_path / "cluster",
-        selection=Selection(statuses=frozenset({1, 0})),
-        cores_per_chunk=None,
-        memory_field=MemoryField.KB_PER_PROCESSOR,
-    )
+    selection = Selection(statuses=frozenset({1, 0}), queues=frozenset({-1, "batch"}))
+    source = LogFile(path=tmp_path / "log", options=LogOptions(cluster=tmp_path / "cluster", selection=selection))
     made = fake_cell(tmp_path, "fifo")
     return replace(made, workload=replace(made.workload, source=source))
 
@@ -53,10 +48,10 @@ def test_everything_else_counts(cell: Cell, tmp_path: Path) -> None:
     assert isinstance(source, LogFile)
     sources: list[InstanceFile | LogFile | Generated] = [
         replace(source, path=tmp_path / "other"),
-        replace(source, cluster=None),
-        replace(source, selection=Selection(first=1)),
-        replace(source, cores_per_chunk=4),
-        replace(source, memory_field=MemoryField.BYTES_PER_JOB),
+        replace(source, options=replace(source.options, cluster=None)),
+        replace(source, options=replace(source.options, selection=Selection(first=1))),
+        replace(source, options=replace(source.options, cores_per_chunk=4)),
+        replace(source, options=replace(source.options, memory_field=MemoryField.BYTES_PER_JOB)),
         InstanceFile(path=tmp_path / "log"),
         Generated(generator="lublin", parameters=FrozenMap({"jobs": 1})),
         Generated(generator="lublin", parameters=FrozenMap({"jobs": 2})),

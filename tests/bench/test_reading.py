@@ -16,7 +16,7 @@ from cpsched.bench.loading import GENERATORS
 from cpsched.bench.pages import filled
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError
-from cpsched.formats.swf import MemoryField, Selection
+from cpsched.formats.logs import LogOptions, MemoryField, Selection
 from cpsched.sim import Prediction
 
 WHOLE = """
@@ -198,10 +198,12 @@ def test_a_campaign_is_read_as_it_is_meant(tmp_path: Path) -> None:
     slow, fast, window, lublin = campaign.workloads
     assert slow.source == LogFile(
         path=tmp_path / "log.swf",
-        cluster=tmp_path / "machine.json",
-        selection=Selection(first=10, jobs=20, submitted=(0, 100), statuses=frozenset({0, 1})),
-        cores_per_chunk=4,
-        memory_field=MemoryField.BYTES_PER_JOB,
+        options=LogOptions(
+            cluster=tmp_path / "machine.json",
+            selection=Selection(first=10, jobs=20, submitted=(0, 100), statuses=frozenset({0, 1})),
+            cores_per_chunk=4,
+            memory_field=MemoryField.BYTES_PER_JOB,
+        ),
     )
     assert (slow.label, fast.label) == ("log, load 0.8", "log, load 1.2")
     assert window.source == InstanceFile(path=tmp_path / "window.json")

@@ -90,7 +90,10 @@ def test_options_for_the_fields_of_other_logs_are_refused(
     """What a column of the Standard Workload Format means is no question here."""
     shown = run("simulate", accounting, *option)
     assert shown.exit_code == ExitCode.BAD_INPUT
-    assert "--cores-per-chunk and --memory-field are for logs in SWF, got Torque accounting." in shown.stderr
+    assert (
+        "Expected a log in Standard Workload Format for cores_per_chunk and memory_field, got Torque accounting"
+        in shown.stderr
+    )
 
 
 def test_jobs_without_times_are_refused_with_what_is_missing(run: Run, tmp_path: Path) -> None:

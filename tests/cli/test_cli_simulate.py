@@ -333,7 +333,7 @@ def test_options_for_logs_need_a_log(run: Run, workload: Path) -> None:
     """An instance has its machine, and all of its jobs are simulated."""
     shown = run("simulate", workload, "--queue", 1)
     assert shown.exit_code == ExitCode.BAD_INPUT
-    assert "Options for logs need a log" in shown.stderr
+    assert "Expected a log (.swf, .acct, .events), since there are options for logs" in shown.stderr
 
 
 def test_what_no_simulation_can_honour(run: Run, workload: Path) -> None:

@@ -23,8 +23,17 @@ from cpsched.domain import (
 )
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.formats.logs import LogAnomaly, LogKind, kind_of, log_to_instance, machine_of_jobs, read_log, read_sbatch
-from cpsched.formats.swf import Selection, read_machine
+from cpsched.formats.logs import (
+    LogAnomaly,
+    LogKind,
+    Selection,
+    kind_of,
+    log_to_instance,
+    machine_of_jobs,
+    read_log,
+    read_sbatch,
+)
+from cpsched.formats.swf import read_machine
 from tests.formats.job_logs import event, sbatch
 from tests.sizes import examples
 

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from cpsched.domain import Amounts, Chunk, Queue
-from cpsched.formats.swf import MemoryField, Selection, SwfAnomaly, read_swf, swf_to_instance
+from cpsched.formats.logs import LogAnomaly, MemoryField, Selection, log_to_instance
+from cpsched.formats.swf import read_swf
 from tests.formats.swf_logs import LOG, line, log_of, machine, write
 
 
 def test_window_has_all_that_a_planner_needs(tmp_path: Path) -> None:
     """Job 7 asks for 8 processors of 4096 KB for 600 s; of job 9 only what it got and how long it ran is known."""
     log = read_swf(write(tmp_path / "log.swf", LOG))
-    window = swf_to_instance(log, machine("q1", "q2"))
+    window = log_to_instance(log, machine("q1", "q2"))
     first, second, third = window.instance.jobs
     assert (first.id, first.user, first.group, first.queue, first.submit) == ("7", "u12", "g3", "q1", 0)
     assert (first.walltime, first.runtime) == (600, 300)
@@ -27,14 +28,14 @@ def test_window_has_all_that_a_planner_needs(tmp_path: Path) -> None:
     assert window.instance.queues["short"].expected_wait == 1800
     assert window.left_out == ()
     assert [str(fault) for fault in window.adjusted] == [
-        "line 8: job 8: field 4 (run time), unknown, is no runtime: it is left out",
-        "line 10: job 9: field 9 (requested time), unknown, is no walltime: the run time 90 is",
+        "line 8: job 8: nothing says how long it runs: runtime is left out",
         "line 10: job 9: field 8 (requested processors), unknown, is no size: the 3 that it got are",
+        "line 10: job 9: requests no walltime: the run time 90 is",
     ]
     assert window.counts == {
-        SwfAnomaly.RUNTIME_UNKNOWN: 1,
-        SwfAnomaly.WALLTIME_IS_RUNTIME: 1,
-        SwfAnomaly.SIZE_IS_WHAT_IT_GOT: 1,
+        LogAnomaly.RUNTIME_UNKNOWN: 1,
+        LogAnomaly.WALLTIME_IS_RUNTIME: 1,
+        LogAnomaly.SIZE_IS_WHAT_IT_GOT: 1,
     }
 
 
@@ -42,14 +43,14 @@ def test_queue_classes_follow_the_walltime(tmp_path: Path) -> None:
     """Up to an hour is short, up to six hours medium, beyond long, with 1800, 21600 and 86400 s of expected wait."""
     walltimes = (3600, 3601, 21600, 21601)
     log = log_of(tmp_path, *(line(number=number, time=time, queue=3) for number, time in enumerate(walltimes)))
-    instance = swf_to_instance(log, machine("q1")).instance
+    instance = log_to_instance(log, machine("q1")).instance
     assert [job.queue for job in instance.jobs] == ["short", "medium", "medium", "long"]
     assert [instance.expected_wait(job) for job in instance.jobs] == [1800, 21600, 21600, 86400]
 
 
 def test_declared_class_keeps_its_expected_wait(tmp_path: Path) -> None:
     """Where the cluster file declares ``short``, its own figure holds."""
-    instance = swf_to_instance(log_of(tmp_path, line()), machine("short")).instance
+    instance = log_to_instance(log_of(tmp_path, line()), machine("short")).instance
     assert instance.queues == {"short": Queue(expected_wait=99)}
 
 
@@ -57,7 +58,7 @@ def test_declared_class_keeps_its_expected_wait(tmp_path: Path) -> None:
     ("columns", "reason"),
     [
         ({"procs": 0, "got": -1}, "field 8 (requested processors), 0 and field 5 (processors), unknown are no size"),
-        ({"time": -1, "run": 0}, "field 9 (requested time), unknown and field 4 (run time), 0 are no walltime"),
+        ({"time": -1, "run": 0}, "requests no walltime, and has no run time"),
         (
             {"status": 3},
             "field 11 (status), 3, is that of a part of a job that was swapped or checkpointed, not of a job",
@@ -75,7 +76,7 @@ def test_declared_class_keeps_its_expected_wait(tmp_path: Path) -> None:
 )
 def test_unusable_jobs_are_left_out_in_words(tmp_path: Path, columns: dict[str, int], reason: str) -> None:
     """A job without size or time, or beyond the bounds of the documents, is reported; the others are taken."""
-    window = swf_to_instance(log_of(tmp_path, line(number=1, **columns), line(number=2)), machine())
+    window = log_to_instance(log_of(tmp_path, line(number=1, **columns), line(number=2)), machine())
     assert [job.id for job in window.instance.jobs] == ["2"]
     assert list(window.instance.queues) == ["short"]
     assert [str(fault) for fault in window.left_out] == [f"line 1: job 1: {reason}"]
@@ -84,22 +85,22 @@ def test_unusable_jobs_are_left_out_in_words(tmp_path: Path, columns: dict[str, 
 
 def test_job_far_beyond_the_others_is_left_out(tmp_path: Path) -> None:
     """Submit times that lie 10^13 s apart cannot stand in one document."""
-    window = swf_to_instance(log_of(tmp_path, line(), line(number=2, submit=10**13)), machine())
+    window = log_to_instance(log_of(tmp_path, line(), line(number=2, submit=10**13)), machine())
     assert [job.id for job in window.instance.jobs] == ["1"]
     assert "more than 10^12 s after the first one" in window.left_out[0].message
 
 
 def test_second_job_of_a_number_is_left_out(tmp_path: Path) -> None:
     """Ids are unique in an instance, so the second line of a number is reported."""
-    window = swf_to_instance(log_of(tmp_path, line(), line(submit=5)), machine())
+    window = log_to_instance(log_of(tmp_path, line(), line(submit=5)), machine())
     assert [job.submit for job in window.instance.jobs] == [0]
-    assert str(window.left_out[0]) == "line 2: job 1: field 1 (number), 1, occurs twice; the first one is taken"
-    assert window.counts == {SwfAnomaly.TWICE: 1}
+    assert str(window.left_out[0]) == "line 2: job 1: occurs twice; the first one is taken"
+    assert window.counts == {LogAnomaly.TWICE: 1}
 
 
 def test_whole_node_chunks_hold_all_processors(tmp_path: Path) -> None:
     """9 processors at 4 cores per chunk are 3 chunks; 1000 KB per processor are 4000 KB per chunk, 4 MiB rounded up."""
-    window = swf_to_instance(log_of(tmp_path, line(procs=9, mem=1000)), machine(), cores_per_chunk=4)
+    window = log_to_instance(log_of(tmp_path, line(procs=9, mem=1000)), machine(), cores_per_chunk=4)
     (chunk,) = window.instance.jobs[0].request.chunks
     assert chunk == Chunk(count=3, resources=Amounts({"cores": 4, "mem": 4}))
 
@@ -107,22 +108,22 @@ def test_whole_node_chunks_hold_all_processors(tmp_path: Path) -> None:
 def test_memory_as_bytes_per_job(tmp_path: Path) -> None:
     """64 GiB for 64 processors are 1024 MiB for each; on nodes without ``mem`` memory does not count."""
     log = log_of(tmp_path, line(procs=64, mem=64 * 2**30))
-    window = swf_to_instance(log, machine(), memory_field=MemoryField.BYTES_PER_JOB)
+    window = log_to_instance(log, machine(), memory_field=MemoryField.BYTES_PER_JOB)
     assert window.instance.jobs[0].request.chunks[0].resources == {"cores": 1, "mem": 1024}
-    without = swf_to_instance(log, machine(mem=None), memory_field=MemoryField.BYTES_PER_JOB)
+    without = log_to_instance(log, machine(mem=None), memory_field=MemoryField.BYTES_PER_JOB)
     assert without.instance.jobs[0].request.chunks[0].resources == {"cores": 1}
 
 
 def test_window_is_chosen_by_index_and_by_submit_time(tmp_path: Path) -> None:
     """Of submits 0, 10, …, 90 the range [20, 80) has 20 … 70; three of them from the second on are 30, 40, 50."""
     log = log_of(tmp_path, *(line(number=number, submit=10 * number) for number in range(10)))
-    window = swf_to_instance(log, machine(), selection=Selection(submitted=(20, 80), first=1, jobs=3))
+    window = log_to_instance(log, machine(), selection=Selection(submitted=(20, 80), first=1, jobs=3))
     assert [job.id for job in window.instance.jobs] == ["3", "4", "5"]
     assert [job.submit for job in window.instance.jobs] == [0, 10, 20]
     assert window.instance.now == 20
     assert window.kept_out == {"submitted": 4, "first and jobs": 3}
-    assert swf_to_instance(log, machine(), selection=Selection(jobs=2), now=100).instance.now == 100
-    assert swf_to_instance(log, machine(), selection=Selection(first=10)).instance.jobs == ()
+    assert log_to_instance(log, machine(), selection=Selection(jobs=2), now=100).instance.now == 100
+    assert log_to_instance(log, machine(), selection=Selection(first=10)).instance.jobs == ()
 
 
 def test_senseless_choices_are_refused(tmp_path: Path) -> None:
@@ -132,9 +133,9 @@ def test_senseless_choices_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="need"):
             Selection(**choice)
     with pytest.raises(ValueError, match="need"):
-        swf_to_instance(log, machine(), cores_per_chunk=0)
+        log_to_instance(log, machine(), cores_per_chunk=0)
     with pytest.raises(ValueError, match="already has jobs"):
-        swf_to_instance(log, swf_to_instance(log, machine()).instance)
+        log_to_instance(log, log_to_instance(log, machine()).instance)
 
 
 #: Jobs of the logs here, none of them faulty, and how many of the first thousand cannot be taken.
@@ -159,7 +160,7 @@ def test_real_logs_are_read_whole(shared_data: Path, name: str) -> None:
     assert (len(log.jobs), log.faults) == (REAL[name], ())
     metacentrum = name.startswith("MetaCentrum")
     memory_field = MemoryField.BYTES_PER_JOB if metacentrum else MemoryField.KB_PER_PROCESSOR
-    window = swf_to_instance(log, machine(), selection=Selection(first=500, jobs=1000), memory_field=memory_field)
+    window = log_to_instance(log, machine(), selection=Selection(first=500, jobs=1000), memory_field=memory_field)
     assert len(window.instance.jobs) + len(window.left_out) == 1000
     assert len(window.instance.jobs) >= 990
     assert window.instance.now == max(job.submit for job in window.instance.jobs)
@@ -176,7 +177,7 @@ def test_filters_have_names_and_count(tmp_path: Path) -> None:
     )
 
     def taken(**filters: Any) -> tuple[list[str], dict[str, int]]:
-        window = swf_to_instance(log, machine(), selection=Selection(**filters))
+        window = log_to_instance(log, machine(), selection=Selection(**filters))
         return [job.id for job in window.instance.jobs], dict(window.kept_out)
 
     assert taken(statuses=frozenset({1, -1})) == (["1", "3", "4"], {"status": 1})
@@ -193,16 +194,14 @@ def test_a_workload_is_still_to_come(tmp_path: Path) -> None:
         line(number=3, submit=80, run=-1),
         line(number=4, submit=90, run=99),
     )
-    workload = swf_to_instance(log, machine(), arriving=True)
+    workload = log_to_instance(log, machine(), arriving=True)
     jobs = workload.instance.jobs
     assert workload.instance.now == 0
     assert [(job.id, job.submit, job.walltime, job.runtime) for job in jobs] == [
         ("1", 0, 60, 20), ("2", 20, 60, 1), ("4", 40, 60, 99)]  # fmt: skip
-    assert [str(fault) for fault in workload.left_out] == [
-        "line 3: job 3: field 4 (run time), unknown, does not say how long to simulate it"
-    ]
+    assert [str(fault) for fault in workload.left_out] == ["line 3: job 3: nothing says how long to simulate it"]
     assert [str(fault) for fault in workload.adjusted] == [
-        "line 2: job 2: field 4 (run time), 0, is less than a second: its runtime is 1"
+        "line 2: job 2: runs for less than a second: its runtime is 1"
     ]
 
 
@@ -210,30 +209,30 @@ def test_submits_out_of_order_are_sorted_in(tmp_path: Path) -> None:
     """Jobs stand by their submit times, those of one time by their lines, and who was late in the log is named."""
     submits = (50, 70, 50, 60)
     log = log_of(tmp_path, *(line(number=number, submit=submit) for number, submit in enumerate(submits)))
-    window = swf_to_instance(log, machine())
+    window = log_to_instance(log, machine())
     assert [(job.id, job.submit) for job in window.instance.jobs] == [("0", 0), ("2", 0), ("3", 10), ("1", 20)]
     assert [str(fault) for fault in window.adjusted] == [
-        "line 3: job 2: field 2 (submit time), 50, is before 70, that of a job above: sorted in",
-        "line 4: job 3: field 2 (submit time), 60, is before 70, that of a job above: sorted in",
+        "line 3: job 2: is submitted at 50, before 70, as a job above is: sorted in",
+        "line 4: job 3: is submitted at 60, before 70, as a job above is: sorted in",
     ]
 
 
 def test_jobs_larger_than_the_machine_are_named(tmp_path: Path) -> None:
     """Of 64 cores and 4096 MiB a node: who asks for more is taken all the same, and will never run."""
     log = log_of(tmp_path, line(number=1, procs=64), line(number=2, procs=65), line(number=3, mem=4097 * 1024))
-    window = swf_to_instance(log, machine())
+    window = log_to_instance(log, machine())
     assert len(window.instance.jobs) == 3
     assert [str(fault) for fault in window.oversized] == [
-        "line 2: job 2: asks for 65 cores, the machine has 64",
-        "line 3: job 3: asks for 4097 MiB for a chunk, no node has more than 4096",
+        "line 2: job 2: asks for 65 chunks of cores=1, of which 64 have room",
+        "line 3: job 3: asks for 2 chunks of cores=1:mem=4097, of which 0 have room",
     ]
-    assert window.counts == {SwfAnomaly.TOO_LARGE: 2}
+    assert window.counts == {LogAnomaly.TOO_LARGE: 2}
 
 
 def test_jobs_that_are_alike_share_what_they_ask_for(tmp_path: Path) -> None:
     """A whole log has few different requests, users and queues: each stands in memory once."""
     log = log_of(tmp_path, line(number=1), line(number=2), line(number=3, time=70))
-    first, second, third = swf_to_instance(log, machine()).instance.jobs
+    first, second, third = log_to_instance(log, machine()).instance.jobs
     assert first.steps is second.steps
     assert first.steps[0].request is third.steps[0].request
     assert first.user is second.user
@@ -244,7 +243,7 @@ def test_jobs_that_are_alike_share_what_they_ask_for(tmp_path: Path) -> None:
 def test_real_logs_become_workloads(shared_data: Path, name: str) -> None:
     """Every job of a whole log is taken or left out with a reason, and is given as many cores as it asked for."""
     log = read_swf(shared_data / "logs" / f"{name}.swf.gz")
-    workload = swf_to_instance(log, machine(mem=None), arriving=True)
+    workload = log_to_instance(log, machine(mem=None), arriving=True)
     jobs = workload.instance.jobs
     assert len(jobs) + len(workload.left_out) == len(log.jobs)
     assert len(workload.left_out) == {"SDSC-SP2-1998-4.2-cln.firsthalf": 3426, "MetaCentrum-wagap-2013.firsthalf": 2,

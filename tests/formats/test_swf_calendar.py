@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.formats.swf import SwfAnomaly, SwfWindow, swf_to_instance
+from cpsched.formats.logs import LogAnomaly, LogWindow, log_to_instance
 from tests.formats.swf_logs import line, log_of, machine
 
 
 def window_of(
     tmp_path: Path, *header: str, epoch: str | None = None, submits: tuple[int, ...] = (100, 160)
-) -> SwfWindow:
+) -> LogWindow:
     """Return the window of a log with jobs at these seconds."""
     jobs = [line(number=number, submit=submit) for number, submit in enumerate(submits, start=1)]
     described = machine() if epoch is None else replace(machine(), epoch=datetime.fromisoformat(epoch))
-    return swf_to_instance(log_of(tmp_path, *header, *jobs), described)
+    return log_to_instance(log_of(tmp_path, *header, *jobs), described)
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_a_start_that_is_none_is_named(tmp_path: Path, start: str, submits: tupl
     assert len(window.instance.jobs) == len(submits)
     (fault,) = window.adjusted
     assert fault.path == "header UnixStartTime"
-    assert window.counts[SwfAnomaly.NO_CALENDAR] == 1
+    assert window.counts[LogAnomaly.NO_CALENDAR] == 1

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Instance, Job, NodeClass, Place, Request, Step
-from cpsched.formats.swf import machine_of_log, read_swf, swf_to_instance
+from cpsched.formats.logs import log_to_instance
+from cpsched.formats.swf import machine_of_log, read_swf
 from cpsched.policies import make_scheduler
 from cpsched.policies.online.units import Units
 from cpsched.sim import simulate
@@ -95,7 +96,7 @@ def test_jobs_on_equal_nodes_start_as_in_the_textbook(first: int, rule: str, kin
 def test_jobs_of_real_logs_start_as_in_the_textbook(log: str, rule: str, shared_data: Path) -> None:
     """So do the first 2,000 jobs of each log; `scripts/bench_sim --textbook` compares whole ones."""
     read = read_swf(shared_data / "logs" / f"{log}.firsthalf.swf.gz")
-    instance = swf_to_instance(read, machine_of_log(read).machine, arriving=True).instance
+    instance = log_to_instance(read, machine_of_log(read).machine, arriving=True).instance
     instance = replace(instance, jobs=tuple(sorted(instance.jobs, key=lambda job: job.submit)[:2000]))
     name, parameters, textbook = RULES[rule]
     runs = simulate(instance, make_scheduler(name, **parameters)).runs

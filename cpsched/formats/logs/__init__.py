@@ -1,9 +1,9 @@
-"""Logs of resource managers: Torque's accounting, and sbatch lines of the Slurm simulator; instances made of them.
+"""Logs of all kinds and the instances made of them: Standard Workload Format, Torque's accounting, sbatch lines.
 
-May import: the room's own modules, `errors` and `domain`. As with the Standard Workload Format (`cpsched.formats.swf`,
-whose filters serve here too) every line becomes a job or a fault, and none is dropped in silence. Both readers make
-the same `LogJob`; the rest does not know the kind of log. Begin with `read_log`, `machine_of_jobs`, and
-`log_to_instance`, which joins the two.
+May import: the room's own modules, `errors` and `domain`. Every line becomes a job or a fault, and none is dropped in
+silence. Each kind of log has a reader; all make the same `LogJob`, and the rest does not know the kind of log. Begin
+with `workload.py`, the recipe: `read_workload` reads an instance document or any log, `take_jobs` a window of a log;
+`conversion.py` has the one converter, `log_to_instance`.
 """
 
 from cpsched.formats.logs.conversion import LogWindow, log_to_instance
@@ -11,7 +11,10 @@ from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind
 from cpsched.formats.logs.kinds import kind_of, read_log
 from cpsched.formats.logs.machine import machine_of_jobs
 from cpsched.formats.logs.sbatch import read_sbatch
+from cpsched.formats.logs.selection import Selection
+from cpsched.formats.logs.swf_jobs import MemoryField
 from cpsched.formats.logs.torque import read_torque
+from cpsched.formats.logs.workload import LogOptions, TakenJobs, WorkloadNotes, is_log, read_workload, take_jobs
 
 __all__ = [
     "Held",
@@ -19,11 +22,19 @@ __all__ = [
     "LogAnomaly",
     "LogJob",
     "LogKind",
+    "LogOptions",
     "LogWindow",
+    "MemoryField",
+    "Selection",
+    "TakenJobs",
+    "WorkloadNotes",
+    "is_log",
     "kind_of",
     "log_to_instance",
     "machine_of_jobs",
     "read_log",
     "read_sbatch",
     "read_torque",
+    "read_workload",
+    "take_jobs",
 ]

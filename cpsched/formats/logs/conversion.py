@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from cpsched.domain import (
     Amounts,
@@ -22,14 +23,21 @@ from cpsched.domain import (
 )
 from cpsched.errors import Fault
 from cpsched.formats.faults import shown
-from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, Note
+from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, NotTaken
+from cpsched.formats.logs.selection import Logged, Selection
+from cpsched.formats.logs.swf_jobs import MemoryField, SwfTranslator
 from cpsched.formats.notations import is_name
-from cpsched.formats.swf.conversion import MAX_DURATION, MAX_TIME, WALLTIME_CLASSES
-from cpsched.formats.swf.selection import Selection
+from cpsched.formats.swf import BadCalendar, SwfLog, date_of
 from cpsched.formats.trusted import trusted
 
 __all__ = ["LogWindow", "log_to_instance"]
 
+_Line = TypeVar("_Line", bound=Logged)
+
+#: The bounds of the instance document: times and durations.
+_MAX_TIME, _MAX_DURATION = 10**12, 10**10
+#: Classes of walltime for jobs without a declared queue: name, longest walltime (s), expected wait (s).
+_WALLTIME_CLASSES = (("short", 3600, 1800), ("medium", 21600, 21600), ("long", _MAX_DURATION, 86400))
 #: The property of a node that says in which partition it is.
 _PARTITION = "partition"
 _FIRST_DATE = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,7 +56,7 @@ class LogWindow:
     left_out : tuple of Fault
         Jobs that could not be taken, and why; the path is ``line N``.
     adjusted : tuple of Fault
-        Jobs that were taken, but with something else in place of what the log says or does not say.
+        Jobs that were taken, but with something else in place of what the log says or does not say; or the header.
     oversized : tuple of Fault
         Jobs that were taken, though the machine can never run them.
     counts : FrozenMap
@@ -65,77 +73,83 @@ class LogWindow:
     kept_out: FrozenMap[str, int]
 
 
-class _NotTaken(Exception):  # noqa: N818 - control flow, never seen outside
-    """A job cannot be taken: what is odd, and why in words."""
-
-    def __init__(self, anomaly: LogAnomaly, message: str) -> None:
-        self.anomaly = anomaly
-        super().__init__(message)
-
-
 def log_to_instance(
-    log: JobLog,
+    log: SwfLog | JobLog,
     machine: Instance,
     *,
     selection: Selection = Selection(),  # noqa: B008 - frozen
     arriving: bool = False,
     now: int | None = None,
+    cores_per_chunk: int | None = None,
+    memory_field: MemoryField = MemoryField.KB_PER_PROCESSOR,
 ) -> LogWindow:
     """Make an instance of the jobs of a log, on the nodes and in the queues of `machine`.
 
-    Second 0 of the instance is the first submit time of the selection. A job's queue is its own where `machine`
-    declares that, or its partition, else a class of walltime as for logs in the Standard Workload Format. It waits for
-    those above it in the log that it depends on, and until it was eligible. Memory counts where the nodes have ``mem``,
-    and a partition where they have a property of that name.
+    Second 0 of the instance is the first submit time of the selection; its `epoch` is what the machine says, or else
+    what the log says. A job's walltime is what it requested, or its run time where it requested nothing. Its queue is
+    its own where `machine` declares that, or its partition, else a class of walltime: ``short`` (up to 1 h), ``medium``
+    (up to 6 h) or ``long``, with an expected wait of 1800, 21600 or 86400 s. It waits for those above it in the log
+    that it depends on, and until it was eligible. Memory counts where the nodes have ``mem``, and a partition where
+    they have a property of that name. Jobs that are alike share their requests, so that a whole log needs little
+    memory.
 
     Parameters
     ----------
     log
-        From `read_log`.
+        From `read_swf` or `read_log`.
     machine
-        From `read_machine` or `machine_of_jobs`: an instance without jobs; all but `now` is kept.
+        From `read_machine`, `machine_of_log` or `machine_of_jobs`: an instance without jobs; all but `now` is kept.
     selection
-        The jobs to take; by default all. Queues and partitions have names.
+        The jobs to take; by default all. Queues and partitions have numbers in the Standard Workload Format, names in
+        other logs.
     arriving
         Whether this is a workload to simulate: `now` is the first submit time, and a job without run time is left out,
         since its duration is unknown. Else it is a window to plan: all its jobs wait.
     now
         On the log's clock; default: the last submit time of the window, or the first one of a workload.
+    cores_per_chunk, memory_field
+        The meaning of the processors and the memory of a job in Standard Workload Format, see `SwfTranslator`; default:
+        each processor is a chunk of one core. Other logs state it themselves.
 
     Raises
     ------
     ValueError
-        If `machine` has jobs.
+        If `cores_per_chunk` makes no sense, or `machine` has jobs.
     """
+    if cores_per_chunk is not None and cores_per_chunk < 1:
+        raise ValueError(f"need cores_per_chunk >= 1, got {cores_per_chunk}")
     if machine.jobs:
         raise ValueError(f"the machine {machine.name!r} already has jobs")
-    chosen, kept_out = selection.of(log.jobs)
     converter = _Converter(machine, arriving)
-    converter.convert(chosen)
-    origin = converter.origin
-    for anomaly, _ in log.left_out:
-        converter.counts[anomaly] += 1
+    if isinstance(log, SwfLog):
+        has_memory = "mem" in machine.cluster.totals
+        translator = SwfTranslator(
+            cores_per_chunk=cores_per_chunk or 1, memory_field=memory_field, has_memory=has_memory
+        )
+        lines, kept_out = selection.of(log.jobs)
+        converter.convert(lines, translator.job_of, is_by_submit=True)
+    else:
+        jobs, kept_out = selection.of(log.jobs)
+        # Accounting is in the order of the ends of jobs.
+        converter.convert(jobs, lambda job: job, is_by_submit=log.kind is not LogKind.TORQUE)
+        converter.leave_out(log.left_out)
+    epoch = machine.epoch or converter.epoch_of(log)
     first, last = (converter.jobs[0].submit, converter.jobs[-1].submit) if converter.jobs else (0, 0)
     instance = replace(
         machine,
-        epoch=machine.epoch or _epoch(log, origin),
-        now=(first if arriving else last) if now is None else now - origin,
+        epoch=epoch,
+        now=(first if arriving else last) if now is None else now - converter.origin,
         queues=FrozenMap(converter.queues),
         jobs=tuple(converter.jobs),
     )
     return LogWindow(
         instance=trusted(instance),
-        left_out=(*(fault for _, fault in log.left_out), *converter.left_out),
+        left_out=tuple(converter.left_out),
         adjusted=tuple(converter.adjusted),
         oversized=tuple(converter.oversized),
         counts=FrozenMap(converter.counts),
         kept_out=FrozenMap(kept_out),
     )
-
-
-def _epoch(log: JobLog, origin: int) -> datetime | None:
-    """Return the date of second 0, in UTC."""
-    return _FIRST_DATE + timedelta(seconds=origin) if log.has_unix_times and 0 < origin < _LAST_DATE else None
 
 
 class _Converter:
@@ -144,8 +158,6 @@ class _Converter:
     def __init__(self, machine: Instance, arriving: bool) -> None:
         self._arriving = arriving
         self._demands = _Demands(machine)
-        #: Equal steps, each once.
-        self._steps: dict[tuple[int, Request], tuple[Step, ...]] = {}
         self._declared = frozenset(machine.queues)
         self.queues = dict(machine.queues)
         self.origin = 0
@@ -155,53 +167,79 @@ class _Converter:
         self.oversized: list[Fault] = []
         self.counts: Counter[LogAnomaly] = Counter()
 
-    def convert(self, chosen: Sequence[LogJob]) -> None:
-        """Convert the jobs, and sort them by their submit times."""
-        self.origin = min((job.submit for job in chosen), default=0)
+    def convert(self, chosen: Sequence[_Line], job_of: Callable[[_Line], LogJob], *, is_by_submit: bool) -> None:
+        """Convert the jobs, and sort them by their submit times.
+
+        Parameters
+        ----------
+        chosen
+            The jobs in the order of the log.
+        job_of
+            Makes a `LogJob` of one, or raises `NotTaken`.
+        is_by_submit
+            Whether the log should be in the order of submit times.
+        """
+        self.origin = min((line.submit for line in chosen), default=0)
         ids: set[str] = set()
         latest = self.origin
-        # a log of ends is in the order of those
-        is_by_submit = all(job.start is None for job in chosen)
-        for log_job in chosen:
+        for line in chosen:
             try:
+                log_job = job_of(line)
                 if log_job.id in ids:
-                    raise _NotTaken(LogAnomaly.TWICE, "occurs twice; the first one is taken")
+                    raise NotTaken(LogAnomaly.TWICE, "occurs twice; the first one is taken")
                 job = self._convert(log_job, ids)
-            except _NotTaken as reason:
-                self._note(self.left_out, log_job, reason.anomaly, str(reason))
+            except NotTaken as reason:
+                self._note(self.left_out, line, reason.anomaly, str(reason))
                 continue
-            ids.add(log_job.id)
+            ids.add(job.id)
             self.jobs.append(job)
-            if is_by_submit and log_job.submit < latest:
-                message = f"is submitted at {log_job.submit}, before {latest}, as a job above is: sorted in"
-                self._note(self.adjusted, log_job, LogAnomaly.OUT_OF_ORDER, message)
-            latest = max(latest, log_job.submit)
+            if is_by_submit and line.submit < latest:
+                message = f"is submitted at {line.submit}, before {latest}, as a job above is: sorted in"
+                self._note(self.adjusted, line, LogAnomaly.OUT_OF_ORDER, message)
+            latest = max(latest, line.submit)
         self.jobs.sort(key=lambda job: job.submit)
 
-    def _note(self, faults: list[Fault], log_job: LogJob, anomaly: LogAnomaly, message: str) -> None:
+    def leave_out(self, named: Iterable[tuple[LogAnomaly, Fault]]) -> None:
+        """Note the jobs about which the log has too little information, before the others that were left out."""
+        for place, (anomaly, fault) in enumerate(named):
+            self.counts[anomaly] += 1
+            self.left_out.insert(place, fault)
+
+    def epoch_of(self, log: SwfLog | JobLog) -> datetime | None:
+        """Return the date of second 0 if the log has one; note a date that cannot be understood."""
+        if isinstance(log, JobLog):
+            is_dated = log.has_unix_times and 0 < self.origin < _LAST_DATE
+            return _FIRST_DATE + timedelta(seconds=self.origin) if is_dated else None
+        try:
+            return date_of(log, self.origin)
+        except BadCalendar as reason:
+            self.counts[LogAnomaly.NO_CALENDAR] += 1
+            self.adjusted.append(reason.fault)
+            return None
+
+    def _note(self, faults: list[Fault], job: Logged, anomaly: LogAnomaly, message: str) -> None:
         self.counts[anomaly] += 1
-        faults.append(Fault(f"line {log_job.line}", f"job {shown(log_job.id)[1:-1]}: {message}"))
+        faults.append(Fault(f"line {job.line}", f"job {shown(job.id)[1:-1]}: {message}"))
 
     def _convert(self, log_job: LogJob, known: set[str]) -> Job:
         submit = log_job.submit - self.origin
         eligible = None if log_job.eligible is None else log_job.eligible - self.origin
-        if max(submit, eligible or 0) > MAX_TIME:
-            raise _NotTaken(LogAnomaly.BEYOND, "arrives more than 10^12 s after the first one")
+        if max(submit, eligible or 0) > _MAX_TIME:
+            raise NotTaken(LogAnomaly.BEYOND, "arrives more than 10^12 s after the first one")
         for what in ("id", "user", "group", "project", "queue"):
             name = getattr(log_job, what)
             if name is not None and not is_name(name):
-                raise _NotTaken(LogAnomaly.BEYOND, f"has the {what} {shown(name)}, which no document may have")
+                raise NotTaken(LogAnomaly.BEYOND, f"has the {what} {shown(name)}, which no document may have")
         # the notes of a job count only if the job is taken
         notes: list[Note] = list(log_job.notes)
         walltime = self._walltime(log_job, notes)
         runtime = self._runtime(log_job, notes)
-        after = _known_dependencies(log_job.after, known, notes)
-        request, size_fault = self._demands.of(log_job)
+        after = _known_dependencies(log_job.after, known, notes) if log_job.after else ()
+        demand = self._demands.of(log_job)
         for anomaly, message in notes:
             self._note(self.adjusted, log_job, anomaly, message)
-        if size_fault is not None:
-            self._note(self.oversized, log_job, LogAnomaly.TOO_LARGE, size_fault)
-        steps = self._steps.setdefault((walltime, request), (Step(walltime=walltime, request=request),))
+        if demand.size_fault is not None:
+            self._note(self.oversized, log_job, LogAnomaly.TOO_LARGE, demand.size_fault)
         return Job(
             id=log_job.id,
             user=log_job.user,
@@ -209,7 +247,7 @@ class _Converter:
             project=log_job.project,
             queue=self._queue(log_job, walltime),
             submit=submit,
-            steps=steps,
+            steps=demand.steps_of(walltime),
             not_before=eligible,
             after=after,
             runtime=runtime,
@@ -217,22 +255,22 @@ class _Converter:
 
     def _walltime(self, log_job: LogJob, notes: list[Note]) -> int:
         requested, ran = log_job.walltime, log_job.runtime
-        if requested is not None and 0 < requested <= MAX_DURATION:
+        if requested is not None and 0 < requested <= _MAX_DURATION:
             return requested
-        if ran is not None and 0 < ran <= MAX_DURATION:
+        if ran is not None and 0 < ran <= _MAX_DURATION:
             notes.append((LogAnomaly.WALLTIME_IS_RUNTIME, f"requests no walltime: the run time {ran} is"))
             return ran
-        raise _NotTaken(LogAnomaly.NO_WALLTIME, "requests no walltime, and has no run time")
+        raise NotTaken(LogAnomaly.NO_WALLTIME, "requests no walltime, and has no run time")
 
     def _runtime(self, log_job: LogJob, notes: list[Note]) -> int | None:
         ran = log_job.runtime
-        if ran is not None and 0 < ran <= MAX_DURATION:
+        if ran is not None and 0 < ran <= _MAX_DURATION:
             return ran
         if ran == 0:
             notes.append((LogAnomaly.RUNTIME_IS_ZERO, "runs for less than a second: its runtime is 1"))
             return 1
         if self._arriving:
-            raise _NotTaken(LogAnomaly.NO_RUNTIME, "nothing says how long to simulate it")
+            raise NotTaken(LogAnomaly.NO_RUNTIME, "nothing says how long to simulate it")
         notes.append((LogAnomaly.RUNTIME_UNKNOWN, "nothing says how long it runs: runtime is left out"))
         return None
 
@@ -240,7 +278,7 @@ class _Converter:
         for name in (log_job.queue, log_job.partition):
             if name in self._declared:
                 return str(name)
-        name, _, expected_wait = next(entry for entry in WALLTIME_CLASSES if walltime <= entry[1])
+        name, _, expected_wait = next(entry for entry in _WALLTIME_CLASSES if walltime <= entry[1])
         self.queues.setdefault(name, Queue(expected_wait=expected_wait))
         return name
 
@@ -254,22 +292,45 @@ def _known_dependencies(after: Sequence[Dependency], known: set[str], notes: lis
     return tuple(dict.fromkeys(dependency for dependency in after if dependency.job in known))
 
 
+@dataclass(slots=True, kw_only=True)
+class _Demand:
+    """Mutable: the demand of jobs with the same request on one machine."""
+
+    #: The request in the log.
+    asked: Request
+    request: Request
+    #: The reason if the machine can never serve it.
+    size_fault: str | None
+    #: Steps by their walltime.
+    steps: dict[int, tuple[Step, ...]] = field(default_factory=dict)
+
+    def steps_of(self, walltime: int) -> tuple[Step, ...]:
+        """Return the steps of a job with this walltime, the same object each time."""
+        if walltime not in self.steps:
+            self.steps[walltime] = (Step(walltime=walltime, request=self.request),)
+        return self.steps[walltime]
+
+
 class _Demands:
-    """Mutable: the requests on one machine, each once, and what is wrong with one that the machine can never serve."""
+    """Mutable: the demands on one machine, each once; readers of logs give equal requests as one object."""
 
     def __init__(self, machine: Instance) -> None:
         self._classes = machine.cluster.classes
         self._has_memory = "mem" in machine.cluster.totals
         self._has_partitions = any(_PARTITION in node_class.properties for node_class in self._classes)
-        self._known: dict[tuple[Request, str | None], tuple[Request, str | None]] = {}
+        self._known: dict[tuple[int, str | None], _Demand] = {}
 
-    def of(self, log_job: LogJob) -> tuple[Request, str | None]:
-        """Return the request of a job on this machine, and the reason if it can never be served."""
-        key = log_job.request, log_job.partition if self._has_partitions else None
-        if key not in self._known:
-            request = replace(log_job.request, chunks=tuple(self._chunk(chunk, key[1]) for chunk in key[0].chunks))
-            self._known[key] = request, self._size_fault(request)
-        return self._known[key]
+    def of(self, log_job: LogJob) -> _Demand:
+        """Return the demand of a job on this machine."""
+        asked = log_job.request
+        partition = log_job.partition if self._has_partitions else None
+        # The demand keeps the request, so that nothing else can get its id.
+        demand = self._known.get((id(asked), partition))
+        if demand is None:
+            request = replace(asked, chunks=tuple(self._chunk(chunk, partition) for chunk in asked.chunks))
+            demand = _Demand(asked=asked, request=request, size_fault=self._size_fault(request))
+            self._known[id(asked), partition] = demand
+        return demand
 
     def _chunk(self, chunk: Chunk, partition: str | None) -> Chunk:
         resources = {name: n for name, n in chunk.resources.items() if self._has_memory or name != "mem"}

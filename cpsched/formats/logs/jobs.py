@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from cpsched.domain import Dependency, Request
 from cpsched.errors import Fault
 
-__all__ = ["FEATURE", "Held", "JobLog", "LogAnomaly", "LogJob", "LogKind", "Note", "UnusableLine"]
+__all__ = ["FEATURE", "Held", "JobLog", "LogAnomaly", "LogJob", "LogKind", "NotTaken", "Note", "UnusableLine"]
 
 #: The value of a property that a node just has: a feature of Slurm, a node property of Torque.
 FEATURE = "yes"
@@ -17,6 +18,7 @@ FEATURE = "yes"
 class LogKind(StrEnum):
     """The logs that are read here."""
 
+    SWF = "log in Standard Workload Format"
     TORQUE = "Torque accounting"
     SBATCH = "sbatch events"
 
@@ -26,7 +28,9 @@ class LogAnomaly(StrEnum):
 
     DELETED = "left out: deleted before it started, and nothing says what it asked for"
     NOT_STARTED = "left out: not started when the log ends, and nothing says what it asked for"
+    PART = "left out: a part of a job"
     TWICE = "left out: its id occurs twice"
+    NO_SIZE = "left out: no size"
     NO_WALLTIME = "left out: no walltime"
     NO_RUNTIME = "left out: no run time"
     BEYOND = "left out: beyond the bounds of a document"
@@ -41,11 +45,20 @@ class LogAnomaly(StrEnum):
     ON_ONE_NODE = "number of nodes not requested, but amounts per node: all on one node"
     NOT_SIMULATED = "something that it asked for is not simulated: done without"
     OUT_OF_ORDER = "submitted before the job above: sorted in"
+    NO_CALENDAR = "when the log began is not understood: the instance has no epoch"
     TOO_LARGE = "larger than the machine: it can never run"
 
 
 #: Something odd, and in words about this very job.
 Note = tuple[LogAnomaly, str]
+
+
+class NotTaken(Exception):  # noqa: N818 - control flow, never seen outside
+    """A job cannot be taken: what is odd, and why in words."""
+
+    def __init__(self, anomaly: LogAnomaly, message: str) -> None:
+        self.anomaly = anomaly
+        super().__init__(message)
 
 
 class UnusableLine(Exception):  # noqa: N818 - control flow, never seen outside
@@ -62,8 +75,7 @@ class Held:
     slots: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogJob:
+class LogJob(NamedTuple):
     """One job; times in seconds on the log's own clock, None is unknown."""
 
     id: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -11,11 +12,16 @@ from cpsched.formats.log_lines import read_lines
 from cpsched.formats.logs.jobs import JobLog, LogKind
 from cpsched.formats.logs.sbatch import EVENT, read_sbatch
 from cpsched.formats.logs.torque import RECORD, read_torque
+from cpsched.formats.swf import SwfLog, read_swf
 
 __all__ = ["kind_of", "read_log"]
 
-_SUFFIXES = {".acct": LogKind.TORQUE, ".events": LogKind.SBATCH}
-_READERS = {LogKind.TORQUE: read_torque, LogKind.SBATCH: read_sbatch}
+_SUFFIXES = {".swf": LogKind.SWF, ".acct": LogKind.TORQUE, ".events": LogKind.SBATCH}
+_READERS: Mapping[LogKind, Callable[[str | Path], SwfLog | JobLog]] = {
+    LogKind.SWF: read_swf,
+    LogKind.TORQUE: read_torque,
+    LogKind.SBATCH: read_sbatch,
+}
 #: The number of lines that are checked.
 _FIRST_LINES = 20
 _ELASTISIM = re.compile(r'"application_model"\s*:')
@@ -47,7 +53,7 @@ def kind_of(path: Path) -> LogKind | None:
     return LogKind.SBATCH if any(map(EVENT.fullmatch, lines)) else None
 
 
-def read_log(path: str | Path, kind: LogKind) -> JobLog:
+def read_log(path: str | Path, kind: LogKind) -> SwfLog | JobLog:
     """Read a log of a known kind.
 
     Raises

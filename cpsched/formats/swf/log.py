@@ -53,6 +53,11 @@ class SwfJob(NamedTuple):
     #: The line of the file, from 1; 0 for a job that was not read.
     line: int = 0
 
+    @property
+    def id(self) -> str:
+        """The number as text."""
+        return str(self.number)
+
 
 @dataclass(frozen=True, slots=True)
 class SwfLog:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 __all__ = ["Logged", "Selection"]
@@ -11,6 +11,14 @@ __all__ = ["Logged", "Selection"]
 
 class Logged(Protocol):
     """The fields of a job that the filters check; logs of one kind have numbers there, others names; None: unknown."""
+
+    @property
+    def id(self) -> str:
+        """Unique in most logs."""
+
+    @property
+    def line(self) -> int:
+        """The line of the file, from 1."""
 
     @property
     def submit(self) -> int:
@@ -72,6 +80,20 @@ class Selection:
             jobs = taken
         return jobs, kept_out
 
+    def numbered(self) -> Selection:
+        """Return the same filters for a log that numbers its queues and partitions, -1 being unknown.
+
+        Raises
+        ------
+        ValueError
+            If one of them is no number.
+        """
+        return replace(self, queues=_each(int, self.queues), partitions=_each(int, self.partitions))
+
+    def named(self) -> Selection:
+        """Return the same filters for a log that names its queues and partitions, -1 being unknown."""
+        return replace(self, queues=_each(_name, self.queues), partitions=_each(_name, self.partitions))
+
     def _filters(self) -> Iterator[tuple[str, Callable[[Logged], bool]]]:
         statuses, queues, partitions, submitted = self.statuses, self.queues, self.partitions, self.submitted
         if statuses is not None:
@@ -82,6 +104,16 @@ class Selection:
             yield "partition", lambda job: _known(job.partition) in partitions
         if submitted is not None:
             yield "submitted", lambda job: submitted[0] <= job.submit < submitted[1]
+
+
+def _each(
+    convert: Callable[[int | str], int | str], values: frozenset[int | str] | None
+) -> frozenset[int | str] | None:
+    return None if values is None else frozenset(map(convert, values))
+
+
+def _name(value: int | str) -> int | str:
+    return -1 if str(value) == "-1" else str(value)
 
 
 def _known(value: int | str | None) -> int | str:

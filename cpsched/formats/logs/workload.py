@@ -1,0 +1,173 @@
+"""The workload of a file: an instance document, or a log of any kind on a machine; with notes on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cpsched.domain import Instance
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats.faults import shown
+from cpsched.formats.files import load_document
+from cpsched.formats.instance_reader import parse_instance
+from cpsched.formats.logs.conversion import LogWindow, log_to_instance
+from cpsched.formats.logs.jobs import JobLog, LogKind
+from cpsched.formats.logs.kinds import kind_of, read_log
+from cpsched.formats.logs.machine import machine_of_jobs
+from cpsched.formats.logs.selection import Selection
+from cpsched.formats.logs.swf_jobs import MemoryField
+from cpsched.formats.swf import SwfLog, machine_of_log, read_machine
+from cpsched.formats.trusted import trusted
+from cpsched.text import printable
+
+__all__ = ["LogOptions", "TakenJobs", "WorkloadNotes", "is_log", "read_workload", "take_jobs"]
+
+_SUFFIXES = (".gz", ".swf", ".acct", ".events")
+#: The longest name in a document.
+_MAX_NAME = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """The options for reading a log as a workload.
+
+    Attributes
+    ----------
+    cluster : Path or None
+        A cluster file; None: the machine that the log describes.
+    selection : Selection
+        The jobs to take; queues and partitions have numbers in the Standard Workload Format, names in other logs.
+    cores_per_chunk : int or None
+        Cores of a chunk; None: 1. For logs in Standard Workload Format only.
+    memory_field : MemoryField
+        The meaning of field 10. For logs in Standard Workload Format only.
+    """
+
+    cluster: Path | None = None
+    selection: Selection = field(default_factory=Selection)
+    cores_per_chunk: int | None = None
+    memory_field: MemoryField = MemoryField.KB_PER_PROCESSOR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadNotes:
+    """Notes on a workload: what was assumed, changed or left out."""
+
+    #: Omissions and changes in words, with their numbers.
+    counts: tuple[tuple[str, int], ...] = ()
+    #: Each note that belongs to a line or a part of the file.
+    faults: tuple[Fault, ...] = ()
+    #: Assumptions about the machine.
+    assumed: tuple[str, ...] = ()
+    #: What was accepted in an instance document though it is odd.
+    warnings: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenJobs:
+    """Jobs of a log on a machine."""
+
+    window: LogWindow
+    #: The lines that are not jobs.
+    faults: tuple[Fault, ...]
+    #: Assumptions about the machine.
+    assumed: tuple[str, ...]
+
+    @property
+    def kept_out(self) -> tuple[tuple[str, int], ...]:
+        """The number of jobs that each filter left out, in words."""
+        found = self.window.kept_out.items()
+        return tuple((f"left out by the filter {name}", count) for name, count in found if count)
+
+    @property
+    def notes(self) -> WorkloadNotes:
+        """The notes on these jobs."""
+        window = self.window
+        counts = [("left out: lines that are not jobs", len(self.faults)), *self.kept_out]
+        counts += [(str(anomaly), count) for anomaly, count in window.counts.items()]
+        return WorkloadNotes(
+            counts=tuple((words, count) for words, count in counts if count),
+            faults=(*self.faults, *window.left_out, *window.adjusted, *window.oversized),
+            assumed=self.assumed,
+        )
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file is a log, judged by its name, or by its first lines."""
+    return kind_of(path) is not None
+
+
+def read_workload(path: Path, options: LogOptions = LogOptions()) -> tuple[Instance, WorkloadNotes]:
+    """Read an instance document, or make an instance from a log, whose jobs arrive over time.
+
+    Raises
+    ------
+    DocumentError
+        If a file is refused, the log does not describe the machine and there is no cluster file, or the options are for
+        another kind of file.
+    """
+    if is_log(path):
+        taken = take_jobs(path, options, arriving=True)
+        name = printable(path.name)[:_MAX_NAME]
+        for suffix in _SUFFIXES:
+            name = name.removesuffix(suffix)
+        return trusted(replace(taken.window.instance, name=name)), taken.notes
+    if options != LogOptions():
+        message = "Expected a log (.swf, .acct, .events), since there are options for logs; got none"
+        raise DocumentError(str(path), [Fault("", message)])
+    warnings: list[Fault] = []
+    instance = parse_instance(load_document(path), source=str(path), on_warning=warnings.append)
+    return instance, WorkloadNotes(faults=tuple(warnings), warnings=tuple(warnings))
+
+
+def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | None = None) -> TakenJobs:
+    """Make an instance from the jobs of a log; a log of no other kind is read as Standard Workload Format.
+
+    Parameters
+    ----------
+    path, options
+        The log, and the options for reading it.
+    arriving, now
+        As in `log_to_instance`.
+
+    Raises
+    ------
+    DocumentError
+        If a file is refused, the log does not describe the machine and there is no cluster file, or the options are for
+        another kind of file.
+    """
+    kind = kind_of(path) or LogKind.SWF
+    _check_options(path, kind, options)
+    log = read_log(path, kind)
+    assumed: tuple[str, ...] = ()
+    if options.cluster is not None:
+        machine = read_machine(options.cluster)
+    else:
+        found = machine_of_jobs(log) if isinstance(log, JobLog) else machine_of_log(log)
+        machine, assumed = found.machine, found.assumed
+    window = log_to_instance(
+        log,
+        machine,
+        selection=options.selection.numbered() if isinstance(log, SwfLog) else options.selection.named(),
+        arriving=arriving,
+        now=now,
+        cores_per_chunk=options.cores_per_chunk,
+        memory_field=options.memory_field,
+    )
+    return TakenJobs(window=window, faults=log.faults, assumed=assumed)
+
+
+def _check_options(path: Path, kind: LogKind, options: LogOptions) -> None:
+    """Refuse options that are for logs of another kind."""
+    faults = []
+    if kind is LogKind.SWF:
+        for key, chosen in (("queue", options.selection.queues), ("partition", options.selection.partitions)):
+            faults += [
+                Fault(key, f"Expected numbers in a {kind}, got {shown(name)}")
+                for name in sorted(map(str, chosen or ()))
+                if not name.removeprefix("-").isdecimal()
+            ]
+    elif options.cores_per_chunk is not None or options.memory_field is not MemoryField.KB_PER_PROCESSOR:
+        faults.append(Fault("", f"Expected a {LogKind.SWF} for cores_per_chunk and memory_field, got {kind}"))
+    if faults:
+        raise DocumentError(str(path), faults)
