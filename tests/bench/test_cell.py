@@ -19,6 +19,8 @@ from cpsched.formats.logs import LogOptions, Selection, read_workload
 from cpsched.workloads import eurora_stream, offered_load
 from tests.formats.job_logs import TORQUE
 
+CASES = Path(__file__).parents[1] / "cases"
+
 LOG = """; MaxNodes: 4
 ; MaxProcs: 8
 1 0 5 60 2 -1 -1 2 120 -1 1 7 1 -1 1 -1 -1 -1
@@ -105,6 +107,19 @@ def test_a_campaign_takes_logs_of_all_kinds(tmp_path: Path) -> None:
     swf.write_text(LOG)
     with pytest.raises(DocumentError, match=r'queue: Expected numbers in a log .*, got "batch"'):
         load_workload(workload_of(LogFile(path=swf, options=chosen)), None)
+
+
+def test_warnings_of_a_document_are_remarks(tmp_path: Path) -> None:
+    """A running job on a node that is down is accepted, and the result of the cell says so."""
+    loaded = load_workload(workload_of(InstanceFile(path=CASES / "running-on-down.json")), None)
+    assert loaded.remarks == {"warnings": 1}
+
+
+def test_ids_that_no_document_may_have_are_left_out() -> None:
+    """A job of a log whose id has a tab is left out of a campaign, and counted."""
+    loaded = load_workload(workload_of(LogFile(path=CASES / "tab.acct", options=LogOptions())), None)
+    assert loaded.remarks["left out: beyond the bounds of a document"] == 1
+    assert all(job.id.isprintable() for job in loaded.instance.jobs)
 
 
 def test_a_document_is_a_workload(tmp_path: Path) -> None:

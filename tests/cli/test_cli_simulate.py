@@ -162,14 +162,14 @@ def test_a_machine_of_its_own(run: Run, log: Path, tmp_path: Path) -> None:
 
 
 def test_notes_list_each_line(run: Run, log: Path) -> None:
-    """--notes names the line and the field of all that is odd, also when nothing else is to be said."""
+    """--notes names the line and the job of all that is odd, also when nothing else is to be said."""
     shown = run("simulate", log, "--quiet", "--notes")
     assert shown.stdout == ""
     for said in (
         "line 10: Expected 18 fields, got 4",
-        "line 9: job 6: field 4 (run time), unknown",
-        "line 7: job 4: field 4 (run time), 0",
-        "line 8: job 5: asks for 9 cores, the machine has 8",
+        "line 9: job 6: nothing says how long to simulate it",
+        "line 7: job 4: runs for less than a second",
+        "line 8: job 5: asks for 9 chunks of cores=1, of which 8 have room",
     ):
         assert said in shown.stderr
 
