@@ -1,21 +1,21 @@
-"""The kernels of `compression.py`, which owns shapes and checks, and says why nobody is passed over.
+"""The kernels of `compression.py`, which owns shapes and checks, and proves that no job is missed.
 
-What the arrays have that are not those of a timeline or a table:
+The arrays that are not those of a timeline or a table:
 
 ======== ========================== =================================================================================
-enough   int64 (jobs,)              what the counter ``C_GIVEN`` must have reached for a job to be looked at
-tried    int64 (jobs,)              the counter ``C_CHANCE`` when it was last tried whether a job can start now
+enough   int64 (jobs,)              value of the counter ``C_GIVEN`` from which a job is worth a look
+tried    int64 (jobs,)              value of ``C_CHANCE`` when a start of the job now was last tried
 chunk_of int64 (demands,)           a number for each kind of chunk; -1: several kinds, or whole nodes
-biggest  int64 (Q,)                 what one node adds to a system column, at the most
-wanted   like `kinds`               scratch: with fewer chunks needed
-tail     int32 (2, W)               scratch: what is left behind a job's start, without and with its own booking
-nodes    int64 (chunks, nodes)      on which nodes a chunk fits now
-units    int64 (chunks, nodes)      how many do, for those
-until    int64 (chunks, nodes)      until when one does
-room     int64 (chunks, slots)      how many fit on nodes that have room from now to the end of a slot
-looked   int64 (chunks, 2)          the counter ``C_STATE`` when that was so, and the number of `nodes`
-times    int64 (slots,)             when the slots begin, from now on
-least    int64 (slots, Q)           the least of each system column from now to the end of a slot
+biggest  int64 (Q,)                 the most that one node adds to a system column
+wanted   like `kinds`               scratch: `kinds` with fewer chunks needed
+tail     int32 (2, W)               scratch: least free after a job's start, without and with its own booking
+nodes    int64 (chunks, nodes)      the nodes on which a chunk fits now
+units    int64 (chunks, nodes)      for each of those nodes, how many chunks fit
+until    int64 (chunks, nodes)      for each of those nodes, until when one chunk fits
+room     int64 (chunks, slots)      chunks that fit on nodes with room from now to the end of a slot
+looked   int64 (chunks, 2)          value of ``C_STATE`` when these were computed, and the number of `nodes`
+times    int64 (slots,)             the starts of the slots, from now on
+least    int64 (slots, Q)           the least free of each system column from now to the end of a slot
 ======== ========================== =================================================================================
 """
 
@@ -49,17 +49,18 @@ from cpsched.rusv.kernels import (
 )
 from cpsched.rusv.vector import FOREVER
 
-#: Counters: on how many nodes something was given back; a number that changes when somebody may be able to start who
-#: could not; the state of the timeline; the state in which `times` and `least` were made, and how many slots they have.
+#: Counters: the number of nodes on which resources were given back; a number that changes when a job that could not
+#: start may be able to; the state of the timeline; the state for which `times` and `least` were made, and their number
+#: of slots.
 C_GIVEN, C_CHANCE, C_STATE, C_AHEAD, C_SLOTS, COUNTERS = 0, 1, 2, 3, 4, 5
-#: Nodes; whether more lack is not asked: the exact answer costs more than it spares (4 and 16 are no worse, 64 is).
+#: Nodes: a lack is counted up to this many. An exact count costs more than it saves: 4 and 16 are as good, 64 is worse.
 MUCH = 8
 
 
 @kernel
 def nodes_lacking(demand, free, demands, sysreq, biggest):
-    """Return on how many nodes something must be given back, at the least, for the sums over the system to suffice for
-    a demand; 0 if they do.
+    """Return a lower bound on the number of nodes that must give resources back until the sums over the system suffice
+    for a demand; 0 if they suffice now.
     """
     lack = 0
     for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
@@ -71,7 +72,7 @@ def nodes_lacking(demand, free, demands, sysreq, biggest):
 
 @kernel
 def lacking_in_slot(demand, row, block, srows, sblk, demands, sysreq, biggest):
-    """Return the same for one slot."""
+    """Return the bound of `nodes_lacking` for one slot."""
     lack = 0
     for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
         q = sysreq[k, 0]
@@ -85,8 +86,8 @@ def lacking_in_slot(demand, row, block, srows, sblk, demands, sysreq, biggest):
 def last_lacking(
     demand, lack, place, index, stop_place, stop_index, order, members, srows, sblk, demands, sysreq, biggest
 ):  # fmt: skip
-    """Return the last slot in ``[stop, given]`` in which something lacks on `lack` nodes or more (place -1 if there is
-    none), and the most that lacks in those behind it.
+    """Return the last slot in ``[stop, given]`` in which `lack` nodes or more are lacking (place -1 if there is none),
+    and the most nodes that are lacking in the slots after it.
     """
     most = 0
     while place >= stop_place:
@@ -138,8 +139,8 @@ def lower_until(end, target, place, index, first, last, head, slots, order, memb
 def lower_tail(
     end, tail, place, index, filled, columns, amounts, first, last, head, slots, order, members, rows, blk, ranges
 ):  # fmt: skip
-    """Lower what is left in `tail`, over some ranges of columns, to the slots from the given one to `end`, and add what
-    the job itself has booked there; return the slot after.
+    """Lower the free amounts in `tail`, over some ranges of columns, to the slots from the given one to `end`, and add
+    the job's own booking there; return the slot after.
     """
     place, index = lower_until(end, tail[0], place, index, first, last, head, slots, order, members, rows, blk, ranges)
     copy(tail[1], tail[0])
@@ -155,14 +156,14 @@ def find_gain(
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Find the first second before `start` from which on a job fits that is booked on `placed` from `start` on.
+    """Find the first second before `start` at which a job fits that is booked on `placed` from `start` on.
 
-    What it has booked itself is no obstacle: a window that reaches into that has at the end what is left in `tail` and
-    the job's own nodes. Where a job asks for more than one kind of chunk, or for whole nodes, it may not fit.
+    The job's own booking is no obstacle: a window that reaches into it may use, at its end, the amounts in `tail` and
+    the job's own nodes. A job with several kinds of chunks, or with whole nodes, may still not fit there.
 
-    Windows are passed over that lack no less than the one that lacked least so far (`wanted` is `kinds` with what the
-    others must have). Returns (second or -1, on how many nodes something must be given back until it can fit, at the
-    least).
+    Windows that lack at least as much as the best one so far are skipped (`wanted` is `kinds` with what a better window
+    must have). Returns (second or -1, a lower bound on the number of nodes that must give resources back before the job
+    can fit).
     """
     kind, first, last = demands[demand, D_KIND], demands[demand, D_RANGE], demands[demand + 1, D_RANGE]
     need, most = kinds[kind, K_NEED], kinds[kind, K_MOST]
@@ -219,8 +220,8 @@ def find_gain(
 
 @kernel
 def look_ahead(now, times, least, head, slots, order, members, srows, sblk):
-    """Write when the slots begin from the one of `now` on, and the least of each system column from now to the end of
-    each; return how many they are.
+    """Write the starts of the slots from the one of `now` on, and the least free amount of each system column from now
+    to the end of each; return the number of slots.
     """
     place, index = locate(head, slots, order, members, now)
     count = 0
@@ -248,7 +249,7 @@ def has_sums(demand, number, least, demands, sysreq):
 
 @kernel
 def slot_before(end, times, count):
-    """Return which slot, of those looked at, ends a window that ends at `end`."""
+    """Return the index, in `times`, of the last slot of a window that ends at `end`."""
     low, high = 0, count
     while high - low > 1:
         middle = (low + high) >> 1
@@ -290,16 +291,16 @@ def holds_one(block, first, last, node, blk, terms):
 def follow_nodes(
     place, index, first, last, origin, nodes, units, until, room, head, slots, order, members, rows, blk, terms
 ):  # fmt: skip
-    """Write for nodes on which a chunk fits in a slot until when it does: the start of the first slot in which it does
-    not; and add to `room` how many fitted on those that have none any more, slot by slot. `nodes` is used up.
+    """Write, for nodes on which a chunk fits in a slot, until when it fits: the start of the first slot without room.
+    Add to `room`, slot by slot, the chunks of the nodes whose room has ended. `nodes` is overwritten.
 
-    Slots are gone through one by one only in blocks where it ends, and there with all those nodes side by side.
+    Single slots are visited only in blocks in which the room of some nodes ends, and there for all those nodes at once.
     """
     count, number = nodes.shape[0], 0
     while place < head[H_BLOCKS] and count > 0:
         block = order[place]
         passing = 0
-        for i in range(count):  # who has room in the whole block comes first
+        for i in range(count):  # nodes with room in the whole block come first
             if holds_one(block, first, last, nodes[i] - origin, blk, terms):
                 nodes[i], nodes[passing] = nodes[passing], nodes[i]
                 passing += 1
@@ -328,8 +329,8 @@ def look_at_nodes(
     demand, now, ahead, nodes, units, until, room, scratch,
     head, slots, order, members, rows, blk, demands, kinds, segments, terms,
 ):  # fmt: skip
-    """Write on which nodes chunks of a demand's only kind fit now; how many; for each node until when one does; and how
-    many are on nodes that have room from now to the end of each of the slots `ahead`. Return on how many nodes.
+    """Write the nodes on which chunks of a demand's only kind fit now, with their number and until when one fits, and
+    the chunks on nodes with room from now to the end of each of the slots `ahead`. Return the number of nodes.
     """
     kind = demands[demand, D_KIND]
     place, index = locate(head, slots, order, members, now)
@@ -360,10 +361,10 @@ def look_at_nodes(
 
 @kernel
 def may_start(need, most, now, duration, start, placed, nodes, units, until):
-    """Tell whether `need` chunks may fit, `most` on a node, for a job that starts now, and was to start on `placed` at
-    `start`.
+    """Tell whether `need` chunks may fit, at most `most` on a node, for a job that starts now instead of at `start` on
+    `placed`.
 
-    On a node that has no room until the end, it can stand up to its own booking, and go on there.
+    A node without room until the end may still be used up to the job's own booking there, which then continues it.
     """
     end, total = now + duration, 0
     for node in nodes:
@@ -378,7 +379,7 @@ def may_start(need, most, now, duration, start, placed, nodes, units, until):
 
 @kernel
 def next_break(now, head, slots, order, members):
-    """Return when the slot of `now` ends."""
+    """Return the end of the slot of `now`."""
     place, index = locate(head, slots, order, members, now)
     place, index = following(place, index, order, members)
     return slots[members[order[place], index], 0] if place < head[H_BLOCKS] else FOREVER
@@ -393,10 +394,10 @@ def compress(
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Give each of ``queue[begin:]`` that can gain an earlier start; from the place `depth` on, only its earliest
+    """Give each job of ``queue[begin:]`` an earlier start where there is one; from index `depth` on, only its earliest
     possible one.
 
-    Returns (DONE or what must grow, place in the queue that was reached).
+    Returns (DONE or what must grow, index in the queue that was reached).
     """
     for k in range(begin, queue.shape[0]):
         job = queue[k]

@@ -1,6 +1,6 @@
-"""Kernels for one moment: what is free now, or will be at one later second, without a time axis.
+"""Kernels for one moment: the amounts that are free now, or at one later second, without a time axis.
 
-`free` has what is free of every node column, `sfree` of every system column.
+`free` has the free amount of every node column, `sfree` that of every system column.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from cpsched.rusv.kernels import (
 
 
 class Tables(NamedTuple):
-    """What may be asked for, and on which machine: the tables of `Demands` and of the layout."""
+    """The possible requests and the machine: the tables of `Demands` and of the layout."""
 
     demands: NDArray[Any]
     kinds: NDArray[Any]
@@ -53,7 +53,7 @@ class Tables(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What the kernels write into: where a demand was mapped to, and what something takes."""
+    """The arrays that the kernels write into: the mapping of a demand, and the amounts of a placement."""
 
     copied: NDArray[Any]
     buffer: NDArray[Any]
@@ -77,7 +77,7 @@ def has_sums(demand, sfree, demands, sysreq):
 
 @kernel
 def has_nodes(demand, free, t, x):
-    """Tell whether enough chunks of each kind fit (necessary). An exclusive demand clears what is not idle."""
+    """Tell whether enough chunks of each kind fit (necessary). An exclusive demand clears nodes that are not idle."""
     return suffices(
         demand, free, x.buffer, t.demands, t.kinds, t.segments, t.terms, t.scale, t.reach, t.runs, t.runcols, t.capacity
     )
@@ -85,8 +85,8 @@ def has_nodes(demand, free, t, x):
 
 @kernel
 def map_now(demand, free, sfree, t, x):
-    """Map a demand to nodes that have what it needs, cheap ones first; return how many entries it takes, 0 if it does
-    not fit. The entries are in the scratch `x`.
+    """Map a demand to nodes on which it fits, cheap ones first; return the number of entries, 0 if it does not fit. The
+    entries are written to the scratch `x`.
     """
     if not has_sums(demand, sfree, t.demands, t.sysreq):
         return 0
@@ -95,7 +95,7 @@ def map_now(demand, free, sfree, t, x):
             return 0
         return map_chunks(demand, free, x.entries, t.demands, t.kinds, t.segments, t.terms, t.runs, t.runcols, t.run_of)
     attempt = demand
-    while attempt >= 0:  # mapping uses up what it maps to
+    while attempt >= 0:  # mapping lowers the amounts that it is given
         copy(x.copied, free)
         if not has_nodes(demand, x.copied, t, x):
             return 0
@@ -110,7 +110,7 @@ def map_now(demand, free, sfree, t, x):
 
 @kernel
 def chunks_on(free, n, first, last, most, terms):
-    """Return how many chunks fit on a node, `most` at the most; its place in each column is `n`."""
+    """Return how many chunks fit on a node, at most `most`; `n` is its index in each column."""
     chunks = most
     for k in range(first, last):
         chunks = min(chunks, max(free[terms[k, 0] + n], 0) // terms[k, 1])
@@ -119,8 +119,8 @@ def chunks_on(free, n, first, last, most, terms):
 
 @kernel
 def take_chunks(chunks, node, n, first, last, flags, later, now, t):
-    """Lower what is free on a node later, and what is free both now and later, by some chunks; all of it where no other
-    chunk may stand beside them.
+    """Lower the amounts of a node that are free later, and those free both now and later, by some chunks; to zero where
+    no other chunk may share the node.
     """
     for k in range(first, last):
         column = t.terms[k, 0] + n
@@ -135,11 +135,11 @@ def take_chunks(chunks, node, n, first, last, flags, later, now, t):
 
 @kernel
 def map_chunks_late(demand, later, now, t, x):
-    """Map a demand to what is free `later`, each kind first to chunks for which there is no room `now`, then, in the
-    order of filling, to others.
+    """Map a demand to the amounts that are free `later`: each kind first to room that is not free `now`, then, in the
+    order of filling, to other room.
 
-    `now` has what is free both now and later; both arrays are used up. Returns how many entries it takes, 0 if some
-    kind finds no room beside the others.
+    `now` has the amounts that are free both now and later; both arrays are overwritten. Returns the number of entries,
+    0 if some kind does not fit beside the others.
     """
     count, flags = 0, t.demands[demand, D_FLAGS]
     for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
@@ -176,11 +176,11 @@ def map_chunks_late(demand, later, now, t, x):
 
 @kernel
 def map_late(demand, free, later, now, t, x):
-    """Map a demand that is to start later so that much is left of what is free now; return how many entries it takes, 0
-    if no room was found. The entries are in the scratch `x`.
+    """Map a demand that starts later so that much of what is free now stays free; return the number of entries, 0 if no
+    room was found. The entries are written to the scratch `x`.
 
-    Each kind of its chunks takes first what is not free yet. `later` has what is free when it starts, and `now` is used
-    up.
+    Each kind of chunk first takes room that is not free yet. `later` has the amounts that are free at the start; `now`
+    is overwritten.
     """
     attempt = demand
     while attempt >= 0:
@@ -199,7 +199,7 @@ def map_late(demand, free, later, now, t, x):
 
 @kernel
 def spell_out(demand, entries, count, t, x):
-    """Write to the scratch `x` what a placement takes: node columns with amounts, and the sum for every system column.
+    """Write the amounts of a placement to the scratch `x`: those of node columns, and the sum of each system column.
 
     Returns the number of node columns.
     """
@@ -219,7 +219,7 @@ def spell_out(demand, entries, count, t, x):
 
 @kernel
 def change(free, sfree, filled, sign, x):
-    """Add what is spelled out (times `sign`) to what is free."""
+    """Add the amounts in the scratch (times `sign`) to the free amounts."""
     for k in range(filled):
         free[x.columns[k]] += sign * x.amounts[k]
     for q in range(sfree.shape[0]):

@@ -29,7 +29,7 @@ class _Announcer(event.Listener):
             notify()
 
     def on_end(self, event: object) -> None:
-        """Say nothing when a compilation ends."""
+        """Ignore the end of a compilation."""
 
 
 def announced(notify: Callable[[], None]) -> AbstractContextManager[None]:
@@ -39,7 +39,7 @@ def announced(notify: Callable[[], None]) -> AbstractContextManager[None]:
 
 
 def kernel(function: F) -> F:
-    """Compile `function` when it is first called; without the GIL, and without checks: the wrapper owns those."""
+    """Compile `function` at its first call; it runs without the GIL and without checks, which the wrapper owns."""
     before = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets its options at run time
     config.CACHE_DIR = str(folder_of_module(function.__globals__))  # type: ignore[attr-defined]
     try:

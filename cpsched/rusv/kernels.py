@@ -130,7 +130,7 @@ def split_block(place, head, order, members, rows, blk, srows, sblk, spare):
 
 @kernel
 def add_break(time, head, slots, order, members, rows, blk, srows, sblk, spare):
-    """Let a slot begin at `time`, or count one more use of the one that does."""
+    """Make `time` a breakpoint, or count one more use of the slot that begins there."""
     place, index = locate(head, slots, order, members, time)
     block = order[place]
     row = members[block, index]
@@ -156,7 +156,7 @@ def add_break(time, head, slots, order, members, rows, blk, srows, sblk, spare):
 
 @kernel
 def drop_break(time, head, slots, order, members, rows, blk, srows, sblk, spare):
-    """Count one use less of the slot that begins at `time`; join it to the one before when there is none left."""
+    """Count one use less of the slot that begins at `time`; join it to the one before at the last use."""
     place, index = locate(head, slots, order, members, time)
     block = order[place]
     row = members[block, index]
@@ -189,8 +189,8 @@ def remove_block(place, head, order, spare):
 
 @kernel
 def fold_block(block, members, rows, blk, srows, sblk):
-    """Fold the lazy part of a block into its rows, which then hold what is free (a difference of two lazy parts could
-    leave 32 bits).
+    """Fold the lazy part of a block into its rows, which then hold the free amounts (a difference of two lazy parts
+    could exceed 32 bits).
     """
     for k in range(members[block, BLOCK]):
         row = members[block, k]
@@ -285,7 +285,7 @@ def placement_columns(
     demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
     columns, amounts, scolumns, samounts, stamps, head,
 ):  # fmt: skip
-    """Spell out what a placement takes: node columns with amounts, system columns with amounts (times `sign`).
+    """Write the amounts of a placement: node columns with amounts, system columns with amounts (times `sign`).
 
     An exclusive demand takes its nodes whole. Returns the numbers of node and of system columns.
     """
@@ -295,7 +295,7 @@ def placement_columns(
         samounts[q] = 0
     exclusive = demands[demand, D_FLAGS] & EXCLUSIVE
     head[H_STAMP] += 1
-    before, segment = -1, 0  # entries stand in the order of kinds and of their segments
+    before, segment = -1, 0  # entries are in the order of kinds and of their segments
     for e in range(count):
         node, kind, chunks = entries[e, 0], entries[e, 1], entries[e, 2]
         if exclusive:
@@ -341,7 +341,7 @@ def placement_columns(
 
 @kernel
 def sum_one(free0, a0, b0, most):
-    """Sum what one column allows over the nodes of a segment (in 32 bits, in parts that cannot overflow)."""
+    """Sum the chunks that one column allows over the nodes of a segment (in 32 bits, in parts that cannot overflow)."""
     total = 0
     for begin in range(0, len(free0), PART):
         part = np.int32(0)
@@ -362,7 +362,7 @@ def count_enough(free0, amount):
 
 @kernel
 def sum_two(free0, a0, b0, free1, a1, b1, most):
-    """Sum what two columns allow together over the nodes of a segment."""
+    """Sum the chunks that two columns allow together over the nodes of a segment."""
     total = 0
     for begin in range(0, len(free0), PART):
         part = np.int32(0)
@@ -374,7 +374,7 @@ def sum_two(free0, a0, b0, free1, a1, b1, most):
 
 @kernel
 def lower(least, free0, a0, b0):
-    """Lower `least` to what one more column allows."""
+    """Lower `least` to the chunks that one more column allows."""
     for n in range(len(free0)):
         least[n] = min(least[n], free0[n] * a0 + b0)
 
@@ -395,7 +395,7 @@ def lower_from_row(target, source, row, lazy):
 
 @kernel
 def lower_by_two(target, source, low):
-    """Set `target` to the minimum of `source` and `low`, which are other arrays (one that overlaps would keep the loop
+    """Set `target` to the minimum of `source` and `low`, which are other arrays (an overlap would keep the loop
     scalar).
     """
     for c in range(len(target)):
@@ -404,7 +404,7 @@ def lower_by_two(target, source, low):
 
 @kernel
 def count_kind(kind, free, buffer, kinds, segments, terms, scale):
-    """Return how many chunks of a kind fit where `free` is what each node column has.
+    """Return how many chunks of a kind fit into `free`, the free amounts of the node columns.
 
     ``floor(x / a)`` is taken as the whole part of ``x * (1 / a) + 0.5 / a``, which is exact for all 32-bit amounts and
     compiles to vector instructions, unlike a division of integers.
@@ -452,7 +452,7 @@ def suffices(demand, free, buffer, demands, kinds, segments, terms, scale, reach
 
 @kernel
 def clear_busy(run, free, runs, runcols, capacity):
-    """Set the columns of the nodes of a run to zero wherever one of them is not wholly free."""
+    """Set the columns of a run of nodes to zero on each node of which one column is not wholly free."""
     first, last = runs[run, 2], runs[run + 1, 2]
     for n in range(runs[run, 1]):
         idle = True
@@ -465,7 +465,7 @@ def clear_busy(run, free, runs, runcols, capacity):
 
 @kernel
 def is_good(block, index, demand, members, srows, sblk, demands, sysreq):
-    """Tell whether one slot has what the demand needs of the system."""
+    """Tell whether one slot has what the demand needs of the system columns."""
     row = members[block, index]
     good = True
     for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
@@ -475,7 +475,7 @@ def is_good(block, index, demand, members, srows, sblk, demands, sysreq):
 
 @kernel
 def is_block_good(block, demand, sblk, demands, sysreq):
-    """Tell whether every slot of a block has what the demand needs of the system."""
+    """Tell whether every slot of a block has what the demand needs of the system columns."""
     good = True
     for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
         good &= sblk[block, LOW, sysreq[k, 0]] >= sysreq[k, 1]
@@ -484,7 +484,7 @@ def is_block_good(block, demand, sblk, demands, sysreq):
 
 @kernel
 def is_block_bad(block, demand, sblk, demands, sysreq):
-    """Tell whether no slot of a block can have what the demand needs of the system."""
+    """Tell whether no slot of a block can have what the demand needs of the system columns."""
     bad = False
     for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
         bad |= sblk[block, HIGH, sysreq[k, 0]] < sysreq[k, 1]
@@ -534,8 +534,8 @@ def next_window(
     """Phase 1: the earliest window from `start` on in which every slot has what the demand needs of the system.
 
     `place`, `index` is the slot that holds `start`; from there to before `known_place`, `known_index` all slots are
-    known to be good. A window is looked at from its end: everything before its last bad slot is out, and need not be
-    looked at. Returns (start or -1, its slot, the last slot of the window).
+    known to be good. A window is checked from its end: no start up to its last bad slot is possible, so the slots
+    before that are not read. Returns (start or -1, its slot, the last slot of the window).
     """
     while True:
         if place == known_place and index == known_index:
@@ -589,7 +589,7 @@ def scan_window(
     demands, kinds, segments, terms, scale, ranges, reach, runs, runcols, capacity,
     free, buffer,
 ):  # fmt: skip
-    """Take the minimum of what is free over the slots of a window, from its last to its first.
+    """Take the minimum of the free amounts over the slots of a window, from its last to its first.
 
     Returns (side, place, index): which half of `free` holds the minimum; and the first slot, seen from the end, with
     which too little is left for the demand (place -1 if there is none).
@@ -597,7 +597,7 @@ def scan_window(
     first, last = demands[demand, D_RANGE], demands[demand + 1, D_RANGE]
     side, source = 0, capacity
     at, high = last_place, last_index
-    singly = False  # a block that fails as a whole is looked at again, slot by slot
+    singly = False  # a block that fails as a whole is checked again, slot by slot
     while True:
         block = order[at]
         low = index if at == place else 0
@@ -629,9 +629,9 @@ def earliest_fit(
 ):  # fmt: skip
     """Find the earliest start in ``[start, latest]`` at which the demand fits for `duration`, and where.
 
-    For each window that phase 1 offers, the minimum of what is free is taken over its slots. If too little is left from
-    some slot on, every window that holds this slot and begins no earlier is out: the next one to try begins behind it.
-    A window that passes is mapped (`map_chunks`); only demands of several kinds can fail there, and then try their
+    For each window that phase 1 offers, the minimum of the free amounts is taken over its slots. If too little is left
+    from some slot on, every window that holds this slot and begins no earlier is ruled out: the next one begins after
+    it. A window that passes is mapped (`map_chunks`); only demands of several kinds can fail there, and then try their
     other orders.
 
     Returns (start or -1, number of `entries`).
@@ -662,7 +662,7 @@ def earliest_fit(
                 return start, count
             attempt = demands[attempt, D_OTHERWISE]
             if attempt >= 0:
-                continue  # the mapping has used the minimum up: it is taken again
+                continue  # the mapping has overwritten the minimum: it is taken again
             attempt = demand
         place, index = following(place, index, order, members)
         if place == head[H_BLOCKS]:
@@ -709,7 +709,7 @@ def free_from(
 def map_chunks(demand, free, entries, demands, kinds, segments, terms, runs, runcols, run_of):
     """Phase 2: cheap nodes first, as many chunks as fit (OCCS-30); kinds in the order of the table.
 
-    Writes (node, kind, chunks) to `entries` and returns how many, or 0 if some kind finds no room beside the others.
+    Writes (node, kind, chunks) to `entries` and returns how many, or 0 if some kind does not fit beside the others.
     """
     count = 0
     joint = demands[demand, D_FLAGS] & JOINT
@@ -761,8 +761,8 @@ def take_placement(
     demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
     columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Take (sign -1) a placement from what is free in ``[start, end)``, or give it back (sign 1); breakpoints stay as
-    they are.
+    """Take (sign -1) a placement from the free amounts in ``[start, end)``, or give it back (sign 1); the breakpoints
+    do not change.
     """
     filled, systems = placement_columns(
         demand, entries, count, sign,
@@ -779,7 +779,7 @@ def take_placement(
 def book(
     start, end, columns, amounts, scolumns, samounts, head, slots, order, members, rows, blk, srows, sblk, spare
 ):  # fmt: skip
-    """Take amounts from what is free in ``[start, end)``."""
+    """Take amounts from the free amounts in ``[start, end)``."""
     add_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
     if end < FOREVER:
         add_break(end, head, slots, order, members, rows, blk, srows, sblk, spare)
@@ -815,8 +815,8 @@ def keep_entries(pool, first, entries, count):
 def remembered_start(memory, earliest, duration, freed):
     """Return a time before which a demand of `duration`, searched from `earliest` on, is known not to fit.
 
-    A note of a demand that was no longer, searched from no later, says so; but since something was given back from
-    `freed` on, only for windows that end before.
+    This follows from a note of a demand that was at most as long and searched from no later. As resources were given
+    back from `freed` on, it holds only for windows that end by then.
     """
     start = earliest
     for k in range(1, 1 + min(memory[0, 0], memory.shape[0] - 1)):
@@ -827,7 +827,7 @@ def remembered_start(memory, earliest, duration, freed):
 
 @kernel
 def remember_start(memory, earliest, duration, start):
-    """Note that a demand of `duration`, searched from `earliest`, fits at `start` first; the oldest note goes."""
+    """Note that a demand of `duration`, searched from `earliest`, first fits at `start`; the oldest note is dropped."""
     size = memory.shape[0] - 1
     for k in range(1, 1 + min(memory[0, 0], size)):
         if memory[k, 0] == duration and memory[k, 1] == earliest:
@@ -842,8 +842,8 @@ def remember_start(memory, earliest, duration, start):
 
 @kernel
 def earliest_after(job, earliest, starts, waits_of, waits):
-    """Return the first start from `earliest` on that keeps a job's distance to all that it waits for; FOREVER if one
-    of those has no start.
+    """Return the first start from `earliest` on that keeps a job's distance to all jobs that it waits for; FOREVER if
+    one of those has no start.
     """
     for k in range(waits_of[job], waits_of[job + 1]):
         before = starts[waits[k, 0]]
@@ -855,7 +855,7 @@ def earliest_after(job, earliest, starts, waits_of, waits):
 
 @kernel
 def latest_before(job, latest, starts, followers_of, followers):
-    """Return the last start up to `latest` that keeps the distance of all that have a start and wait for the job."""
+    """Return the last start up to `latest` that keeps the distance of all planned jobs that wait for the job."""
     for k in range(followers_of[job], followers_of[job + 1]):
         after = starts[followers[k, 0]]
         if after >= 0:
@@ -870,16 +870,17 @@ def place_jobs(
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Place ``queue[begin:end]`` one after the other, each as early as it fits beside all others.
+    """Place the jobs of ``queue[begin:end]`` in turn, each as early as it fits beside all others.
 
-    A job that has no place gets one, if there is one. A job that has one is unbooked, planned again, and keeps the new
-    place only if it starts earlier (OCCS-34). Each keeps its distance to those that it waits for, and to those that
-    wait for it; where one of the former has no place, it gets none, or stays where it is.
+    A job without a place gets one, if there is one. A job with a place is unbooked and planned again; it takes the new
+    place only if it starts earlier (OCCS-34). Each job keeps its distance to the jobs that it waits for, and to those
+    that wait for it. Where a job that it waits for has no place, it gets none, or keeps the one that it has.
 
-    While nothing is given back, a job cannot start before an equal demand that was no longer was found to start:
-    `bounds` remembers that (`remembered_start`). What a job gives back opens only windows that reach into it.
+    While nothing is given back, a job cannot start before the start found for an equal demand that was at most as long:
+    `bounds` remembers that (`remembered_start`). The resources that a job gives back open only windows that reach into
+    its old interval.
 
-    Returns (DONE or what must grow, place in the queue that was reached, jobs that have a new place).
+    Returns (DONE or what must grow, index in the queue that was reached, number of jobs with a new place).
     """
     moved = 0
     for k in range(begin, end):
@@ -895,7 +896,7 @@ def place_jobs(
         if old < 0:
             latest = latest_before(job, latest, starts, followers_of, followers)
         else:
-            latest = min(latest, old - 1)  # which keeps the distance of those that wait for it
+            latest = min(latest, old - 1)  # which keeps the distance of the jobs that wait for it
             take_placement(
                 demand, pool[first : first + count], count, old, old + duration, 1,
                 head, slots, order, members, rows, blk, srows, sblk, spare,

@@ -1,4 +1,4 @@
-"""Kernels for jobs of several steps, which ask for more or less from step to step and whose units stay on their nodes.
+"""Kernels for evolving jobs, whose requests change from step to step and whose units stay on their nodes.
 
 A *step sequence* is such a job, compiled: rows of tables that hold all sequences one after the other
 (`step_sequences.py`).
@@ -14,9 +14,9 @@ turns       int64 (·,)               layers of a sequence, counted from its fir
 fillings    int64 (·, nodes)         all nodes, in the order in which they are filled
 =========== ======================== =================================================================================
 
-They travel as one tuple, `sequences`; and so does the rest of what `kernels.earliest_fit` takes after `latest`, as
-`world`. The place of a sequence is written to `begins` (the begin of each step), `found` (rows of node, kind and
-chunks, step by step) and `spans` (where those of each step begin, closed by the end).
+The tables are passed as one tuple, `sequences`; the arguments of `kernels.earliest_fit` after `latest` are passed as
+another one, `world`. The place of a sequence is written to `begins` (the begin of each step), `found` (rows of node,
+kind and chunks, step by step) and `spans` (the first row of each step, and the number of rows).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ O_TURNS, O_FILLING = 0, 1
 
 @kernel
 def raise_all(begins, asked, is_held):
-    """Raise the begins of steps to what those of their neighbours leave them."""
+    """Raise the begins of steps to the bounds that follow from the begins of their neighbours."""
     last = asked.shape[0] - 1
     for step in range(last):
         begins[step + 1] = max(begins[step + 1], begins[step] + asked[step, P_NEEDED])
@@ -72,24 +72,23 @@ def raise_all(begins, asked, is_held):
 
 @kernel
 def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, sequences, world):
-    """Set `begins` to the schedule in which each step begins as early as in any, the first one excepted; tell whether
+    """Set `begins` to the schedule in which each step but the first begins as early as in any schedule; tell whether
     there is one.
 
     All conditions of the sequence hold in it. Its first step begins in ``[earliest, latest]``, its last one ends by
-    `end_by`. To hold the first step is to delay it, so that it begins as late as the second one allows.
+    `end_by`. The first step is never held but delayed: it begins as late as the second one allows.
 
-    The algorithm of Klein and Pérez (EVO-8) as bounds that only rise. A step begins no earlier than the one before
-    ends, and no earlier than its own longest hold before the next one begins; and if too little is free of what a
-    window needs, from its earliest begin to its earliest end, it begins after the last moment at which that is so. What
-    is ruled out holds in every schedule, and when nothing more is ruled out the bounds are a schedule themselves: no
-    other one completes earlier. With windows that reach over several steps, it knows of nodes what the original knows
-    of numbers.
+    The algorithm of Klein and Pérez (EVO-8), with lower bounds that only rise. A step begins no earlier than the one
+    before ends, and no earlier than its own longest hold before the next one begins. If a window lacks resources at
+    some moment between its earliest begin and its earliest end, it begins after the last such moment. Begins that are
+    ruled out are so in every schedule; when no more can be ruled out, the bounds are a schedule themselves, and no
+    other one completes earlier. The original counts nodes; windows over several steps do the same node by node.
     """
     heads, steps, conditions = sequences[0], sequences[1], sequences[2]
     asked = steps[heads[sequence, C_STEP] : heads[sequence + 1, C_STEP]]
     windows = conditions[heads[sequence, C_CONDITION] : heads[sequence + 1, C_CONDITION]]
     behind = asked.shape[0] - 1
-    seen = np.full((windows.shape[0], 2), -1, dtype=np.int64)  # from when to when each condition is known to hold
+    seen = np.full((windows.shape[0], 2), -1, dtype=np.int64)  # the interval in which each condition is known to hold
     begins[0] = earliest
     for step in range(behind):
         begins[step + 1] = begins[step] + asked[step, P_NEEDED]
@@ -120,8 +119,8 @@ def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, sequenc
 
 @kernel
 def first_begin(window, begin, end, end_by, asked, world):
-    """Return the first begin of a condition's first step that is not ruled out by what is free from there to the
-    earliest end of its last one, which is `end` at the least; -1 if there is none.
+    """Return the first begin of a condition's first step that the free amounts do not rule out, from there to the
+    earliest end of its last step, which is at least `end`; -1 if there is none.
     """
     needed = np.int64(0)
     for step in range(window[N_FIRST], window[N_LAST] + 1):
@@ -137,9 +136,9 @@ def first_begin(window, begin, end, end_by, asked, world):
 
 @kernel
 def latest_begins(sequence, latest, begins, sequences, world):
-    """Set `begins` to a schedule that ends when it does, with the first step as late as in any such one (EVO-9).
+    """Set `begins` to a schedule with the same end and the latest possible begin of the first step (EVO-9).
 
-    What is between the begin of a job and its end, less its walltime, is wasted: so this wastes least time.
+    The time between the begin and the end of a job, less its walltime, is wasted; this schedule wastes the least time.
     """
     heads, steps = sequences[0], sequences[1]
     asked = steps[heads[sequence, C_STEP] : heads[sequence + 1, C_STEP]]
@@ -157,9 +156,9 @@ def latest_begins(sequence, latest, begins, sequences, world):
 
 @kernel
 def next_change(begins, world):
-    """Return by how much steps must be shifted before one of them is rid of something booked; FOREVER if nothing is.
+    """Return the shift after which one step no longer meets some booking; FOREVER if there is no such shift.
 
-    Windows that only reach further have less.
+    Windows that only reach further have less free.
     """
     head, slots, order, members = world[0], world[1], world[2], world[3]
     least = np.int64(FOREVER)
@@ -171,13 +170,13 @@ def next_change(begins, world):
     return least
 
 
-# --- where units stand -----------------------------------------------------------------------------------------------
+# --- nodes of units --------------------------------------------------------------------------------------------------
 
 
 @kernel
 def least_free(demand, start, end, target, world):
-    """Set `target` to what is free throughout ``[start, end)``, of the columns that a demand takes; nodes that an
-    exclusive one cannot have, have nothing.
+    """Set `target` to the amounts free throughout ``[start, end)``, of the columns that a demand takes; to 0 on
+    nodes that an exclusive demand cannot have.
     """
     head, slots, order, members, rows, blk = world[0], world[1], world[2], world[3], world[4], world[5]
     demands, ranges, reach, runs, runcols, capacity = world[8], world[14], world[15], world[16], world[17], world[18]
@@ -201,7 +200,7 @@ def least_free(demand, start, end, target, world):
 
 @kernel
 def lower_to_kind(kind, free, fits, units, world):
-    """Lower `fits` to how many chunks of a kind fit on each node where `free` is what each node column has."""
+    """Lower `fits` to the number of chunks of a kind that fit on each node, given the free amounts in `free`."""
     kinds, segments, terms, scale = world[9], world[10], world[11], world[12]
     most = np.int32(kinds[kind, K_MOST])
     for n in range(units.shape[0]):
@@ -219,14 +218,14 @@ def lower_to_kind(kind, free, fits, units, world):
 
 @kernel
 def lower_to_column(units, free, a, b):
-    """Lower how many chunks fit to what one column allows (`kernels.count_kind` says how that is divided)."""
+    """Lower the numbers of chunks to what one column allows (`kernels.count_kind` explains the division)."""
     for n in range(units.shape[0]):
         units[n] = max(np.int32(0), min(units[n], np.int32(free[n] * a + b)))
 
 
 @kernel
 def take_units(demand, kind, node, units, free, world):
-    """Lower `free` by what so many chunks of a kind take on a node; of a demand that is scattered, they take all."""
+    """Lower `free` by the amounts of some chunks of a kind on a node; chunks of a scattered demand take all of it."""
     demands, kinds, segments, terms = world[8], world[9], world[10], world[11]
     if demands[demand, D_FLAGS] & SCATTER:
         runs, runcols, run_of = world[16], world[17], world[19]
@@ -244,8 +243,8 @@ def take_units(demand, kind, node, units, free, world):
 
 @kernel
 def place_layer(layer, asked, filling, free, held, sequences, world):
-    """Give the units of a layer nodes, the first ones in an order that have room throughout it; tell whether there are
-    enough.
+    """Give the units of a layer the first nodes, in the order `filling`, that have room throughout it; tell whether
+    there are enough.
     """
     layers, layer_kinds, demands = sequences[3], sequences[4], world[8]
     first, last, left = layers[layer, L_FIRST], layers[layer, L_LAST], layers[layer, L_COUNT]
@@ -271,11 +270,11 @@ def place_layer(layer, asked, filling, free, held, sequences, world):
 
 @kernel
 def map_sequence(sequence, begins, found, spans, sequences, world):
-    """Find nodes for all units of a sequence whose steps begin then; tell whether a way was found (EVO-4b).
+    """Find nodes for all units of a sequence whose steps begin at `begins`; tell whether a mapping was found (EVO-4b).
 
-    A unit gets one node for its whole life, so that nothing migrates. Longer layers are mapped first. Among equal units
-    of one kind that finds nodes wherever there are some: a node that can hold a unit throughout a life can also hold it
-    for a part of it, so that whoever comes earlier takes from the others no more than any mapping has to.
+    A unit has one node for its whole layer, so that nothing migrates. Longer layers are mapped first. For equal units
+    of one kind this finds a mapping whenever there is one: a node that can hold a unit throughout a layer can also hold
+    it for a part of it, so the layers mapped first take no more from the others than any mapping has to.
     """
     heads, steps, orders, turns, fillings = sequences[0], sequences[1], sequences[5], sequences[6], sequences[7]
     demands, capacity = world[8], world[18]
@@ -306,9 +305,7 @@ def map_sequence(sequence, begins, found, spans, sequences, world):
 
 @kernel
 def write_entries(asked, held, found, spans, demands):
-    """Write how many chunks of each kind are held on each node, step by step, kind by kind and ascending in the
-    nodes.
-    """
+    """Write the number of chunks of each kind on each node, by step, then by kind, then ascending by node."""
     spans[0] = 0
     for step in range(asked.shape[0]):
         first_kind = demands[asked[step, P_DEMAND], D_KIND]
@@ -326,9 +323,7 @@ def write_entries(asked, held, found, spans, demands):
 
 @kernel
 def find_unheld(sequence, earliest, latest, end_by, begins, found, spans, sequences, world):
-    """Find the earliest place of a sequence in which each step follows the one before at once; tell whether there is
-    one.
-    """
+    """Find the earliest place of a sequence in which no step is held; tell whether there is one."""
     asked = sequences[1][sequences[0][sequence, C_STEP] : sequences[0][sequence + 1, C_STEP]]
     is_known_to_map = False
     while earliest_begins(sequence, earliest, latest, end_by, False, begins, sequences, world):
@@ -348,7 +343,7 @@ def find_unheld(sequence, earliest, latest, end_by, begins, found, spans, sequen
 
 @kernel
 def begin_when_all_is_over(asked, begins, world):
-    """Let steps begin when nothing that is booked goes on."""
+    """Set the begins of the steps to times after the end of all bookings."""
     head, slots, order, members = world[0], world[1], world[2], world[3]
     block = order[head[H_BLOCKS] - 1]
     begin = slots[members[block, members[block, BLOCK] - 1], 0]
@@ -359,8 +354,8 @@ def begin_when_all_is_over(asked, begins, world):
 
 @kernel
 def find_held(sequence, earliest, latest, end_by, tries, begins, found, spans, sequences, world):
-    """Find a place of a sequence in which steps are held so that the last one ends as early as it may; tell whether one
-    was found in so many `tries`.
+    """Find a place of a sequence in which steps are held so that the last one ends as early as possible; tell whether
+    one was found within `tries` attempts.
     """
     soonest = np.empty_like(begins)
     for _ in range(tries):
@@ -385,7 +380,7 @@ def find_held(sequence, earliest, latest, end_by, tries, begins, found, spans, s
 
 @kernel
 def may_hold(sequence, sequences):
-    """Tell whether a sequence has a step that may be held for longer than it is needed."""
+    """Tell whether a sequence has a step that may be held beyond its walltime."""
     heads, steps = sequences[0], sequences[1]
     for step in range(heads[sequence, C_STEP], heads[sequence + 1, C_STEP]):
         if steps[step, P_LONGEST] > steps[step, P_NEEDED]:
@@ -395,11 +390,11 @@ def may_hold(sequence, sequences):
 
 @kernel
 def find_sequence(sequence, earliest, latest, end_by, tries, begins, found, spans, sequences, world):
-    """Find the place of a sequence that completes as early as is found, and then starts as late; tell whether there is
-    one.
+    """Find the place of a sequence with the earliest completion found and, for that, the latest start; tell whether
+    there is one.
 
-    It starts in ``[earliest, latest]`` and ends by `end_by`; that many `tries` are made to map one whose steps are held
-    so that it completes earlier.
+    It starts in ``[earliest, latest]`` and ends by `end_by`. At most `tries` attempts are made to map a schedule whose
+    steps are held so that it completes earlier.
     """
     is_found = find_unheld(sequence, earliest, latest, end_by, begins, found, spans, sequences, world)
     if tries == 0 or not may_hold(sequence, sequences):

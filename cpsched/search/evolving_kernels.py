@@ -1,11 +1,11 @@
 """Ruin and recreate of jobs that evolve over whole nodes of one kind, compiled: nodes are only counted.
 
-Of a job all is known that decides where it fits: its `pieces`, without holes and in time order. No piece is held longer
-than it asks for (the noX of Klein and Pérez, EVO-11), so that a start says all about a job.
+A job is given by its `pieces`, without holes and in time order. No piece is held longer than it asks for (the noX of
+Klein and Pérez, EVO-11), so that the start of a job determines its place.
 
-What is held stands in a profile, a step function: ``times[i]`` ascends from 0 on, and ``used[i]`` nodes are held in
-``[times[i], times[i + 1])``; the last of them, which are 0, for ever. ``size[0]`` counts the breakpoints: 0, ends of
-those who run, and times at which a piece begins or ends. There is room for all of these.
+The nodes in use form a profile, a step function: ``times[i]`` ascends from 0 on, and ``used[i]`` nodes are held in
+``[times[i], times[i + 1])``. The last entry of `used` is 0 and has no end. ``size[0]`` counts the breakpoints: 0, the
+ends of running jobs, and the times at which a piece begins or ends. The arrays have room for all of these.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from cpsched.search.kernels import (
     uniform,
 )
 
-#: The most jobs that one step removes; up to `FEW` of them, mostly.
+#: The most jobs that one step removes; most steps remove up to `FEW`.
 MOST_REMOVED, FEW = 30, 8
 
-# columns of `pieces`: since when and until when, from the start of the job, it holds how many nodes
+# columns of `pieces`: begin and end, counted from the start of the job, and the number of nodes
 SINCE, UNTIL, AMOUNT = 0, 1, 2
-# columns of `jobs`: the first piece, and the one behind the last
+# columns of `jobs`: the first piece, and the one after the last
 FIRST, BEHIND = 0, 1
 
 
@@ -53,8 +53,8 @@ def piece_at(times, size, time):
 def earliest_start(job, earliest, latest, jobs, pieces, times, used, size, capacity):
     """Return the first start from `earliest` on at which all pieces fit; `NOWHERE` if it is after `latest`.
 
-    Where a piece meets too much, nothing fits before it begins behind the last breakpoint that has too much: so far the
-    start jumps. It is found when as many pieces in turn as there are have met nothing.
+    Where a piece does not fit, no start fits before the piece begins after the last breakpoint with too few free nodes:
+    the start jumps there. The start is found when all pieces in turn fit.
     """
     first, behind = jobs[job, FIRST], jobs[job, BEHIND]
     start, piece, content = earliest, first, 0
@@ -76,9 +76,10 @@ def earliest_start(job, earliest, latest, jobs, pieces, times, used, size, capac
 
 @kernel
 def hold(job, start, sign, jobs, pieces, times, used, size):
-    """Add what a job holds that begins at `start` (`sign` 1), or take it away (-1); return the breakpoint at its start.
+    """Add the nodes of a job that begins at `start` (`sign` 1), or subtract them (-1); return the index of
+    the breakpoint at `start`.
 
-    What would no longer be one stays a breakpoint.
+    Breakpoints that are no longer needed stay.
     """
     first, behind = jobs[job, FIRST], jobs[job, BEHIND]
     new = 0
@@ -88,7 +89,7 @@ def hold(job, start, sign, jobs, pieces, times, used, size):
             new += 1
     at, to, place = size[0] - 1, size[0] - 1 + new, behind
     size[0] += new
-    while at < to:  # what stands behind a new breakpoint moves as far as there are new ones up to it
+    while at < to:  # an entry moves by the number of new breakpoints before it
         border = start + (pieces[place, SINCE] if place < behind else pieces[behind - 1, UNTIL])
         while times[at] > border:
             times[to], used[to] = times[at], used[at]
@@ -109,14 +110,14 @@ def hold(job, start, sign, jobs, pieces, times, used, size):
 
 @kernel
 def put_in(job, start, jobs, pieces, starts, times, used, size):
-    """Let a job begin at `start`."""
+    """Insert a job with its begin at `start`."""
     hold(job, start, 1, jobs, pieces, times, used, size)
     starts[job] = start
 
 
 @kernel
 def take_out(job, jobs, pieces, starts, times, used, size):
-    """Give back what a job holds, and drop the breakpoints that are none without it."""
+    """Remove a job from the profile, with the breakpoints that only it needs."""
     at = hold(job, starts[job], -1, jobs, pieces, times, used, size)
     end = starts[job] + pieces[jobs[job, BEHIND] - 1, UNTIL]
     to = at
@@ -135,9 +136,9 @@ def take_out(job, jobs, pieces, starts, times, used, size):
 
 @kernel
 def settle(order, least, limit, jobs, pieces, starts, costs, times, used, size, capacity):
-    """Let jobs begin as early as they can, one after the other, none before its `least` start.
+    """Insert jobs in turn, each as early as it fits, none before its `least` start.
 
-    Returns whether their starts cost no more than `limit`; if not, some of them have none.
+    Returns whether their starts cost no more than `limit`; if not, some jobs have no start.
     """
     for place in range(order.shape[0]):
         job = order[place]
@@ -152,7 +153,7 @@ def settle(order, least, limit, jobs, pieces, starts, costs, times, used, size, 
 
 @kernel
 def cost_of_all(jobs, pieces, starts, costs, end_price):
-    """Return what the jobs that have starts cost: these, and the end of the last one."""
+    """Return the cost of the jobs that have starts: that of the starts, and that of the last end."""
     cost, end = 0.0, np.int64(0)
     for job in range(starts.shape[0]):
         if starts[job] != NOWHERE:
@@ -181,10 +182,10 @@ def ruin_and_recreate(
     steps, random, temperature, end_price, best_value, jobs, pieces, earliest, costs, guide, ranks, marks, chosen, keys,
     starts, times, used, size, kept_starts, kept_times, kept_used, kept_size, best_starts, capacity,
 ):  # fmt: skip
-    """Do so many steps of simulated annealing at a `temperature` in mean costs of a job.
+    """Do a number of steps of simulated annealing at a `temperature` in mean costs of a job.
 
-    They go by the costs of `guide`; which plan is the best one is a matter of `costs`. The present plan stands twice,
-    the second time in all that is kept, so that steps can be undone. Returns what the best plan costs.
+    Steps are accepted by the costs of `guide`; the best plan is chosen by `costs`. The current plan is stored twice,
+    the second time in the kept arrays, so that steps can be undone. Returns the cost of the best plan.
     """
     count = starts.shape[0]
     value = cost_of_all(jobs, pieces, starts, guide, end_price)
@@ -218,7 +219,7 @@ def ruin_and_recreate(
 
 @kernel
 def copy(starts, times, used, size, other_starts, other_times, other_used, other_size):
-    """Let another plan be what the first one is."""
+    """Copy the first plan to the other one."""
     other_starts[:] = starts
     other_size[0] = size[0]
     other_times[: size[0]] = times[: size[0]]

@@ -1,8 +1,8 @@
 """Ruin and recreate on the planner's timeline, compiled: remove a few jobs, insert them again, keep what is better.
 
 The insertion is the planner's own (`earliest_fit` of the timeline's kernels), so that every state of the search is a
-plan. What it costs is a sum over the jobs of a function of the start that never falls (`cost_of`), plus a price on
-the end of the last. A step that makes the plan worse is kept with the probability of simulated annealing; the
+plan. Its cost is a sum over the jobs of a function of the start that never falls (`cost_of`), plus a price on
+the last end. A step that makes the plan worse is kept with the probability of simulated annealing; the
 temperature is given, in units of the mean cost of a job.
 """
 
@@ -18,14 +18,14 @@ MOST_REMOVED = 30
 #: The most nodes that are cleared for a job, and the most chunks whose nodes are chosen one by one.
 MOST_CLEARED = 8
 
-# columns of `modes`: what of a job's row in the job table is another one in each mode
+# columns of `modes`: the part of a job's row in the job table that depends on the mode
 F_DEMAND, F_LATEST, F_DURATION = 0, 1, 2
-# columns of `fitting`: how many chunks fit on a node, how many are taken
+# columns of `fitting`: the number of chunks that fit on a node, and how many of them are taken
 FITS, TAKEN = 0, 1
 # places in `figures`
 VALUE, STEPS, KEPT = 0, 1, 2
 
-#: A list in which a job found no place, or that costs too much.
+#: The result for a list in which a job has no place, or that costs too much.
 FAILED = 3
 
 
@@ -51,7 +51,7 @@ def below(random, count):
 
 @kernel
 def cost_of(job, start, costs):
-    """Return what a start costs: so much at any time, and for each second, and more for each one beyond each kink."""
+    """Return the cost of a start: a constant, a price per second, and a further price per second beyond each kink."""
     cost = costs[job, LEVEL] + costs[job, RATE] * start
     for k in range(FIRST_KINK, costs.shape[1], 2):
         cost += costs[job, k] * max(0.0, start - costs[job, k + 1])
@@ -137,10 +137,10 @@ def choose_linked(wanted, starts, chosen, marks, random, waits_of, waits, follow
 
 @kernel
 def choose_in_the_way(jobs, starts, costs, least_starts, spans, nodes_of, num_nodes, chosen, marks, random):
-    """Choose a job that waits dearly, an earlier start for it, and the jobs that stand there on as many nodes as it
-    has.
+    """Choose a job whose wait costs much, an earlier start for it, and the jobs that run then on some consecutive
+    nodes, as many as it holds.
 
-    Returns how many were chosen, 0 if nobody waits; the one for whom room is made stands first.
+    Returns how many were chosen, 0 if no job waits; the job for which room is made is the first.
     """
     count = starts.shape[0]
     waiting, dearest = -1, 0.0
@@ -178,13 +178,13 @@ def choose_in_the_way(jobs, starts, costs, least_starts, spans, nodes_of, num_no
     return found
 
 
-# --- in which order they come back -----------------------------------------------------------------------------------
+# --- order of insertion ----------------------------------------------------------------------------------------------
 
 
 @kernel
 def insertion_key(style, rank, start, duration, random):
-    """Return by what a removed job is sorted into the order of insertion: at random, by rank with noise, or by old
-    start, as `style` of ``[0, 1)`` says for all that are removed together.
+    """Return the key of a removed job in the order of insertion: random, its rank with noise, or its old start. `style`
+    of ``[0, 1)`` chooses between these for all jobs that are removed together.
     """
     if style < 0.15:
         return uniform(random)
@@ -196,7 +196,7 @@ def insertion_key(style, rank, start, duration, random):
 
 @kernel
 def sort_in(key, item, place, keys, items):
-    """Sort an item in among the first `place` of some that ascend by key."""
+    """Insert an item into the first `place` items, which ascend by key."""
     while place > 0 and keys[place - 1] > key:
         keys[place], items[place] = keys[place - 1], items[place - 1]
         place -= 1
@@ -219,7 +219,7 @@ def choose_order(found, is_way_made, jobs, starts, ranks, chosen, keys, sequence
 
 @kernel
 def bring_forward(turn, found, chosen, sequence, starts, waits_of, waits):
-    """Let the first of the removed jobs that waits for none of the others be the next one to be inserted."""
+    """Make the first removed job that waits for none of the others the next one to be inserted."""
     at = turn
     while at < found - 1 and kernels.earliest_after(chosen[sequence[at]], 0, starts, waits_of, waits) >= FOREVER:
         at += 1
@@ -234,7 +234,7 @@ def bring_forward(turn, found, chosen, sequence, starts, waits_of, waits):
 
 @kernel
 def note_nodes(job, spans, pool, nodes_of):
-    """Set the bits of the nodes on which a job stands."""
+    """Set the bits of the nodes that a job holds."""
     for word in range(nodes_of.shape[1]):
         nodes_of[job, word] = np.uint64(0)
     for e in range(spans[job, 0], spans[job, 0] + spans[job, 1]):
@@ -258,7 +258,7 @@ def take_out(
     demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
     columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Give back what a job holds; its entries stay in the pool."""
+    """Release the resources of a job; its entries stay in the pool."""
     start, end, first, count = starts[job], starts[job] + jobs[job, 3], spans[job, 0], spans[job, 1]
     kernels.take_placement(
         jobs[job, 0], pool[first : first + count], count, start, end, 1,
@@ -278,7 +278,7 @@ def put_in(
     demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
     columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Let a job stand at these entries from `start` on."""
+    """Book a job on these entries from `start` on."""
     kernels.keep_entries(pool, spans[job, 0], entries, count)
     starts[job], spans[job, 1] = start, count
     kernels.add_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
@@ -296,7 +296,7 @@ def put_in(
 
 @kernel
 def take_mode(job, mode, jobs, costs, modes, mode_costs, taken):
-    """Let a job that has no place be what it is in one of its modes."""
+    """Set a job that has no place to one of its modes."""
     taken[job] = mode
     jobs[job, 0], jobs[job, 2], jobs[job, 3] = modes[mode, F_DEMAND], modes[mode, F_LATEST], modes[mode, F_DURATION]
     for k in range(costs.shape[1]):
@@ -305,14 +305,14 @@ def take_mode(job, mode, jobs, costs, modes, mode_costs, taken):
 
 @kernel
 def least_cost(job, start, first_mode, mode_costs):
-    """Return what a start costs a job in the mode in which it costs least."""
+    """Return the cost of a start of a job in its cheapest mode."""
     least = np.inf
     for mode in range(first_mode[job], first_mode[job + 1]):
         least = min(least, cost_of(mode, start, mode_costs))
     return least
 
 
-# --- where a job goes ------------------------------------------------------------------------------------------------
+# --- places of jobs --------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -322,8 +322,8 @@ def earliest_place(
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
     free, buffer, entries,
 ):  # fmt: skip
-    """Find the earliest start as `kernels.earliest_fit` does, and where; half of the time on other nodes than the
-    cheap ones first: those which it leaves least on, or those from a random one on.
+    """Find the earliest start as `kernels.earliest_fit` does, and nodes for it. Half of the time the cheap nodes do not
+    come first, but those with the least left over, or those from a random one on.
 
     Demands of several kinds are left to the planner's mapping.
     """
@@ -361,8 +361,8 @@ def earliest_window(
     head, slots, order, members, rows, blk, srows, sblk,
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, free, buffer,
 ):  # fmt: skip
-    """Find the earliest start for a demand of one kind, which needs no mapping to be sure of it (see
-    `kernels.earliest_fit`). Returns (start or -1, which half of `free` has what is free all the time).
+    """Find the earliest start for a demand of one kind, for which no mapping is needed to prove it (see
+    `kernels.earliest_fit`). Returns (start or -1, the half of `free` with the amounts free all the time).
     """
     place, index = kernels.locate(head, slots, order, members, start)
     known_place, known_index = place, index
@@ -404,7 +404,7 @@ def note_fitting(kind, free, fitting, kinds, segments, terms):
 
 @kernel
 def map_tightly(kind, free, fitting, random, kinds, segments, terms):
-    """Take chunks, one node after the other, where about the least is left for more of them."""
+    """Take chunks, node by node, where about the least room is left for more of them."""
     left = kinds[kind, kernels.K_NEED]
     while left > 0:
         least, at = np.inf, -1
@@ -425,7 +425,7 @@ def map_tightly(kind, free, fitting, random, kinds, segments, terms):
 
 @kernel
 def map_from(kind, first, fitting, kinds):
-    """Take chunks wherever they fit, from a node on."""
+    """Take chunks on each node on which they fit, from node `first` on."""
     left, nodes = kinds[kind, kernels.K_NEED], fitting.shape[0]
     for k in range(nodes):
         at = (first + k) % nodes
@@ -461,12 +461,12 @@ def settle(
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Give each job of ``queue[begin:]`` in turn a place, as early as it fits beside those that have one.
+    """Place the jobs of ``queue[begin:]`` in turn, each as early as it fits beside the jobs already placed.
 
-    `bounds` remembers what was found for equal demands, as in `kernels.place_jobs`.
+    `bounds` remembers the starts found for equal demands, as in `kernels.place_jobs`.
 
     Returns (`kernels.DONE`, `kernels.GROW_STATE`, or `FAILED` if a job has no place or the list costs more than
-    `limit`; how far it came; what is left of `limit`).
+    `limit`; index in the queue that was reached; the rest of `limit`).
     """
     for k in range(begin, queue.shape[0]):
         job = queue[k]
@@ -515,11 +515,11 @@ def ruin_and_recreate(
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Do so many steps of simulated annealing at a `temperature` in mean costs of a job.
+    """Do a number of steps of simulated annealing at a `temperature` in mean costs of a job.
 
-    Of the jobs that have several modes, half come back as they were; the others in the one that costs least where they
-    come to stand, or in any: what a job loses by a small one may be less than what others gain. `figures` is carried
-    from call to call. Returns `kernels.DONE`, or `kernels.GROW_STATE` before a step that could find no room.
+    Half of the removed jobs with several modes keep their mode; the others take the one that costs least at their new
+    place, or a random one: a job's loss in a smaller mode may be less than the gain of others. `figures` is carried
+    from call to call. Returns `kernels.DONE`, or `kernels.GROW_STATE` before a step for which an array is too small.
     """
     count, is_linked = starts.shape[0], waits.shape[0] > 0
     room = 2 * MOST_REMOVED + 2
@@ -593,7 +593,7 @@ def ruin_and_recreate(
                     continue
                 cost = cost_of(other, found_start, mode_costs)
                 if start >= 0 and cost >= cheapest:
-                    continue  # nobody is shrunk in vain
+                    continue  # no job is shrunk in vain
                 start, held, mode, cheapest = found_start, count_there, other, cost
                 for e in range(held):
                     for part in range(3):
@@ -619,14 +619,14 @@ def ruin_and_recreate(
                 for place in range(found):
                     note_nodes(chosen[place], spans, pool, nodes_of)
                 continue
-        for turn in range(inserted):  # not kept: everything goes back to where it was
+        for turn in range(inserted):  # not kept: all jobs return to their old places
             take_out(
                 chosen[sequence[turn]], jobs, starts, spans, pool,
                 head, slots, order, members, rows, blk, srows, sblk, spare,
                 demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
                 columns, amounts, scolumns, samounts, stamps,
             )  # fmt: skip
-        for place in range(found):  # in whatever order: their distances held
+        for place in range(found):  # in any order: their distances held before
             if taken[chosen[place]] != old[place, 2]:
                 take_mode(chosen[place], old[place, 2], jobs, costs, modes, mode_costs, taken)
             put_in(
@@ -643,20 +643,20 @@ def ruin_and_recreate(
 
 @kernel
 def best_starts_at_prices(needs, durations, costs, places, shares, times, paid, starts, used):
-    """Let each job start at the time of the axis where its cost and what it pays together are least.
+    """Set the start of each job to the time of the axis at which its cost and its payments are least in sum.
 
     Parameters
     ----------
     needs, durations, costs
-        float64 (jobs, sums), (jobs,), and (jobs, times): what each start costs.
+        float64 (jobs, sums), (jobs,), and (jobs, times): the cost of each start.
     places, shares
-        (jobs, times): in which piece of the axis a job ends that starts at a time, and how far in it.
+        (jobs, times): the piece of the axis in which a job ends that starts at a time, and how far in it.
     times, paid
-        (times,), and (sums, times): the axis, and what all of a sum has cost from its beginning on.
+        (times,), and (sums, times): the axis, and the price of all of a sum from the axis's beginning to each time.
     starts, used
-        Are set: (jobs,), and (sums, pieces): the seconds of all of a sum that are used.
+        Outputs: (jobs,), and (sums, pieces): the seconds of all of a sum that are used.
 
-    Returns what the jobs cost and pay in all.
+    Returns the costs and payments of all jobs in sum.
     """
     total = 0.0
     bill = np.zeros(times.shape[0])

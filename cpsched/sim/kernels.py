@@ -1,7 +1,7 @@
 """The compiled event loop of queue rules. `rule_loop.py` owns shapes, units and checks.
 
-Events are ends, corrections of estimates, outages and arrivals, in this order where they fall on the same second; after
-all of a second there is one pass through the queue.
+Events are ends, corrections of estimates, outages and arrivals, in this order within a second. After all events of a
+second there is one pass through the queue.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now
 J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
 R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
 
-# kinds of events, in the order in which those of a second come
+# kinds of events, in their order within a second
 ENDED, EXCEEDED, RELEASED = 0, 1, 2
 BREAKS, RETURNS = 0, 1
 
@@ -35,7 +35,7 @@ WAITING, REFUSED, COMPLETED, KILLED = 0, 1, 2, 3
 
 # backfill rules: which jobs may start ahead of a head that has to wait
 NOBODY, ANYBODY, NOT_DELAYING = 0, 1, 2
-# orders: by which key the queue stands
+# orders: the key by which the queue is sorted
 BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WSPT, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5, 6
 
 # what predicted runtimes are used for: nothing, the order of the queue, or expected ends and reservations too
@@ -49,86 +49,85 @@ class Rule(NamedTuple):
 
     backfill: int
     order: int
-    #: How many behind the head are looked at.
+    #: The number of jobs after the head that are considered.
     depth: int
-    #: Seconds in which a job could have started, from which on it is starving; -1: never.
+    #: A job that could have started for more than so many seconds is starving; -1: none is.
     max_starve: int
     #: What predicted runtimes are used for, see ``PREDICTS_*``.
     predicts: int
 
 
 class State(NamedTuple):
-    """All that changes, and the jobs, which stand in the order of submission."""
+    """The state of the simulation, and the jobs in the order of submission."""
 
     #: int64 (CLOCK,): counters and the state of the pass, see ``C_*``.
     clock: NDArray[Any]
-    #: int64 (jobs, 5): submission, when it comes by itself (-1: when others let it go), walltime, how long it really
-    #: runs, how that ends.
+    #: int64 (jobs, 5): submission; arrival (-1: when the jobs that it waits for release it); walltime; real length;
+    #: real ending.
     jobs: NDArray[Any]
-    #: int32 (jobs,): what it asks for; -1: it can never start here.
+    #: int32 (jobs,): its demand; -1: it can never start here.
     demand: NDArray[Any]
-    #: float64 (jobs,): cores that it asks for, in all.
+    #: float64 (jobs,): all cores that it asks for.
     cores: NDArray[Any]
-    #: int64 (jobs + 1,) and (·, 3): who waits for a job: (job, type, delay).
+    #: int64 (jobs + 1,) and (·, 3): the jobs that wait for a job: (job, type, delay).
     links_of: NDArray[Any]
     links: NDArray[Any]
-    #: int64 (jobs,) and (users, 2): whose job it is, and how long the last two jobs of each user ran (0: unknown).
+    #: int64 (jobs,) and (users, 2): the user of a job, and how long the last two jobs of each user ran (0: unknown).
     user: NDArray[Any]
     history: NDArray[Any]
-    #: int64 (jobs,): for how many others a job waits that have not let it go, and since when it may start: for it has
-    #: been submitted, its ``not_before`` has come, and they have let it go.
+    #: int64 (jobs,): the number of jobs that have not released it yet, and the second from which on it may start: it
+    #: has been submitted, its ``not_before`` has passed, and all these jobs have released it.
     awaited: NDArray[Any]
     release: NDArray[Any]
-    #: int64 (jobs, 6): start, end (believed, then real), ending, number of starts, first entry, number of entries.
+    #: int64 (jobs, 6): start, end (estimated, then real), ending, number of starts, first entry, number of entries.
     runs: NDArray[Any]
-    #: int64 (jobs,): how long it is believed to run, and how often that was raised.
+    #: int64 (jobs,): its estimated length, and how often that was raised.
     estimate: NDArray[Any]
     bumps: NDArray[Any]
-    #: int64 (jobs,): how long it is predicted to run, for the order of the queue; the walltime where nothing is
-    #: predicted.
+    #: int64 (jobs,): its predicted runtime, for the order of the queue; the walltime where nothing is predicted.
     predicted: NDArray[Any]
-    #: float64 (jobs,): what each second of its length adds to its key by Smith's rule.
+    #: float64 (jobs,): the amount that each second of its length adds to its key by Smith's rule.
     smith: NDArray[Any]
-    #: float64 (jobs,): by which it stands in the queue.
+    #: float64 (jobs,): its key in the queue.
     keys: NDArray[Any]
-    #: int64 (jobs, Q): what a running job has of the system columns.
+    #: int64 (jobs, Q): the amounts that a running job holds of the system columns.
     sums: NDArray[Any]
-    #: int64 (jobs,): those who wait, ascending by (key, job).
+    #: int64 (jobs,): the waiting jobs, ascending by (key, job).
     queue: NDArray[Any]
-    #: int64 (jobs, 2): those who run, ascending by (when they are believed to end, job).
+    #: int64 (jobs, 2): the running jobs, ascending by (estimated end, job).
     ends: NDArray[Any]
-    #: int64 (·, 3): events to come, (time, kind, job), as a binary heap; those of runs that were cut short are in vain.
+    #: int64 (·, 3): future events, (time, kind, job), as a binary heap; those of runs that were cut short are ignored.
     heap: NDArray[Any]
     #: int32 (·, 3): entries (node, kind, chunks) of all placements.
     pool: NDArray[Any]
     #: int64 (·, 4) and (·,): outages ascending, (time, kind, first, last) of nodes in `out`.
     outages: NDArray[Any]
     out: NDArray[Any]
-    #: int64 (nodes,): how many outages a node is in.
+    #: int64 (nodes,): the number of current outages of a node.
     down: NDArray[Any]
-    #: int64 (·, 5): what outages cut short: job, start, end, first entry, number of entries.
+    #: int64 (·, 5): runs that outages cut short: job, start, end, first entry, number of entries.
     attempts: NDArray[Any]
     #: int64 (demands, 2): the last pass in which a demand did not fit: for a short job, for a long one.
     failed: NDArray[Any]
-    #: int64 (jobs, 2), int64 (·,), int64 (·,): of those who ran before the beginning, or are not at full share, (first,
+    #: int64 (jobs, 2), int64 (·,), int64 (·,): of jobs that ran before the beginning, or are not at full share, (first,
     #: number) of node columns with amounts.
     fixed: NDArray[Any]
     fixed_columns: NDArray[Any]
     fixed_amounts: NDArray[Any]
-    #: int64 (·, 3): changes of shares in the order of time, (job, when, where its modes begin), and int8 (·,): in which
-    #: of its modes a job runs from then on, on each of its entries.
+    #: int64 (·, 3): changes of shares in time order, (job, time, first index in `modes`), and int8 (·,): the mode of
+    #: the job from then on, on each of its entries.
     changes: NDArray[Any]
     modes: NDArray[Any]
-    #: int64 (jobs,) and (2 * jobs,): who has just come, and who has just ended or was cut short.
+    #: int64 (jobs,) and (2 * jobs,): the jobs that have just arrived, and those that have just ended or were cut short.
     arrived: NDArray[Any]
     gone: NDArray[Any]
-    #: int64 (·,): by how many seconds an estimate is raised, one after the other.
+    #: int64 (·,): the seconds by which an estimate is raised at the first correction, the second one, and so on.
     steps: NDArray[Any]
 
 
 class Machine(NamedTuple):
-    """What is free of node columns and of system columns: now; when all have ended who are believed to end by
-    ``C_UNTIL``; at the head's reservation, beside it; and for somebody who runs on then.
+    """The free amounts of node columns and of system columns: now; after all ends that are expected by ``C_UNTIL``; at
+    the start of the head's reservation, beside it; and for a job that still runs at that start.
     """
 
     free: NDArray[Any]
@@ -141,7 +140,7 @@ class Machine(NamedTuple):
     slow: NDArray[Any]
 
 
-# --- events to come --------------------------------------------------------------------------------------------------
+# --- future events ---------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -195,7 +194,7 @@ def pop(heap, clock):
 
 @kernel
 def place_of_end(end, job, ends, count):
-    """Return where (end, job) stands, or would stand, among those who run."""
+    """Return the index of (end, job) among the running jobs, or that at which it would be inserted."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -208,7 +207,7 @@ def place_of_end(end, job, ends, count):
 
 @kernel
 def insert_end(end, job, ends, clock):
-    """Put a job among those who run."""
+    """Add a job to the running ones."""
     count = clock[C_RUNNING]
     place = place_of_end(end, job, ends, count)
     for i in range(count, place, -1):
@@ -219,7 +218,7 @@ def insert_end(end, job, ends, clock):
 
 @kernel
 def remove_end(end, job, ends, clock):
-    """Take a job from those who run."""
+    """Remove a job from the running ones."""
     place = place_of_end(end, job, ends, clock[C_RUNNING])
     clock[C_RUNNING] -= 1
     for i in range(place, clock[C_RUNNING]):
@@ -228,7 +227,7 @@ def remove_end(end, job, ends, clock):
 
 @kernel
 def place_in_queue(job, keys, queue, clock):
-    """Return where a job stands, or would stand, in the queue."""
+    """Return the index of a job in the queue, or that at which it would be inserted."""
     low, high = 0, clock[C_QUEUED]
     key = keys[job]
     while low < high:
@@ -243,7 +242,7 @@ def place_in_queue(job, keys, queue, clock):
 
 @kernel
 def enqueue(job, keys, queue, clock):
-    """Put a job into the queue; return its place."""
+    """Insert a job into the queue; return its index."""
     place = place_in_queue(job, keys, queue, clock)
     for i in range(clock[C_QUEUED], place, -1):
         queue[i] = queue[i - 1]
@@ -254,7 +253,7 @@ def enqueue(job, keys, queue, clock):
 
 @kernel
 def key_of(order, job, now, s):
-    """Return a job's key: who has the smallest is served first.
+    """Return a job's key in the queue; the smallest key is served first.
 
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
     WSPT is Smith's rule (1956).
@@ -294,7 +293,7 @@ def sort_queue(order, now, s):
 
 @kernel
 def spell_job(job, s, t, x):
-    """Write to the scratch what a running job has; return the number of node columns."""
+    """Write the amounts of a running job to the scratch; return the number of node columns."""
     filled = s.fixed[job, 1]
     if filled == 0:
         first, count = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
@@ -309,7 +308,7 @@ def spell_job(job, s, t, x):
 
 @kernel
 def begin_run(job, count, now, s, m, t, x):
-    """Let a job begin where it is mapped to; tell whether there was room to note that."""
+    """Start a job on the nodes that it is mapped to; tell whether the arrays had room for it."""
     first = s.clock[C_POOL]
     if s.pool.shape[0] - first < count:
         s.clock[C_LACKS] = 1
@@ -328,7 +327,7 @@ def begin_run(job, count, now, s, m, t, x):
 
 @kernel
 def let_go_at_start(job, now, s):
-    """Let those go who waited for a job's (first) start."""
+    """Release the jobs that wait for a job's (first) start."""
     for k in range(s.links_of[job], s.links_of[job + 1]):
         if s.links[k, 1] == AFTER_START:
             let_go(s.links[k, 0], s.runs[job, R_START] + s.links[k, 2], now, s)
@@ -336,14 +335,14 @@ def let_go_at_start(job, now, s):
 
 @kernel
 def change_later(filled, sign, s, m, x):
-    """Add what is spelled out (times `sign`) to what is free later on, and beside the head's reservation."""
+    """Add the amounts in the scratch (times `sign`) to those free later, and to those beside the head's reservation."""
     change(m.future, m.sfuture, filled, sign, x)
     change(m.after, m.safter, filled, sign, x)
 
 
 @kernel
 def book_run(job, now, s, m, t, x):
-    """Take what a job has from what is free, and expect its end."""
+    """Take the amounts of a job from the free ones, and enter its expected end."""
     filled = spell_job(job, s, t, x)
     for q in range(s.sums.shape[1]):
         s.sums[job, q] = x.samounts[q]
@@ -361,7 +360,7 @@ def book_run(job, now, s, m, t, x):
 
 @kernel
 def let_go(job, time, now, s):
-    """Note that one of those for whom a job waits lets it go from `time` on."""
+    """Release a job, from `time` on, from one of the jobs that it waits for."""
     s.awaited[job] -= 1
     s.release[job] = max(s.release[job], time)
     if s.awaited[job] == 0:
@@ -370,7 +369,7 @@ def let_go(job, time, now, s):
 
 @kernel
 def give_back(job, s, m, t, x):
-    """Give back what a running job has, now and when it was believed to end."""
+    """Give back the amounts of a running job, now and at its expected end."""
     filled = spell_job(job, s, t, x)
     change(m.free, m.sfree, filled, 1, x)
     if s.runs[job, R_END] > s.clock[C_UNTIL]:
@@ -380,7 +379,7 @@ def give_back(job, s, m, t, x):
 
 @kernel
 def leave(job, s, m, t, x):
-    """Note that a running job is gone."""
+    """Remove a running job from the machine, and note that."""
     give_back(job, s, m, t, x)
     s.gone[s.clock[C_GONE]] = job
     s.clock[C_GONE] += 1
@@ -389,7 +388,7 @@ def leave(job, s, m, t, x):
 
 @kernel
 def end_run(job, now, s, m, t, x):
-    """Let a job end, let those go who waited for that, and learn how long its user's jobs run."""
+    """End a job, release the jobs that wait for its end, and note its length for predictions for its user."""
     leave(job, s, m, t, x)
     ending = s.jobs[job, J_ENDING]
     s.runs[job, R_END], s.runs[job, R_ENDING] = now, ending
@@ -408,8 +407,8 @@ def end_run(job, now, s, m, t, x):
 
 @kernel
 def predict(job, s):
-    """Return the mean runtime of the last two jobs of the same user, at the most the walltime (Tsafrir, Etsion and
-    Feitelson, TPDS 2007); the walltime, where there is none yet.
+    """Return the mean runtime of the last two jobs of the same user, at most the walltime (Tsafrir, Etsion and
+    Feitelson, TPDS 2007); the walltime where the user has no ended job yet.
     """
     walltime = s.jobs[job, J_WALLTIME]
     if s.user[job] < 0 or s.history[s.user[job], 0] == 0:
@@ -421,7 +420,7 @@ def predict(job, s):
 
 @kernel
 def raise_estimate(job, s, m, t, x):
-    """Believe that a job runs on for a while."""
+    """Raise the estimate of a job that has outrun it."""
     walltime, bump = s.jobs[job, J_WALLTIME], s.bumps[job]
     old = s.runs[job, R_END]
     s.estimate[job] = min(s.estimate[job] + s.steps[min(bump, s.steps.shape[0] - 1)], walltime)
@@ -444,7 +443,7 @@ def raise_estimate(job, s, m, t, x):
 
 @kernel
 def stands_on(job, node, s, t):
-    """Tell whether a running job has something on a node."""
+    """Tell whether a running job holds something on a node."""
     for e in range(s.runs[job, R_FIRST], s.runs[job, R_FIRST] + s.runs[job, R_COUNT]):
         if s.pool[e, 0] == node:
             return True
@@ -458,7 +457,7 @@ def stands_on(job, node, s, t):
 
 @kernel
 def shift_node(node, sign, m, t):
-    """Add all that a node has (times `sign`) to what is free, now and later."""
+    """Add the capacity of a node (times `sign`) to the free amounts, now and later."""
     run = t.run_of[node]
     for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
         column = t.runcols[k] + node - t.runs[run, 0]
@@ -472,9 +471,9 @@ def shift_node(node, sign, m, t):
 
 @kernel
 def cut_short(job, now, order, s, m, t, x):
-    """End an attempt of a job whose node breaks; it waits again, in its old place.
+    """End the run of a job whose node breaks; the job waits again, with its old place in the queue.
 
-    One that has run since before the beginning gets its place only now, and may be one that can never start here.
+    A job that ran before the beginning gets its place only now, and may be one that can never start here.
     """
     leave(job, s, m, t, x)
     attempt = s.clock[C_ATTEMPTS]
@@ -493,7 +492,7 @@ def cut_short(job, now, order, s, m, t, x):
 
 @kernel
 def pass_outages(now, order, s, m, t, x):
-    """Let nodes break and return that do so now; a node may be out for several reasons."""
+    """Apply the outages that begin or end now; outages of a node may overlap."""
     while s.clock[C_OUTAGE] < s.outages.shape[0] and s.outages[s.clock[C_OUTAGE], 0] <= now:
         outage = s.clock[C_OUTAGE]
         s.clock[C_OUTAGE] += 1
@@ -519,7 +518,7 @@ def pass_outages(now, order, s, m, t, x):
 
 @kernel
 def move_until(target, s, m, t, x):
-    """Let `future` be what is free when all have ended who are believed to end by `target`."""
+    """Set `future` to the amounts that are free after all ends that are expected by `target`."""
     old = s.clock[C_UNTIL]
     low, high = min(old, target), max(old, target)
     for i in range(place_of_end(low + 1, -1, s.ends, s.clock[C_RUNNING]), s.clock[C_RUNNING]):
@@ -531,10 +530,11 @@ def move_until(target, s, m, t, x):
 
 @kernel
 def reserve(head, s, m, t, x):
-    """Return when the head of the queue can start if all end as believed; `after` is what is free beside it then.
+    """Return when the head of the queue can start if all jobs end as expected; set `after` to the amounts that are free
+    beside it then.
 
-    Where that is never (nodes are out), nobody is in its way. A reservation stands as long as its job is the head, and
-    no earlier end, of whoever runs, leaves the system enough of everything.
+    Where it can never start (nodes are out), no job can delay it. A reservation is kept as long as its job is the head,
+    and no earlier end of a running job leaves the system enough of everything.
     """
     demand = s.demand[head]
     is_kept, shadow = s.clock[C_RESERVED] == head, s.clock[C_SHADOW]
@@ -569,11 +569,11 @@ def reserve(head, s, m, t, x):
 
 @kernel
 def choose_nodes(head, s, m, t, x):
-    """Choose the nodes of the head's reservation so that others can start now: what it can take of nodes that are not
-    free yet it does not take of those that are. `low` is what is free both now and beside the reservation.
+    """Choose the nodes of the head's reservation so that other jobs can start now: it takes nodes that are not free yet
+    before those that are. `low` is set to the amounts that are free both now and beside the reservation.
 
-    Equal nodes are interchangeable: as many are left as a reservation of mere counts leaves. Tells whether nodes were
-    found; where several kinds of chunks are in each other's way, they may not be: then no job starts that runs on.
+    Equal nodes are interchangeable: as many are left as by a reservation of mere counts. Tells whether nodes were
+    found. They may not be where several kinds of chunks compete; then no job starts that runs beyond the head's start.
     """
     demand = s.demand[head]
     count = map_late(demand, m.free, m.future, m.low, t, x)
@@ -589,8 +589,8 @@ def choose_nodes(head, s, m, t, x):
 
 @kernel
 def start_beside(job, is_long, now, stamp, s, m, t, x):
-    """Start a job if it fits: one that is over when the head starts, anywhere, another one beside the head's
-    reservation. Tells whether it did; else its demand is marked with `stamp`.
+    """Start a job if it fits: anywhere if it ends before the head starts, else beside the head's reservation. Tells
+    whether it has started; if not, its demand is marked with `stamp`.
     """
     demand = s.demand[job]
     count = map_now(demand, m.low, m.slow, t, x) if is_long else map_now(demand, m.free, m.sfree, t, x)
@@ -602,14 +602,14 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
 
 @kernel
 def start_out_of_turn(candidates, now, s, m, t, x):
-    """Start those behind the head that fit and do not delay it; their number is counted.
+    """Start the jobs after the head that fit and do not delay it, and count them.
 
-    Within a pass nothing gets free: a demand that did not fit does not fit later on. Beside the head's reservation that
-    is so until its nodes are chosen anew, which is done whenever somebody has started.
+    Within a pass nothing becomes free: a demand that did not fit does not fit later on. Beside the head's reservation
+    this holds until its nodes are chosen anew, which happens after each start.
     """
     stamp, shadow = s.clock[C_STAMP], s.clock[C_SHADOW]
     failed, demands, sysreq = s.failed, t.demands, t.sysreq
-    is_alike = t.runs.shape[0] == 2  # what is left in all does not depend on which nodes the head takes
+    is_alike = t.runs.shape[0] == 2  # the sums left do not depend on which nodes the head takes
     is_chosen, has_nodes, chosen_stamp = False, False, stamp
     for i in range(candidates.shape[0]):
         job = candidates[i]
@@ -639,8 +639,8 @@ def start_out_of_turn(candidates, now, s, m, t, x):
 
 @kernel
 def start_behind_head(first, last, now, rule, s, m, t, x):
-    """Look through the queue from the place `first` to `last`, and again from the head on until no job starts: each
-    start has the head's nodes chosen anew, which may make room for a job that was passed over.
+    """Look through the queue from index `first` to `last`, and again from the head on until no job starts: after each
+    start the head's nodes are chosen anew, which may make room for a job that did not fit before.
     """
     while True:
         number = s.clock[C_ASIDE]
@@ -653,7 +653,7 @@ def start_behind_head(first, last, now, rule, s, m, t, x):
 
 @kernel
 def close_gaps(s):
-    """Take those out of the queue who have started."""
+    """Remove the jobs that have started from the queue."""
     kept = 0
     for i in range(s.clock[C_QUEUED]):
         if s.runs[s.queue[i], R_START] < 0:
@@ -664,9 +664,9 @@ def close_gaps(s):
 
 @kernel
 def start_starving(now, max_starve, s, m, t, x):
-    """Start those who could have started for more than `max_starve`, the one for whom that is longest first (PBS-2).
+    """Start the jobs that could have started for more than `max_starve` seconds, the longest starving first (PBS-2).
 
-    Tells whether one is left, for whom everybody has to wait.
+    Tells whether one is left; all other jobs have to wait for it.
     """
     while True:
         found = -1
@@ -686,7 +686,7 @@ def start_starving(now, max_starve, s, m, t, x):
 
 @kernel
 def start_heads(now, s, m, t, x):
-    """Start from the front of the queue who fits, up to the first one that does not; return the place of that one."""
+    """Start jobs from the front of the queue, up to the first one that does not fit; return the index of that one."""
     place = 0
     while place < s.clock[C_QUEUED]:
         job = s.queue[place]
@@ -699,7 +699,7 @@ def start_heads(now, s, m, t, x):
 
 @kernel
 def pass_queue(now, rule, s, m, t, x):
-    """Start whom the rule starts now, with the queue looked through as far as the rule looks."""
+    """Start the jobs that the rule starts now; the queue is looked through as far as the rule's depth."""
     s.clock[C_STAMP] += 1
     s.clock[C_HEAD] = -1
     if rule.max_starve >= 0:
@@ -707,12 +707,12 @@ def pass_queue(now, rule, s, m, t, x):
         close_gaps(s)
         if is_blocked:
             return
-    if start_heads(now, s, m, t, x) > 0:  # who was first is so no more, or was not for a moment
+    if start_heads(now, s, m, t, x) > 0:  # the old head has started, or was not the head for a moment
         close_gaps(s)
         s.clock[C_RESERVED] = -1
     last = min(s.clock[C_QUEUED], 1 + rule.depth - s.clock[C_ASIDE])
     if s.clock[C_LACKS] or last == 0 or (last == 1 and rule.backfill == NOT_DELAYING):
-        return  # where somebody comes to a head without reservation, all is looked through again
+        return  # without a reservation of the head, an arrival causes a full pass
     s.clock[C_HEAD] = s.queue[0]
     if rule.backfill == NOBODY:
         return
@@ -722,17 +722,17 @@ def pass_queue(now, rule, s, m, t, x):
     start_behind_head(first, last, now, rule, s, m, t, x)
     if s.clock[C_ASIDE] > 0:
         if last < s.clock[C_QUEUED] or rule.backfill == NOT_DELAYING:
-            s.clock[
-                C_HEAD
-            ] = -1  # others have come within the depth, or may fit beside the nodes that the head takes now
+            # other jobs are now within the depth, or may fit beside the nodes that the head takes now
+            s.clock[C_HEAD] = -1
         close_gaps(s)
 
 
 @kernel
 def pass_arrivals(now, rule, count, s, m, t, x):
-    """Start whom the rule starts now where nothing has become free since the last pass: of those who wait, only those
-    who have just come can start, as the queue has them; but if one of them does, all are looked at again, for then the
-    nodes of the head's reservation are chosen anew.
+    """Start the jobs that the rule starts now, where nothing has become free since the last pass.
+
+    Of the waiting jobs only those that have just arrived can start, in the order of the queue. If one of them does, all
+    jobs are considered again, since the nodes of the head's reservation are then chosen anew.
     """
     if rule.backfill == NOBODY:
         return
@@ -751,18 +751,17 @@ def pass_arrivals(now, rule, count, s, m, t, x):
             break
     if s.clock[C_ASIDE] > 0:
         if last < s.clock[C_QUEUED] or rule.backfill == NOT_DELAYING:
-            s.clock[
-                C_HEAD
-            ] = -1  # others have come within the depth, or may fit beside the nodes that the head takes now
+            # other jobs are now within the depth, or may fit beside the nodes that the head takes now
+            s.clock[C_HEAD] = -1
         close_gaps(s)
 
 
-# --- as time goes on -------------------------------------------------------------------------------------------------
+# --- the event loop --------------------------------------------------------------------------------------------------
 
 
 @kernel
 def next_event(s):
-    """Return when the next thing happens, FOREVER if nothing will."""
+    """Return the time of the next event, FOREVER if there is none."""
     now, is_alive = FOREVER, s.clock[C_QUEUED] + s.clock[C_RUNNING] + s.clock[C_HEAP] > 0
     submitted = s.clock[C_SUBMITTED]
     while submitted < s.jobs.shape[0] and s.jobs[submitted, J_ARRIVAL] < 0:
@@ -779,11 +778,11 @@ def next_event(s):
 
 @kernel
 def pass_ends(now, s, m, t, x):
-    """Let those end who do so now, and correct the estimates of those who do not."""
+    """End the jobs that end now, and correct the estimates of the jobs that should have ended."""
     while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] != RELEASED:
         _, kind, job = pop(s.heap, s.clock)
         if s.runs[job, R_END] < 0 or s.runs[job, R_ENDING] != WAITING:
-            continue  # of a run that was cut short
+            continue  # an event of a run that was cut short
         if kind == ENDED and s.runs[job, R_START] + s.jobs[job, J_LENGTH] <= now:
             end_run(job, now, s, m, t, x)
         elif kind == EXCEEDED and s.runs[job, R_END] == now:
@@ -792,7 +791,7 @@ def pass_ends(now, s, m, t, x):
 
 @kernel
 def let_come(now, rule, s):
-    """Put those into the queue who come now; return how many. Whose coming changes who is first, a full pass needs."""
+    """Put the jobs that arrive now into the queue; return their number. An arrival at the head causes a full pass."""
     count = 0
     while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now:
         _, _, job = pop(s.heap, s.clock)
@@ -819,7 +818,7 @@ def let_come(now, rule, s):
 
 @kernel
 def advance(rule, most_passes, s, m, t, x):
-    """Let time go on until everything has happened, for so many passes, or until an array has to grow.
+    """Process events until there are no more, for at most `most_passes` passes, or until an array has to grow.
 
     Returns ``PAUSED``, ``FINISHED`` or ``LACKS_ROOM``; after the last one the pass is repeated.
     """
@@ -828,7 +827,7 @@ def advance(rule, most_passes, s, m, t, x):
         count = 0
         if s.clock[C_LACKS]:
             s.clock[C_LACKS], s.clock[C_IS_FULL] = 0, 1
-            now = s.clock[C_NOW]  # jobs that this pass backfilled already count for the depth
+            now = s.clock[C_NOW]  # jobs that this pass has already backfilled count for the depth
         else:
             now = next_event(s)
             if now == FOREVER:
@@ -864,7 +863,7 @@ def advance(rule, most_passes, s, m, t, x):
 
 @kernel
 def step(now, rule, s, m, t, x):
-    """Let everything happen that does so at `now`, up to the arrivals; return how many these are."""
+    """Process all events at `now`, arrivals included; return the number of arrivals."""
     s.clock[C_NOW] = now
     pass_ends(now, s, m, t, x)
     pass_outages(now, rule.order, s, m, t, x)
@@ -873,7 +872,7 @@ def step(now, rule, s, m, t, x):
 
 @kernel
 def fits_there(job, entries, s, m, t, x):
-    """Tell whether what a job takes on these nodes is free now."""
+    """Tell whether the amounts that a job takes on these nodes are free now."""
     filled = spell_out(s.demand[job], entries, entries.shape[0], t, x)
     for k in range(filled):
         if m.free[x.columns[k]] < x.amounts[k]:
@@ -886,7 +885,7 @@ def fits_there(job, entries, s, m, t, x):
 
 @kernel
 def begin_there(job, entries, now, s, m, t, x):
-    """Let a waiting job begin on these nodes; tell whether there was room to note that."""
+    """Start a waiting job on these nodes; tell whether the arrays had room for it."""
     for e in range(entries.shape[0]):
         for part in range(3):
             x.entries[e, part] = entries[e, part]

@@ -1,7 +1,7 @@
 """Kernels of reservations by counts: what is free of each pool of interchangeable units, over time.
 
-A profile is a list of seconds, ascending from now on, with what is free from each on to the next: the units of each
-pool, then the licenses. The last one has no end.
+A profile is a list of seconds, ascending from now on. Each has the amounts that are free from it to the next one: the
+units of each pool, then the licenses. The last interval has no end.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ NOWHERE = -1
 
 
 class Profile(NamedTuple):
-    """What is free; its arrays have room for two seconds of each job."""
+    """The free amounts over time; the arrays have room for two seconds of each job."""
 
-    #: int64 (1,): how many seconds there are.
+    #: int64 (1,): the number of seconds in the profile.
     size: NDArray[Any]
-    #: int64 (·,): ascending.
+    #: int64 (·,): the seconds, ascending.
     times: NDArray[Any]
-    #: int64 (·, columns): what is free of each pool and license.
+    #: int64 (·, columns): the free amount of each pool and license.
     free: NDArray[Any]
 
 
 class Asks(NamedTuple):
-    """What each demand asks for."""
+    """The requests of the demands."""
 
     #: int64 (demands,): units.
     need: NDArray[Any]
@@ -41,20 +41,20 @@ class Asks(NamedTuple):
 
 
 class Reservations(NamedTuple):
-    """Which job has what, and when."""
+    """The reservations of the jobs."""
 
-    #: int64 (jobs,): the demand; from when on it may start; for how many seconds; when it starts, or `NOWHERE`.
+    #: int64 (jobs,): its demand; its earliest start; its length in seconds; its start, or `NOWHERE`.
     demand: NDArray[Any]
     released: NDArray[Any]
     seconds: NDArray[Any]
     starts: NDArray[Any]
-    #: int64 (jobs, columns): what it takes of each column.
+    #: int64 (jobs, columns): the amount that it takes of each column.
     takes: NDArray[Any]
 
 
 @kernel
 def cut(time, p):
-    """Let a piece of the profile begin at `time`; return its place."""
+    """Make `time` a breakpoint of the profile; return its index."""
     low, high = 0, p.size[0]
     while low < high:
         middle = (low + high) >> 1
@@ -77,7 +77,7 @@ def cut(time, p):
 
 @kernel
 def shift(begin, end, takes, sign, p):
-    """Add what a job takes (times `sign`) to what is free in ``[begin, end)``."""
+    """Add the amounts of a job (times `sign`) to the free amounts in ``[begin, end)``."""
     first, last = cut(begin, p), cut(end, p)
     for k in range(first, last):
         for c in range(p.free.shape[1]):
@@ -86,7 +86,7 @@ def shift(begin, end, takes, sign, p):
 
 @kernel
 def forget(now, p):
-    """Drop what is before `now`, and the cuts at which nothing changes."""
+    """Drop the profile before `now`, and the breakpoints at which no amount changes."""
     first = 0
     while first + 1 < p.size[0] and p.times[first + 1] <= now:
         first += 1
@@ -106,7 +106,7 @@ def forget(now, p):
 
 @kernel
 def has_room(demand, free, a):
-    """Tell whether a demand finds enough in what is free of each column."""
+    """Tell whether a demand fits into the free amounts of the columns."""
     total = 0
     for k in range(a.pools_of[demand], a.pools_of[demand + 1]):
         total += free[a.pools[k]]
@@ -120,7 +120,7 @@ def has_room(demand, free, a):
 
 @kernel
 def begin_in(i, released, p):
-    """Return the first second of a piece of the profile from `released` on, -1 if the piece ends before that."""
+    """Return the first second, from `released` on, of interval `i` of the profile; -1 if it ends before that."""
     if i + 1 < p.size[0] and p.times[i + 1] <= released:
         return NOWHERE
     return max(p.times[i], released)
@@ -128,8 +128,8 @@ def begin_in(i, released, p):
 
 @kernel
 def earliest_of_one(need, released, seconds, before, p):
-    """Return the first second in ``[released, before)`` from which on so many units of the only column are free for so
-    long, or -1. From `before` on the job has them already.
+    """Return the first second in ``[released, before)`` from which `need` units of the only column are free for
+    `seconds`, or -1. From `before` on the job holds them already.
     """
     i = 0
     while i < p.size[0] and p.times[i] < before:
@@ -151,10 +151,10 @@ def earliest_of_one(need, released, seconds, before, p):
 
 @kernel
 def earliest(job, before, p, a, r, least, here):
-    """Return the first second before `before` from which on a job finds room for its time, -1 if there is none.
+    """Return the first second before `before` from which a job fits for its whole length, -1 if there is none.
 
-    From `before` on it has what it takes already. `least` is what is free of each column in all of that time; `here` is
-    scratch.
+    From `before` on the job holds its amounts already. `least` is set to the least free amount of each column over that
+    time; `here` is scratch.
     """
     demand, seconds, own = r.demand[job], r.seconds[job], r.takes[job]
     i = 0
@@ -183,7 +183,7 @@ def earliest(job, before, p, a, r, least, here):
 
 @kernel
 def reserve(job, start, p, a, r, least):
-    """Book a job's place: of `least`, what is free of each pool in its time, it takes the first that it can have."""
+    """Book a job: it takes units from the first pools that it may use, as far as `least` says that they are free."""
     demand, left = r.demand[job], a.need[r.demand[job]]
     for c in range(p.free.shape[1]):
         r.takes[job, c] = 0
@@ -199,7 +199,7 @@ def reserve(job, start, p, a, r, least):
 
 @kernel
 def find(job, before, p, a, r, least, here):
-    """Return the first second at which a job can start that is before `before`, -1 if there is none; see `earliest`."""
+    """Return the first second before `before` at which a job can start, -1 if there is none; see `earliest`."""
     if p.free.shape[1] > 1:
         return earliest(job, before, p, a, r, least, here)
     least[0] = a.need[r.demand[job]]
@@ -208,7 +208,7 @@ def find(job, before, p, a, r, least, here):
 
 @kernel
 def plan(queue, p, a, r, least, here):
-    """Reserve for each job of the queue the earliest place beside all that is reserved."""
+    """Reserve for each job of the queue, in turn, its earliest start beside all reservations."""
     for job in queue:
         start = find(job, FOREVER, p, a, r, least, here)
         if start != NOWHERE:
@@ -217,7 +217,7 @@ def plan(queue, p, a, r, least, here):
 
 @kernel
 def compress(queue, p, a, r, least, here):
-    """Let each job of the queue that has a place move up, if it can; return how many do."""
+    """Move each reserved job of the queue to an earlier start, where there is one; return how many jobs moved."""
     moved = 0
     for job in queue:
         old = r.starts[job]

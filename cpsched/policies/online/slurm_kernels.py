@@ -25,7 +25,7 @@ def last_that_fits(
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Return the last place of the queue whose job fits at this moment, -1 if there is none."""
+    """Return the last index of the queue whose job fits at this moment, -1 if there is none."""
     place, index = locate(head, slots, order, members, now)
     for k in range(queue.shape[0] - 1, -1, -1):
         demand = demand_of[queue[k]]
@@ -47,12 +47,12 @@ def reserve(
     demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
     free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
 ):  # fmt: skip
-    """Reserve for each of ``queue[begin:]`` the place where it starts earliest, if that is not later than `latest`; up
-    to the first one that can start now, for which nothing is booked.
+    """Reserve for each job of ``queue[begin:]`` its earliest start, if that is not later than `latest`. Stop at the
+    first job that can start now; nothing is booked for it.
 
-    `memory` has what was found for equal demands since nothing was given back.
+    `memory` has the results for equal demands since resources were last given back.
 
-    Returns (DONE, GROW_STATE or STARTS, place in the queue that was reached, number of `entries`).
+    Returns (DONE, GROW_STATE or STARTS, index in the queue that was reached, number of `entries`).
     """
     for k in range(begin, queue.shape[0]):
         if head[H_SPARE_ROWS] < 2 or head[H_SPARE_BLOCKS] < 2:
@@ -97,7 +97,7 @@ def reserve(
 def occupy(
     entries, count, start, end, head, slots, order, members, rows, blk, srows, sblk, runs, runcols, colsys, run_of
 ):  # fmt: skip
-    """Leave nothing free of the nodes of `entries` in ``[start, end)``; both must be breakpoints."""
+    """Take all free resources of the nodes of `entries` in ``[start, end)``; both must be breakpoints."""
     place, index = locate(head, slots, order, members, start)
     while place < head[H_BLOCKS]:
         block = order[place]
@@ -118,7 +118,7 @@ def occupy(
 
 @kernel
 def empty(column, block, index, stop, members, rows, blk, srows, colsys):
-    """Take what is free of a node column in some slots of a block."""
+    """Take the free amount of a node column in some slots of a block."""
     lazy = blk[block, LAZY, column]
     for m in range(index, stop):
         row = members[block, m]
