@@ -73,4 +73,7 @@ def test_a_full_standard_output_has_the_same_exit_code(repository: Path) -> None
             [sys.executable, "-m", "cpsched", "schema", "plan"],
             cwd=repository, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
-    assert (ended.returncode, ended.stderr) == (ExitCode.DISK_FULL, "cpsched: [Errno 28] No space left on device\n")
+    assert (ended.returncode, ended.stderr) == (
+        ExitCode.DISK_FULL,
+        "cpsched: [Errno 28] No space left on device: '<stdout>'\n",
+    )

@@ -107,7 +107,7 @@ run()
     "arguments",
     [
         "solve {instance} --budget 2 --quiet -o {folder}/mine.json",
-        "show {plan} --instance {instance}",
+        "show {instance} {plan}",
     ],
 )
 def test_neither_home_nor_user(plan: Path, tmp_path: Path, arguments: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -122,11 +122,11 @@ def _go_on(rng: random.Random, job: Job) -> PlannedJob:
     assert job.running is not None
     left = resumable(job, 0)
     assert left is not None
-    past = [Segment(start=job.running.start, end=0, allocation=_bare(job.running.segments[0]))]
+    past = [Segment(start=job.running.start, end=0, allocation=_bare(job.running.segments[0].allocation))]
     segments = past if job.running.start < 0 else []
     time = 0
     for seconds, mode in _pieces(rng, left.modes, left.work):
-        held = left.allocations[left.modes.index(mode)]
+        held = _bare(left.allocations[left.modes.index(mode)])
         if segments and segments[-1].allocation == held:
             segments[-1] = replace(segments[-1], end=time + seconds)
         else:
@@ -135,8 +135,8 @@ def _go_on(rng: random.Random, job: Job) -> PlannedJob:
     return PlannedJob(id=job.id, start=segments[0].start, end=time, segments=tuple(segments))
 
 
-def _bare(segment: Segment) -> tuple[Placement, ...]:
-    return tuple(replace(held, chunk=None, count=None) for held in segment.allocation)
+def _bare(allocation: Sequence[Placement]) -> tuple[Placement, ...]:
+    return tuple(replace(held, chunk=None, count=None) for held in allocation)
 
 
 def _shapes(rng: random.Random, job: Job) -> list[tuple[int, int]]:

@@ -134,7 +134,7 @@ def test_the_judge_finds_no_fault(instance: Instance, name: str, min_interval: i
 SHRUNK = {"20": {"h": (0, 105), "g": (5, 15)}, "21": {"h": (0, 110), "g": (5, 25)}}
 
 
-@pytest.mark.parametrize("name", ["planner", "portfolio", "search", "cp", "policy:wspt"])
+@pytest.mark.parametrize("name", ["planner", "portfolio", "search", "cp", "wspt_list"])
 @pytest.mark.parametrize("case", ["20", "21"])
 def test_malleable_jobs_run(case: str, name: str) -> None:
     """A workload with malleable jobs is played by every engine: they shrink where the engine finds that better."""
@@ -149,7 +149,7 @@ def test_malleable_jobs_run(case: str, name: str) -> None:
 @given(
     malleable_windows(),
     st.data(),
-    st.sampled_from(["planner", "policy:wspt", "search"]),
+    st.sampled_from(["planner", "wspt_list", "search"]),
     st.sampled_from([0, 10]),
     st.sampled_from([None, *Prediction]),
 )
