@@ -115,7 +115,15 @@ def _checked(world: World, s: kernels.State) -> Iterator[tuple[str, bool]]:
     running = s.ends[: clock[kernels.C_RUNNING], 1]
     yield "ends", _within(running, 0, jobs - 1) and len(np.unique(running)) == len(running)
     heap = s.heap[: clock[kernels.C_HEAP]]
-    yield "heap", _within(heap[:, 1], kernels.ENDED, kernels.RELEASED) and _within(heap[:, 2], 0, jobs - 1)
+    yield (
+        "heap",
+        (
+            _within(heap[:, 0], clock[kernels.C_NOW], 2**62)
+            and bool((heap[(np.arange(1, len(heap)) - 1) // 2, 0] <= heap[1:, 0]).all())  # no event before its parent
+            and _within(heap[:, 1], kernels.ENDED, kernels.RELEASED)
+            and _within(heap[:, 2], 0, jobs - 1)
+        ),
+    )
     entries = s.pool[:pool]
     yield (
         "pool",

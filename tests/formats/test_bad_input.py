@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -25,6 +25,7 @@ from cpsched.formats import (
     write_instance,
 )
 from tests.formats.format_documents import job, minimal_instance, small_instance, small_plan
+from tests.judges.mutations import change_bytes, change_document
 from tests.sizes import examples
 
 _SMALL = json.dumps(small_instance()).encode()
@@ -115,72 +116,16 @@ def test_nothing_is_written_by_halves(tmp_path: Path, monkeypatch: pytest.Monkey
         write_instance(instance, tmp_path / "no" / "i.json")
 
 
-def _nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-#: What a value may be replaced by: wrong types, bounds, and texts of every notation.
-_VALUES = st.sampled_from(
-    [
-        *(None, True, -1, 0, 1, 2**31, 10**12, 10**18, -(10**18), 10**400, 0.5, float("nan"), float("inf")),
-        *("", "x", "cn1", "1", "2", "r1", "3[4]", "cn[1-3]", "cn[1-99999999]", "@a", "ncpus=1", "9:ncpus=0", "0-9"),
-        *("5-1:0", "*", "\ud800", "30/45%", "excl", "always", "* * * * *", "L L L L L", "\n", "x" * 300),
-        *([], {}, [[]], {"": 1}, {"cron": "@daily"}, _nested(500), {"\ud800\n": 0}, {"user": "a", "each": "user"}),
-    ]
-)
-_PlaceInDocument = tuple[Any, Any]
-
-
-def _places(document: Any) -> list[_PlaceInDocument]:
-    """Return every (container, key) of a document."""
-    found: list[_PlaceInDocument] = []
-    pending = [document]
-    while pending:
-        value = pending.pop()
-        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        for key, inner in items:
-            found.append((value, key))
-            pending.append(inner)
-    return found
-
-
-def _mutate(data: st.DataObject, document: dict[str, Any]) -> None:
-    """Change one thing: replace, remove, add, misspell, double or copy a value from elsewhere."""
-    places = _places(document)
-    if not places:
-        return
-    container, key = data.draw(st.sampled_from(places))
-    kind = data.draw(st.sampled_from(["replace", "remove", "add", "misspell", "double", "copy"]))
-    if kind == "replace":
-        container[key] = copy.deepcopy(data.draw(_VALUES))
-    elif kind == "remove":
-        del container[key]
-    elif kind == "copy":
-        other, other_key = data.draw(st.sampled_from(places))
-        container[key] = copy.deepcopy(other[other_key])
-    elif isinstance(container, list):
-        container.append(copy.deepcopy(container[key]))
-    elif kind == "add":
-        container[data.draw(st.sampled_from(["job", "place", "runing", "", "min", "\ud800"]))] = copy.deepcopy(
-            data.draw(_VALUES)
-        )
-    else:
-        container[f"{key}s"] = container.pop(key)
-
-
 @pytest.mark.parametrize(("make", "parse"), [(small_instance, parse_instance), (small_plan, parse_plan)])
 @examples(200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
-@given(data=st.data())
+@given(random=st.randoms(), count=st.integers(1, 4))
 def test_mutated_documents_are_accepted_or_refused(
-    make: Callable[[], dict[str, Any]], parse: Callable[[object], Any], data: st.DataObject
+    make: Callable[[], dict[str, Any]], parse: Callable[[object], Any], random: Random, count: int
 ) -> None:
     """Whatever is changed: a checked value that can be written again, or a DocumentError whose faults have paths."""
     document = make()
-    for _ in range(data.draw(st.integers(1, 4))):
-        _mutate(data, document)
+    for _ in range(count):
+        change_document(random, document)
     try:
         found = parse(document)
     except DocumentError as error:
@@ -194,16 +139,13 @@ def test_mutated_documents_are_accepted_or_refused(
 @pytest.mark.parametrize(("content", "read"), [(_SMALL, read_instance), (json.dumps(small_plan()).encode(), read_plan)])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 @examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
+@given(random=st.randoms())
 def test_flipped_bytes_are_accepted_or_refused(
-    tmp_path: Path, content: bytes, read: Callable[[Path], object], pack: Callable[[bytes], bytes], data: st.DataObject
+    tmp_path: Path, content: bytes, read: Callable[[Path], object], pack: Callable[[bytes], bytes], random: Random
 ) -> None:
     """Files with wrong bytes or a lost end, plain or gzipped, never lead to another error."""
-    mutated = bytearray(pack(content))
-    for _ in range(data.draw(st.integers(0, 3))):
-        mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path / "flipped"
-    path.write_bytes(mutated[: data.draw(st.just(len(mutated)) | st.integers(0, len(mutated)))])
+    path.write_bytes(change_bytes(random, pack(content)))
     try:
         read(path)
     except DocumentError as error:

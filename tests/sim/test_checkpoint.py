@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Plan
 from cpsched.errors import DocumentError
-from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.formats import instance_to_document, parse_instance, plan_to_document
+from cpsched.portfolio import make_any_scheduler
 from cpsched.sim import (
     BackfillRule,
     Checkpoint,
@@ -30,6 +31,7 @@ from cpsched.sim import (
     QueueRule,
     Scheduler,
     Site,
+    kernels,
     rule_loop,
     simulate,
 )
@@ -37,7 +39,7 @@ from cpsched.sim.checkpoint import Keeper, _digest_of
 from cpsched.sim.load import Load
 from cpsched.sim.world import World
 from cpsched.verify import verify
-from cpsched.workloads import lublin
+from cpsched.workloads import lublin, with_malleable
 from tests.oracle.random_workloads import rules, workloads
 from tests.sizes import examples
 
@@ -317,27 +319,68 @@ INDICES: tuple[str, ...] = (
 INDICES += ("demand", "links_of", "links", "user", "outages", "out", "clock")
 
 
-@pytest.mark.parametrize("name", INDICES)
-def test_indices_are_checked_even_where_the_digest_is_right(tmp_path: Path, name: str) -> None:
-    """Somebody who forges a digest gets no index to a kernel that lies outside of its array."""
-    checkpoint = Checkpoint(path=tmp_path / "state", scheduler="easy")
-    workload = lublin(30, 1)
+def eventful_workload() -> Instance:
+    """Return malleable jobs with dependencies and a licence, one that runs already, and nodes that go down twice."""
+    document = instance_to_document(with_malleable(lublin(60, 1, nodes=32, cores=4), 0, share=0.7))
+    document["cluster"]["licenses"] = {"matlab": 2}
+    document["outages"] = [
+        {"nodes": "node[01-16]", "start": 5000, "end": 5600},
+        {"nodes": "node[01-32]", "start": 12_000, "end": 12_600},
+    ]
+    jobs = document["jobs"]
+    for job in jobs:
+        job["submit"] //= 8
+    for number in (10, 20, 30):
+        jobs[number]["after"] = [{"job": jobs[number - 5]["id"], "type": "afterany"}]
+    jobs.append(
+        {
+            "id": "r", "submit": 0, "walltime": 20_000, "runtime": 15_000, "request": "1:ncpus=2",
+            "licenses": {"matlab": 1},
+            "running": {"start": 0, "allocation": [{"node": "node32", "resources": {"cores": 2}}]},
+        }
+    )  # fmt: skip
+    return parse_instance(document)
+
+
+def test_indices_are_checked_even_where_the_digest_is_right(tmp_path: Path) -> None:
+    """Somebody who forges a digest gets no index to a kernel that lies outside of its array; all arrays are in use."""
+    checkpoint = Checkpoint(path=tmp_path / "state", scheduler="sd_10")
+    workload = eventful_workload()
     with pytest.raises(Interrupted):
-        simulate(workload, OneByOne(interrupt_at=45), checkpoint=checkpoint)
-    whole = written(checkpoint.path)
-    array = whole[f"state.{name}"]
-    if not array.size:
-        pytest.skip("this workload has none of these")
-    counters = dict(zip(("queue", "ends", "heap", "pool"), (2, 3, 4, 5), strict=True))
-    used = int(whole["state.clock"][counters[name]]) if name in counters else len(array)
-    if used == 0 or (name in ("attempts", "changes", "modes", "fixed_columns") and not array.any()):
-        pytest.skip("nothing of it is in use")
-    for value in (np.iinfo(array.dtype).max, np.iinfo(array.dtype).min):
-        other = array.copy()
-        other[:used] = value
-        forged({**whole, f"state.{name}": other}, checkpoint.path)
-        with pytest.raises(DocumentError, match=rf"Expected arrays of a simulation .*state\.{name}"):
-            simulate(workload, OneByOne(), checkpoint=replace(checkpoint, resume=True))
+        simulate(workload, make_any_scheduler("sd_10", {}), progress=interrupting(110), checkpoint=checkpoint)
+    whole, world = written(checkpoint.path), World(Load(workload))
+    Keeper(replace(checkpoint, resume=True), World(Load(workload)), [])
+    counters = {
+        "queue": kernels.C_QUEUED, "ends": kernels.C_RUNNING, "heap": kernels.C_HEAP, "pool": kernels.C_POOL,
+        "attempts": kernels.C_ATTEMPTS, "fixed_columns": kernels.C_FIXED, "changes": kernels.C_CHANGES,
+        "modes": kernels.C_MODES,
+    }  # fmt: skip
+    for name in INDICES:
+        array = whole[f"state.{name}"]
+        used = int(whole["state.clock"][counters[name]]) if name in counters else len(array)
+        assert used > 0, name
+        for value in (np.iinfo(array.dtype).max, np.iinfo(array.dtype).min):
+            other = array.copy()
+            other[:used] = value
+            forged({**whole, f"state.{name}": other}, checkpoint.path)
+            with pytest.raises(DocumentError, match=rf"Expected arrays of a simulation .*state\.{name}"):
+                Keeper(replace(checkpoint, resume=True), world, [])
+    heap = whole["state.heap"].copy()
+    heap[0, 0] = 2**40  # later than the events below it
+    forged({**whole, "state.heap": heap}, checkpoint.path)
+    with pytest.raises(DocumentError, match=r"state\.heap"):
+        Keeper(replace(checkpoint, resume=True), world, [])
+
+
+@pytest.mark.parametrize(("place", "moment"), [(0, 0), (-1, 0), (-1, -1)])
+def test_events_lie_ahead(state: Checkpoint, place: int, moment: int) -> None:
+    """An event of the past would turn the clock back: the simulation did not end."""
+    whole = written(state.path)
+    heap = whole["state.heap"].copy()
+    heap[: int(whole["state.clock"][kernels.C_HEAP])][place, 0] = moment
+    forged({**whole, "state.heap": heap}, state.path)
+    with pytest.raises(DocumentError, match=r"state\.heap"):
+        Keeper(state, World(Load(lublin(30, 1))), [])
 
 
 def test_a_packed_or_oversized_archive_is_refused(state: Checkpoint) -> None:
