@@ -84,7 +84,8 @@ def _allocation(job: Job, request: Request, piece: Piece) -> tuple[Placement, ..
         taken = dict(request.chunks[kind].taken(count))
         if piece.share < 1:
             taken["cores"] = count * int(piece.share * request.chunks[kind].resources["cores"])
-        if job.running is not None:
+        stated = job.running is None or job.running.segments[0].allocation[0].chunk is not None
+        if not stated:
             found.append(Placement(node=node, resources=Amounts(taken)))
         else:
             found.append(Placement(node=node, chunk=kind, count=count, resources=Amounts(taken)))

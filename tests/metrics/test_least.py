@@ -155,7 +155,7 @@ def test_a_bound_is_never_clipped_to_the_value(cases: Path, name: str) -> None:
     """With slowdown and malleable jobs, what the first plan is said to be worth at least holds for all plans found."""
     instance = _read(cases / f"{name}.json")
     plan = solve(instance, engine="search", budget=1.0, workers=1)
-    assert plan.events == ()
+    assert not [event for event in plan.events if "bound" in event.what]
     assert plan.objective.bound is not None
     assert plan.objective.bound <= plan.objective.value
     assert name == "false-bound" or plan.objective.bound < suffered(instance, plan.jobs)

@@ -65,8 +65,17 @@ ASKS_FOR = {
     "free_pools: free pools": replace(SUPPORTED, free_pools=(POOL,)),
     "reservations: reservations and downtimes": replace(SUPPORTED, reservations=(RESERVATION,)),
     "job j: cannot keep its nodes from step to step: step 1 asks for more in fewer chunks": with_job(steps=MOVING),
-    "job j: runs inside a reservation": with_job(reservation="r1"),
 }
+
+
+def test_a_job_inside_a_reservation_is_refused_by_name() -> None:
+    """Both are named: the reservation, and the job that runs inside it."""
+    instance = replace(with_job(reservation="r1"), reservations=(RESERVATION,))
+    features = ("reservations: reservations and downtimes", "job j: runs inside a reservation")
+    assert set(unsupported(instance)) == set(features)
+    with pytest.raises(UnsupportedError) as caught:
+        solve(instance)
+    assert all(feature in str(caught.value) for feature in features)
 
 
 @pytest.mark.parametrize("feature", ASKS_FOR)

@@ -24,7 +24,7 @@ def test_kinds_of_chunks_that_never_fit_together_are_refused() -> None:
     history = played(window([nodes("n", cores=4)], odd, *others), FCFS)
     assert [Ending(code) for code in history.runs.ending] == [Ending.REFUSED, Ending.COMPLETED, Ending.COMPLETED]
     (refused,) = history.record().waiting_room
-    assert (refused.id, refused.reason) == ("odd", WaitingReason.NOT_MAPPED)
+    assert (refused.id, refused.reason) == ("odd", WaitingReason.NOT_STARTED)
     assert "on the empty machine" in refused.detail
 
 
