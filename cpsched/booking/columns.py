@@ -256,7 +256,7 @@ class Columns:
     def _orders(self, request: Request, runs: Sequence[Sequence[int]]) -> list[tuple[Sequence[int], Sequence[int]]]:
         """Return the orders of mapping a request, (kinds, rank of each run), each for where the one before fails.
 
-                First that of the policy. It can fail although the request fits (a chunk that fits anywhere takes the
+        First that of the policy. It can fail although the request fits (a chunk that fits anywhere takes the
         only nodes of another). A request of several kinds is then mapped in each order of its kinds (in each rotation,
         beyond `MOST_PERMUTED` kinds), first on the nodes that the fewest of its kinds may use.
         """

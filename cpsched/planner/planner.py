@@ -86,7 +86,7 @@ class Planner:
     def cancel(self, job_id: str) -> int:
         """Remove a waiting job from the plan, and move the others up; return the number of moves.
 
-                Jobs that wait for it, directly or not, lose their places, whatever the type of the dependency: what
+        Jobs that wait for it, directly or not, lose their places, whatever the type of the dependency: what
         their user wants without it is unknown. They stay in the waiting room.
         """
         self.ledger.release(job_id)

@@ -28,7 +28,7 @@ def start_in_turn(ledger: Ledger, queue: Sequence[Job], *, depth: int | None, pr
     ledger
         The ledger, on which running jobs, and jobs that the rule does not move, are booked.
     queue
-                Jobs without a place, in the order of the rule. Each is in the queue from its earliest start on; a job
+        Jobs without a place, in the order of the rule. Each is in the queue from its earliest start on; a job
         that waits for others, from the second on that all its dependencies allow.
     depth
         The number of jobs behind a blocked head that are tried at each event; None: all.
@@ -108,15 +108,20 @@ class _EventLoop:
     def start_heads(self, now: int) -> None:
         """Start jobs from the front of the queue, until one has to wait: it gets a reservation, or has it already.
 
-        A job that finds no start at all leaves the queue.
+        When a reservation begins, its job gets nodes anew, as any job that starts: the reserved ones were chosen to
+        leave free nodes to others. A job that finds no start at all leaves the queue.
         """
         while self._waiting:
             head = self._waiting[0]
-            start = self._place([head], now, FOREVER).get(head) if self._reserved is None else self._reserved
+            if self._reserved is not None and self._reserved > now:
+                return
+            if self._reserved is not None:
+                self._ledger.release(self._queue[head].id)
+                self._reserved = None
+            start = self._place([head], now, FOREVER).get(head)
             if start is not None and start > now:
                 self._reserved = start
                 return
-            self._reserved = None
             if start is None:
                 self._leave([head])
             else:
@@ -125,7 +130,7 @@ class _EventLoop:
     def start_out_of_turn(self, now: int) -> None:
         """Start jobs behind the head, within the rule's depth, that fit beside all bookings, until no job fits.
 
-                Before each start the head's reservation is moved to nodes that are not free now. If nodes are equal,
+        Before each start the head's reservation is moved to nodes that are not free now. If nodes are equal,
         it then leaves as many free nodes as a reservation by number of nodes.
         """
         examined = behind = self._waiting[self._behind_head]

@@ -104,7 +104,7 @@ class LedgerChain:
         Returns
         -------
         float or None
-                        The cost of the list schedule; None if a job finds no place in it, or if it costs more than
+            The cost of the list schedule; None if a job finds no place in it, or if it costs more than
             `limit`: the chain then has no plan.
         """
         self._clear()

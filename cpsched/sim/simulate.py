@@ -167,7 +167,7 @@ def simulate(
         predictions, a prediction is raised when the job runs longer. None: no predictions, jobs are expected to take
         their walltimes.
     charge_overhead
-                Decisions take effect only after the (whole) seconds that they take. The passes of queue rules take
+        Decisions take effect only after the (whole) seconds that they take. The passes of queue rules take
         microseconds, and count as 0.
     progress
         Called repeatedly.

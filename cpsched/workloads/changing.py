@@ -62,7 +62,7 @@ def with_malleable(
     Parameters
     ----------
     model
-                The runtime model of jobs that can run on half of their cores, as in the experiments of SD-Policy
+        The runtime model of jobs that can run on half of their cores, as in the experiments of SD-Policy
         (SD-3, SD-9). None: the jobs can run on a half or a quarter of their cores. Half of them then take twice (four
         times) as long, the others less, since the last cores of a job are its least useful ones.
     """

@@ -28,7 +28,7 @@ def pbs_fifo_starve(
     Parameters
     ----------
     max_starve
-                A job starves when it has been eligible for more than this many seconds: since its submission, its
+        A job starves when it has been eligible for more than this many seconds: since its submission, its
         ``not_before`` or the last job that it waited for. Of several the one that has been eligible for longest
         counts.
     help_starving_jobs
