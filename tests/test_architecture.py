@@ -148,7 +148,7 @@ def target_of(found: Import) -> tuple[str, str | None]:
 
 
 def faults_of(source: str, module: str, package: str, doors: dict[str, frozenset[str]]) -> list[str]:
-    """Return what is wrong with the imports of a module, in words.
+    """List the faults in the imports of a module, in words.
 
     Parameters
     ----------

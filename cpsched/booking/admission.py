@@ -89,7 +89,7 @@ def _late(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
 
 
 def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool) -> str | None:
-    """Return what the empty cluster lacks for a request; None if each of its kinds fits alone."""
+    """Name the resource that the empty cluster lacks for a request; None if each of its kinds fits alone."""
     classes = [c for c in cluster.classes if not only_up or c.state is NodeState.UP]
     exclusive = request.place.exclusive
     if request.place.arrangement is Arrangement.PACK:

@@ -215,7 +215,7 @@ def _play(
 
 
 def _is_fine(instance: Instance, contender: Contender, history: History, *, quiet: bool) -> bool:
-    """Let the judge check the simulated schedule, and print the violations that it finds."""
+    """Verify the simulated schedule, and print the violations."""
     from cpsched.formats import instance_to_document, plan_to_document
     from cpsched.verify import verify
 

@@ -62,7 +62,7 @@ def _hints(cls: type) -> dict[str, Any]:
 
 @cache
 def _accepts(hint: Any) -> Callable[[Any], bool]:
-    """Return what tells whether a value has a type."""
+    """Return a predicate that tells whether a value has a type."""
     origin = get_origin(hint)
     if origin in (Union, UnionType):
         options = tuple(map(_accepts, get_args(hint)))
@@ -85,7 +85,7 @@ def _accepts(hint: Any) -> Callable[[Any], bool]:
 
 
 def _accepts_noun(cls: Any) -> Callable[[Any], bool]:
-    """Return what tells whether a value is a noun whose fields all have their types."""
+    """Return a predicate that tells whether a value is a noun whose fields all have their types."""
     known: list[tuple[str, Callable[[Any], bool]]] = []
 
     def accepts(value: Any) -> bool:
@@ -142,7 +142,7 @@ def _noun(hint: Any) -> str:
 
 
 def _hint(value: Any, hint: Any) -> str:
-    """Return what may have been meant, or nothing."""
+    """Suggest the key that may have been meant, or nothing."""
     if isinstance(value, str) and hint == tuple[str, ...]:
         return "; cpsched.formats.expand_hostlist makes names of a host list"
     if type(value).__module__ == "numpy" and hint is int:

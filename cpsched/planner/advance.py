@@ -136,7 +136,7 @@ def _segments(entry: Job, run: PlannedJob) -> tuple[Segment, ...]:
 
 
 def _stands(entry: Job) -> Mapping[str, Placement]:
-    """Return what a running malleable job has at first on each node that has chunks of one kind only, as far as its
+    """Return the first holdings of a running malleable job on each node that has chunks of one kind only, as far as its
     chunks are known: a plan need not repeat them.
     """
     if entry.running is None or entry.malleability is None:

@@ -64,7 +64,7 @@ def _shrunk(ledger: Ledger) -> list[str]:
 
 
 def _shrink_more(ledger: Ledger, order: Sequence[str], values: Values, before: Mapping[str, PlannedJob]) -> None:
-    """Let running jobs continue with less where the plan is worth more for it, and no job that had a start in the plan
+    """Shrink running jobs where the plan is worth more for it, and no job that had a start in the plan
     before starts later.
     """
     for name in lenders(ledger, order):

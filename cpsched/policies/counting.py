@@ -64,7 +64,7 @@ def _units(ledger: Ledger, chosen: NDArray[np.int64]) -> Units | None:
 
 
 def _profile(ledger: Ledger, units: Units, count: int) -> count_kernels.Profile | None:
-    """Return what is free beside the running jobs, None if on some node that grows less; with room for so many jobs."""
+    """Return the free units beside the running jobs, None if those of a node decrease; with room for `count` jobs."""
     times = ledger.timeline.breakpoints()
     amounts = [ledger.timeline.free_at(time) for time in times.tolist()]
     if any((after[0] < before[0]).any() for before, after in pairwise(amounts)):

@@ -124,7 +124,7 @@ def search(budget: float) -> Contender:
 
 
 def play(case: Instance, contenders: Sequence[Contender]) -> Case:
-    """Let contenders plan a case; every plan is verified.
+    """Plan a case with all contenders; every plan is verified.
 
     Raises
     ------

@@ -76,7 +76,7 @@ def pin() -> int:
 
 
 def conditions(core: int | None = None) -> str:
-    """Return what the figures depend on, as a list; `core` is the one that this process keeps to, None: to none."""
+    """List the conditions of the figures; `core` is the one that this process keeps to, None: to none."""
     names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     processor = names[0] if names else platform.processor() or platform.machine()
     where = "" if core is None else f", of which this process uses one (number {core})"

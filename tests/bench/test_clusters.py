@@ -1,4 +1,4 @@
-"""Who runs cells: a Dask scheduler that is there already, jobs of Slurm, and what is said where these are missing."""
+"""Where cells run: on a Dask scheduler, in jobs of Slurm; and the errors where these are missing."""
 
 from __future__ import annotations
 

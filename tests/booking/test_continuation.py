@@ -182,7 +182,7 @@ def goes_on(machine: Instance, *steps: tuple[int, tuple[Any, ...]], place: Place
 
 
 def cores_by_node(allocation: Sequence[Placement]) -> dict[str, int]:
-    """Return what all chunks on each node have together."""
+    """Return the sum of all chunks on each node."""
     cores: Counter[str] = Counter()
     for one in allocation:
         cores[one.node] += one.resources["cores"]

@@ -23,7 +23,7 @@ AFTER, OK = DependencyType.AFTER, DependencyType.AFTEROK
 
 
 def after(name: str, kind: DependencyType = OK, delay: int = 0) -> Dependency:
-    """Return what a job waits for."""
+    """Return the dependencies of a job."""
     return Dependency(job=name, type=kind, delay=delay)
 
 

@@ -44,7 +44,7 @@ def test_a_terminated_command_keeps_its_best_plan(repository: Path, window: Wind
 
 @pytest.fixture
 def small_files() -> Iterator[None]:
-    """Let no file become larger than 200 bytes, as on a disk that is full."""
+    """Limit files to 200 bytes, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, before[1]))
     yield

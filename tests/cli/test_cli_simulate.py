@@ -356,7 +356,7 @@ def test_what_breaks_rules_is_said(run: Run, log: Path, tmp_path: Path, monkeypa
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, look: int) -> None:
-    """Let the user interrupt the simulation at the given look at its progress."""
+    """Interrupt the simulation at the given look at its progress."""
     from contextlib import contextmanager
 
     calls = iter(range(1, look))

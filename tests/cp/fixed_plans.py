@@ -71,7 +71,7 @@ def planned_jobs(instance: Instance, places: Places) -> list[PlannedJob]:
 
 
 def _gone(job: Job, now: int) -> list[Segment]:
-    """Return what has been of a running job."""
+    """Return the past segments of a running job."""
     if job.running is None:
         return []
     return [replace(segment, end=min(now, segment.end)) for segment in repeated(job).segments if segment.start < now]

@@ -145,7 +145,7 @@ class _Search:
                     yield cost, _planned(job, start, lengths, allocation)
 
     def _allocations(self, job: Job, requests: Sequence[Request]) -> list[list[tuple[Placement, ...]]]:
-        """Return what a job can hold in its segments; each chunk is on one node from its first segment to its last."""
+        """Return all allocations of a job by segment; each chunk is on one node from its first segment to its last."""
         classes = self.instance.cluster.class_of
         names = [name for name in self.instance.cluster.node_names if classes[name].state is NodeState.UP]
         layers = chunk_layers(job)

@@ -28,7 +28,7 @@ def random_window(seed: int) -> Document:
 
 
 def features_of(document: Document) -> set[str]:
-    """Return what a window has, in words."""
+    """Name the features of a window."""
     found: set[str] = {"eight jobs or more"} if len(document["jobs"]) >= MANY else set()
     for job in document["jobs"]:
         is_running = "running" in job

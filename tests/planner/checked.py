@@ -21,7 +21,7 @@ def solved(instance: Instance) -> Plan:
 
 
 def check_outcome(instance: Instance, outcome: Outcome) -> None:
-    """Let the judge look at what an engine found by itself, with a start for those that the judge finds one for."""
+    """Verify the outcome of an engine, after placing the jobs for which the judge finds a start."""
     plan = plan_of(instance, "engine under test", outcome, budget=1, elapsed=0)
     plan = with_openings(judge_of(instance), instance, plan, elapsed=0)
     violations = verify(instance_to_document(instance), plan_to_document(plan))

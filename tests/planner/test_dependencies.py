@@ -23,7 +23,7 @@ ENDS = [kind for kind in TYPES if kind is not DependencyType.AFTER]
 
 
 def after(name: str, kind: DependencyType = DependencyType.AFTEROK, delay: int = 0) -> tuple[Dependency, ...]:
-    """Return what a job waits for."""
+    """Return the dependencies of a job."""
     return (Dependency(job=name, type=kind, delay=delay),)
 
 

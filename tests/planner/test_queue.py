@@ -61,7 +61,7 @@ def test_order_is_the_literal_planners(instance: Instance) -> None:
 
 
 def after(*names: str) -> tuple[Dependency, ...]:
-    """Return what a job waits for."""
+    """Return the dependencies of a job."""
     return tuple(Dependency(job=name, type=DependencyType.AFTEROK) for name in names)
 
 

@@ -168,7 +168,7 @@ def test_who_cannot_run_is_told_so_and_blocks_nobody(rule: str) -> None:
 
 
 def after(name: str, kind: DependencyType = DependencyType.AFTEROK, delay: int = 0) -> tuple[Dependency, ...]:
-    """Return what a job waits for."""
+    """Return the dependencies of a job."""
     return (Dependency(job=name, type=kind, delay=delay),)
 
 

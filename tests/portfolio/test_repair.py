@@ -51,7 +51,7 @@ def moved(planned: PlannedJob, by: int) -> PlannedJob:
 
 
 def with_moved(job_id: str, by: int) -> Callable[[Outcome], Outcome]:
-    """Return what moves one job of a plan."""
+    """Return a function that moves one job of a plan."""
     return lambda found: replace(found, jobs=tuple(moved(job, by) if job.id == job_id else job for job in found.jobs))
 
 

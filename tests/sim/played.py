@@ -20,7 +20,7 @@ def played(instance: Instance, rule: QueueRule | Scheduler, *, predicts: Predict
 
 
 def story_of(instance: Instance, history: History) -> Story:
-    """Return what happened in the words of the naive simulator."""
+    """Return the history in the terms of the naive simulator."""
     record = history.record()
     is_on = {job.id for job in instance.jobs if job.running is not None}
 

@@ -173,7 +173,7 @@ def _repeated(job: Document) -> Document:
 
 
 def _slices(rng: Random, read: Instance, document: Document, entries: list[Document]) -> list[Document]:
-    """Return what the reservation got, on any of the nodes where that keeps the rules; it is dropped if none does."""
+    """Return the allocation of the reservation, on any nodes that keep the rules; it is dropped if none do."""
     for reservation in document["reservations"]:
         nodes = list(read.nodes)
         rng.shuffle(nodes)

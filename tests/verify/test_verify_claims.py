@@ -38,7 +38,7 @@ STEPS = [{"walltime": 10, "request": "1:ncpus=4"}, {"walltime": 10, "request": "
 
 
 def _against(*jobs: Document, booked: list[Document], reason: str, **members: Any) -> list[str]:
-    """Return what is said against the claim about the last one of some jobs."""
+    """Return the violations of the claim about the last of some jobs."""
     room = [waiting(jobs[-1]["id"], reason)]
     return [violation.message for violation in verify(instance(*jobs, **members), plan(booked, room))]
 
