@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
     is_large = config.getoption("--large")
     os.environ["CPSCHED_LARGE_TESTS"] = "1" if is_large else "0"
     settings.load_profile("large" if is_large else "small")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells leave it to what they run in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
