@@ -16,7 +16,7 @@ def instance(*jobs: Document, **members: Any) -> Document:
         "format": "cpsched-instance/1",
         "name": "tiny",
         "now": 0,
-        "cluster": {"nodes": [{"names": "n[1-2]", "resources": NODE}]},
+        "cluster": {"nodes": [{"names": "n[1-2]", "resources": dict(NODE)}]},
         "jobs": list(jobs),
         **members,
     }
@@ -24,7 +24,7 @@ def instance(*jobs: Document, **members: Any) -> Document:
 
 def cluster(*nodes: Document, **licenses: int) -> Document:
     """Return a cluster of node classes; without `resources` they are like the others."""
-    return {"nodes": [{"resources": NODE, **node} for node in nodes], "licenses": licenses}
+    return {"nodes": [{"resources": dict(NODE), **node} for node in nodes], "licenses": licenses}
 
 
 def job(name: str = "a", request: Any = "1:ncpus=2", walltime: int | None = 100, **members: Any) -> Document:
