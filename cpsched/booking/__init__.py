@@ -4,15 +4,13 @@ May import: `domain`, `rusv`, `errors`. Begin with `ledger.py`; `columns.py` tra
 into the columns of the timeline, `admission.py` has the checks that do not depend on time, `mapping.py` the order in
 which nodes are filled, `links.py` the dependencies. `running.py` has the running jobs, `modes.py` the shares on which
 a malleable job can begin, `shapes.py` and `changing.py` the jobs of several steps, and `continuation.py` the rest of a
-running one. `equal_nodes.py` says what can be counted on interchangeable nodes. Where all jobs have whole nodes of one
-kind, only numbers count: `whole_nodes.py` tests an instance for that, `whole_node_mapping.py` turns the numbers into
-nodes.
+running one. Where all jobs have whole nodes of one kind, only numbers count: `whole_nodes.py` tests an instance for
+that, `whole_node_mapping.py` turns the numbers into nodes.
 """
 
 from cpsched.booking.admission import chunks_on_empty_node, packs, refusal
 from cpsched.booking.columns import WHOLE_REQUEST, Columns
 from cpsched.booking.continuation import Units, continuation, units_on
-from cpsched.booking.equal_nodes import EqualNodes
 from cpsched.booking.ledger import Ledger, Place
 from cpsched.booking.links import awaited_ends
 from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
@@ -24,7 +22,6 @@ __all__ = [
     "Application",
     "CheapFirst",
     "Columns",
-    "EqualNodes",
     "Hold",
     "Ledger",
     "Machine",

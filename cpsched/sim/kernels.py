@@ -55,9 +55,6 @@ class Rule(NamedTuple):
     max_starve: int
     #: What predicted runtimes are used for, see ``PREDICTS_*``.
     predicts: int
-    #: 1 where jobs are counted on interchangeable nodes: a job that does not fit beside the head's reservation does not
-    #: fit after others have started either.
-    is_counted: int
 
 
 class State(NamedTuple):
@@ -604,11 +601,11 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
 
 
 @kernel
-def start_out_of_turn(candidates, now, rule, s, m, t, x):
+def start_out_of_turn(candidates, now, s, m, t, x):
     """Start the jobs after the head that fit and do not delay it, and count them.
 
     Within a pass nothing becomes free: a demand that did not fit does not fit later on. Beside the head's reservation
-    this holds until its nodes are chosen anew, which happens after each start; where jobs are counted, it always holds.
+    this holds until its nodes are chosen anew, which happens after each start.
     """
     stamp, shadow = s.clock[C_STAMP], s.clock[C_SHADOW]
     failed, demands, sysreq = s.failed, t.demands, t.sysreq
@@ -627,8 +624,7 @@ def start_out_of_turn(candidates, now, rule, s, m, t, x):
             if is_alike and not has_sums(demand, m.safter, demands, sysreq):
                 continue
             if not is_chosen:
-                if chosen_stamp == stamp or not rule.is_counted:
-                    s.clock[C_STAMP] += 1
+                s.clock[C_STAMP] += 1
                 is_chosen, chosen_stamp = True, s.clock[C_STAMP]
                 has_nodes = choose_nodes(s.clock[C_HEAD], s, m, t, x)
             if not has_nodes or failed[demand, 1] == chosen_stamp:
@@ -643,14 +639,14 @@ def start_out_of_turn(candidates, now, rule, s, m, t, x):
 
 @kernel
 def start_behind_head(first, last, now, rule, s, m, t, x):
-    """Look through the queue from index `first` to `last`, and, unless jobs are counted, again from the head on until
-    no job starts: after each start the head's nodes are chosen anew, which may make room for a job that did not fit.
+    """Look through the queue from index `first` to `last`, and again from the head on until no job starts: after each
+    start the head's nodes are chosen anew, which may make room for a job that did not fit before.
     """
     while True:
         number = s.clock[C_ASIDE]
-        start_out_of_turn(s.queue[first:last], now, rule, s, m, t, x)
+        start_out_of_turn(s.queue[first:last], now, s, m, t, x)
         is_settled = first == 1 and s.clock[C_ASIDE] == number
-        if is_settled or s.clock[C_LACKS] or rule.is_counted or rule.backfill != NOT_DELAYING:
+        if is_settled or s.clock[C_LACKS] or rule.backfill != NOT_DELAYING:
             break
         first = 1
 
@@ -725,7 +721,7 @@ def pass_queue(now, rule, s, m, t, x):
     first = 1 if resumed < 0 else place_in_queue(resumed, s.keys, s.queue, s.clock)
     start_behind_head(first, last, now, rule, s, m, t, x)
     if s.clock[C_ASIDE] > 0:
-        if last < s.clock[C_QUEUED] or (rule.backfill == NOT_DELAYING and not rule.is_counted):
+        if last < s.clock[C_QUEUED] or rule.backfill == NOT_DELAYING:
             # other jobs are now within the depth, or may fit beside the nodes that the head takes now
             s.clock[C_HEAD] = -1
         close_gaps(s)
@@ -747,14 +743,14 @@ def pass_arrivals(now, rule, count, s, m, t, x):
     places.sort()
     last = min(s.clock[C_QUEUED], 1 + rule.depth)
     for k in range(np.searchsorted(places, last)):
-        start_out_of_turn(s.queue[places[k] : places[k] + 1], now, rule, s, m, t, x)
+        start_out_of_turn(s.queue[places[k] : places[k] + 1], now, s, m, t, x)
         if s.clock[C_LACKS]:
             break
-        if s.clock[C_ASIDE] > 0 and rule.backfill == NOT_DELAYING and not rule.is_counted:
+        if s.clock[C_ASIDE] > 0 and rule.backfill == NOT_DELAYING:
             start_behind_head(places[k] + 1, last, now, rule, s, m, t, x)
             break
     if s.clock[C_ASIDE] > 0:
-        if last < s.clock[C_QUEUED] or (rule.backfill == NOT_DELAYING and not rule.is_counted):
+        if last < s.clock[C_QUEUED] or rule.backfill == NOT_DELAYING:
             # other jobs are now within the depth, or may fit beside the nodes that the head takes now
             s.clock[C_HEAD] = -1
         close_gaps(s)

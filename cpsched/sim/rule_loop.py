@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cpsched.booking import EqualNodes
 from cpsched.sim import kernels
-from cpsched.sim.rules import BackfillRule, Prediction, QueueRule
+from cpsched.sim.rules import Prediction, QueueRule
 from cpsched.sim.world import World
 
 __all__ = ["play_rule"]
@@ -32,8 +31,7 @@ def play_rule(
     look
         Called repeatedly.
     """
-    nodes = EqualNodes.of(world.load.columns.demands) if rule.backfill is BackfillRule.NOT_DELAYING else None
-    numbers = rule.in_numbers(predicts=predicts, is_counted=nodes is not None and nodes.is_apart)
+    numbers = rule.in_numbers(predicts=predicts)
     while True:
         before, began = int(world.state.clock[kernels.C_PASSES]), time.perf_counter()
         told = kernels.advance(numbers, _PORTION, world.state, world.machine, world.tables, world.scratch)

@@ -77,13 +77,12 @@ class QueueRule:
         if (self.depth or 0) < 0 or (self.max_starve or 0) < 0:
             raise ValueError(f"Expected depth and max_starve of 0 or more, got {self}")
 
-    def in_numbers(self, *, predicts: Prediction | None, is_counted: bool) -> kernels.Rule:
-        """Return the rule as the kernels take it; `is_counted` is whether jobs are counted on interchangeable nodes."""
+    def in_numbers(self, *, predicts: Prediction | None) -> kernels.Rule:
+        """Return the rule as the kernels take it."""
         return kernels.Rule(
             backfill=int(self.backfill),
             order=int(self.order),
             depth=1 << 40 if self.depth is None else self.depth,
             max_starve=-1 if self.max_starve is None else self.max_starve,
             predicts=kernels.PREDICTS_NOTHING if predicts is None else predicts.number,
-            is_counted=int(is_counted),
         )

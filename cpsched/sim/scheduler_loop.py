@@ -139,7 +139,7 @@ def play_scheduler(
         If the scheduler starts a job that does not wait, or where there is no room.
     """
     loop = _Loop(world, scheduler, seconds, charges=charges)
-    numbers = _IN_ORDER.in_numbers(predicts=predicts, is_counted=False)
+    numbers = _IN_ORDER.in_numbers(predicts=predicts)
     while (now := loop.next_event()) is not None:
         loop.step(now, numbers)
         look()

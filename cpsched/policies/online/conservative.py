@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking import EqualNodes
 from cpsched.policies.online import count_kernels
 from cpsched.policies.online.conservative_on_nodes import ConservativeOnNodes
 from cpsched.policies.online.ranking import ranks
+from cpsched.policies.online.units import Units
 from cpsched.rusv import FOREVER
 from cpsched.sim import Decision, News, Scheduler, Site, Start
 
@@ -24,8 +24,8 @@ NOWHERE = count_kernels.NOWHERE
 class Conservative:
     """Every job has a reservation from its submission on, which it keeps, or an earlier one.
 
-    Where nodes are interchangeable (see `EqualNodes`), reservations are counts, and a job gets its nodes when it
-    starts. Where they are not, each is on concrete nodes, as by `ConservativeOnNodes`.
+    Where nodes are interchangeable (see `Units`), reservations are counts, and a job gets its nodes when it starts.
+    Where they are not, each is on concrete nodes, as by `ConservativeOnNodes`.
     """
 
     name = "conservative"
@@ -33,7 +33,7 @@ class Conservative:
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
         is_empty = all(job.running is None for job in site.jobs)
-        units = EqualNodes.of(site.columns.demands) if is_empty else None
+        units = Units.of(site.columns.demands) if is_empty else None
         self._rule: Scheduler = ConservativeOnNodes()
         if units is not None:
             self._rule = _ConservativeByCounts(units)
@@ -54,7 +54,7 @@ class _ConservativeByCounts:
 
     name = "conservative"
 
-    def __init__(self, units: EqualNodes) -> None:
+    def __init__(self, units: Units) -> None:
         self._units = units
 
     def begin(self, site: Site) -> None:

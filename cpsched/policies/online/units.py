@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cpsched.policies.online import count_kernels
 from cpsched.rusv import Demands, kernels
 
-__all__ = ["Asks", "EqualNodes", "Nodes"]
+__all__ = ["Nodes", "Units"]
 
 Ints = NDArray[np.int64]
-
-
-class Asks(NamedTuple):
-    """The requests of the demands."""
-
-    #: int64 (demands,): units.
-    need: NDArray[Any]
-    #: int64 (demands + 1,) and (·,): the pools that they may come from, in the order of filling.
-    pools_of: NDArray[Any]
-    pools: NDArray[Any]
-    #: int64 (demands + 1,) and (·, 2): columns of licenses with amounts.
-    licenses_of: NDArray[Any]
-    licenses: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,10 +39,10 @@ class Nodes:
         return chunks
 
 
-class EqualNodes:
+class Units:
     """The pools of a machine, and what each demand takes of them.
 
-    A job counts if its chunks are of one kind. Equal nodes form a pool if all jobs that they admit ask there for
+        A job counts if its chunks are of one kind. Equal nodes form a pool if all jobs that they admit ask there for
     chunks of one size, or each for so much that no other job fits beside it.
     """
 
@@ -71,7 +59,7 @@ class EqualNodes:
         self._licenses = sorted({int(q) for first, last in spans for q in sysreq[first:last, 0]})
         place = {q: len(pools) + k for k, q in enumerate(self._licenses)}
         licenses = [[(place[q], amount) for q, amount in sysreq[first:last].tolist()] for first, last in spans]
-        self.asks = Asks(
+        self.asks = count_kernels.Asks(
             need=np.array([need for need, _, _ in asks], dtype=np.int64),
             pools_of=_ends(asked for _, _, asked in asks),
             pools=np.array([pool for _, _, asked in asks for pool in asked], dtype=np.int64),
@@ -83,11 +71,6 @@ class EqualNodes:
     def num_pools(self) -> int:
         """The number of pools."""
         return len(self._pools)
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether each demand takes units of one pool only: where one does not fit, it does not fit beside others."""
-        return bool((np.diff(self.asks.pools_of) == 1).all())
 
     @property
     def num_columns(self) -> int:
@@ -139,7 +122,7 @@ class EqualNodes:
         return np.array(rows, dtype=np.int32).reshape(-1, 3)
 
     @classmethod
-    def of(cls, demands: Demands) -> EqualNodes | None:
+    def of(cls, demands: Demands) -> Units | None:
         """Return the units in which all demands of a machine can be counted, None if they cannot be."""
         by_demand = [list(_asked(demands, demand)) for demand in range(len(demands))]
         if not all(by_demand):
