@@ -24,7 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "errors text",
         "domain rusv verify writing",
-        "booking engine formats metrics workloads",
+        "booking engine formats metrics problem workloads",
         "planner sim",
         "policies search cp mzn bridge report",
         "portfolio",
@@ -48,6 +48,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "booking": "domain rusv",
         "engine": "domain",
         "formats": "errors domain writing text",
+        "problem": "domain",
         "metrics": "domain writing text",
         "workloads": "errors domain",
         "planner": "errors domain rusv booking engine metrics",

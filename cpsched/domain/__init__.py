@@ -8,7 +8,7 @@ from cpsched.domain.chunk_layers import ChunkLayer, chunk_layers, needs_migratio
 from cpsched.domain.cluster import AdmitCondition, Cluster, KeepFree, NodeClass, NodeState, Outage
 from cpsched.domain.facts import Fitted, fitted
 from cpsched.domain.frozen import Amounts, FrozenMap
-from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, Instance, Objective, ObjectiveTerm
+from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, Instance, Objective, ObjectiveTerm, SetAside
 from cpsched.domain.job import (
     Dependency,
     DependencyType,
@@ -110,6 +110,7 @@ __all__ = [
     "RuntimeModel",
     "Score",
     "Segment",
+    "SetAside",
     "Step",
     "Usage",
     "Validity",

@@ -7,11 +7,11 @@ from datetime import datetime
 from enum import StrEnum
 
 from cpsched.domain.cluster import Cluster, Outage
-from cpsched.domain.frozen import FrozenMap
-from cpsched.domain.job import Job
+from cpsched.domain.frozen import Amounts, FrozenMap
+from cpsched.domain.job import Job, Placement
 from cpsched.domain.rules import FreePool, Limit, Queue, Reservation, Usage
 
-__all__ = ["DEFAULT_EXPECTED_WAIT", "Instance", "Objective", "ObjectiveTerm"]
+__all__ = ["DEFAULT_EXPECTED_WAIT", "Instance", "Objective", "ObjectiveTerm", "SetAside"]
 
 #: Expected wait (s) of a job without queue (BRIDI-3).
 DEFAULT_EXPECTED_WAIT = 1800
@@ -43,6 +43,19 @@ class Objective:
         return " + ".join(f"{weight:g}*{term}" for term, weight in self.weights.items())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """Amounts that no job can have during ``[start, end)``: set aside by a rule, not taken by a running job.
+
+    Where running jobs already have some of them, only the rest is held.
+    """
+
+    start: int
+    end: int
+    allocation: tuple[Placement, ...] = ()
+    licenses: Amounts = Amounts()
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True)
 class Instance:
     """The first of the two public documents, checked.
@@ -65,6 +78,10 @@ class Instance:
     objective: Objective = field(default_factory=Objective)
     #: Future outages of nodes: for simulators only.
     outages: tuple[Outage, ...] = ()
+    #: Amounts that rules set aside; no document has them, `cpsched.problem.reduced` makes them of rules.
+    set_aside: tuple[SetAside, ...] = ()
+    #: Whether the instance allows only some of the plans that the rules allow, so that a bound for it is none for them.
+    is_restricted: bool = False
 
     def expected_wait(self, job: Job) -> int:
         """Return the seconds that a job may be expected to wait (``ewt`` of BRIDI-8)."""
