@@ -26,5 +26,5 @@ class Reduced:
 
 
 def reduced(instance: Instance) -> Reduced:
-    """Return an instance for engines, in which all rules are licences, resources, guards, times of jobs, and amounts set aside."""
+    """Return an instance for engines, which has other means than rules: licences, guards, and amounts set aside."""
     return Reduced(instance=instance)
