@@ -1,4 +1,6 @@
-"""The running jobs on a ledger: their bookings, and the continuations of malleable ones with fewer cores."""
+"""What a ledger holds before any job is planned: running jobs, with the continuations of malleable ones, and amounts
+that are set aside.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,14 @@ from math import floor
 
 from cpsched.booking.columns import Columns
 from cpsched.domain import (
+    FOR_EVER,
     Instance,
     Job,
     Placement,
     PlannedJob,
     Remaining,
     Segment,
+    SetAside,
     repeated,
     resumable,
     resumed_plan,
@@ -52,6 +56,8 @@ class RunningJobs:
         self.changed: dict[str, PlannedJob] = {}
         for name in self._short(self._hold()):
             del self.changeable[name], self._bookings[name]
+        for aside in instance.set_aside:
+            self._set_aside(aside)
 
     def _hold(self) -> set[int]:
         """Book what running jobs hold until they end; return the columns that have not all of it."""
@@ -114,6 +120,31 @@ class RunningJobs:
             mine = {column: amount for column, amount in left.items() if amount > 0}
             self._book(job, self._timeline.booking(first, last, mine, self._licenses_of(job)))
         return short
+
+    def _set_aside(self, aside: SetAside) -> None:
+        """Book amounts that no job can have; where less is free beside the running jobs, what is."""
+        start, end = max(0, aside.start - self._now), aside.end - self._now
+        if end <= start:
+            return
+        end = end if end < FOR_EVER else FOREVER
+        amounts: dict[int, int] = {}
+        for held in aside.allocation:
+            for column, amount, _ in self._columns.columns_on(held.node, held.resources, whole=False):
+                amounts[column] = amounts.get(column, 0) + amount
+        licenses = {self._columns.license_number[name]: amount for name, amount in aside.licenses.items()}
+        breaks = [start, end]
+        free, sums = self._timeline.least_free(start, end)
+        if any(free[column] < amount for column, amount in amounts.items()) or any(
+            sums[column] < amount for column, amount in licenses.items()
+        ):
+            breaks = sorted({*breaks, *(time for time in self._timeline.breakpoints().tolist() if start < time < end)})
+        for first, last in pairwise(breaks):
+            free, sums = self._timeline.least_free(first, last)
+            mine = {column: left for column, amount in amounts.items() if (left := min(amount, int(free[column]))) > 0}
+            loans = {
+                column: left for column, amount in licenses.items() if (left := min(amount, int(sums[column]))) > 0
+            }
+            self._timeline.book(self._timeline.booking(first, last, mine, loans))
 
     def _book(self, job: Job, booking: Booking) -> None:
         """Book what a running job holds; remember what may be given back."""

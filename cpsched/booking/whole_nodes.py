@@ -72,9 +72,7 @@ def beyond_whole_nodes(instance: Instance) -> tuple[str, ...]:
             ("cluster", "nodes of several kinds", any(not _are_alike(classes[0], other) for other in classes)),
             ("cluster", "nodes with guards", any(node_class.admits for node_class in classes)),
             ("cluster", "nodes that keep resources free", any(node_class.keep_free for node_class in classes)),
-            ("limits", "limits of consumers", instance.limits),
-            ("free_pools", "free pools", instance.free_pools),
-            ("reservations", "reservations and downtimes", instance.reservations),
+            ("reservations", "nodes or licences that are set aside for a time", instance.set_aside),
         )
         if present
     ]
@@ -94,7 +92,6 @@ def _of_waiting(instance: Instance, job: Job) -> Iterator[str]:
     asked = {
         "malleable": job.malleability is not None,
         "depends on other jobs": bool(job.after),
-        "runs inside a reservation": job.reservation is not None,
         "asks for licences": any(job.licenses.values()),
         "has a start that is fixed": job.start_at is not None,
         "has a deadline": job.deadline is not None,

@@ -173,7 +173,7 @@ def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
     facts = [planned for name, planned in running.items() if name not in continuing]
     sites, licenses = sites_of(instance, facts), licenses_of(instance, facts)
     earliest, lags = _times(instance, jobs, running)
-    horizon = _horizon(plan, now, jobs, earliest, awaited)
+    horizon = instance.last_end(*_horizon(plan, now, jobs, earliest, awaited))
     horizon = max([horizon, *(mode.most for of_job in continuing.values() for mode in of_job)])
     modes = [waiting_modes(job, is_awaited=job.id in awaited, longest=horizon) for job in jobs]
     machine = machine_of(instance) if any(job.is_evolving for job in jobs) else None
@@ -182,23 +182,23 @@ def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
         for job, first, of_job in zip(jobs, earliest, modes, strict=True)
     ]
     tasks += [_continuing_task(instance, entries[name], of_job, horizon, sites) for name, of_job in continuing.items()]
-    has_all_plans = not any(job.malleability is not None for job in instance.jobs) and all(
-        _is_unrestricted(task, machine) for task in tasks
-    )
+    is_rigid = not any(job.malleability is not None for job in instance.jobs)
+    has_all_plans = is_rigid and not instance.is_restricted and all(_is_unrestricted(task, machine) for task in tasks)
     costs = costs_of(instance, tasks, horizon=horizon)
     return Encoding(now, tuple(tasks), sites, licenses, lags, costs, horizon, machine, has_all_plans)
 
 
 def _horizon(
     plan: Sequence[Planned], now: int, jobs: Sequence[Job], earliest: Sequence[int], awaited: Collection[str]
-) -> int:
-    """Return a second by which some optimal plan has ended.
+) -> tuple[int, int]:
+    """Return a second up to which an optimal plan may be idle, and how long it takes at most from then on, where
+    nothing is set aside.
 
     It is idle only until a running job ends, or for a delay: the jobs fit one after another.
     """
     slowest = [max(mode.least for mode in waiting_modes(job, is_awaited=job.id in awaited, longest=0)) for job in jobs]
     longest = sum(slowest) + sum(max(0, dependency.delay) for job in jobs for dependency in job.after)
-    return max([*(planned.end - now for planned in plan), *earliest], default=0) + longest
+    return max([*(planned.end - now for planned in plan), *earliest], default=0), longest
 
 
 def num_pairs(instance: Instance, plan: Sequence[Planned]) -> int:

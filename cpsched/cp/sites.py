@@ -101,8 +101,8 @@ def columns_of(node_class: NodeClass) -> dict[Column, int]:
 
 
 def _holds_by_node(instance: Instance, running: Sequence[PlannedJob]) -> Mapping[tuple[str, Column], list[Hold]]:
-    """Return the amounts that running jobs take of each column of each node; an exclusive job takes all of its
-    nodes.
+    """Return the amounts of each column of each node that running jobs take or that are set aside; an exclusive job
+    takes all of its nodes.
     """
     exclusive = {element: job.steps[0].request.place.exclusive for job in instance.jobs for element in job.element_ids}
     holds: defaultdict[tuple[str, Column], list[Hold]] = defaultdict(list)
@@ -117,19 +117,29 @@ def _holds_by_node(instance: Instance, running: Sequence[PlannedJob]) -> Mapping
                         amount = capacity
                     if amount:
                         holds[held.node, (name, kept_for)].append(Hold(start, end, amount))
+    for aside in instance.set_aside:
+        for held in aside.allocation:
+            for name, kept_for in columns[held.node]:
+                amount = 0 if kept_for in held.resources else held.resources.get(name, 0)
+                if amount and aside.end > instance.now:
+                    span = max(0, aside.start - instance.now), aside.end - instance.now
+                    holds[held.node, (name, kept_for)].append(Hold(*span, amount))
     return holds
 
 
 def licenses_of(instance: Instance, running: Sequence[PlannedJob]) -> dict[str, Pool]:
-    """Return the licences of the cluster, and what of them is taken by running jobs."""
+    """Return the licences of the cluster, and what of them running jobs take or is set aside."""
     asked = {element: job.licenses for job in instance.jobs for element in job.element_ids}
     return {
         name: _pool(
             amount,
             [
-                Hold(max(0, planned.start - instance.now), planned.end - instance.now, asked[planned.id][name])
-                for planned in running
-                if asked[planned.id].get(name, 0)
+                Hold(max(0, start - instance.now), end - instance.now, amounts[name])
+                for start, end, amounts in [
+                    *((planned.start, planned.end, asked[planned.id]) for planned in running),
+                    *((aside.start, aside.end, aside.licenses) for aside in instance.set_aside),
+                ]
+                if amounts.get(name, 0) and end > instance.now
             ],
         )
         for name, amount in instance.cluster.licenses.items()

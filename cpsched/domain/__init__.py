@@ -8,7 +8,7 @@ from cpsched.domain.chunk_layers import ChunkLayer, chunk_layers, needs_migratio
 from cpsched.domain.cluster import AdmitCondition, Cluster, KeepFree, NodeClass, NodeState, Outage
 from cpsched.domain.facts import Fitted, fitted
 from cpsched.domain.frozen import Amounts, FrozenMap
-from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, Instance, Objective, ObjectiveTerm, SetAside
+from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, FOR_EVER, Instance, Objective, ObjectiveTerm, SetAside
 from cpsched.domain.job import (
     Dependency,
     DependencyType,
@@ -64,6 +64,7 @@ from cpsched.domain.rules import (
 
 __all__ = [
     "DEFAULT_EXPECTED_WAIT",
+    "FOR_EVER",
     "Access",
     "AdmitCondition",
     "Amounts",

@@ -11,7 +11,10 @@ from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.job import Job, Placement
 from cpsched.domain.rules import FreePool, Limit, Queue, Reservation, Usage
 
-__all__ = ["DEFAULT_EXPECTED_WAIT", "Instance", "Objective", "ObjectiveTerm", "SetAside"]
+__all__ = ["DEFAULT_EXPECTED_WAIT", "FOR_EVER", "Instance", "Objective", "ObjectiveTerm", "SetAside"]
+
+#: What is set aside for at least so many seconds from now on is set aside for ever.
+FOR_EVER = 10**10
 
 #: Expected wait (s) of a job without queue (BRIDI-3).
 DEFAULT_EXPECTED_WAIT = 1800
@@ -118,6 +121,21 @@ class Instance:
             return None
         max_wait = self.queues[job.queue].max_wait
         return due if max_wait is not None and max_wait.is_hard else None
+
+    def last_end(self, idle: int, longest: int) -> int:
+        """Return a second by which some optimal plan has ended, in seconds from now.
+
+        Parameters
+        ----------
+        idle
+            The second up to which a plan may be idle where nothing is set aside.
+        longest
+            The seconds that all jobs take one after another.
+        """
+        for aside in sorted(self.set_aside, key=lambda aside: aside.start):
+            if aside.start - self.now < idle + longest and aside.end - self.now < FOR_EVER:
+                idle = max(idle, aside.end - self.now)
+        return idle + longest
 
     def elements(self) -> tuple[Job, ...]:
         """Return all jobs with each array replaced by its elements, in document order."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from cpsched.booking import chunks_on_empty_node
 from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeState
+from cpsched.mzn.prices import MOST_INTEGER
 
 __all__ = [
     "Kind",
@@ -33,10 +35,11 @@ class Kind(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """The amounts that a running job holds on a node until it ends (s from now)."""
+    """The amounts that a running job holds on a node until it ends, or that are set aside there (s from now)."""
 
     node: int
     amounts: Mapping[str, int]
+    start: int
     until: int
     exclusive: bool
 
@@ -87,12 +90,18 @@ def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
 
 
 def running_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, Any]:
-    """Return the amounts that running jobs hold, and when each node becomes idle, and free of exclusive jobs.
+    """Return the amounts that running jobs hold or that are set aside, and when each node becomes idle, and free of
+    exclusive jobs.
 
     Jobs that are `changed` are left out: their allocations are decisions of the model.
     """
     resources, held = resource_numbers(instance), list(_held(instance, changed))
-    pieces = [(use.node, resources[name], amount, use.until) for use in held for name, amount in use.amounts.items()]
+    asides = list(_set_aside(instance))
+    pieces = [
+        (use.node, resources[name], amount, use.start, use.until)
+        for use in (*held, *asides)
+        for name, amount in use.amounts.items()
+    ]
     idle_from = [0] * len(instance.cluster.node_names)
     shared_from = list(idle_from)
     for use in held:
@@ -101,19 +110,22 @@ def running_data(instance: Instance, changed: Collection[str] = ()) -> dict[str,
             shared_from[use.node - 1] = max(shared_from[use.node - 1], use.until)
     return {
         "num_pieces": len(pieces),
-        **columns(("piece_node", "piece_resource", "piece_amount", "piece_until"), pieces),
+        **columns(("piece_node", "piece_resource", "piece_amount", "piece_from", "piece_until"), pieces),
         "idle_from": idle_from,
         "shared_from": shared_from,
+        "num_asides": len(asides),
+        **columns(("aside_node", "aside_from", "aside_until"), [(use.node, use.start, use.until) for use in asides]),
     }
 
 
 def kept_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, Any]:
-    """Return the amounts that nodes keep free (OCCS-40), and the amounts that running jobs take of the rest.
+    """Return the amounts that nodes keep free (OCCS-40), and what is taken of the rest by running jobs or set aside.
 
     Running jobs are facts: where they hold more than a rule leaves, nothing is left, never a negative amount.
     """
     resources = resource_numbers(instance)
-    longest_first = sorted(_held(instance, changed), key=lambda use: -use.until)
+    held = list(_held(instance, changed))
+    held += _set_aside(instance)
     rules: list[tuple[int, ...]] = []
     pieces: list[tuple[int, ...]] = []
     for number, name in enumerate(instance.cluster.node_names, 1):
@@ -121,16 +133,16 @@ def kept_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, An
         for rule in node_class.keep_free:
             limit = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
             rules.append((number, resources[rule.resource], resources[rule.beneficiary], limit))
-            for use in longest_first:
-                if use.node == number and rule.beneficiary not in use.amounts:
-                    amount = min(limit, use.amounts.get(rule.resource, 0))
-                    pieces.append((len(rules), amount, use.until))
-                    limit -= amount
+            uses = [use for use in held if use.node == number and rule.beneficiary not in use.amounts]
+            times = sorted({time for use in uses for time in (use.start, use.until)})
+            for start, until in pairwise(times):
+                taken = sum(use.amounts.get(rule.resource, 0) for use in uses if use.start <= start < use.until)
+                pieces.append((len(rules), min(taken, limit), start, until))
     return {
         "num_kept": len(rules),
         **columns(("kept_node", "kept_resource", "kept_for", "kept_limit"), rules),
         "num_kept_pieces": len(pieces),
-        **columns(("kept_piece_of", "kept_piece_amount", "kept_piece_until"), pieces),
+        **columns(("kept_piece_of", "kept_piece_amount", "kept_piece_from", "kept_piece_until"), pieces),
     }
 
 
@@ -141,10 +153,16 @@ def license_data(instance: Instance, jobs: Sequence[Job], changed: Collection[st
         (place, numbers[name], amount) for place, job in enumerate(jobs, 1) for name, amount in job.licenses.items()
     ]
     pieces = [
-        (numbers[name], amount, job.running.segments[-1].end - instance.now)
+        (numbers[name], amount, 0, job.running.segments[-1].end - instance.now)
         for job in instance.jobs
         if job.running is not None and job.id not in changed
         for name, amount in job.licenses.items()
+    ]
+    pieces += [
+        (numbers[name], amount, max(0, aside.start - instance.now), min(aside.end - instance.now, MOST_INTEGER))
+        for aside in instance.set_aside
+        if aside.end > instance.now
+        for name, amount in aside.licenses.items()
     ]
     return {
         "num_licenses": len(numbers),
@@ -153,7 +171,7 @@ def license_data(instance: Instance, jobs: Sequence[Job], changed: Collection[st
         "num_loans": len(loans),
         **columns(("loan_job", "loan_license", "loan_amount"), loans),
         "num_license_pieces": len(pieces),
-        **columns(("license_piece_of", "license_piece_amount", "license_piece_until"), pieces),
+        **columns(("license_piece_of", "license_piece_amount", "license_piece_from", "license_piece_until"), pieces),
     }
 
 
@@ -192,7 +210,18 @@ def _held(instance: Instance, changed: Collection[str]) -> Iterator[_Held]:
             segment = job.running.segments[-1]
             for placement in segment.allocation:
                 until = segment.end - instance.now
-                yield _Held(numbers[placement.node], placement.resources, until, job.steps[0].request.place.exclusive)
+                yield _Held(
+                    numbers[placement.node], placement.resources, 0, until, job.steps[0].request.place.exclusive
+                )
+
+
+def _set_aside(instance: Instance) -> Iterator[_Held]:
+    """Yield the amounts that are set aside, node by node."""
+    numbers = {name: number for number, name in enumerate(instance.cluster.node_names, 1)}
+    for aside in instance.set_aside:
+        since, until = max(0, aside.start - instance.now), min(aside.end - instance.now, MOST_INTEGER)
+        for placement in aside.allocation if until > 0 else ():
+            yield _Held(numbers[placement.node], placement.resources, since, until, exclusive=False)
 
 
 def columns(names: Sequence[str], rows: Sequence[Sequence[int]]) -> dict[str, list[int]]:

@@ -36,8 +36,8 @@ class Times:
         A job that waits for an array waits for each of its elements.
 
         In a best plan each job starts as early as it may by itself, or when another ends, or a lag after another's
-        start, and so on, back to a first one or to the end of a running job: no two of these steps are the same, which
-        gives the horizon.
+        start, and so on, back to a first one, or to the end of a running job or of something set aside: no two of these
+        steps are the same, which gives the horizon.
 
         Parameters
         ----------
@@ -60,8 +60,8 @@ class Times:
                         start, end = other.running.start, other.running.segments[-1].end
                         earliest[place] = max(earliest[place], start + dependency.lag(end - start) - now)
         ends = [job.running.segments[-1].end - now for job in instance.jobs if job.running is not None]
-        horizon = max([0, *ends, *earliest]) + longer
-        horizon += sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
+        longest = longer + sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
+        horizon = instance.last_end(max([0, *ends, *earliest]), longest)
         last = [instance.latest_start(job) for job in jobs]
         latest = tuple(
             horizon - job.walltime if bound is None else min(bound - now, horizon - job.walltime)

@@ -12,15 +12,7 @@ MOST_LINKS = 2_000_000
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
     """Return the features of an instance that the planner cannot honour, each with its path."""
-    features = [
-        f"{key}: {what}"
-        for key, what, present in (
-            ("limits", "limits of consumers", instance.limits),
-            ("free_pools", "free pools", instance.free_pools),
-            ("reservations", "reservations and downtimes", instance.reservations),
-        )
-        if present
-    ]
+    features = []
     links = _num_links(instance)
     if links > MOST_LINKS:
         features.append(f"jobs: {links:,} dependencies between single jobs, more than {MOST_LINKS:,}")
@@ -42,7 +34,6 @@ def _unsupported_of(job: Job) -> list[str]:
     moves = needs_migration(job.steps) if job.running is None else None
     asked = {
         f"cannot keep its nodes from step to step: {moves}": moves is not None,
-        "runs inside a reservation": job.reservation is not None,
     }
     return [what for what, is_asked in asked.items() if is_asked]
 
