@@ -92,7 +92,7 @@ def test_licences_are_set_aside(engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_set_aside_for_ever_never_returns(engine: str) -> None:
     """A node that is set aside for ever from 40 on is used until then."""
-    jobs = waiting("both", 40, chunk(2, cores=4)), waiting("one", 50, chunk(cores=4), not_before=30)
+    jobs = waiting("both", 40, chunk(2, cores=4)), waiting("one", 500, chunk(cores=4), not_before=30)
     found = starts(two_nodes(jobs, aside(40, FOR_EVER, on("n1", cores=4))), engine)
     assert found == {"both": 0, "one": 40}
 
