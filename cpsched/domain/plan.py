@@ -30,6 +30,9 @@ class WaitingReason(StrEnum):
     TOO_LATE = "too_late"
     NOT_MAPPED = "not_mapped"
     DEPENDENCY = "dependency"
+    LIMIT = "limit"
+    FREE_POOL = "free_pool"
+    RESERVATION = "reservation"
     #: In a record only: the job had not been started when the record ends.
     NOT_STARTED = "not_started"
 

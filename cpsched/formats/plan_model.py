@@ -75,7 +75,18 @@ class WaitingJobModel(DocumentModel):
     """A job without a start, and why."""
 
     id: Name
-    reason: Literal["unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped", "dependency", "not_started"]
+    reason: Literal[
+        "unsatisfiable",
+        "unavailable",
+        "walltime",
+        "too_late",
+        "not_mapped",
+        "dependency",
+        "limit",
+        "free_pool",
+        "reservation",
+        "not_started",
+    ]
     detail: Words = Field(description="The reason in words")
 
 

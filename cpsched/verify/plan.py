@@ -16,7 +16,18 @@ __all__ = ["PlanReader"]
 FORMAT = "cpsched-plan/1"
 REQUIRED = ("format", "instance", "now", "objective", "engine", "jobs")
 OPTIONAL = ("waiting_room", "reservations", "incumbents", "events", "record", "attempts")
-REASONS = ("unsatisfiable", "unavailable", "walltime", "too_late", "not_mapped", "dependency", "not_started")
+REASONS = (
+    "unsatisfiable",
+    "unavailable",
+    "walltime",
+    "too_late",
+    "not_mapped",
+    "dependency",
+    "limit",
+    "free_pool",
+    "reservation",
+    "not_started",
+)
 PLACEMENT_KEYS = {"node", "chunk", "count", "resources"}
 
 

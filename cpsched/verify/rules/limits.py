@@ -11,7 +11,7 @@ from cpsched.verify.sweep import Use, holders, overloads
 from cpsched.verify.validity import Validity, first_moment
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_free_pools", "check_limits", "is_ruled_out", "may_join"]
+__all__ = ["check_free_pools", "check_limits", "is_let_in", "is_ruled_out", "may_join"]
 
 JobUse = Use[Booking]
 
@@ -98,7 +98,7 @@ def may_join(case: Case, bookings: Sequence[Booking], candidate: Booking) -> boo
             own = [booking for booking in bookings if _subject(kind, booking.job) == subject]
             if any(_check_subject(case, kind, subject, [*own, candidate])):
                 return False
-    pools = (pool for pool in case.instance.pools if not _is_let_in(pool, candidate.job))
+    pools = (pool for pool in case.instance.pools if not is_let_in(pool, candidate.job))
     return not any(any(_check_pool(case, pool, [*bookings, candidate])) for pool in pools)
 
 
@@ -203,7 +203,7 @@ def _check_pool(case: Case, pool: Pool, bookings: Sequence[Booking]) -> Iterator
     uses = [
         use
         for booking in bookings
-        if not _is_let_in(pool, booking.job)
+        if not is_let_in(pool, booking.job)
         for use in _uses(booking, pool.resource, pool.nodes)
     ]
     most = _left_to_others(case.instance, pool)
@@ -227,7 +227,7 @@ def _left_to_others(instance: Instance, pool: Pool) -> int:
     return max(0, available - pool.items.of(available))
 
 
-def _is_let_in(pool: Pool, job: Job) -> bool:
+def is_let_in(pool: Pool, job: Job) -> bool:
     """Return whether a job may use a pool: by its user or group, its request, its size and walltime, or the rule for
     others.
     """
@@ -258,6 +258,6 @@ def is_ruled_out(instance: Instance, job: Job) -> bool:
             if too_many or too_long or too_much:
                 return True
     return any(
-        not _is_let_in(pool, job) and job.peak(pool.resource) > _left_to_others(instance, pool)
+        not is_let_in(pool, job) and job.peak(pool.resource) > _left_to_others(instance, pool)
         for pool in instance.pools
     )

@@ -14,14 +14,14 @@ from cpsched.verify.case import Case
 from cpsched.verify.layouts import lay
 from cpsched.verify.model import Booking, Job, Waiting
 from cpsched.verify.openings import EmptyCluster, Openings
-from cpsched.verify.rules.limits import is_ruled_out
+from cpsched.verify.rules.limits import is_let_in, is_ruled_out
 from cpsched.verify.rules.timing import released_at
 from cpsched.verify.violation import Violation
 
 __all__ = ["check_waiting_room", "openings_of"]
 
 #: The reasons that an opening beside the plan proves wrong.
-REFUTED_BY_OPENING = ("unsatisfiable", "unavailable", "too_late", "not_mapped")
+REFUTED_BY_OPENING = ("unsatisfiable", "unavailable", "too_late", "not_mapped", "limit", "free_pool", "reservation")
 
 #: The most nodes that a message names.
 NAMED = 5
@@ -36,6 +36,9 @@ def check_waiting_room(case: Case) -> Iterator[Violation]:
         "too_late": deny_too_late,
         "not_mapped": deny_not_mapped,
         "dependency": deny_dependency,
+        "limit": deny_limit,
+        "free_pool": deny_free_pool,
+        "reservation": deny_reservation,
         "not_started": deny_not_started,
     }
     room = WaitingRoom(case)
@@ -151,6 +154,27 @@ def deny_dependency(room: WaitingRoom, entry: Waiting) -> str | None:
     if not entry.job.after:
         return "it waits for no other job"
     return None if released_at(room.case, entry.job) is None else "all that it waits for have a start"
+
+
+def deny_limit(room: WaitingRoom, entry: Waiting) -> str | None:
+    """``limit``: a limit of its user or group leaves it no start."""
+    if all(limit.consumer.subject_of(entry.job) is None for limit in room.case.instance.limits):
+        return "no limit is about its user or group"
+    return room.opening(entry)
+
+
+def deny_free_pool(room: WaitingRoom, entry: Waiting) -> str | None:
+    """``free_pool``: a free pool that does not let it in leaves it no start."""
+    if all(is_let_in(pool, entry.job) for pool in room.case.instance.pools):
+        return "all free pools let it in"
+    return room.opening(entry)
+
+
+def deny_reservation(room: WaitingRoom, entry: Waiting) -> str | None:
+    """``reservation``: its reservation has nothing for it, or reservations leave it no start."""
+    if not room.case.instance.reservations:
+        return "there are no reservations"
+    return room.opening(entry)
 
 
 def deny_not_started(room: WaitingRoom, entry: Waiting) -> str | None:

@@ -1,0 +1,303 @@
+"""Limits and free pools as counters: licences that only those jobs take that the rule is about (OCCS-15, 16, 22, 50).
+
+A limit on items is a licence of its consumer; one on duration or area is a licence that only jobs take which are beyond
+it, and of which there is none while the limit holds; a free pool is one that jobs without access take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+from cpsched.domain import (
+    FOR_EVER,
+    Access,
+    AreaScope,
+    Consumer,
+    ConsumerKind,
+    FreePool,
+    Instance,
+    ItemBound,
+    Job,
+    Limit,
+    Validity,
+    WaitingReason,
+)
+from cpsched.problem.amounts import Amount, Supply, area_of, most_of, seconds_of
+from cpsched.problem.calendar import Intervals, intervals, minus, union
+from cpsched.problem.rule import Rule
+
+__all__ = ["Counter", "counters_of", "is_let_in", "left_to_others", "valid_times"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """A rule as a licence."""
+
+    rule: Rule
+    #: The amount that each of these jobs takes from its start to its end, by the id of its entry.
+    takes: Mapping[str, int]
+    total: int
+    #: Amounts that nobody can have for a time.
+    closed: tuple[Amount, ...] = ()
+    #: Whether a plan that the counter forbids may be allowed by the rule.
+    is_strict: bool = False
+    #: Jobs that keep to the rule only if they are neither shrunk nor held.
+    steady: frozenset[str] = frozenset()
+
+
+def counters_of(instance: Instance, until: int, *, soft: bool) -> Iterator[Counter]:
+    """Yield the counters of all limits and free pools that can bind.
+
+    Parameters
+    ----------
+    until
+        The end of the times that calendars are enumerated for; what holds then holds for ever.
+    soft
+        Whether soft limits are kept, too.
+    """
+    yield from _Limits(instance, until, soft=soft).counters()
+    supply = Supply(instance)
+    for number, pool in enumerate(instance.free_pools):
+        if pool.nodes is None or pool.resource in instance.cluster.licenses:
+            yield from _counter_of_pool(instance, pool, f"free_pools[{number}]", supply, until)
+
+
+def valid_times(validity: Validity, instance: Instance, until: int) -> Intervals:
+    """Return the times from now on at which a rule holds; one that holds at `until` holds for ever."""
+    found = intervals(validity, instance, until)
+    if found and found[-1][1] >= until and (validity.until is None or validity.until > until):
+        found = (*found[:-1], (found[-1][0], instance.now + FOR_EVER))
+    return found
+
+
+def _closed(
+    total: int, left: int, times: Intervals, running: Sequence[tuple[int, int]]
+) -> Iterator[Amount]:
+    """Yield the amounts that nobody can have so that `left` of `total` are there at some times.
+
+    Parameters
+    ----------
+    running
+        ``(end, amount)`` of the jobs that run: what they have is not closed.
+    """
+    for first, last in times:
+        cuts = sorted({first, last, *(end for end, _ in running if first < end < last)})
+        for start, end in pairwise(cuts):
+            taken = sum(amount for until, amount in running if until > start)
+            amount = min(total - left, total - taken)
+            if amount > 0:
+                yield start, end, amount
+
+
+def _counter(
+    instance: Instance,
+    rule: Rule,
+    takes: Mapping[str, int],
+    left: int,
+    times: Intervals,
+    *,
+    is_strict: bool = False,
+    steady: frozenset[str] = frozenset(),
+) -> Iterator[Counter]:
+    """Yield the counter of which no more than `left` are there at some times; nothing if that never binds."""
+    if not times:
+        return
+    entries = [job for job in instance.jobs if takes.get(job.id)]
+    total = sum(takes[job.id] * len(job.element_ids) for job in entries)
+    if total <= left or all(job.running is not None for job in entries):
+        if steady:
+            yield Counter(rule=rule, takes={}, total=0, is_strict=True, steady=steady)
+        return
+    is_strict = is_strict or bool(steady)
+    if times == ((instance.now, instance.now + FOR_EVER),):
+        yield Counter(rule=rule, takes=takes, total=left, is_strict=is_strict, steady=steady)
+        return
+    running = [(job.running.segments[-1].end, takes[job.id]) for job in entries if job.running is not None]
+    closed = tuple(_closed(total, left, times, running))
+    yield Counter(rule=rule, takes=takes, total=total, closed=closed, is_strict=is_strict, steady=steady)
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A limit applied to one consumer and one resource."""
+
+    limit: Limit
+    path: str
+    #: ``user alice``.
+    consumer: str
+    resource: str
+    times: Intervals
+    jobs: Sequence[Job]
+
+
+class _Limits:
+    """The limits of a window; the times at which each holds are enumerated once."""
+
+    def __init__(self, instance: Instance, until: int, *, soft: bool) -> None:
+        self._instance, self._until, self._soft = instance, until, soft
+        self._supply = Supply(instance)
+        self._times: dict[Validity, Intervals] = {}
+
+    def counters(self) -> Iterator[Counter]:
+        """Yield the counters of all limits that can bind."""
+        for bound in self._bounds():
+            for part in (self._items, self._requests, self._outstanding):
+                yield from part(bound)
+
+    def _times_of(self, validity: Validity) -> Intervals:
+        if validity not in self._times:
+            self._times[validity] = valid_times(validity, self._instance, self._until)
+        return self._times[validity]
+
+    def _bounds(self) -> Iterator[_Bound]:
+        """Yield each limit for each consumer that has jobs, ``*`` once for each resource."""
+        instance = self._instance
+        by_subject: dict[tuple[ConsumerKind, str], list[Job]] = {}
+        for job in instance.jobs if instance.limits else ():
+            for kind, subject in ((ConsumerKind.USER, job.user), (ConsumerKind.GROUP, job.group)):
+                if subject is not None:
+                    by_subject.setdefault((kind, subject), []).append(job)
+        for number, limit in enumerate(instance.limits):
+            if limit.soft and not self._soft:
+                continue
+            for (kind, subject), jobs in by_subject.items():
+                if not _is_about(limit.consumer, kind, subject):
+                    continue
+                resources = (limit.resource,) if limit.resource != "*" else self._supply.names
+                for resource in resources:
+                    times = self._times_of(limit.validity)
+                    if limit.resource == "*":
+                        own = (
+                            self._times_of(other.validity)
+                            for other in instance.limits
+                            if other.resource == resource and _is_about(other.consumer, kind, subject)
+                        )
+                        times = minus(times, union(chain.from_iterable(own)))
+                    yield _Bound(limit, f"limits[{number}]", f"{kind} {subject}", resource, times, jobs)
+
+    def _rule(self, bound: _Bound, words: str) -> Rule:
+        return Rule(path=bound.path, reason=WaitingReason.LIMIT, words=f"{bound.consumer} {words}")
+
+    def _items(self, bound: _Bound) -> Iterator[Counter]:
+        """Yield the counter of a limit on items at a time."""
+        items = bound.limit.items
+        if items is None:
+            return
+        most = items.of(self._supply.of(bound.resource))
+        takes = {job.id: amount for job in bound.jobs if (amount := most_of(job, bound.resource, self._instance.now))}
+        rule = self._rule(bound, f"may have {most} {bound.resource} at a time")
+        is_strict = any(_is_uneven(job) for job in bound.jobs if job.id in takes)
+        yield from _counter(self._instance, rule, takes, most, bound.times, is_strict=is_strict)
+
+    def _requests(self, bound: _Bound) -> Iterator[Counter]:
+        """Yield the counters of limits on the duration and the area of a request."""
+        limit, resource = bound.limit, bound.resource
+        measures = [(limit.duration, seconds_of, f"may use {resource} for {limit.duration} s in a job")]
+        if limit.area_scope is AreaScope.REQUEST:
+            measures.append((limit.area, area_of, f"may ask for {limit.area} {resource} x s in a job"))
+        for most, measure, words in measures:
+            if most is None:
+                continue
+            asked = {job: size for job in bound.jobs if job.running is None and (size := measure(job, resource))}
+            beyond = {job.id: 1 for job, size in asked.items() if size > most}
+            steady = frozenset(job.id for job in asked if _is_uneven(job) and job.id not in beyond)
+            yield from _counter(self._instance, self._rule(bound, words), beyond, 0, bound.times, steady=steady)
+
+    def _outstanding(self, bound: _Bound) -> Iterator[Counter]:
+        """Yield the counter of a limit on the outstanding area: jobs are admitted by priority, then by submission, as
+        long as the area lasts.
+        """
+        limit, instance = bound.limit, self._instance
+        if limit.area is None or limit.area_scope is not AreaScope.OUTSTANDING:
+            return
+        left = limit.area - sum(
+            usage.area
+            for usage in instance.usage
+            if usage.resource == bound.resource
+            and usage.consumer.kind is limit.consumer.kind
+            and usage.consumer.name in (None, bound.consumer.partition(" ")[2])
+        )
+        left -= sum(area_of(job, bound.resource) for job in bound.jobs if job.running is not None)
+        beyond: dict[str, int] = {}
+        steady: set[str] = set()
+        waiting = [job for job in bound.jobs if job.running is None]
+        for job in sorted(waiting, key=lambda job: (-instance.priority(job), job.submit)):
+            area = area_of(job, bound.resource)
+            if 0 < area <= left:
+                left -= area
+                steady |= {job.id} if _is_uneven(job) else set()
+            elif area:
+                beyond[job.id] = 1
+        rule = self._rule(bound, f"may have {limit.area} {bound.resource} x s outstanding")
+        yield from _counter(
+            instance, rule, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady)
+        )
+
+
+def _is_about(consumer: Consumer, kind: ConsumerKind, subject: str) -> bool:
+    """Tell whether a limit is about a user or group."""
+    return consumer.kind is kind and consumer.name in (None, subject)
+
+
+def _is_uneven(job: Job) -> bool:
+    """Tell whether a job may have less at some time than it has at most."""
+    return job.is_evolving or job.malleability is not None
+
+
+# --- free pools ------------------------------------------------------------------------------------------------------
+
+
+def _counter_of_pool(
+    instance: Instance, pool: FreePool, path: str, supply: Supply, until: int
+) -> Iterator[Counter]:
+    """Yield the counter of a free pool of the whole cluster."""
+    others = [job for job in instance.jobs if not is_let_in(pool, job)]
+    takes = {job.id: amount for job in others if (amount := most_of(job, pool.resource, instance.now))}
+    left = left_to_others(pool.items, supply.of(pool.resource))
+    rule = Rule(
+        path=path,
+        reason=WaitingReason.FREE_POOL,
+        words=f"jobs that are not let in may have {left} {pool.resource} at a time",
+    )
+    times = valid_times(pool.validity, instance, until)
+    is_strict = any(_is_uneven(job) for job in others if job.id in takes)
+    yield from _counter(instance, rule, takes, left, times, is_strict=is_strict)
+
+
+def left_to_others(items: ItemBound, available: int) -> int:
+    """Return the amount that jobs without access to a free pool may have together."""
+    return max(0, available - items.of(available))
+
+
+def is_let_in(pool: FreePool, job: Job) -> bool:
+    """Tell whether a free pool is open to a job: by its user or group, by what it asks for, by its size and walltime, or
+    by the rule for all others.
+    """
+    access = pool.open_to
+    if job.user in access.users or job.group in access.groups or any(_asks_for(job, name) for name in access.asks_for):
+        return True
+    if _is_small(access, job):
+        return True
+    return pool.otherwise_max_walltime is not None and job.walltime <= pool.otherwise_max_walltime
+
+
+def _is_small(access: Access, job: Job) -> bool:
+    """Tell whether a job meets both conditions on size and walltime, of which there is at least one."""
+    if access.max is None and access.max_walltime is None:
+        return False
+    is_short = access.max_walltime is None or job.walltime <= access.max_walltime
+    return is_short and all(_peak(job, name) <= amount for name, amount in (access.max or {}).items())
+
+
+def _asks_for(job: Job, resource: str) -> bool:
+    chunks = (chunk for step in job.steps for chunk in step.request.chunks)
+    return resource in job.licenses or any(resource in chunk.resources for chunk in chunks)
+
+
+def _peak(job: Job, resource: str) -> int:
+    return max(job.licenses.get(resource, 0), *(step.request.totals.get(resource, 0) for step in job.steps))
