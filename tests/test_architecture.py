@@ -82,7 +82,7 @@ HOMES: dict[str, frozenset[str]] = {
     library: frozenset(homes.split())
     for library, homes in {
         "click": "cli",
-        "cronsim": "formats",
+        "cronsim": "formats problem",
         "dask_jobqueue": "bench",
         "distributed": "bench",
         "matplotlib": "bench",

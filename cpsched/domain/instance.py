@@ -70,6 +70,8 @@ class Instance:
     name: str
     #: Second 0 of the instance's clock, with offset; None where no calendar is needed.
     epoch: datetime | None = None
+    #: The site's time zone (an IANA name), in which calendars are read; None: the epoch's fixed offset.
+    time_zone: str | None = None
     now: int = 0
     cluster: Cluster
     queues: FrozenMap[str, Queue] = FrozenMap()

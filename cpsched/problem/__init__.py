@@ -4,6 +4,7 @@ May import: `domain`, `errors`. Begin with `reduction.py`: most rules are counte
 that the rule is about, with amounts set aside (`domain.SetAside`) while it leaves less. No engine knows of rules.
 """
 
+from cpsched.problem.calendar import Intervals, intervals, minus, union
 from cpsched.problem.reduction import Reduced, reduced
 
-__all__ = ["Reduced", "reduced"]
+__all__ = ["Intervals", "Reduced", "intervals", "minus", "reduced", "union"]

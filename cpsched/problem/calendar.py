@@ -1,0 +1,188 @@
+"""The times at which a rule holds, enumerated: always, from and until, and cron in the site's time zone (OCCS-14, 43).
+
+A set of times is a sorted tuple of half-open intervals of seconds that neither overlap nor touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Self
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim
+
+from cpsched.domain import Instance, Validity
+
+__all__ = ["MOST_DAYS", "MOST_INTERVALS", "Intervals", "intervals", "minus", "union"]
+
+Intervals = tuple[tuple[int, int], ...]
+
+#: The most intervals of one validity that are enumerated, and the most days that are looked at.
+MOST_INTERVALS = 100_000
+MOST_DAYS = 146_097
+
+_DAY = 86_400
+#: Days after which dates, weekdays and the changes of a time zone repeat.
+_CYCLE = 146_097
+_UNIX = datetime(1970, 1, 1, tzinfo=UTC)
+#: The first second of the years 2 and 2400 in Unix time: offsets do not change before and repeat from then on.
+_YEAR_2 = -62_104_060_800
+_YEAR_2400 = 13_569_465_600
+
+
+def intervals(validity: Validity, instance: Instance, until: int) -> Intervals:
+    """Return the maximal intervals of ``[instance.now, until)`` at which a rule holds.
+
+    A second belongs to a cron expression if the expression matches the wall-clock minute of that second in the
+    instance's `time_zone`, or in the fixed offset of its `epoch` where it names no zone. In autumn the repeated hour
+    matches twice; in spring the skipped minutes never occur.
+
+    Parameters
+    ----------
+    validity
+        The times, as the document says them.
+    instance
+        Has the clock: `epoch`, `time_zone` and `now`.
+    until
+        The end of the times that are enumerated, in seconds on the instance's clock.
+
+    Returns
+    -------
+    Intervals
+        Sorted, in seconds on the instance's clock. The work is bounded: of a cron expression with more than
+        `MOST_INTERVALS` intervals, or beyond `MOST_DAYS` days, what follows is one interval up to the end, as if the
+        rule held always from then on.
+
+    Raises
+    ------
+    ValueError
+        If a cron expression is given and the instance has no epoch.
+    """
+    start = instance.now if validity.from_ is None else max(instance.now, validity.from_)
+    end = until if validity.until is None else min(until, validity.until)
+    if start >= end:
+        return ()
+    if validity.cron is None:
+        return ((start, end),)
+    if instance.epoch is None or instance.epoch.tzinfo is None:
+        raise ValueError("Expected an instance with an epoch with an offset, which a calendar needs")
+    zone = instance.epoch.tzinfo if instance.time_zone is None else ZoneInfo(instance.time_zone)
+    origin = (instance.epoch - _UNIX) // timedelta(seconds=1)
+    found: list[tuple[int, int]] = []
+    for begin, stop in _Cron.parse(validity.cron).spans(zone, start + origin, end + origin):
+        if found and found[-1][1] == begin - origin:
+            found[-1] = (found[-1][0], stop - origin)
+        elif len(found) < MOST_INTERVALS:
+            found.append((begin - origin, stop - origin))
+        else:
+            return union(found, [(found[-1][1], end)])
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cron:
+    """A parsed expression of five fields: the days that it matches, and the times of such a day."""
+
+    #: The matching times of a day in seconds since midnight.
+    times: Intervals
+    days: frozenset[int]
+    months: frozenset[int]
+    #: 0 is Sunday.
+    weekdays: frozenset[int]
+    #: Whether a day has to match by day of month and by weekday, or by one of them.
+    is_both: bool
+
+    @classmethod
+    def parse(cls, expression: str) -> Self:
+        """Parse an expression that a document may have."""
+        parsed = CronSim(expression, _UNIX)
+        minutes = [(3600 * hour + 60 * minute) for hour in sorted(parsed.hours) for minute in sorted(parsed.minutes)]
+        return cls(
+            times=union([(minute, minute + 60) for minute in minutes]),
+            days=frozenset(parsed.days),
+            months=frozenset(parsed.months),
+            weekdays=frozenset(int(day) % 7 for day in parsed.weekdays if isinstance(day, int)),
+            is_both=parsed.day_and,
+        )
+
+    def spans(self, zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the matching times of ``[start, end)`` in order, day by day, in seconds of Unix time.
+
+        From `MOST_DAYS` days after `start` all time matches.
+        """
+        last = min(end, start + MOST_DAYS * _DAY)
+        for begin, stop, offset in _offsets(zone, start, last):
+            for day in range((begin + offset) // _DAY, (stop + offset - 1) // _DAY + 1):
+                if self._matches(day):
+                    midnight = day * _DAY - offset
+                    for time, until in self.times:
+                        span = max(begin, midnight + time), min(stop, midnight + until)
+                        if span[0] < span[1]:
+                            yield span
+        if last < end:
+            yield last, end
+
+    def _matches(self, day: int) -> bool:
+        """Whether a day matches, numbered from 1 January 1970."""
+        when = date.fromordinal((day + _UNIX.toordinal() - 1) % _CYCLE + 1)
+        by_date, by_weekday = when.day in self.days, when.isoweekday() % 7 in self.weekdays
+        return when.month in self.months and ((by_date and by_weekday) if self.is_both else (by_date or by_weekday))
+
+
+def _offsets(zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield ``[begin, stop)`` and its offset from UTC in seconds, for the whole of ``[start, end)``, in Unix time.
+
+    One look a day and a bisection where the offset has changed: no zone has ever changed it twice within three days.
+    """
+    offset = _offset(zone, start)
+    while start < end:
+        stop = min(end, start + _DAY)
+        after = _offset(zone, stop)
+        if after != offset:
+            low, high = start, stop
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if _offset(zone, middle) == offset else (low, middle)
+            yield start, high, offset
+            start, offset = high, after
+        if start < stop:
+            yield start, stop, offset
+        start = stop
+
+
+def _offset(zone: tzinfo, time: int) -> int:
+    """Return the offset from UTC in seconds at a second of Unix time, however far away."""
+    if time >= _YEAR_2400:
+        time = _YEAR_2400 + (time - _YEAR_2400) % (_CYCLE * _DAY)
+    moment = _UNIX + timedelta(seconds=max(time, _YEAR_2))
+    return (moment.astimezone(zone).replace(tzinfo=UTC) - moment) // timedelta(seconds=1)
+
+
+def union(*sets: Iterable[tuple[int, int]]) -> Intervals:
+    """Return the times that are in one of the sets; their intervals may be in any order, overlap and touch."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(interval for one in sets for interval in one):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        elif start < end:
+            joined.append((start, end))
+    return tuple(joined)
+
+
+def minus(times: Intervals, taken: Intervals) -> Intervals:
+    """Return the times of one set that are not in the other."""
+    left: list[tuple[int, int]] = []
+    index = 0
+    for start, end in times:
+        while index < len(taken) and taken[index][1] <= start:
+            index += 1
+        cuts = [start]
+        at = index
+        while at < len(taken) and taken[at][0] < end:
+            cuts += taken[at]
+            at += 1
+        cuts.append(end)
+        left += [(begin, stop) for begin, stop in zip(cuts[::2], cuts[1::2], strict=True) if begin < stop]
+    return tuple(left)
