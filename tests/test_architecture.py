@@ -58,7 +58,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "mzn": "errors domain booking engine metrics planner",
         "report": "domain metrics formats text",
         "search": "domain rusv booking engine metrics planner",
-        "portfolio": "errors domain engine formats metrics planner policies sim search cp mzn verify",
+        "portfolio": "errors domain engine formats metrics planner policies problem sim search cp mzn verify",
         "bench": "errors domain formats metrics portfolio sim workloads writing text",
         "cli": "errors bench formats metrics planner portfolio report sim verify workloads writing text",
     }.items()

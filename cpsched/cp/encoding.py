@@ -171,10 +171,10 @@ def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
         if name not in awaited and (of_job := running_modes(instance, entries[name], planned))
     }
     facts = [planned for name, planned in running.items() if name not in continuing]
-    sites, licenses = sites_of(instance, facts), licenses_of(instance, facts)
     earliest, lags = _times(instance, jobs, running)
     horizon = instance.last_end(*_horizon(plan, now, jobs, earliest, awaited))
     horizon = max([horizon, *(mode.most for of_job in continuing.values() for mode in of_job)])
+    sites, licenses = sites_of(instance, facts, horizon), licenses_of(instance, facts, horizon)
     modes = [waiting_modes(job, is_awaited=job.id in awaited, longest=horizon) for job in jobs]
     machine = machine_of(instance) if any(job.is_evolving for job in jobs) else None
     tasks = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cpsched.domain import Instance, NodeClass, NodeState, PlannedJob, resumable
 
@@ -63,14 +63,17 @@ class Machine:
     free_from: tuple[int, ...]
 
 
-def sites_of(instance: Instance, running: Sequence[PlannedJob]) -> tuple[Site, ...]:
-    """Return the nodes that are up."""
+def sites_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) -> tuple[Site, ...]:
+    """Return the nodes that are up, with what is taken of them before the horizon."""
     holds = _holds_by_node(instance, running)
     return tuple(
         Site(
             name,
             group,
-            {column: _pool(amount, holds.get((name, column), ())) for column, amount in columns_of(node_class).items()},
+            {
+                column: _pool(amount, holds.get((name, column), ()), horizon)
+                for column, amount in columns_of(node_class).items()
+            },
         )
         for group, node_class in enumerate(instance.cluster.classes)
         if node_class.state is NodeState.UP
@@ -127,7 +130,7 @@ def _holds_by_node(instance: Instance, running: Sequence[PlannedJob]) -> Mapping
     return holds
 
 
-def licenses_of(instance: Instance, running: Sequence[PlannedJob]) -> dict[str, Pool]:
+def licenses_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) -> dict[str, Pool]:
     """Return the licences of the cluster, and what of them running jobs take or is set aside."""
     asked = {element: job.licenses for job in instance.jobs for element in job.element_ids}
     return {
@@ -141,17 +144,25 @@ def licenses_of(instance: Instance, running: Sequence[PlannedJob]) -> dict[str, 
                 ]
                 if amounts.get(name, 0) and end > instance.now
             ],
+            horizon,
         )
         for name, amount in instance.cluster.licenses.items()
     }
 
 
-def _pool(capacity: int, holds: Iterable[Hold]) -> Pool:
-    """Return a pool of which something is taken.
+def _pool(capacity: int, holds: Iterable[Hold], horizon: int) -> Pool:
+    """Return a pool of which something is taken before the horizon.
 
     Running work is a fact, even where it breaks a rule: what it takes counts up to the capacity.
     """
-    return Pool(capacity, tuple(replace(hold, amount=min(hold.amount, capacity)) for hold in added_up(holds)))
+    return Pool(
+        capacity,
+        tuple(
+            Hold(hold.start, min(hold.end, horizon), min(hold.amount, capacity))
+            for hold in added_up(holds)
+            if hold.start < horizon
+        ),
+    )
 
 
 def added_up(holds: Iterable[Hold]) -> Iterator[Hold]:

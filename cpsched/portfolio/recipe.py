@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import cache
 
 from cpsched.cp import BoundParams, LagrangianBound
-from cpsched.domain import Instance, Plan, fitted
+from cpsched.domain import Instance, Plan
 from cpsched.engine import Board, Budget, Progress
 from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import warmup_evolving
+from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, scored, with_openings
@@ -120,37 +121,36 @@ def solve(
         team = team_of(engine, workers=workers, solver=solver)
         prepare(engine, workers=workers, solver=solver, evolving=any(job.is_evolving for job in instance.jobs))
     clock = Budget(budget)
-    team.check(instance, engine)
-    fit = fitted(instance)
-    outcome = team.first.plan(fit.instance, progress)
+    window = EngineWindow.of(instance)
+    team.check(window.instance, engine)
+    outcome = window.outcome(team.first.plan(window.instance, progress))
     began = clock.elapsed
     judge = judge_of(instance, document)
-    outcome = replace(outcome, jobs=fit.to_stated(outcome.jobs))
     plan = plan_of(instance, engine, outcome, budget=budget, elapsed=began)
     plan = verified(judge, instance, plan, engine=team.first.name, elapsed=clock.elapsed)
     reserve = 0.05 + 3 * (clock.elapsed - began)  # the time in which the last offers are judged
     violations = faults_of(judge, instance, plan)
     board = Board(
-        fit.to_held(plan.jobs),
+        window.to_held(plan.jobs),
         by=team.first.name,
         budget=clock.more(-min(reserve, 0.25 * budget)),
-        value_of=lambda jobs: objective_value(fit.instance, jobs),
-        judge=lambda jobs: violations(fit.to_stated(jobs)),
+        value_of=lambda jobs: objective_value(window.instance, jobs),
+        judge=lambda jobs: violations(window.to_stated(jobs)),
     )
     least = least_value(instance, plan.jobs)
     board.prove(least, how="no job can start before now, or before it is submitted", by="earliest starts")
-    lanes = team.able(fit.instance)
+    lanes = team.able(window.instance)
     if warm is not None:
         lanes = ((WarmStart(warm), *next(iter(lanes), ())), *lanes[1:])
-    is_interrupted = run_lanes(lanes, fit.instance, board, seed=seed, deadline=clock, watch=watch)
+    is_interrupted = run_lanes(lanes, window.instance, board, seed=seed, deadline=clock, watch=watch)
     elapsed, stopped = clock.elapsed, _why(board, is_interrupted=is_interrupted)
     if bound > 0 and not is_interrupted and not board.is_optimal:
         board.budget = clock.more(bound)
         prover = LagrangianBound(BoundParams(share=1.0))
-        run_lanes(((prover,),), fit.instance, board, seed=seed, deadline=board.budget, watch=watch)
+        run_lanes(((prover,),), window.instance, board, seed=seed, deadline=board.budget, watch=watch)
     board.close()
     best = scored(plan, board, stopped=stopped, elapsed=elapsed)
-    best = replace(best, jobs=fit.to_stated(best.jobs))
+    best = replace(best, jobs=window.to_stated(best.jobs))
     return best if board.best.version == 0 else with_openings(judge, instance, best, elapsed=clock.elapsed)
 
 

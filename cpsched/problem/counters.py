@@ -65,16 +65,17 @@ def counters_of(instance: Instance, until: int, *, soft: bool) -> Iterator[Count
 
 
 def valid_times(validity: Validity, instance: Instance, until: int) -> Intervals:
-    """Return the times from now on at which a rule holds; one that holds at `until` holds for ever."""
+    """Return the times from now on at which a rule holds; from `until` on it is taken to hold for ever, unless it ends
+    before.
+    """
     found = intervals(validity, instance, until)
-    if found and found[-1][1] >= until and (validity.until is None or validity.until > until):
-        found = (*found[:-1], (found[-1][0], instance.now + FOR_EVER))
-    return found
+    end = instance.now + FOR_EVER
+    if validity.until is not None and validity.until <= end:
+        return union(found, [(until, validity.until)] if validity.until > until else [])
+    return union(found, [(max(until, validity.from_ or until), end)])
 
 
-def _closed(
-    total: int, left: int, times: Intervals, running: Sequence[tuple[int, int]]
-) -> Iterator[Amount]:
+def _closed(total: int, left: int, times: Intervals, running: Sequence[tuple[int, int]]) -> Iterator[Amount]:
     """Yield the amounts that nobody can have so that `left` of `total` are there at some times.
 
     Parameters
@@ -234,9 +235,7 @@ class _Limits:
             elif area:
                 beyond[job.id] = 1
         rule = self._rule(bound, f"may have {limit.area} {bound.resource} x s outstanding")
-        yield from _counter(
-            instance, rule, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady)
-        )
+        yield from _counter(instance, rule, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady))
 
 
 def _is_about(consumer: Consumer, kind: ConsumerKind, subject: str) -> bool:
@@ -252,9 +251,7 @@ def _is_uneven(job: Job) -> bool:
 # --- free pools ------------------------------------------------------------------------------------------------------
 
 
-def _counter_of_pool(
-    instance: Instance, pool: FreePool, path: str, supply: Supply, until: int
-) -> Iterator[Counter]:
+def _counter_of_pool(instance: Instance, pool: FreePool, path: str, supply: Supply, until: int) -> Iterator[Counter]:
     """Yield the counter of a free pool of the whole cluster."""
     others = [job for job in instance.jobs if not is_let_in(pool, job)]
     takes = {job.id: amount for job in others if (amount := most_of(job, pool.resource, instance.now))}
@@ -275,8 +272,8 @@ def left_to_others(items: ItemBound, available: int) -> int:
 
 
 def is_let_in(pool: FreePool, job: Job) -> bool:
-    """Tell whether a free pool is open to a job: by its user or group, by what it asks for, by its size and walltime, or
-    by the rule for all others.
+    """Tell whether a free pool is open to a job: by its user or group, by what it asks for, by its size and walltime,
+    or by the rule for all others.
     """
     access = pool.open_to
     if job.user in access.users or job.group in access.groups or any(_asks_for(job, name) for name in access.asks_for):

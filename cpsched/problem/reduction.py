@@ -11,19 +11,18 @@ from cpsched.domain import (
     Dependency,
     Instance,
     Job,
-    Placement,
     PlannedJob,
     SetAside,
     WaitingJob,
     WaitingReason,
 )
 from cpsched.problem.counters import Counter, counters_of
-from cpsched.problem.rule import Rule, is_made_up
+from cpsched.problem.rule import Rule
 
 __all__ = ["Reduced", "reduced"]
 
-#: Seconds of calendars that are enumerated beyond the last second that jobs name; what holds then holds for ever.
-_LONGEST = 2 * 366 * 86_400
+#: Seconds of calendars that are enumerated beyond the last second that jobs name: at most, and at least.
+_LONGEST, _SPARE = 2 * 366 * 86_400, 92 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ class Reduced:
         """Return why a job waits: the rule that never leaves it what it takes, or else what the engine says."""
         if waiting.reason is not WaitingReason.DEPENDENCY:
             for name, amount in job.licenses.items():
-                if name in self.rules and amount > self._most_left(name):
+                if name in self.rules and amount > self.instance.cluster.licenses[name]:
                     rule = self.rules[name]
                     detail = f"{rule.words} ({rule.path})"
                     return WaitingJob(id=waiting.id, reason=rule.reason, detail=detail)
@@ -60,11 +59,6 @@ class Reduced:
         for name, rule in self.rules.items():
             detail = detail.replace(name, rule.path)
         return replace(waiting, detail=detail)
-
-    def _most_left(self, name: str) -> int:
-        """Return the most that is ever left of a made-up licence."""
-        # ...
-        return self.instance.cluster.licenses[name]
 
 
 def reduced(instance: Instance, *, soft: bool = True) -> Reduced:
@@ -88,12 +82,19 @@ def reduced(instance: Instance, *, soft: bool = True) -> Reduced:
 
 
 def _end_of_calendars(instance: Instance) -> int:
-    """Return the second up to which calendars are enumerated."""
+    """Return the second up to which calendars are enumerated: plans end before, but for very long ones."""
     jobs = instance.jobs
     ends = [job.running.segments[-1].end for job in jobs if job.running is not None]
     ends += [instance.earliest_start(job) if job.start_at is None else job.start_at for job in jobs]
-    work = sum(job.walltime * len(job.element_ids) for job in jobs)
-    return max([instance.now, *ends]) + min(work, _LONGEST)
+    cores = max(1, instance.cluster.totals.get("cores", 1))
+    asked = (job.walltime * len(job.element_ids) * max(_cores(job), 1) for job in jobs)
+    longest = max((job.walltime for job in jobs), default=0)
+    return max([instance.now, *ends]) + min(3 * (sum(asked) // cores + longest) + _SPARE, _LONGEST)
+
+
+def _cores(job: Job) -> int:
+    """Return the most cores that a job asks for."""
+    return max(step.request.totals.get("cores", 0) for step in job.steps)
 
 
 def _expanded(instance: Instance) -> Instance:

@@ -1,0 +1,45 @@
+"""A window as engines plan it: without rules, and with running jobs that fit on their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from cpsched.domain import Fitted, Instance, PlannedJob, fitted
+from cpsched.engine import Outcome
+from cpsched.problem import Reduced, reduced
+
+__all__ = ["EngineWindow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineWindow:
+    """A window as engines plan it; plans are translated between it and the window as documents state it."""
+
+    _reduced: Reduced
+    _fitted: Fitted
+
+    @classmethod
+    def of(cls, instance: Instance, *, soft: bool = True) -> Self:
+        """Return the window for engines; with `soft`, they keep soft limits too."""
+        without_rules = reduced(instance, soft=soft)
+        return cls(_reduced=without_rules, _fitted=fitted(without_rules.instance))
+
+    @property
+    def instance(self) -> Instance:
+        """The window that engines get."""
+        return self._fitted.instance
+
+    def to_stated(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
+        """Return the jobs of an engine's plan as a plan of the stated window has them."""
+        return self._reduced.to_stated(self._fitted.to_stated(jobs))
+
+    def to_held(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
+        """Return the jobs of a plan of the stated window as engines have them."""
+        return self._fitted.to_held(self._reduced.to_reduced(jobs))
+
+    def outcome(self, outcome: Outcome) -> Outcome:
+        """Return the outcome of an engine, stated."""
+        waiting_room = self._reduced.reasons(outcome.waiting_room)
+        return replace(outcome, jobs=self.to_stated(outcome.jobs), waiting_room=waiting_room)
