@@ -209,9 +209,9 @@ def _meant_mode(instance: Instance, task: Task, mode: TaskMode) -> _MeantMode:
     The slowdown of an evolving job that can be held is taken as that of the longest runtime, which is never more: a
     runtime in a denominator has no place here.
     """
-    weights, job = instance.objective.weights, task.job
-    completion = Fraction(weights.get(ObjectiveTerm.COMPLETION, 0))
-    waste = Fraction(weights.get(ObjectiveTerm.WASTE, 0)) if job.is_evolving else Fraction(0)
+    job = task.job
+    completion = instance.term_weight(ObjectiveTerm.COMPLETION, job)
+    waste = instance.term_weight(ObjectiveTerm.WASTE, job) if job.is_evolving else Fraction(0)
     fixed = completion * (mode.least - task.shortest)
     rates = []
     for since, rate in _slowdown_rates(instance, job, mode):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from fractions import Fraction
+from functools import lru_cache
 
 from cpsched.domain.cluster import Cluster, Outage
 from cpsched.domain.frozen import Amounts, FrozenMap
@@ -18,6 +20,12 @@ FOR_EVER = 10**10
 
 #: Expected wait (s) of a job without queue (BRIDI-3).
 DEFAULT_EXPECTED_WAIT = 1800
+
+
+@lru_cache(maxsize=1024)
+def _as_written(number: float) -> Fraction:
+    """Return exactly what the decimals of a number say."""
+    return Fraction(str(number))
 
 
 class ObjectiveTerm(StrEnum):
@@ -97,6 +105,16 @@ class Instance:
         if job.priority is not None:
             return job.priority
         return 0 if job.queue is None else self.queues[job.queue].priority
+
+    def weight(self, job: Job) -> Fraction:
+        """Return the factor of a job's terms in the objective: its own or, where it has none, its queue's."""
+        if job.weight is not None:
+            return _as_written(job.weight)
+        return _as_written(1 if job.queue is None else self.queues[job.queue].weight)
+
+    def term_weight(self, term: ObjectiveTerm, job: Job) -> Fraction:
+        """Return the weight of a term of the objective for one job: the term's times the job's; 0 without the term."""
+        return Fraction(self.objective.weights.get(term, 0)) * self.weight(job)
 
     def earliest_start(self, job: Job) -> int:
         """Return the earliest second (on the instance's clock) at which a waiting job may start."""

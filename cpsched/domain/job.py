@@ -128,6 +128,8 @@ class Job:
     licenses: Amounts = Amounts()
     #: Higher first; None: the queue's.
     priority: int | None = None
+    #: The factor of the job's terms in the objective, positive; None: the queue's.
+    weight: float | None = None
     not_before: int | None = None
     start_at: int | None = None
     deadline: int | None = None

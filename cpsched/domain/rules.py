@@ -45,6 +45,8 @@ class Queue:
     #: Seconds, positive: the weight of a second of waiting is its inverse.
     expected_wait: int
     priority: int = 0
+    #: The factor of its jobs' terms in the objective, positive.
+    weight: float = 1
     #: The longest walltime (s) that the queue accepts, or None.
     max_walltime: int | None = None
     #: Against starvation, or None.

@@ -42,6 +42,7 @@ __all__ = [
     "Text",
     "Time",
     "UnitSeconds",
+    "Weight",
     "keys_of_models",
     "refusal",
     "schema_of",
@@ -127,6 +128,7 @@ UnitSeconds = Annotated[int, Field(ge=0, le=_MAX_AREA)]
 PlanTime = Annotated[int, Field(ge=-_MAX_PLAN_TIME, le=_MAX_PLAN_TIME)]
 Number = Annotated[float, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
 Price = Annotated[float, Field(ge=0, le=_MAX_NUMBER)]
+Weight = Annotated[float, Field(gt=0, le=_MAX_NUMBER)]
 
 
 class DocumentModel(BaseModel):

@@ -24,6 +24,7 @@ from cpsched.formats.fields import (
     Text,
     Time,
     UnitSeconds,
+    Weight,
     refusal,
 )
 
@@ -113,6 +114,7 @@ class QueueModel(DocumentModel):
         description="Seconds that its jobs may be expected to wait: the ewt of the objective"
     )
     priority: Priority = Field(0, description="Higher first")
+    weight: Weight = Field(1, description="Multiplies what its jobs add to the objective")
     max_walltime: Omittable[Duration] = Field(None, description="The longest walltime (s) that is planned")
     max_wait: Omittable[MaxWaitModel] = Field(None, description="Against starvation")
 
@@ -250,6 +252,9 @@ class JobModel(DocumentModel):
     )
     licenses: Omittable[AmountsField] = Field(None, description="Held for the job's whole life")
     priority: Omittable[Priority] = Field(None, description="Higher first; default: the queue's")
+    weight: Omittable[Weight] = Field(
+        None, description="Multiplies what the job adds to the objective; default: the queue's"
+    )
     not_before: Omittable[Time] = Field(None, description="Earliest start")
     start_at: Omittable[Time] = Field(None, description="The only start allowed")
     deadline: Omittable[Time] = Field(None, description="Latest end")
@@ -419,8 +424,7 @@ class OutageModel(DocumentModel):
 
 TermName = Literal["weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness", "waste"]
 ObjectiveField = Annotated[
-    Annotated[TermName, Tag("<name>")]
-    | Annotated[dict[TermName, Annotated[Number, Field(gt=0)]], Field(min_length=1), Tag("<weights>")],
+    Annotated[TermName, Tag("<name>")] | Annotated[dict[TermName, Weight], Field(min_length=1), Tag("<weights>")],
     _text_or("<weights>", "<name>"),
 ]
 

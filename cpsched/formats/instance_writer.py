@@ -122,6 +122,7 @@ def _write_queue(queue: Queue) -> _Object:
     return _present(
         expected_wait=queue.expected_wait,
         priority=queue.priority or None,
+        weight=None if queue.weight == 1 else queue.weight,
         max_walltime=queue.max_walltime,
         max_wait=None
         if held is None
@@ -153,6 +154,7 @@ def _write_job(job: Job, requests: _RequestForms) -> _Object:
         place=_write_place(place),
         licenses=dict(job.licenses),
         priority=job.priority,
+        weight=job.weight,
         not_before=job.not_before,
         start_at=job.start_at,
         deadline=job.deadline,

@@ -53,6 +53,7 @@ def read_job(reading: Reading, location: Location, model: JobModel) -> Job | Non
         steps=steps,
         licenses=licenses,
         priority=model.priority,
+        weight=model.weight,
         not_before=model.not_before,
         start_at=model.start_at,
         deadline=model.deadline,

@@ -66,6 +66,7 @@ def read_queue(model: QueueModel) -> Queue:
     return Queue(
         expected_wait=model.expected_wait,
         priority=model.priority,
+        weight=model.weight,
         max_walltime=model.max_walltime,
         max_wait=None if held is None else MaxWait(seconds=held.seconds, price=held.price, is_hard=held.hard),
     )

@@ -60,18 +60,18 @@ def stretched_slowdown(instance: Instance, job: Job, start: int) -> StretchedSlo
     follows from the start, since no plan chooses the job's duration, or where slowdown is not in the objective.
 
     *Proof.* After a wait of w seconds a duration of d seconds costs W max(1, (w + d) / max(10, d)) in slowdown, with
-    the weight W; beyond the least duration m, a second costs c = the weight of completion, plus that of waste times
-    the cores of the narrowest step that can be held. Up to d = 10 all of this does not fall with d, so that only m and
-    durations of 10 s or more matter. There it is W + W w / d + c (d - m), convex in d: over whole seconds the least is
-    beside the square root of W w / c, or at the end M of the range (at M if c = 0; with no M it comes as near to W as
-    one likes). M is the most that `duration_range` says, and no more than the job's deadline leaves from `start` on.
+    the weight W of the term for the job; beyond the least duration m, a second costs c = the weight of completion, plus
+    that of waste times the cores of the narrowest step that can be held. Up to d = 10 all of this does not fall with d,
+    so that only m and durations of 10 s or more matter. There it is W + W w / d + c (d - m), convex in d: over whole
+    seconds the least is beside the square root of W w / c, or at the end M of the range (at M if c = 0; with no M it
+    comes as near to W as one likes). M is the most that `duration_range` says, and no more than the job's deadline
+    leaves from `start` on.
 
     Each of these functions of the start (one for each d) is flat until ``submit + max(10, m) - m`` at the latest, the
     `kink`, and then rises by W / max(10, d) a second, which is W / max(10, M) or more. So each, and therefore their
     least, gains from `start` to any later start s at least ``rate * (max(s, kink) - max(start, kink))``.
     """
-    weights = instance.objective.weights
-    weight = Fraction(weights.get(ObjectiveTerm.SLOWDOWN, 0))
+    weight = instance.term_weight(ObjectiveTerm.SLOWDOWN, job)
     if not weight:
         return None
     least, most = duration_range(job)
@@ -80,10 +80,10 @@ def stretched_slowdown(instance: Instance, job: Job, start: int) -> StretchedSlo
         most = left if most is None else min(most, left)
     if most == least:
         return None
-    second = Fraction(weights.get(ObjectiveTerm.COMPLETION, 0))
+    second = instance.term_weight(ObjectiveTerm.COMPLETION, job)
     if job.is_evolving:
         narrowest = min(step.request.totals.get("cores", 0) for step in job.steps[:-1])
-        second += Fraction(weights.get(ObjectiveTerm.WASTE, 0)) * narrowest
+        second += instance.term_weight(ObjectiveTerm.WASTE, job) * narrowest
     waited = max(0, start - job.submit)
     shortest = max(SLOWDOWN_TAU, least)
     usual = weight * max(Fraction(1), Fraction(waited + least, shortest))

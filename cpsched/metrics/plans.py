@@ -105,6 +105,8 @@ class _Run:
 
     job: Job
     expected_wait: int
+    #: The factor of the job's terms.
+    weight: Fraction
     start: int
     end: int
     #: Of an evolving job: cores of each step x seconds for which it is held longer than it asks for.
@@ -113,6 +115,10 @@ class _Run:
     @property
     def wait(self) -> int:
         return self.start - self.job.submit
+
+    @property
+    def tardiness(self) -> int:
+        return max(0, self.wait - self.expected_wait)
 
 
 def jobs_by_id(instance: Instance) -> dict[str, Job]:
@@ -158,7 +164,7 @@ def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction
     runs = []
     for run in _waiting_runs(instance, jobs):
         start = max(instance.now, run.job.submit)
-        runs.append(_Run(run.job, run.expected_wait, start, start + run.job.walltime))
+        runs.append(_Run(run.job, run.expected_wait, run.weight, start, start + run.job.walltime))
     return _value(instance, runs)
 
 
@@ -189,7 +195,7 @@ def end_rate(instance: Instance, job: Job) -> Fraction:
                 rate += Fraction(weight)
             case ObjectiveTerm.SLOWDOWN:
                 rate += Fraction(weight) / max(SLOWDOWN_TAU, job.walltime)
-    return rate
+    return instance.weight(job) * rate
 
 
 def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Iterator[tuple[int, Fraction]]:
@@ -201,23 +207,24 @@ def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Ite
     """
     if runtime is None and not job.is_evolving and job.malleability is None:
         runtime = job.walltime
-    expected = instance.expected_wait(job)
+    expected, factor = instance.expected_wait(job), instance.weight(job)
     for term, weight in instance.objective.weights.items():
+        rate = factor * Fraction(weight)
         match term:
             case ObjectiveTerm.WEIGHTED_WAIT:
-                yield job.submit, Fraction(weight) / expected
+                yield job.submit, rate / expected
             case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
-                yield job.submit, Fraction(weight)
+                yield job.submit, rate
             case ObjectiveTerm.SLOWDOWN if runtime is not None:
                 least = max(SLOWDOWN_TAU, runtime)
-                yield job.submit + least - runtime, Fraction(weight) / least
+                yield job.submit + least - runtime, rate / least
             case ObjectiveTerm.TARDINESS:
-                yield job.submit + expected, Fraction(weight)
+                yield job.submit + expected, rate
     max_wait = _max_wait(instance, job)
     if max_wait is not None:
-        yield job.submit + max_wait.seconds, Fraction(max_wait.price) / expected
+        yield job.submit + max_wait.seconds, factor * Fraction(max_wait.price) / expected
     if job.told is not None:
-        yield job.told.start, Fraction(job.told.price) / expected
+        yield job.told.start, factor * Fraction(job.told.price) / expected
 
 
 def honest_gap(score: Score) -> float | None:
@@ -250,12 +257,12 @@ def summarise(instance: Instance, plan: Plan) -> Summary:
         running=len(plan.jobs) - len(runs),
         waiting_room=len(plan.waiting_room),
         waits=_waits_per_queue(instance, runs),
-        wqt=float(_TERMS[ObjectiveTerm.WEIGHTED_WAIT](instance, runs)),
+        wqt=float(_sum_of_quotients((run.wait, run.expected_wait) for run in runs)),
         late=sum(run.wait > run.expected_wait for run in runs),
-        tardiness=int(_TERMS[ObjectiveTerm.TARDINESS](instance, runs)),
+        tardiness=sum(run.tardiness for run in runs),
         overdue=_delays(_overdue(instance, run) for run in runs if instance.due(run.job) is not None),
         postponed=_delays(_postponed(run) for run in runs if run.job.told is not None),
-        makespan=int(_TERMS[ObjectiveTerm.MAKESPAN](instance, runs)),
+        makespan=int(_makespan(instance, runs)),
         horizon=horizon,
         utilisation=_utilisation(instance, plan, horizon),
     )
@@ -287,7 +294,8 @@ def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob]) -> list[_Run]:
         if job is None:
             raise ValueError(f"job {planned.id!r} is not in the instance {instance.name!r}")
         if job.running is None:
-            runs.append(_Run(job, instance.expected_wait(job), planned.start, planned.end, _wasted(job, planned)))
+            expected, weight = instance.expected_wait(job), instance.weight(job)
+            runs.append(_Run(job, expected, weight, planned.start, planned.end, _wasted(job, planned)))
     return runs
 
 
@@ -330,14 +338,14 @@ def _value(instance: Instance, runs: list[_Run]) -> Fraction:
 
 
 def _surcharges(instance: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of price * delay / expected_wait: of delays beyond ``max_wait``, and of those behind promised starts."""
+    """Sum of weight * price * delay / expected_wait: of delays beyond ``max_wait``, and behind promised starts."""
     late: list[tuple[Fraction, int, int]] = []
     for run in runs:
         max_wait = _max_wait(instance, run.job)
         if max_wait is not None:
-            late.append((Fraction(max_wait.price), _overdue(instance, run), run.expected_wait))
+            late.append((run.weight * Fraction(max_wait.price), _overdue(instance, run), run.expected_wait))
         if run.job.told is not None:
-            late.append((Fraction(run.job.told.price), _postponed(run), run.expected_wait))
+            late.append((run.weight * Fraction(run.job.told.price), _postponed(run), run.expected_wait))
     return _sum_of_quotients(
         (price.numerator * seconds, price.denominator * expected) for price, seconds, expected in late
     )
@@ -359,42 +367,42 @@ def _postponed(run: _Run) -> int:
 
 
 def _weighted_wait(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of (start - submit) / expected_wait."""
-    return _sum_of_quotients((run.wait, run.expected_wait) for run in runs)
+    """Sum of weight * (start - submit) / expected_wait."""
+    return _weighed((run, run.wait, run.expected_wait) for run in runs)
 
 
 def _wait(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of (start - submit)."""
-    return Fraction(sum(run.wait for run in runs))
+    """Sum of weight * (start - submit)."""
+    return _weighed((run, run.wait, 1) for run in runs)
 
 
 def _slowdown(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of max(1, (end - submit) / max(10, end - start))."""
+    """Sum of weight * max(1, (end - submit) / max(10, end - start))."""
     quotients = []
     for run in runs:
         runtime = max(SLOWDOWN_TAU, run.end - run.start)
-        quotients.append((max(runtime, run.end - run.job.submit), runtime))
-    return _sum_of_quotients(quotients)
+        quotients.append((run, max(runtime, run.end - run.job.submit), runtime))
+    return _weighed(quotients)
 
 
 def _completion(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of (end - submit)."""
-    return Fraction(sum(run.end - run.job.submit for run in runs))
+    """Sum of weight * (end - submit)."""
+    return _weighed((run, run.end - run.job.submit, 1) for run in runs)
 
 
 def _makespan(instance: Instance, runs: list[_Run]) -> Fraction:
-    """Latest end - now; 0 without jobs."""
+    """Latest end - now; 0 without jobs. It is no sum over jobs, and has no weights."""
     return Fraction(max((run.end for run in runs), default=instance.now) - instance.now)
 
 
 def _tardiness(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of max(0, start - submit - expected_wait)."""
-    return Fraction(sum(max(0, run.wait - run.expected_wait) for run in runs))
+    """Sum of weight * max(0, start - submit - expected_wait)."""
+    return _weighed((run, run.tardiness, 1) for run in runs)
 
 
 def _waste(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of (seconds held - walltime) x cores over the steps of evolving jobs."""
-    return Fraction(sum(run.waste for run in runs))
+    """Sum of weight * (seconds held - walltime) x cores over the steps of evolving jobs."""
+    return _weighed((run, run.waste, 1) for run in runs)
 
 
 _TERMS = {
@@ -406,6 +414,13 @@ _TERMS = {
     ObjectiveTerm.TARDINESS: _tardiness,
     ObjectiveTerm.WASTE: _waste,
 }
+
+
+def _weighed(quotients: Iterable[tuple[_Run, int, int]]) -> Fraction:
+    """Add up (numerator, denominator) of jobs, times the jobs' weights."""
+    return _sum_of_quotients(
+        (run.weight.numerator * above, run.weight.denominator * below) for run, above, below in quotients
+    )
 
 
 def _sum_of_quotients(quotients: Iterable[tuple[int, int]]) -> Fraction:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from cpsched.domain import Chunk, Instance, Job, ObjectiveTerm, Placement
+from cpsched.domain import Chunk, Instance, Job, Placement
 from cpsched.mzn.data import (
     kept_data,
     license_data,
@@ -21,7 +21,7 @@ from cpsched.mzn.data import (
 from cpsched.mzn.prices import Price, scale_of
 from cpsched.mzn.times import Times
 
-__all__ = ["Costs", "Staged", "allocations_of", "changing_data", "times_data", "weight_of"]
+__all__ = ["Costs", "Staged", "allocations_of", "changing_data", "times_data"]
 
 
 class Staged(NamedTuple):
@@ -147,8 +147,3 @@ def allocations_of(
         )
         for stage, of_stage in held.items()
     }
-
-
-def weight_of(instance: Instance, term: ObjectiveTerm) -> Fraction:
-    """Return the weight of a term of the objective; 0 if it is not in it."""
-    return Fraction(instance.objective.weights.get(term, 0))

@@ -10,10 +10,11 @@ from typing import Any
 
 from cpsched.booking import awaited_ends
 from cpsched.domain import Arrangement, Instance, Job, ObjectiveTerm, PlannedJob, Segment, chunk_layers
-from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data, weight_of
+from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data
 from cpsched.mzn.data import most_on_nodes
 from cpsched.mzn.prices import start_prices
 from cpsched.mzn.times import Times
+from cpsched.planner import end_price
 
 __all__ = ["EvolvingWindow", "can_be_held"]
 
@@ -129,16 +130,16 @@ def _costs(instance: Instance, jobs: Sequence[Job], times: Times, awaited: froze
     """
     held = [can_be_held(job, is_awaited=job.id in awaited) for job in jobs]
     runtimes = [None if is_held else job.walltime for is_held, job in zip(held, jobs, strict=True)]
-    waste = weight_of(instance, ObjectiveTerm.WASTE)
+    wastes = [instance.term_weight(ObjectiveTerm.WASTE, job) for job in jobs]
     return Costs(
         starts=start_prices(instance, jobs, times.earliest, runtimes),
-        runs=[weight_of(instance, ObjectiveTerm.COMPLETION)] * len(jobs),
+        runs=[instance.term_weight(ObjectiveTerm.COMPLETION, job) for job in jobs],
         holds=[
             waste * step.request.totals.get("cores", 0) if job.is_evolving else Fraction(0)
-            for job in jobs
+            for job, waste in zip(jobs, wastes, strict=True)
             for step in job.steps
         ],
         lates=(),
-        end=weight_of(instance, ObjectiveTerm.MAKESPAN),
+        end=Fraction(end_price(instance)),
         horizon=times.horizon,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain
 from math import lcm
 from typing import Any, NamedTuple
@@ -26,10 +27,11 @@ from cpsched.domain import (
     resumed_plan,
 )
 from cpsched.metrics import delay_rates, end_rate
-from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data, weight_of
+from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data
 from cpsched.mzn.data import columns, most_on_nodes
 from cpsched.mzn.prices import MOST_INTEGER, Price, start_prices
 from cpsched.mzn.times import Times
+from cpsched.planner import end_price
 
 __all__ = ["MalleableWindow", "lending", "longer_by", "parts_of"]
 
@@ -224,14 +226,16 @@ def _costs(
     """Return the costs of jobs: of waiting jobs for their starts, for a longer runtime if the end counts, and for
     slowdown by share; of running jobs for their ends.
     """
-    completion = weight_of(instance, ObjectiveTerm.COMPLETION)
     choosing = [None if job.malleability is not None else job.walltime for job in waiting]
     return Costs(
         starts=start_prices(instance, waiting, times.earliest, choosing),
-        runs=[end_rate(instance, job) if job.id in left else completion for job in jobs],
+        runs=[
+            end_rate(instance, job) if job.id in left else instance.term_weight(ObjectiveTerm.COMPLETION, job)
+            for job in jobs
+        ],
         holds=(),
         lates=[price for number, share in enumerate(shares) for price in _lates(instance, jobs, number, share)],
-        end=weight_of(instance, ObjectiveTerm.MAKESPAN),
+        end=Fraction(end_price(instance)),
         horizon=times.horizon,
     )
 

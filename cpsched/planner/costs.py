@@ -67,8 +67,8 @@ def _level(instance: Instance, job: Job, duration: int) -> float:
         sum(rate * (instance.now - since) for since, rate in delay_rates(instance, job, runtime) if since <= earliest)
         for runtime in (duration, job.walltime)
     )
-    later = instance.objective.weights.get(ObjectiveTerm.COMPLETION, 0.0) * (duration - job.walltime)
-    return float(suffered - usually) + later
+    later = instance.term_weight(ObjectiveTerm.COMPLETION, job) * (duration - job.walltime)
+    return float(suffered - usually + later)
 
 
 def end_price(instance: Instance) -> float:

@@ -40,7 +40,7 @@ class Values:
         #: The costs of starts of a job (a row of the ledger) by its duration in seconds.
         self._known: dict[tuple[int, int], list[float]] = {}
         self._end_price = end_price(instance)
-        self._waste_price = instance.objective.weights.get(ObjectiveTerm.WASTE, 0.0)
+        self._waste_prices = [float(instance.term_weight(ObjectiveTerm.WASTE, job)) for job in ledger.jobs]
         self._ends = {job.id: job.running.segments[-1].end for job in instance.jobs if job.running is not None}
         self._end_rates = {
             job.id: float(end_rate(instance, job)) for job in instance.jobs if job.id in ledger.running.changeable
@@ -48,7 +48,7 @@ class Values:
 
     def cost_of(self, row: int, place: Place) -> float:
         """Return the cost of a place for a waiting job (a row of the ledger), the makespan ignored."""
-        return self._cost(row, place.start, place.end - place.start) + self._waste_price * place.waste
+        return self._cost(row, place.start, place.end - place.start) + self._waste_prices[row] * place.waste
 
     def _cost(self, row: int, start: int, duration: int) -> float:
         """Return the cost of a start (s after `now`) of a job with this duration."""

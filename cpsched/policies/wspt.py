@@ -16,19 +16,19 @@ __all__ = ["Wspt"]
 class Wspt:
     """A list by Smith's rule for the sum of wait / expected wait, inserted job by job.
 
-    On one machine the best order is by ascending processing time / weight. The weight is 1 / expected wait; the
-    processing time is walltime times width, the largest share of all nodes' (or licences') total that the job takes of
-    anything.
+    On one machine the best order is by ascending processing time / weight. The weight is the job's over its expected
+    wait; the processing time is walltime times width, the largest share of all nodes' (or licences') total that the job
+    takes of anything.
     """
 
     name = "wspt_list"
 
     def order(self, instance: Instance, jobs: Sequence[Job]) -> list[Job]:
-        """Order by expected wait x walltime x dominant share, then by submission."""
+        """Order by expected wait x walltime x dominant share / weight, then by submission."""
 
         def key(job: Job) -> tuple[Fraction, int]:
             share = instance.cluster.dominant_share(job.request, job.licenses)
-            return instance.expected_wait(job) * job.walltime * share, job.submit
+            return instance.expected_wait(job) * job.walltime * share / instance.weight(job), job.submit
 
         return sorted(jobs, key=key)
 

@@ -58,8 +58,8 @@ class LedgerChain:
             set(table.waits[table.waits_of[job] : table.waits_of[job + 1], 0].tolist()) for job in range(len(jobs))
         ]
         self._end_price = end_price(instance)
-        #: The cost of each second by which a job ends later than its start implies.
-        self._late_price = instance.objective.weights.get(ObjectiveTerm.COMPLETION, 0.0)
+        #: The cost of each second by which each job ends later than its start implies.
+        self._late_prices = [float(instance.term_weight(ObjectiveTerm.COMPLETION, job)) for job in jobs]
         self._values = Values(instance, self._ledger)
         self._random = Random(seed)  # noqa: S311 - a search, not a secret
         self._ranks = [0.0] * len(jobs)
@@ -300,10 +300,11 @@ class LedgerChain:
         if room == np.inf:
             return FOREVER, FOREVER
         latest = int(latest_for(job, room, self._costs))
-        if self._late_price <= 0 or latest < 0:
+        late_price = self._late_prices[job]
+        if late_price <= 0 or latest < 0:
             return latest, FOREVER
         # a second of holding costs no more than a second of a later start: the job that starts first may end last
-        spare = (room - self._least[job]) / self._late_price
+        spare = (room - self._least[job]) / late_price
         return latest, int(self._ledger.table.jobs[job, 1] + self._durations[job] + spare + 1)
 
     def _note(self, job: int) -> None:

@@ -203,5 +203,6 @@ def _digest(world: World) -> str:
         sha.update(array.tobytes())
     for job in load.jobs:
         seen = (job.id, job.user, job.group, job.queue, job.project, job.malleability)
-        sha.update(f"{seen} {instance.priority(job)} {instance.expected_wait(job)}\n".encode())
+        said = (instance.priority(job), instance.expected_wait(job), instance.weight(job))
+        sha.update(f"{seen} {said}\n".encode())
     return sha.hexdigest()

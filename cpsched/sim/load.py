@@ -137,8 +137,8 @@ class Load:
         return self._ints(demands)
 
     def smith(self) -> NDArray[np.float64]:
-        """Return the factor of a job's length in its key by Smith's rule for the sum of wait / expected wait: expected
-        wait x dominant share. It is 0 for jobs that can never start.
+        """Return the factor of a job's length in its key by Smith's rule for the sum of weight x wait / expected wait:
+        expected wait x dominant share / weight. It is 0 for jobs that can never start.
         """
         shares: dict[object, float] = {}
         found = np.zeros(len(self.jobs), dtype=np.float64)
@@ -148,7 +148,8 @@ class Load:
                 if key not in shares:
                     shares[key] = float(self.instance.cluster.dominant_share(job.request, job.licenses))
                 found[number] = shares[key]
-        return found * self.expected_wait
+        weights = np.array([float(self.instance.weight(job)) for job in self.jobs], dtype=np.float64)
+        return found * self.expected_wait / weights
 
     def asked(self) -> dict[str, Ints]:
         """Return the request of each job for each resource of the machine, licences too."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from fractions import Fraction
 
 from cpsched.verify.documents import MAX_AMOUNT, MAX_AREA, MAX_SIZE, Cursor, refuse_format
-from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_price, read_request
+from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_price, read_request, read_weight
 from cpsched.verify.model import (
     Access,
     Condition,
@@ -185,12 +185,13 @@ def _read_queues(cursor: Cursor) -> dict[str, Queue]:
     """Read the queues."""
     queues: dict[str, Queue] = {}
     for name, entry in cursor.entries():
-        members = entry.members(["expected_wait"], ["priority", "max_walltime", "max_wait"])
+        members = entry.members(["expected_wait"], ["priority", "weight", "max_walltime", "max_wait"])
         if "priority" in members:
             members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
         most = members["max_walltime"].duration() if "max_walltime" in members else None
         max_wait = _read_max_wait(members["max_wait"]) if "max_wait" in members else None
-        queues[name] = Queue(members["expected_wait"].duration(), most, max_wait)
+        weight = read_weight(members["weight"]) if "weight" in members else Fraction(1)
+        queues[name] = Queue(members["expected_wait"].duration(), most, max_wait, weight)
     return queues
 
 
@@ -370,9 +371,7 @@ def _read_objective(cursor: Cursor | None) -> dict[str, Fraction]:
     for name, weight in cursor.entries():
         if name not in TERMS:
             weight.refuse("expected one of the terms " + ", ".join(TERMS))
-        weights[name] = weight.number()
-        if weights[name] <= 0:
-            weight.refuse(f"expected a weight above 0, got {weight.value!r}")
+        weights[name] = read_weight(weight)
     if not weights:
         cursor.refuse("expected at least one term")
     return weights

@@ -28,14 +28,14 @@ from cpsched.verify.oddities import oddities_of
 from cpsched.verify.shares import rate_of
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
-__all__ = ["JobReader", "join_licenses", "parsed", "read_price", "read_request"]
+__all__ = ["JobReader", "join_licenses", "parsed", "read_price", "read_request", "read_weight"]
 
 T = TypeVar("T")
 
 JOB_KEYS = (
-    *("user", "group", "queue", "project", "walltime", "request", "place", "licenses", "priority", "runtime"),
+    *("user", "group", "queue", "project", "walltime", "request", "place", "licenses", "priority", "weight"),
     *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
-    *("reservation", "told"),
+    *("reservation", "told", "runtime"),
 )
 SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: The elements of all arrays together: an instance that has more is refused before it fills the memory.
@@ -195,6 +195,7 @@ class JobReader:
             running=self._read_running(members["running"], steps, malleable) if "running" in members else (),
             reservation=self._declared(members.get("reservation"), self._reservations, "reservation"),
             runtime=members["runtime"].duration() if "runtime" in members else None,
+            weight=read_weight(members["weight"]) if "weight" in members else None,
         )
         if job.reservation is not None and self._reservations[job.reservation].is_downtime:
             members["reservation"].refuse(f"expected a reservation for jobs, got {job.reservation!r}, a downtime")
@@ -362,6 +363,14 @@ def read_price(cursor: Cursor | None, default: Fraction) -> Fraction:
     if price < 0:
         cursor.refuse(f"expected a number of at least 0, got {cursor.value!r}")
     return price
+
+
+def read_weight(cursor: Cursor) -> Fraction:
+    """Read a factor of the objective."""
+    weight = cursor.number()
+    if weight <= 0:
+        cursor.refuse(f"expected a weight above 0, got {cursor.value!r}")
+    return weight
 
 
 def _read_promised_start(cursor: Cursor) -> PromisedStart:

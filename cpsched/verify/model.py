@@ -195,6 +195,7 @@ class Job:
     running: tuple[Segment, ...] = ()
     reservation: str | None = None
     runtime: int | None = None
+    weight: Fraction | None = None
 
     @property
     def walltime(self) -> int:
@@ -237,6 +238,7 @@ class Queue:
     expected_wait: int
     max_walltime: int | None
     max_wait: MaxWait | None = None
+    weight: Fraction = Fraction(1)
 
 
 class Consumer(NamedTuple):
@@ -365,6 +367,12 @@ class Instance:
     def expected_wait(self, job: Job) -> int:
         """Return the seconds that a job may be expected to wait."""
         return DEFAULT_EXPECTED_WAIT if job.queue is None else self.queues[job.queue].expected_wait
+
+    def weight(self, job: Job) -> Fraction:
+        """Return the factor of what a job adds to the objective: its own, or its queue's."""
+        if job.weight is not None:
+            return job.weight
+        return Fraction(1) if job.queue is None else self.queues[job.queue].weight
 
     def is_beyond_queue(self, job: Job) -> bool:
         """Return whether a job's walltime is longer than its queue accepts."""

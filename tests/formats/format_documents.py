@@ -78,13 +78,13 @@ _INSTANCE: dict[str, Any] = {
         "licenses": {"abaqus": 4},
     },
     "queues": {"debug": {"expected_wait": 1800, "priority": 20, "max_wait": {"seconds": 7200, "hard": True}},
-               "long": {"expected_wait": 86400, "max_wait": {"seconds": 604800, "price": 2.5}}},
+               "long": {"expected_wait": 86400, "weight": 0.5, "max_wait": {"seconds": 604800, "price": 2.5}}},
     "jobs": [
         {
             "id": "1", "user": "u1", "queue": "debug", "submit": -900, "walltime": 1800, "request": "1:ncpus=16",
             "running": {"start": -600, "allocation": [{"node": "cn1", "resources": {"cores": 16}}]},
         },
-        {"id": "2", "queue": "long", "submit": -90, "walltime": 600,
+        {"id": "2", "queue": "long", "weight": 2.5, "submit": -90, "walltime": 600,
          "request": "2:ncpus=4:mem=1g,place=scatter,abaqus=2", "told": {"start": 900, "price": 0.5}},
         {"id": "3", "submit": 0, "walltime": 60, "request": [{"count": 2, "resources": {"cores": 1}}],
          "array": {"indices": "0-9"}, "told": {"start": -5}, "after": [{"job": "2", "type": "afterok"}]},
@@ -166,6 +166,7 @@ _consumers = st.builds(Consumer, kind=st.sampled_from(ConsumerKind), name=names)
 
 
 _prices = st.sampled_from([0, 1, 10, 0.1]) | st.floats(0, 1e9)
+_weights = st.sampled_from([1, 2, 0.1]) | st.floats(1e-9, 1e9)
 
 
 def _amounts(smallest: int, most: int = 3, *, fewest: int = 0) -> st.SearchStrategy[Amounts]:
@@ -228,6 +229,7 @@ def _jobs(draw: st.DrawFn, index: int, queue_names: list[str], earlier: list[str
         steps=tuple(steps),
         licenses=draw(_licenses),
         priority=draw(st.none() | st.integers(-9, 9)),
+        weight=draw(st.none() | _weights),
         not_before=draw(optional_times),
         start_at=draw(optional_times),
         deadline=draw(optional_times),
@@ -272,6 +274,7 @@ def instances(draw: st.DrawFn) -> Instance:
                 Queue,
                 expected_wait=_durations,
                 priority=st.integers(-3, 3),
+                weight=_weights,
                 max_walltime=st.none() | _durations,
                 max_wait=st.none() | st.builds(MaxWait, seconds=_durations, price=_prices, is_hard=st.booleans()),
             ),

@@ -188,6 +188,8 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
             {"running": {"start": -7, "segments": [{"start": -7, "end": -7, "allocation": _held()}]}},
             "jobs[0].running.segments[0].end: Expected an end > -7, got -7",
         ),
+        ({"weight": -1}, "jobs[0].weight: Expected a number > 0.0, got -1"),
+        ({"weight": 1e101}, "jobs[0].weight: Expected a number <= 1e+100, got 1e+101"),
     ],
 )
 def test_faults_of_a_job(keys: dict[str, Any], expected: str) -> None:
@@ -218,6 +220,8 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
         ({"epoch": "2014-03-31T18:00:00.5+02:00"}, "epoch: Expected whole seconds"),
         ({"cluster": {"nodes": []}}, "cluster.nodes: Expected at least 1 entries, got 0"),
         ({"queues": {"q": {"expected_wait": 0}}}, "queues.q.expected_wait: Expected an integer > 0 (seconds), got 0"),
+        ({"queues": {"q": {"expected_wait": 1, "weight": 0}}}, "queues.q.weight: Expected a number > 0.0, got 0"),
+        ({"queues": {"q": {"expected_wait": 1, "weight": "2"}}}, 'queues.q.weight: Expected a number, got "2"'),
         (_max_wait(seconds=0), "queues.q.max_wait.seconds: Expected an integer > 0 (seconds), got 0"),
         (_max_wait(price=1), "queues.q.max_wait.seconds: Expected this key, got nothing"),
         (_max_wait(seconds=1, price=-1), "queues.q.max_wait.price: Expected a number >= 0.0, got -1"),

@@ -24,7 +24,7 @@ MANY = 8
 
 def random_window(seed: int) -> Document:
     """Draw a window; the same for the same seed."""
-    return _Draw(Random(seed)).window(seed)
+    return _weighed(_Draw(Random(seed)).window(seed), Random(-1 - seed))
 
 
 def features_of(document: Document) -> set[str]:
@@ -42,6 +42,7 @@ def features_of(document: Document) -> set[str]:
             "start_at": "fixed starts",
             "not_before": "earliest starts",
             "told": "promised starts",
+            "weight": "weights of jobs",
         }
         found |= {word for key, word in words.items() if key in job}
         found |= {"running jobs that are malleable"} if is_running and "malleable" in job else set()
@@ -68,9 +69,18 @@ def features_of(document: Document) -> set[str]:
         if "max_wait" in queue:
             found.add("hard max_wait" if queue["max_wait"].get("hard") else "max_wait")
         found |= {"max_walltime"} if "max_walltime" in queue else set()
+        found |= {"weights of queues"} if "weight" in queue else set()
     objective = document["objective"]
     terms = [objective] if isinstance(objective, str) else list(objective)
     return found | {f"objective: {term}" for term in terms} | ({"objective: a sum"} if len(terms) > 1 else set())
+
+
+def _weighed(document: Document, random: Random) -> Document:
+    """Give weights to some jobs and queues of two windows in five; all else is as it was."""
+    if random.random() < 0.4:
+        for entry in (*document["jobs"], *document["queues"].values()):
+            entry |= {"weight": random.choice([2, 0.1, 10, 0.75])} if random.random() < 0.4 else {}
+    return document
 
 
 class _Draw:

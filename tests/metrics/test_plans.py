@@ -239,21 +239,28 @@ def test_honest_gap(value: float, bound: float | None, expected: float | None) -
 
 
 times = st.integers(0, 10**6)
+job_weights = st.none() | st.sampled_from([2, 0.1, 1e-3, 1e6])
 
 
 @examples(60, deadline=None)
 @given(
-    rows=st.lists(st.tuples(times, times, st.integers(1, 10**5), st.sampled_from([*QUEUES, None])), max_size=12),
+    rows=st.lists(
+        st.tuples(times, times, st.integers(1, 10**5), st.sampled_from([*QUEUES, None]), job_weights), max_size=12
+    ),
     weights=st.dictionaries(st.sampled_from(list(ObjectiveTerm)), st.floats(0.001, 1000), min_size=1),
     now=times,
 )
 def test_value_is_that_of_exact_fractions(
-    rows: list[tuple[int, int, int, str | None]], weights: dict[str, float], now: int
+    rows: list[tuple[int, int, int, str | None, float | None]], weights: dict[str, float], now: int
 ) -> None:
     """Any plan has exactly the value that the formulas give when computed job by job in fractions."""
-    jobs = [a_job(str(i), submit, walltime, queue) for i, (submit, _, walltime, queue) in enumerate(rows)]
-    plans = [planned(str(i), s + wait, s + wait + walltime) for i, (s, wait, walltime, _) in enumerate(rows)]
-    instance = an_instance(*jobs, now=now, objective=weights)
+    jobs = [
+        a_job(str(i), submit, walltime, queue, weight=weight)
+        for i, (submit, _, walltime, queue, weight) in enumerate(rows)
+    ]
+    plans = [planned(str(i), s + wait, s + wait + walltime) for i, (s, wait, walltime, *_) in enumerate(rows)]
+    queues = FrozenMap({**QUEUES, "parallel": replace(QUEUES["parallel"], weight=0.3)})
+    instance = replace(an_instance(*jobs, now=now, objective=weights), queues=queues)
     assert objective_value(instance, plans) == float(naive_value(instance, jobs, plans))
 
 
@@ -315,6 +322,12 @@ def test_delays_are_told_where_there_are_limits_only() -> None:
     assert (summary.overdue, summary.postponed) == (None, None)
 
 
+def naive_weight(instance: Instance, job: Job) -> Fraction:
+    """Return the weight of a job, as its decimals say, or else that of its queue, or 1."""
+    queue = 1 if job.queue is None else instance.queues[job.queue].weight
+    return Fraction(str(queue if job.weight is None else job.weight))
+
+
 def naive_value(instance: Instance, jobs: list[Job], plans: list[PlannedJob]) -> Fraction:
     """Compute the objective of rigid waiting jobs word by word as ``docs/formats.md`` has it."""
     total = Fraction(0)
@@ -324,7 +337,8 @@ def naive_value(instance: Instance, jobs: list[Job], plans: list[PlannedJob]) ->
             wait, expected = plan.start - job.submit, instance.expected_wait(job)
             bounded = Fraction(plan.end - job.submit, max(10, plan.end - plan.start))
             terms.append(
-                {
+                naive_weight(instance, job)
+                * {
                     "weighted_wait": Fraction(wait, expected),
                     "wait": Fraction(wait),
                     "slowdown": max(Fraction(1), bounded),
@@ -339,11 +353,12 @@ def naive_value(instance: Instance, jobs: list[Job], plans: list[PlannedJob]) ->
         total += Fraction(weight) * sum(terms)
     for job, plan in zip(jobs, plans, strict=True):
         max_wait = None if job.queue is None else instance.queues[job.queue].max_wait
-        expected = instance.expected_wait(job)
+        expected, factor = instance.expected_wait(job), naive_weight(instance, job)
         if max_wait is not None:
-            total += Fraction(max_wait.price) * Fraction(max(0, plan.start - job.submit - max_wait.seconds), expected)
+            late = Fraction(max(0, plan.start - job.submit - max_wait.seconds), expected)
+            total += factor * Fraction(max_wait.price) * late
         if job.told is not None:
-            total += Fraction(job.told.price) * Fraction(max(0, plan.start - job.told.start), expected)
+            total += factor * Fraction(job.told.price) * Fraction(max(0, plan.start - job.told.start), expected)
     return total
 
 

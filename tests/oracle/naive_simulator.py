@@ -309,7 +309,7 @@ class _Play:
                 return -wait / (max(log2(cores) if cores else 0.0, 1e-15) * length)
 
     def smith(self, job: Job) -> float:
-        """Return the expected wait of a job times the largest share of the machine that it asks for."""
+        """Return the expected wait of a job times the largest share of the machine that it asks for, by its weight."""
         cluster, asked = self.instance.cluster, dict[str, int]()
         for chunk in job.request.chunks:
             for name, amount in chunk.resources.items():
@@ -317,7 +317,7 @@ class _Play:
         has = {name: sum(len(c.names) * c.resources.get(name, 0) for c in cluster.classes) for name in asked}
         shares = [asked[name] / has[name] for name in asked if has[name]]
         shares += [amount / cluster.licenses[name] for name, amount in job.licenses.items() if amount]
-        return max(shares, default=0.0) * self.instance.expected_wait(job)
+        return max(shares, default=0.0) * self.instance.expected_wait(job) / float(self.instance.weight(job))
 
     def serve(self, now: int) -> None:
         """Start whom the rule starts now."""

@@ -124,6 +124,7 @@ def waiting_jobs(draw: st.DrawFn, job_id: str, cluster: Cluster, now: int) -> Jo
         steps=(Step(walltime=draw(st.integers(1, 9)), request=draw(requests(cluster))),),
         licenses=Amounts({LICENSE: draw(st.integers(1, 2))} if has_license else {}),
         priority=draw(st.none() | st.integers(-1, 12)),
+        weight=draw(st.sampled_from([None, None, None, 3, 0.1])),
         not_before=not_before,
         start_at=start_at,
         deadline=deadline,
@@ -197,7 +198,9 @@ def instances(draw: st.DrawFn, max_nodes: int = 5, max_jobs: int = 8, max_runnin
     queues = FrozenMap(
         {
             "short": Queue(expected_wait=30, priority=5, max_walltime=7),
-            "long": Queue(expected_wait=360, priority=draw(st.integers(0, 5))),
+            "long": Queue(
+                expected_wait=360, priority=draw(st.integers(0, 5)), weight=draw(st.sampled_from([1, 1, 2, 0.5]))
+            ),
         }
     )
     left = {name: dict(cluster.class_of[name].resources) for name in cluster.node_names}

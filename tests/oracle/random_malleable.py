@@ -104,6 +104,7 @@ def _running_jobs(
         licenses=Amounts({name: amount for name, amount in taken.items() if amount}),
         deadline=now + draw(st.integers(1, 30)) if draw(rarely()) else None,
         malleability=draw(malleabilities()),
+        weight=draw(st.sampled_from([None, None, 2, 0.25])),
     )
     job_modes = modes(job)
     first, then = draw(st.sampled_from(job_modes)), draw(st.sampled_from(job_modes))

@@ -128,7 +128,7 @@ def workloads(draw: st.DrawFn, max_nodes: int = 3, max_jobs: int = 16, max_runni
         name="random",
         now=now,
         cluster=draw(clusters(max_nodes)),
-        queues=FrozenMap({"short": Queue(expected_wait=30, max_walltime=9 * unit)}),
+        queues=FrozenMap({"short": Queue(expected_wait=30, max_walltime=9 * unit, weight=2.5)}),
     )
     jobs = draw(tidy_running_jobs(instance, max_running))
     for number in range(draw(st.sampled_from([max_jobs, max_jobs // 2, 2, 1]))):

@@ -84,6 +84,33 @@ def test_worked_examples(objective: object, value: float, suffered: float) -> No
         assert [violation.subject for violation in verify(document, answer)] == [f"objective.{next(iter(wrong))}"]
 
 
+#: The same where the first job has the weight 2.5 and the other one 0.1, of its own.
+WEIGHED = [
+    ("wait", 2.5 * 100, 2.5 * 60),
+    ("weighted_wait", 2.5 * 100 / 30, 2.5 * 60 / 30),
+    ("completion", 2.5 * 200 + 0.1 * 4, 2.5 * 160 + 0.1 * 4),
+    ("makespan", 144, 144),
+    ("tardiness", 2.5 * 70, 2.5 * 30),
+    ("slowdown", 2.5 * 200 / 100 + 0.1, 2.5 * 160 / 100 + 0.1),
+    ({"wait": 0.5, "makespan": 2}, 2.5 * 50 + 288, 2.5 * 30 + 288),
+]
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+@pytest.mark.parametrize(("objective", "value", "suffered"), WEIGHED)
+def test_weights_multiply_sums(objective: object, value: float, suffered: float, *, is_own: bool) -> None:
+    """What a job adds to a sum is multiplied by its own weight or else its queue's, prices of delays too."""
+    queue = QUEUES["q"] | {"max_wait": {"seconds": 90, "price": 3}} | ({} if is_own else {"weight": 2.5})
+    first = job("a", submit=-60, queue="q", told={"start": 25}, weight=2.5 if is_own else None)
+    document = instance(first, job("b", submit=140, walltime=4, weight=0.1), queues={"q": queue}, objective=objective)
+    name = objective if isinstance(objective, str) else "a sum"
+    value += 2.5 * (3 * 10 / 30 + 15 / 30)
+    assert verify(document, _stated(name=name, value=value, suffered=suffered)) == ()
+    for wrong in ({"value": value * 1.000001}, {"suffered": suffered * 0.999999}):
+        answer = _stated(**{"name": name, "value": value, "suffered": suffered, **wrong})
+        assert [violation.subject for violation in verify(document, answer)] == [f"objective.{next(iter(wrong))}"]
+
+
 @pytest.mark.parametrize(
     ("bound", "gap", "subjects"),
     [

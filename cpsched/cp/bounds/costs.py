@@ -58,7 +58,7 @@ def least_cost(instance: Instance, job: Job, start: int) -> JobCost:
     if stretched is None:
         return _cost(instance, job, start, job.walltime, delay_rates(instance, job, job.walltime))
     known = _cost(instance, job, start, job.walltime, delay_rates(instance, job))
-    beyond = stretched.value - Fraction(instance.objective.weights[ObjectiveTerm.SLOWDOWN])
+    beyond = stretched.value - instance.term_weight(ObjectiveTerm.SLOWDOWN, job)
     rates = defaultdict[int, Fraction](Fraction, known.rates)
     if stretched.rate:
         rates[max(start, stretched.kink)] += stretched.rate
@@ -67,9 +67,8 @@ def least_cost(instance: Instance, job: Job, start: int) -> JobCost:
 
 def _cost(instance: Instance, job: Job, start: int, shortest: int, delays: Iterable[tuple[int, Fraction]]) -> JobCost:
     """Return the cost of a job from its delays, each a second and the cost of every later second of start."""
-    weights = instance.objective.weights
-    value = Fraction(weights.get(ObjectiveTerm.COMPLETION, 0)) * shortest
-    value += Fraction(weights.get(ObjectiveTerm.SLOWDOWN, 0))  # 1 at least, also of a stretched runtime
+    value = instance.term_weight(ObjectiveTerm.COMPLETION, job) * shortest
+    value += instance.term_weight(ObjectiveTerm.SLOWDOWN, job)  # 1 at least, also of a stretched runtime
     rates = defaultdict[int, Fraction](Fraction)
     for since, rate in delays:
         value += rate * max(0, start - since)

@@ -9,7 +9,7 @@ __all__ = ["wspt"]
 
 
 def wspt(backfill: Backfill = "none") -> QueueRule:
-    """Return the rule: by ascending walltime · largest share of the machine · expected wait.
+    """Return the rule: by ascending walltime · largest share of the machine · expected wait / weight.
 
     The share is the largest that the job asks for of any resource's or licence's total. The first job that does not fit
     blocks the queue, or is backfilled around.

@@ -114,10 +114,20 @@ def _sum_of_quotients(pairs: Iterable[tuple[int, int]]) -> Fraction:
 
 
 def value_of(instance: Instance, runs: Iterable[Run]) -> Fraction:
-    """Return the objective of jobs with their starts and ends (s), and what overdue and postponed ones add to it."""
+    """Return the objective of jobs with their starts and ends (s), and what overdue and postponed ones add to it.
+
+    All that is a sum over jobs counts with their weights; the makespan is none.
+    """
     listed = list(runs)
-    weighted = sum((weight * TERMS[name](instance, listed) for name, weight in instance.weights.items()), Fraction(0))
-    return weighted + _overdue(instance, listed) + _postponed(instance, listed)
+    by_weight: dict[Fraction, list[Run]] = {}
+    for run in listed:
+        by_weight.setdefault(instance.weight(run.job), []).append(run)
+    sums = {name: weight for name, weight in instance.weights.items() if name != "makespan"}
+    total = instance.weights.get("makespan", Fraction(0)) * _makespan(instance, listed)
+    for factor, equal in by_weight.items():
+        terms = sum((weight * TERMS[name](instance, equal) for name, weight in sums.items()), Fraction(0))
+        total += factor * (terms + _overdue(instance, equal) + _postponed(instance, equal))
+    return total
 
 
 def _run_of(booking: Booking) -> Run:
@@ -137,15 +147,22 @@ def _cost_of_changes(case: Case) -> Fraction:
     """
     instance = case.instance
     ends = [(instance.jobs[booking.id], booking.end) for booking in (*case.running, *case.planned)]
-    delays = [(job, end - job.running[-1].end) for job, end in ends if job.running]
-    seconds = Fraction(sum(delay for _, delay in delays))
+    delays = [(job, instance.weight(job), end - job.running[-1].end) for job, end in ends if job.running]
+    seconds = sum((factor * delay for _, factor, delay in delays), Fraction(0))
     costs = {
-        "weighted_wait": _sum_of_quotients((delay, instance.expected_wait(job)) for job, delay in delays),
+        "weighted_wait": _weighed((factor, delay, instance.expected_wait(job)) for job, factor, delay in delays),
         "wait": seconds,
         "completion": seconds,
-        "slowdown": _sum_of_quotients((delay, max(TAU, job.walltime)) for job, delay in delays),
+        "slowdown": _weighed((factor, delay, max(TAU, job.walltime)) for job, factor, delay in delays),
     }
     return sum((weight * costs.get(name, 0) for name, weight in instance.weights.items()), Fraction(0))
+
+
+def _weighed(delays: Iterable[tuple[Fraction, int, int]]) -> Fraction:
+    """Add up factor * delay / seconds."""
+    return _sum_of_quotients(
+        (factor.numerator * delay, factor.denominator * seconds) for factor, delay, seconds in delays
+    )
 
 
 def _differs(got: Fraction, expected: Fraction) -> bool:
