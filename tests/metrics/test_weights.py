@@ -26,7 +26,7 @@ from tests.oracle.random_instances import instances, pressed
 from tests.oracle.random_malleable import malleable_windows
 from tests.sizes import examples
 
-SUMS = [term for term in ObjectiveTerm if term is not ObjectiveTerm.MAKESPAN]
+SUMS: list[ObjectiveTerm] = [term for term in ObjectiveTerm if term is not ObjectiveTerm.MAKESPAN]
 
 
 def _twice(instance: Instance, job_id: str) -> Instance:
