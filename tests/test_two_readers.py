@@ -30,7 +30,8 @@ VALUES: list[object] = [
     None, True, 0, 1, -1, 2**31 - 1, 2**31, 10**10, 10**10 + 1, 10**12, 10**12 + 1, 10**17, 10**17 + 1, 10**18,
     10**18 + 1, 0.5, 1.0, 1e100, 1e101, 10**350, "", "a", "1", "n\x00", "\ud800", "x" * 256, "x" * 257, [], {}, [{}],
     ["a"], {"a": 1}, [None], "cn1", "cn[1-2]", "cores", "jobs", "place", "always", "1/5%", "101%", "5-9", "user",
-    "free:exclusive", "ncpus=1,place=pack", "2:ncpus=1+ngpus=1,abaqus=1", "ncpus=0", "* * * * *",
+    "free:exclusive", "ncpus=1,place=pack", "2:ncpus=1+ngpus=1,abaqus=1", "ncpus=0", "* * * * *", "Asia/Kolkata",
+    "../UTC",
 ]  # fmt: skip
 
 #: Pieces that texts are made of, with the place in a document where such a text stands.

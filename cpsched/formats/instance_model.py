@@ -306,16 +306,16 @@ class ConsumerModel(DocumentModel):
 
 
 class TimesModel(DocumentModel):
-    """A time from … until, or the minutes that a cron expression matches."""
+    """A time from … until, the minutes that a cron expression matches, or where both hold."""
 
     from_: Omittable[Time] = Field(None, alias="from")
     until: Omittable[Time] = None
     cron: Omittable[Text] = Field(None, description="Five fields", examples=["* 8-17 * * mon-fri"])
 
     @model_validator(mode="after")
-    def _is_one_kind(self) -> Self:
-        if (self.cron is not None) == (self.from_ is not None or self.until is not None):
-            raise refusal("Expected either from and until, or cron")
+    def _says_something(self) -> Self:
+        if self.from_ is None and self.until is None and self.cron is None:
+            raise refusal("Expected at least one of from, until and cron, got none")
         if self.from_ is not None and self.until is not None and self.from_ >= self.until:
             raise refusal(f"Expected from < until, got {self.from_} and {self.until}")
         return self
@@ -436,6 +436,9 @@ class InstanceModel(DocumentModel):
     name: Name
     epoch: Omittable[Text] = Field(
         None, description="Second 0: ISO-8601 with offset", examples=["2014-03-31T18:00:00+02:00"]
+    )
+    time_zone: Omittable[Text] = Field(
+        None, description="IANA name of the zone in which calendars are read", examples=["Europe/Berlin"]
     )
     now: Time = Field(0, description="The current time, in seconds since the epoch")
     cluster: ClusterModel

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import ValidationError
 
@@ -78,6 +79,7 @@ def parse_instance(
             faults.refuse(source)
         model, positions, incomplete = sound
     epoch = _read_epoch(faults, model.epoch)
+    _check_time_zone(faults, model.time_zone, has_epoch=model.epoch is not None or "epoch" in incomplete)
     reading = Reading(
         faults=faults,
         on_warning=warnings.append,
@@ -134,6 +136,7 @@ def _read_parts(reading: Reading, model: InstanceModel, epoch: datetime | None) 
     return Instance(
         name=model.name,
         epoch=epoch,
+        time_zone=model.time_zone,
         now=model.now,
         cluster=cluster,
         queues=queues,
@@ -218,6 +221,18 @@ def _read_epoch(faults: Faults, text: str | None) -> datetime | None:
     except SyntaxFault as error:
         faults.add_syntax(("epoch",), error)
         return None
+
+
+def _check_time_zone(faults: Faults, name: str | None, *, has_epoch: bool) -> None:
+    """Note a fault unless the time zone, where there is one, is known and has an epoch to start from."""
+    if name is None:
+        return
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        faults.add_unknown(("time_zone",), "time zone", name, sorted(available_timezones()))
+    if not has_epoch:
+        faults.add(("time_zone",), "Expected the instance to have an epoch, which a time zone needs; got none")
 
 
 def _read_objective(written: TermName | Mapping[TermName, float]) -> Objective:

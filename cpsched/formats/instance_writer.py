@@ -51,6 +51,7 @@ def instance_to_document(instance: Instance) -> dict[str, Any]:
         "format": "cpsched-instance/1",
         "name": instance.name,
         "epoch": None if instance.epoch is None else instance.epoch.isoformat(),
+        "time_zone": instance.time_zone,
         "now": instance.now,
         "cluster": _present(
             nodes=[_write_nodes(node_class) for node_class in instance.cluster.classes],

@@ -12,12 +12,13 @@ import html
 import json
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 from importlib import resources
 
 from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
 from cpsched.report.basis import basis_of
-from cpsched.report.words import change_description, duration, figures, request_text, share_text, value_text
+from cpsched.report.words import change_description, duration, figures, local_time, request_text, share_text, value_text
 from cpsched.text import printable
 
 __all__ = ["gantt_html"]
@@ -98,6 +99,15 @@ class _Numbering:
         return list(self._numbers)
 
 
+def _offset(instance: Instance, epoch: datetime) -> float:
+    """Return the seconds by which the site's clocks are ahead of UTC now: the page has one offset for all times."""
+    try:
+        offset = local_time(instance, epoch, instance.now).utcoffset()
+    except OverflowError:  # beyond the calendar's last year
+        offset = epoch.utcoffset()
+    return offset.total_seconds() if offset else 0
+
+
 class _PageData:
     """Collects the data of the page's script; repeated texts and amounts are numbered. Mutable."""
 
@@ -118,10 +128,10 @@ class _PageData:
             self.queues.number(name)
         jobs = [self._job(planned) for planned in plan.jobs]
         epoch = instance.epoch
-        offset = epoch.utcoffset() if epoch else None
+        offset = _offset(instance, epoch) if epoch else 0
         return {
             "name": instance.name,
-            "epoch": [round(epoch.timestamp() * 1000), offset.total_seconds() if offset else 0] if epoch else None,
+            "epoch": [round(epoch.timestamp() * 1000), offset] if epoch else None,
             "now": instance.now,
             "end": instance.now + summary.horizon,
             "facts": figures(plan, summary),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 from cpsched.verify.documents import MAX_AMOUNT, MAX_AREA, MAX_SIZE, Cursor, refuse_format
 from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_price, read_request, read_weight
@@ -31,7 +32,7 @@ from cpsched.verify.model import (
 )
 from cpsched.verify.oddities import overcommitments
 from cpsched.verify.syntax import expand_hosts, parse_items
-from cpsched.verify.validity import ALWAYS, Validity, parse_cron
+from cpsched.verify.validity import ALWAYS, Clock, Validity, parse_cron
 
 __all__ = ["read_instance"]
 
@@ -58,9 +59,12 @@ def read_instance(document: object, source: str) -> Instance:
         refuse_format(Cursor(top.mapping().get("format"), "format", source), FORMAT)
     members = top.members(
         ["format", "name", "cluster"],
-        ["epoch", "now", "queues", "jobs", "limits", "free_pools", "reservations", "usage", "objective", "outages"],
-    )
-    epoch = _read_epoch(members["epoch"]) if "epoch" in members else None
+        [
+            "epoch", "time_zone", "now", "queues", "jobs", "limits", "free_pools", "reservations", "usage", "objective",
+            "outages",
+        ],
+    )  # fmt: skip
+    clock = _read_clock(members.get("epoch"), members.get("time_zone"))
     now = members["now"].time() if "now" in members else 0
     cluster = members["cluster"].members(["nodes"], ["licenses"])
     nodes = _read_nodes(cluster["nodes"])
@@ -85,8 +89,8 @@ def read_instance(document: object, source: str) -> Instance:
         queues=queues,
         jobs=jobs.jobs,
         members=jobs.members,
-        limits=tuple(_read_limit(item, {*known, *COUNTED_JOBS}, epoch) for item in _items(members, "limits")),
-        pools=tuple(_read_pool(item, known, nodes, epoch) for item in _items(members, "free_pools")),
+        limits=tuple(_read_limit(item, {*known, *COUNTED_JOBS}, clock) for item in _items(members, "limits")),
+        pools=tuple(_read_pool(item, known, nodes, clock) for item in _items(members, "free_pools")),
         reservations=reservations,
         usage=tuple(_read_usage(item, known) for item in _items(members, "usage")),
         weights=_read_objective(members.get("objective")),
@@ -98,6 +102,18 @@ def read_instance(document: object, source: str) -> Instance:
 def _items(members: Mapping[str, Cursor], key: str) -> list[Cursor]:
     """Return the elements of an array that may be left out."""
     return members[key].items() if key in members else []
+
+
+def _read_clock(epoch: Cursor | None, time_zone: Cursor | None) -> Clock | None:
+    """Read second 0 and the site's time zone."""
+    if time_zone is None:
+        return None if epoch is None else Clock(_read_epoch(epoch))
+    if epoch is None:
+        time_zone.refuse("expected the instance to have an epoch, which a time zone needs")
+    try:
+        return Clock(_read_epoch(epoch), ZoneInfo(time_zone.text()))
+    except (KeyError, ValueError, OSError):
+        time_zone.refuse(f"expected a time zone such as Europe/Berlin, got {time_zone.value!r}")
 
 
 def _read_epoch(cursor: Cursor) -> datetime:
@@ -224,25 +240,23 @@ def _read_reservations(cursor: Cursor, countable: Collection[str]) -> dict[str, 
     return reservations
 
 
-def _read_validity(cursor: Cursor | None, epoch: datetime | None) -> Validity:
+def _read_validity(cursor: Cursor | None, clock: Clock | None) -> Validity:
     """Read when a rule holds."""
     if cursor is None or cursor.value == "always":
         return ALWAYS
     members = cursor.members(optional=["from", "until", "cron"])
+    if not members:
+        cursor.refuse("expected always, or at least one of from, until and cron")
+    start = members["from"].time() if "from" in members else None
+    until = members["until"].time() if "until" in members else None
+    if start is not None and until is not None and start >= until:
+        cursor.refuse(f"expected from < until, got {start} and {until}")
     if "cron" not in members:
-        if not members:
-            cursor.refuse("expected always, from and until, or cron")
-        start = members["from"].time() if "from" in members else None
-        until = members["until"].time() if "until" in members else None
-        if start is not None and until is not None and start >= until:
-            cursor.refuse(f"expected from < until, got {start} and {until}")
         return Validity(start, until)
-    if len(members) > 1:
-        cursor.refuse("expected either cron or from and until")
-    if epoch is None:
+    if clock is None:
         cursor.refuse("expected the instance to have an epoch, which a calendar needs")
     try:
-        return Validity(cron=parse_cron(members["cron"].text(), epoch))
+        return Validity(start, until, parse_cron(members["cron"].text(), clock))
     except ValueError as error:
         members["cron"].refuse(str(error))
 
@@ -261,7 +275,7 @@ def _read_items(cursor: Cursor | None) -> ItemBound:
     return ItemBound(None, None) if cursor is None else parsed(cursor, parse_items)
 
 
-def _read_limit(cursor: Cursor, resources: Collection[str], epoch: datetime | None) -> Limit:
+def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None) -> Limit:
     """Read one limit."""
     members = cursor.members(["consumer", "resource"], ["items", "duration", "area", "area_scope", "validity", "soft"])
     resource = members["resource"].name()
@@ -277,12 +291,12 @@ def _read_limit(cursor: Cursor, resources: Collection[str], epoch: datetime | No
         duration=members["duration"].duration() if "duration" in members else None,
         area=members["area"].integer(0, MAX_AREA) if "area" in members else None,
         is_outstanding=scope == "outstanding",
-        validity=_read_validity(members.get("validity"), epoch),
+        validity=_read_validity(members.get("validity"), clock),
         soft=members["soft"].flag() if "soft" in members else False,
     )
 
 
-def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], epoch: datetime | None) -> Pool:
+def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], clock: Clock | None) -> Pool:
     """Read one free pool."""
     members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
     _check_known(members["resource"], members["resource"].name(), resources)
@@ -294,7 +308,7 @@ def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str
         items=_read_items(members["items"]),
         open_to=_read_access(members.get("open_to"), resources),
         otherwise_max_walltime=None if otherwise is None else otherwise["max_walltime"].duration(),
-        validity=_read_validity(members.get("validity"), epoch),
+        validity=_read_validity(members.get("validity"), clock),
         nodes=among,
     )
 

@@ -1,20 +1,29 @@
 """When a rule holds: always, from–until, or in the minutes that a 5-field cron expression matches.
 
-Cron minutes are taken in the fixed offset of the instance's epoch. Days are numbered as `datetime.date` does and folded
-into one cycle of 400 years, after which dates and weekdays repeat, so that no time of a document is too far away.
+Cron minutes are those of the site's time zone, or of the fixed offset of the instance's epoch where no zone is named.
+Days are numbered as `datetime.date` does and folded into one cycle of 400 years, after which dates, weekdays and the
+changes of a zone's offset repeat, so that no time of a document is too far away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
 
-__all__ = ["ALWAYS", "Cron", "Validity", "first_moment", "parse_cron"]
+__all__ = ["ALWAYS", "Clock", "Cron", "Validity", "first_moment", "parse_cron"]
 
 DAY = 86_400
 #: Days after which the calendar repeats, weekdays included.
 CYCLE = 146_097
+#: How far a search goes: what has not come in a cycle does not come.
+REACH = CYCLE * DAY
+#: The day from which on the offsets of a zone repeat with the calendar: 1 January 2400.
+REGULAR = date(2400, 1, 1).toordinal()
+#: The first day after which every zone's midnight is in a year of the calendar.
+DAY_TWO = 2
 #: Days of each month in a leap year.
 DAYS_OF = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 LONGEST_STEP = 999
@@ -25,6 +34,48 @@ NAMED = {
     "month": {name: number for number, name in enumerate(MONTHS, 1)},
     "day of week": {name: number for number, name in enumerate(WEEKDAYS)},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What the clock on the wall says at a second of the instance's clock."""
+
+    #: Second 0, with its offset.
+    epoch: datetime
+    #: The site's time zone; None: the epoch's offset holds always.
+    zone: ZoneInfo | None = None
+
+    def reads(self, time: int) -> tuple[int, int]:
+        """Return what the clock shows, in seconds since the midnight of 1 January of year 0, and how long it goes on.
+
+        The second number is the second of the instance's clock, within a day, before which it is not put forward or
+        back.
+        """
+        offset = self.epoch.utcoffset() or timedelta()
+        utc = self.epoch.replace(tzinfo=None) - offset
+        second = utc.toordinal() * DAY + 3600 * utc.hour + 60 * utc.minute + utc.second + time
+        if self.zone is None:
+            return second + offset // timedelta(seconds=1), time + DAY
+        ahead = _ahead(self.zone, second)
+        same, other = 0, DAY
+        if _ahead(self.zone, second + DAY) == ahead:
+            same = DAY - 1
+        while other - same > 1:
+            middle = (same + other) // 2
+            if _ahead(self.zone, second + middle) == ahead:
+                same = middle
+            else:
+                other = middle
+        return second + ahead, time + other
+
+
+@lru_cache(maxsize=1024)
+def _ahead(zone: ZoneInfo, second: int) -> int:
+    """Return by how many seconds a zone is ahead of UTC at a second of UTC, counted from year 0."""
+    day, of_day = divmod(second, DAY)
+    day = REGULAR + (day - REGULAR) % CYCLE if day >= REGULAR else max(day, DAY_TWO)
+    moment = datetime.fromordinal(day).replace(tzinfo=zone) + timedelta(seconds=of_day)
+    return (zone.fromutc(moment).replace(tzinfo=None) - moment.replace(tzinfo=None)) // timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +90,7 @@ class Cron:
     weekdays: frozenset[int]
     #: Whether a day matches by day of month or weekday (both are restricted), or by both.
     either: bool
-    #: Seconds from the midnight of 1 January of year 1 to second 0 of the instance, in the epoch's offset.
-    origin: int
+    clock: Clock
 
     def matches_day(self, day: int) -> bool:
         """Return whether the day of this number matches."""
@@ -51,27 +101,27 @@ class Cron:
 
     def first(self, start: int, end: int) -> int | None:
         """Return the first matching second of ``[start, end)``, or None."""
-        time = start
+        time, end = start, min(end, start + REACH)
         while time < end:
-            day, second = divmod(time + self.origin, DAY)
+            shown, goes_on = self.clock.reads(time)
+            day, second = divmod(shown, DAY)
             if self.matches_day(day):
-                for begin, stop in self.spans:
-                    if second < stop:
-                        found = time + max(0, begin - second)
-                        return found if found < end else None
-            time += DAY - second
+                ahead = next((max(0, begin - second) for begin, stop in self.spans if second < stop), DAY)
+                if time + ahead < min(goes_on, time + DAY - second):
+                    return time + ahead if time + ahead < end else None
+            time = min(goes_on, time + DAY - second)
         return None
 
     def run_end(self, time: int, end: int) -> int:
         """Return where the interval around a matching second stops, at most `end`."""
-        while time < end:
-            day, second = divmod(time + self.origin, DAY)
+        last = min(end, time + REACH)
+        while time < last:
+            shown, goes_on = self.clock.reads(time)
+            day, second = divmod(shown, DAY)
             stop = next((stop for begin, stop in self.spans if begin <= second < stop), None)
             if stop is None or not self.matches_day(day):
                 return time
-            time += stop - second
-            if stop < DAY:
-                return min(time, end)
+            time = min(goes_on, time + stop - second)
         return end
 
 
@@ -114,7 +164,7 @@ def first_moment(validity: Validity, unless: Sequence[Validity], start: int, end
     return None
 
 
-def parse_cron(text: str, epoch: datetime) -> Cron:
+def parse_cron(text: str, clock: Clock) -> Cron:
     """Parse a 5-field cron expression; day of month and day of week match by either where both are restricted.
 
     Raises
@@ -131,14 +181,13 @@ def parse_cron(text: str, epoch: datetime) -> Cron:
     either = not fields[2].startswith("*") and not fields[4].startswith("*")
     if not either and min(days) > max(DAYS_OF[month - 1] for month in months):
         raise ValueError(f"expected a day of month that one of the months has, got {fields[2]!r}")
-    midnight = epoch.toordinal() * DAY
     return Cron(
         spans=_join(sorted(60 * (60 * hour + minute) for hour in hours for minute in minutes)),
         days=days,
         months=months,
         weekdays=frozenset(weekday % 7 for weekday in weekdays),
         either=either,
-        origin=midnight + 3600 * epoch.hour + 60 * epoch.minute + epoch.second,
+        clock=clock,
     )
 
 

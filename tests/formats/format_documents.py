@@ -64,6 +64,7 @@ _INSTANCE: dict[str, Any] = {
     "format": "cpsched-instance/1",
     "name": "small",
     "epoch": "2014-03-31T18:00:00+02:00",
+    "time_zone": "Europe/Berlin",
     "now": 0,
     "cluster": {
         "nodes": [
@@ -153,6 +154,7 @@ _validities = st.one_of(
     st.just(Validity()),
     st.builds(lambda a, d: Validity(from_=a, until=a + d), _times, _durations),
     st.just(Validity(cron="0-59 8-17 * * 1-5")),
+    st.builds(lambda a: Validity(from_=a, cron="0 */2 * * *"), _times),
 )
 _items = st.one_of(
     st.builds(ItemBound, least=st.integers(0, 99)),
@@ -322,6 +324,7 @@ def instances(draw: st.DrawFn) -> Instance:
     return Instance(
         name=draw(names),
         epoch=datetime(2024, 2, 29, 12, tzinfo=UTC),
+        time_zone=draw(st.sampled_from([None, "Europe/Berlin", "Australia/Lord_Howe"])),
         now=now,
         cluster=cluster,
         queues=FrozenMap(queues),

@@ -218,6 +218,13 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
         ({"epoch": "2014-03-31T18:00:00"}, "epoch: Expected an offset from UTC"),
         ({"epoch": "yesterday"}, "epoch: Expected an ISO-8601 date and time"),
         ({"epoch": "2014-03-31T18:00:00.5+02:00"}, "epoch: Expected whole seconds"),
+        (
+            {"epoch": "2024-01-01T00:00Z", "time_zone": "Europe/Brelin"},
+            'time_zone: Expected a known time zone, got "Europe/Brelin", did you mean Europe/Berlin?',
+        ),
+        ({"epoch": "2024-01-01T00:00Z", "time_zone": "Europe"}, 'time_zone: Expected a known time zone, got "Europe"'),
+        ({"epoch": "2024-01-01T00:00Z", "time_zone": "../x"}, 'time_zone: Expected a known time zone, got "../x"'),
+        ({"time_zone": "Europe/Berlin"}, "time_zone: Expected the instance to have an epoch"),
         ({"cluster": {"nodes": []}}, "cluster.nodes: Expected at least 1 entries, got 0"),
         ({"queues": {"q": {"expected_wait": 0}}}, "queues.q.expected_wait: Expected an integer > 0 (seconds), got 0"),
         ({"queues": {"q": {"expected_wait": 1, "weight": 0}}}, "queues.q.weight: Expected a number > 0.0, got 0"),
@@ -265,7 +272,10 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
             {"limits": [_LIMIT | {"area": 1, "validity": {"from": 5, "until": 5}}]},
             "limits[0].validity: Expected from < until, got 5 and 5",
         ),
-        ({"limits": [_LIMIT | {"area": 1, "validity": {}}]}, "limits[0].validity: Expected either from and until"),
+        (
+            {"limits": [_LIMIT | {"area": 1, "validity": {}}]},
+            "limits[0].validity: Expected at least one of from, until",
+        ),
         (
             {"free_pools": [_POOL | {"nodes": "cn[2-4]"}]},
             "free_pools[0].nodes: Expected at most 2 nodes, got 3",

@@ -6,12 +6,22 @@ from datetime import datetime, timedelta, tzinfo
 
 from hypothesis import strategies as st
 
-__all__ = ["ZONES", "expressions", "matches", "matching_minutes"]
+__all__ = ["MOMENTS", "ZONES", "expressions", "matches", "matching_minutes"]
 
 #: Zones with changes in spring and autumn, of half an hour, with odd offsets, south of the equator, and without any.
 ZONES = (
     "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Chatham", "America/St_Johns",
     "Africa/Casablanca", "America/Sao_Paulo", "Asia/Tehran", "Europe/Dublin", "UTC",
+)  # fmt: skip
+
+#: Some hours before changes of the zones' offsets, and days without any.
+MOMENTS = tuple(
+    datetime.fromisoformat(f"{day}T00:00:00+00:00")
+    for day in (
+        "2026-03-28", "2026-10-24", "2026-03-07", "2026-10-31", "2026-04-04", "2026-10-03", "2026-09-26", "2026-02-14",
+        "2026-03-21", "2018-11-03", "2018-02-17", "2022-03-20", "2022-09-20", "2026-12-31", "2028-02-28", "2030-06-01",
+        "2099-03-28",
+    )
 )  # fmt: skip
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

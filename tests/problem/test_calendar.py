@@ -12,20 +12,11 @@ from hypothesis import strategies as st
 from cpsched.domain import Amounts, Cluster, Instance, NodeClass, Validity
 from cpsched.problem import Intervals, intervals, minus, union
 from cpsched.problem.calendar import MOST_INTERVALS
-from tests.oracle.minute_calendar import ZONES, expressions, matching_minutes
+from tests.oracle.minute_calendar import MOMENTS, ZONES, expressions, matching_minutes
 from tests.sizes import examples
 
 DAY = 86_400
 CLUSTER = Cluster(classes=(NodeClass(names=("n1",), resources=Amounts({"cores": 1})),))
-#: Some hours before changes of the zones' offsets, and days without any.
-MOMENTS = tuple(
-    datetime.fromisoformat(f"{day}T00:00:00+00:00")
-    for day in (
-        "2026-03-28", "2026-10-24", "2026-03-07", "2026-10-31", "2026-04-04", "2026-10-03", "2026-09-26", "2026-02-14",
-        "2026-03-21", "2018-11-03", "2018-02-17", "2022-03-20", "2022-09-20", "2026-12-31", "2028-02-28", "2030-06-01",
-        "2099-03-28",
-    )
-)  # fmt: skip
 
 
 def window(epoch: datetime, zone: str | None = None, now: int = 0) -> Instance:

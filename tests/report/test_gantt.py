@@ -161,6 +161,15 @@ def test_hostile_names_in_a_browser(tmp_path: Path) -> None:
     assert "unsatisfiable" in page.text["room"]
 
 
+def test_the_page_has_the_offset_of_now() -> None:
+    """In a time zone it is that of now, or of the epoch where now is beyond the calendar."""
+    instance, plan = a_plan(("a", "b"))
+    assert embedded(gantt_html(instance, plan))["epoch"][1] == 0
+    berlin = replace(instance, time_zone="Europe/Berlin")
+    assert embedded(gantt_html(berlin, plan))["epoch"][1] == 7200
+    assert embedded(gantt_html(replace(berlin, now=10**12), plan))["epoch"][1] == 0
+
+
 def test_how_the_plan_was_found_is_in_the_page() -> None:
     """Each incumbent with its value as a number and in words, the bound, and what else happened."""
     data = embedded(gantt_html(*a_plan(("a", "b"))))

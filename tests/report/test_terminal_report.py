@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from cpsched.domain import FrozenMap, Incumbent, Instance, MaxWait, Plan, PromisedStart, Queue
-from cpsched.report import history_table, plan_table, summary_table, terminal_gantt
+from cpsched.report import history_table, moment, plan_table, summary_table, terminal_gantt
 from tests.report.report_plans import HOSTILE, a_plan
 
 
@@ -167,3 +167,10 @@ def test_a_chart_needs_some_width() -> None:
     """A width that leaves no room for the chart is a mistake."""
     with pytest.raises(ValueError, match="at least 40 columns, got 20"):
         terminal_gantt(*a_plan(("a", "b")), width=20)
+
+
+def test_dates_are_those_of_the_site_s_time_zone() -> None:
+    """The epoch is in UTC; in Berlin summer has begun the day before, and ends in October."""
+    instance = replace(a_plan(("a",))[0], time_zone="Europe/Berlin")
+    assert moment(instance, 0) == "2014-03-31 20:00:00"
+    assert moment(instance, 220 * 86_400) == "2014-11-06 19:00:00"

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.verify.validity import ALWAYS, Cron, Validity, first_moment, parse_cron
+from cpsched.domain import Amounts, Cluster, Instance, NodeClass
+from cpsched.domain import Validity as DomainValidity
+from cpsched.problem import intervals
+from cpsched.verify.validity import ALWAYS, Clock, Cron, Validity, first_moment, parse_cron
+from tests.oracle.minute_calendar import MOMENTS, ZONES, expressions, matching_minutes
 from tests.sizes import examples
 
 #: A Thursday, 23:58:30 in its own offset.
 EPOCH = datetime.fromisoformat("2026-01-01T23:58:30+05:30")
+CLOCK = Clock(EPOCH)
 DAY = 86_400
 
 
@@ -35,7 +41,7 @@ def _field(low: int, high: int) -> st.SearchStrategy[str]:
 def test_first_and_run_end_agree_with_every_minute(fields: tuple[str, ...], start: int) -> None:
     """The first matching second and the end of its interval are those of a walk over seconds' minutes."""
     expression = " ".join(fields)
-    cron = parse_cron(expression, EPOCH)
+    cron = parse_cron(expression, CLOCK)
     end = start + DAY
 
     def valid(second: int) -> bool:
@@ -47,6 +53,45 @@ def test_first_and_run_end_agree_with_every_minute(fields: tuple[str, ...], star
     if expected is not None:
         stop = next((turn for turn in turns if turn > expected and not valid(turn)), end)
         assert cron.run_end(expected, end) == stop
+
+
+def _all(cron: Cron, start: int, end: int) -> tuple[tuple[int, int], ...]:
+    """Return all intervals that an expression has in a time, as the judge finds them one by one."""
+    found: list[tuple[int, int]] = []
+    while (begin := cron.first(start, end)) is not None:
+        start = cron.run_end(begin, end)
+        found.append((begin, start))
+    return tuple(found)
+
+
+@examples(200, deadline=None)
+@given(expressions(), st.sampled_from(MOMENTS), st.sampled_from(ZONES), st.integers(-DAY, DAY), st.integers(1, 3 * DAY))
+def test_zones_agree_with_every_minute(expression: str, epoch: datetime, zone: str, start: int, more: int) -> None:
+    """In a time zone the intervals are those of a walk over all minutes, around the changes of its offset."""
+    cron = parse_cron(expression, Clock(epoch, ZoneInfo(zone)))
+    assert _all(cron, start, start + more) == matching_minutes(expression, epoch, ZoneInfo(zone), start, start + more)
+
+
+@examples(100, deadline=None)
+@given(
+    expressions(),
+    st.sampled_from(MOMENTS),
+    st.sampled_from((None, *ZONES)),
+    st.sampled_from((-(10**12), -(10**10), 0, 10**9, 10**10, 10**12)),
+    st.integers(1, 400 * DAY),
+)
+def test_the_judge_and_the_engines_have_the_same_intervals(
+    expression: str, epoch: datetime, zone: str | None, now: int, more: int
+) -> None:
+    """Two readings of an expression that share no code agree, over months, now and in far centuries."""
+    cluster = Cluster(classes=(NodeClass(names=("n1",), resources=Amounts({"cores": 1})),))
+    instance = Instance(name="clock", epoch=epoch, time_zone=zone, now=now, cluster=cluster)
+    found = intervals(DomainValidity(cron=expression), instance, now + more)
+    cron = parse_cron(expression, Clock(epoch, None if zone is None else ZoneInfo(zone)))
+    few = 200
+    if len(found) > few:
+        found, more = found[:few], found[few - 1][1] - now
+    assert _all(cron, now, now + more) == found
 
 
 @pytest.mark.parametrize(
@@ -65,12 +110,12 @@ def test_first_and_run_end_agree_with_every_minute(fields: tuple[str, ...], star
 )
 def test_worked_expressions(expression: str, first: int) -> None:
     """From Thursday 23:58:30 on, midnight is 90 s away; where both days are given either will do."""
-    assert parse_cron(expression, EPOCH).first(0, 400 * DAY) == first
+    assert parse_cron(expression, CLOCK).first(0, 400 * DAY) == first
 
 
 def test_intervals_join_over_midnight() -> None:
     """Mon-fri is one interval from Monday 0:00 to Saturday 0:00."""
-    cron = parse_cron("* * * * mon-fri", EPOCH)
+    cron = parse_cron("* * * * mon-fri", CLOCK)
     monday = 90 + 3 * DAY
     assert cron.first(90 + DAY, 30 * DAY) == monday
     assert cron.run_end(monday, 30 * DAY) == monday + 5 * DAY
@@ -80,11 +125,11 @@ def test_intervals_join_over_midnight() -> None:
 def test_rare_and_far_days() -> None:
     """29 February is found years ahead, and times beyond year 9999 are no trouble."""
     assert (
-        parse_cron("0 0 29 2 *", EPOCH).first(0, 10**12)
+        parse_cron("0 0 29 2 *", CLOCK).first(0, 10**12)
         == 90 + DAY * (datetime(2028, 2, 29) - datetime(2026, 1, 2)).days
     )
-    assert parse_cron("* * * * *", EPOCH).first(10**12 - 5, 10**12) == 10**12 - 5
-    assert parse_cron("* * * * *", EPOCH).first(-(10**12), 0) == -(10**12)
+    assert parse_cron("* * * * *", CLOCK).first(10**12 - 5, 10**12) == 10**12 - 5
+    assert parse_cron("* * * * *", CLOCK).first(-(10**12), 0) == -(10**12)
 
 
 @pytest.mark.parametrize(
@@ -115,11 +160,11 @@ def test_rare_and_far_days() -> None:
 def test_what_is_no_expression(expression: str) -> None:
     """Everything else is refused with a `ValueError`."""
     with pytest.raises(ValueError, match="expected"):
-        parse_cron(expression, EPOCH)
+        parse_cron(expression, CLOCK)
 
 
 def _hours(text: str) -> Validity:
-    cron: Cron = parse_cron(text, EPOCH)
+    cron: Cron = parse_cron(text, CLOCK)
     return Validity(cron=cron)
 
 
@@ -131,3 +176,19 @@ def test_first_moment_outside_others() -> None:
     assert first_moment(ALWAYS, (Validity(until=5), Validity(from_=5, until=7)), 3, 9) == 7
     assert first_moment(Validity(from_=4), (Validity(from_=6),), 3, 9) == 4
     assert first_moment(_hours("* 0-5 * * *"), (_hours("* 0-3 * * *"),), 0, DAY) == 90 + 4 * 3600
+
+
+def test_the_repeated_hour_and_the_skipped_one() -> None:
+    """In Berlin, from 2 to 3 there are two hours on 25 October 2026 and none on 29 March."""
+    berlin = ZoneInfo("Europe/Berlin")
+    autumn = parse_cron("* 2 * * *", Clock(datetime.fromisoformat("2026-10-25T00:00:00+02:00"), berlin))
+    assert _all(autumn, 0, DAY) == ((7200, 14400),)
+    spring = parse_cron("* 2 * * *", Clock(datetime.fromisoformat("2026-03-29T00:00:00+01:00"), berlin))
+    assert spring.first(0, DAY) is None
+
+
+def test_what_has_no_end_is_found_in_time() -> None:
+    """A plan may have times far beyond those of its instance; a search over them ends after 400 years."""
+    cron = parse_cron("* * * * *", Clock(EPOCH, ZoneInfo("Europe/Berlin")))
+    assert cron.run_end(0, 10**17) == 10**17
+    assert parse_cron("0 0 29 2 *", CLOCK).run_end(0, 10**17) == 0
