@@ -51,6 +51,8 @@ class Queue:
     max_walltime: int | None = None
     #: Against starvation, or None.
     max_wait: MaxWait | None = None
+    #: Names of the nodes on which its jobs may run; None: all nodes.
+    nodes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from cpsched.planner.planner import Planner
 from cpsched.planner.planner_engine import PlannerEngine
 from cpsched.planner.profile import ProfileChange, with_profile
 from cpsched.planner.queue import awaited_first, bound_jobs, by_turn, planning_order
+from cpsched.planner.reservations import slices_of
 from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
 from cpsched.planner.support import changing, unsupported
 from cpsched.planner.warm import replanned, warm_order, with_promised_starts
@@ -41,6 +42,7 @@ __all__ = [
     "place_cheaply",
     "planning_order",
     "replanned",
+    "slices_of",
     "start_costs",
     "unsupported",
     "warm_order",

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from cpsched.domain import Fitted, Instance, PlannedJob, fitted
+from cpsched.domain import Fitted, Instance, Plan, PlannedJob, ReservedSlice, fitted
 from cpsched.engine import Outcome
+from cpsched.planner import slices_of
 from cpsched.problem import Reduced, reduced
 
 __all__ = ["EngineWindow"]
@@ -17,14 +18,17 @@ __all__ = ["EngineWindow"]
 class EngineWindow:
     """A window as engines plan it; plans are translated between it and the window as documents state it."""
 
+    #: What reservations got.
+    slices: tuple[ReservedSlice, ...]
     _reduced: Reduced
     _fitted: Fitted
 
     @classmethod
     def of(cls, instance: Instance, *, soft: bool = True) -> Self:
         """Return the window for engines; with `soft`, they keep soft limits too."""
-        without_rules = reduced(instance, soft=soft)
-        return cls(_reduced=without_rules, _fitted=fitted(without_rules.instance))
+        slices = slices_of(instance)
+        without_rules = reduced(instance, slices, soft=soft)
+        return cls(slices=slices, _reduced=without_rules, _fitted=fitted(without_rules.instance))
 
     @property
     def instance(self) -> Instance:
@@ -38,6 +42,10 @@ class EngineWindow:
     def to_held(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """Return the jobs of a plan of the stated window as engines have them."""
         return self._fitted.to_held(self._reduced.to_reduced(jobs))
+
+    def held(self, plan: Plan) -> Plan:
+        """Return a plan of a stated window, this one or an earlier one, as engines have it."""
+        return replace(plan, jobs=self.to_held(plan.jobs))
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """Return the outcome of an engine, stated."""

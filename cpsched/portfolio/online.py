@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cpsched.domain import Instance, Job, Plan, fitted
+from cpsched.domain import Instance, Job, Plan
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.formats import instance_to_document
 from cpsched.metrics import objective_value
 from cpsched.policies import POLICIES, Wspt
+from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.recipe import prepare, solve
 from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import team_of
@@ -85,21 +86,20 @@ class _Cycles:
     def plan(self, window: Instance, previous: Plan | None) -> Plan:
         """Plan the first jobs of a window."""
         team = team_of(self.name, workers=self.workers)
+        head = _head(window, self.most)
         if previous is not None and team.first.name == "planner":
-            team = replace(team, first=WarmStart(previous))
+            team = replace(team, first=WarmStart(EngineWindow.of(head).held(previous)))
         if self.budget > 0:
             team = replace(team, first=_Better(team.first, POLICIES["wspt_list"]))
-        head = _head(window, self.most)
         document = instance_to_document(head)
         return solve(head, engine=self.name, budget=self.budget, seed=self.seed, team=team, document=document)
 
     def follow(self, window: Instance, previous: Plan) -> Plan:
         """Keep the start and nodes of all jobs, or move them up, as far as possible."""
         clock, head = Budget(0), _head(window, self.most)
-        fit = fitted(head)
-        outcome = WarmStart(previous).plan(fit.instance, None)
-        outcome = replace(outcome, jobs=fit.to_stated(outcome.jobs))
-        return plan_of(head, self.name, outcome, budget=0, elapsed=clock.elapsed)
+        engines = EngineWindow.of(head)
+        outcome = engines.outcome(WarmStart(engines.held(previous)).plan(engines.instance, None))
+        return plan_of(head, self.name, outcome, slices=engines.slices, budget=0, elapsed=clock.elapsed)
 
 
 class _Better:

@@ -126,7 +126,7 @@ def solve(
     outcome = window.outcome(team.first.plan(window.instance, progress))
     began = clock.elapsed
     judge = judge_of(instance, document)
-    plan = plan_of(instance, engine, outcome, budget=budget, elapsed=began)
+    plan = plan_of(instance, engine, outcome, slices=window.slices, budget=budget, elapsed=began)
     plan = verified(judge, instance, plan, engine=team.first.name, elapsed=clock.elapsed)
     reserve = 0.05 + 3 * (clock.elapsed - began)  # the time in which the last offers are judged
     violations = faults_of(judge, instance, plan)
@@ -141,7 +141,7 @@ def solve(
     board.prove(least, how="no job can start before now, or before it is submitted", by="earliest starts")
     lanes = team.able(window.instance)
     if warm is not None:
-        lanes = ((WarmStart(warm), *next(iter(lanes), ())), *lanes[1:])
+        lanes = ((WarmStart(window.held(warm)), *next(iter(lanes), ())), *lanes[1:])
     is_interrupted = run_lanes(lanes, window.instance, board, seed=seed, deadline=clock, watch=watch)
     elapsed, stopped = clock.elapsed, _why(board, is_interrupted=is_interrupted)
     if bound > 0 and not is_interrupted and not board.is_optimal:

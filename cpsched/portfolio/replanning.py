@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cpsched.domain import Instance, Plan, fitted
 from cpsched.engine import Budget
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import checked, instance_to_document, parse_instance
 from cpsched.planner import ProfileChange, advanced, replanned, with_profile
+from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import judge_of, plan_of
 
@@ -57,10 +56,9 @@ def replan(
     if change is not None:
         moved = with_profile(moved, change)
     judge = judge_of(moved)
-    fit = fitted(moved)
-    outcome = replanned(fit.instance, plan)
-    outcome = replace(outcome, jobs=fit.to_stated(outcome.jobs))
-    new = plan_of(moved, NAME, outcome, budget=0, elapsed=clock.elapsed)
+    window = EngineWindow.of(moved)
+    outcome = window.outcome(replanned(window.instance, window.held(plan)))
+    new = plan_of(moved, NAME, outcome, slices=window.slices, budget=0, elapsed=clock.elapsed)
     return moved, verified(judge, moved, new, engine=NAME, elapsed=clock.elapsed)
 
 

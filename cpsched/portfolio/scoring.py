@@ -16,6 +16,7 @@ from cpsched.domain import (
     Placement,
     Plan,
     PlannedJob,
+    ReservedSlice,
     Score,
     Segment,
     WaitingJob,
@@ -137,7 +138,15 @@ def _planned_job(entry: Mapping[str, Any]) -> PlannedJob:
     return PlannedJob(id=entry["id"], start=entry["start"], end=entry["end"], segments=segments)
 
 
-def plan_of(instance: Instance, engine: str, outcome: Outcome, *, budget: float, elapsed: float) -> Plan:
+def plan_of(
+    instance: Instance,
+    engine: str,
+    outcome: Outcome,
+    *,
+    slices: tuple[ReservedSlice, ...] = (),
+    budget: float,
+    elapsed: float,
+) -> Plan:
     """Return the plan of an engine's outcome after `elapsed` of `budget` seconds, without solvers."""
     value = objective_value(instance, outcome.jobs)
     return Plan(
@@ -151,6 +160,7 @@ def plan_of(instance: Instance, engine: str, outcome: Outcome, *, budget: float,
         ),
         jobs=outcome.jobs,
         waiting_room=outcome.waiting_room,
+        reservations=slices,
         incumbents=(Incumbent(at=round(elapsed, 3), value=value, by=engine),),
     )
 

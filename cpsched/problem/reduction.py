@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cpsched.domain import (
     Amounts,
@@ -11,18 +13,26 @@ from cpsched.domain import (
     Dependency,
     Instance,
     Job,
+    Placement,
     PlannedJob,
+    ReservedSlice,
     SetAside,
     WaitingJob,
     WaitingReason,
+    repeated,
 )
 from cpsched.problem.counters import Counter, counters_of
-from cpsched.problem.rule import Rule
+from cpsched.problem.nodes import NodeRules
+from cpsched.problem.rule import Rule, is_made_up
 
 __all__ = ["Reduced", "reduced"]
 
 #: Seconds of calendars that are enumerated beyond the last second that jobs name: at most, and at least.
 _LONGEST, _SPARE = 2 * 366 * 86_400, 92 * 86_400
+
+
+#: What engines say of a job for which they find no room.
+_NO_ROOM = (WaitingReason.UNSATISFIABLE, WaitingReason.UNAVAILABLE, WaitingReason.NOT_MAPPED, WaitingReason.TOO_LATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +41,42 @@ class Reduced:
 
     #: For engines.
     instance: Instance
-    #: The rules, by the names of the licences and resources that stand for them.
+    #: The rules, by the names of the licences, resources and properties that stand for them.
     rules: Mapping[str, Rule]
+    _stated: Instance
+    _nodes: NodeRules | None = None
 
     def to_stated(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """Return the jobs of a plan of an engine as a plan of the instance that was given has them."""
-        return tuple(jobs)
+        if self._nodes is None:
+            return tuple(jobs)
+        facts = {job.id: repeated(job) for job in self._stated.jobs if job.running is not None}
+        held = {job.id: repeated(job) for job in self.instance.jobs if job.running is not None}
+        return tuple(facts[job.id] if held.get(job.id) == job else _mapped(job, self._to_stated) for job in jobs)
 
     def to_reduced(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """Return the jobs of a plan of the instance that was given as an engine has them."""
-        return tuple(jobs)
+        if self._nodes is None:
+            return tuple(jobs)
+        nodes = self._nodes
+        entries = {name: job for job in self._stated.jobs for name in job.element_ids}
+        held = {job.id: repeated(job) for job in self.instance.jobs if job.running is not None}
+        return tuple(
+            job
+            if job.id not in entries
+            else held[job.id]
+            if job.id in held and job == repeated(entries[job.id])
+            else _mapped(job, partial(nodes.to_reduced, entries[job.id]))
+            for job in jobs
+        )
+
+    def _to_stated(self, held: Placement) -> Placement:
+        """Return what a job has on a node, as the instance that was given names it."""
+        stated = {} if self._nodes is None else self._nodes.stated
+        if held.node not in stated and not any(map(is_made_up, held.resources)):
+            return held
+        resources = Amounts({name: amount for name, amount in held.resources.items() if not is_made_up(name)})
+        return replace(held, node=stated.get(held.node, held.node), resources=resources)
 
     def reasons(self, waiting_room: Sequence[WaitingJob]) -> tuple[WaitingJob, ...]:
         """Return a waiting room of an engine with the rules in place of the licences that stand for them."""
@@ -57,28 +93,48 @@ class Reduced:
                     return WaitingJob(id=waiting.id, reason=rule.reason, detail=detail)
         detail = waiting.detail
         for name, rule in self.rules.items():
-            detail = detail.replace(name, rule.path)
+            # what a chunk asks for besides is no news to its user
+            detail = re.sub(rf"( \+ )?\d+ {re.escape(name)}", "", detail).replace(name, rule.words)
+        reservation = None if self._nodes is None else self._nodes.reservation_of(job.id)
+        if reservation is not None and waiting.reason in _NO_ROOM:
+            detail = f"reservation {reservation} has no room for it: {detail}"
+            return WaitingJob(id=waiting.id, reason=WaitingReason.RESERVATION, detail=detail)
         return replace(waiting, detail=detail)
 
 
-def reduced(instance: Instance, *, soft: bool = True) -> Reduced:
+def reduced(instance: Instance, slices: Sequence[ReservedSlice] = (), *, soft: bool = True) -> Reduced:
     """Return an instance for engines, which has other means than rules: licences, guards, and amounts set aside.
 
     Parameters
     ----------
     instance
         The window, as documents state it.
+    slices
+        What its reservations got.
     soft
         Whether soft limits are kept, too.
     """
-    if not (instance.limits or instance.free_pools):
-        return Reduced(instance=instance, rules={})
+    has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
+    if not (instance.limits or instance.free_pools or instance.reservations or has_nodes):
+        return Reduced(instance=instance, rules={}, _stated=instance)
     if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
         instance = _expanded(instance)
-    counters = list(counters_of(instance, _end_of_calendars(instance), soft=soft))
+    until = _end_of_calendars(instance)
+    counters = list(counters_of(instance, until, soft=soft))
+    nodes = NodeRules(instance, slices, until)
+    rules = {counter.rule.name: counter.rule for counter in counters} | nodes.rules
     return Reduced(
-        instance=_with_counters(instance, counters), rules={counter.rule.name: counter.rule for counter in counters}
+        instance=nodes.apply(_with_counters(instance, counters)),
+        rules=rules,
+        _stated=instance,
+        _nodes=nodes if nodes.rules else None,
     )
+
+
+def _mapped(job: PlannedJob, place: Callable[[Placement], Placement]) -> PlannedJob:
+    """Return a planned job with its placements changed."""
+    segments = tuple(replace(one, allocation=tuple(map(place, one.allocation))) for one in job.segments)
+    return replace(job, segments=segments)
 
 
 def _end_of_calendars(instance: Instance) -> int:
@@ -137,7 +193,6 @@ def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
         cluster=replace(instance.cluster, licenses=Amounts(totals)),
         jobs=jobs,
         limits=(),
-        free_pools=(),
         usage=(),
         set_aside=tuple(asides),
         is_restricted=instance.is_restricted

@@ -1,0 +1,418 @@
+"""Rules about nodes: queues with nodes of their own, free pools of some nodes, and reservations (OCCS-16, 20, 42).
+
+Nodes of a queue have a property that its chunks ask for. A free pool of some nodes is a resource of all nodes that only
+jobs without access take; the amount that they may have together is spread over the pool's nodes. A reservation sets its
+amounts aside, and its jobs run on nodes of their own, which have these amounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from cpsched.domain import (
+    FOR_EVER,
+    AdmitCondition,
+    Amounts,
+    Cluster,
+    FrozenMap,
+    Instance,
+    Job,
+    KeepFree,
+    NodeClass,
+    NodeState,
+    Placement,
+    Request,
+    Reservation,
+    ReservedSlice,
+    Running,
+    SetAside,
+    WaitingReason,
+)
+from cpsched.problem.amounts import Supply
+from cpsched.problem.counters import is_let_in, left_to_others, valid_times
+from cpsched.problem.rule import MARK, Rule
+
+__all__ = ["NodeRules"]
+
+#: More of a made-up resource than all jobs together ask for.
+_PLENTY = 10**6
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What a job asks for besides, and when it may run; mutable."""
+
+    #: Amounts of each chunk: a made-up resource, taken for each unit of another one, or once for a chunk (None).
+    takes: dict[str, str | None] = field(default_factory=dict)
+    where: dict[str, str] = field(default_factory=dict)
+    #: The reservation that it runs in.
+    slice_: ReservedSlice | None = None
+    #: A licence of which there is none: it cannot run.
+    refused: Rule | None = None
+
+
+class NodeRules:
+    """The rules of an instance that are about nodes; mutable until they are applied.
+
+    Parameters
+    ----------
+    instance
+        The window.
+    slices
+        What each reservation got; a reservation that is not among them got nothing.
+    until
+        The end of the times that calendars are enumerated for.
+    """
+
+    def __init__(self, instance: Instance, slices: Sequence[ReservedSlice], until: int) -> None:
+        self._instance, self._slices, self._until = instance, slices, until
+        self._supply = Supply(instance)
+        #: Made-up resources and properties of nodes.
+        self._has: dict[str, dict[str, int]] = {}
+        self._is: dict[str, dict[str, str]] = {}
+        self._asked: dict[str, _Asked] = {}
+        self._asides: list[SetAside] = []
+        self._virtual: list[NodeClass] = []
+        self._totals = dict(instance.cluster.licenses)
+        #: The made-up resources, properties and licences.
+        self.rules: dict[str, Rule] = {}
+        #: Whether plans that keep to the rules are lost.
+        self.is_strict = False
+        #: The names of nodes as the window states them.
+        self.stated: dict[str, str] = {}
+        self._queues()
+        self._pools()
+        self._reservations()
+
+    def _of(self, job: Job) -> _Asked:
+        return self._asked.setdefault(job.id, _Asked())
+
+    # --- queues -------------------------------------------------------------------------------------------------
+
+    def _queues(self) -> None:
+        """Give the nodes of each queue a property that its jobs ask for."""
+        for name, queue in self._instance.queues.items():
+            if queue.nodes is None:
+                continue
+            rule = Rule(path=f"queues.{name}.nodes", reason=WaitingReason.UNSATISFIABLE, words=f"nodes of {name}")
+            self.rules[rule.name] = rule
+            for node in queue.nodes:
+                self._is.setdefault(node, {})[rule.name] = "yes"
+            for job in self._instance.jobs:
+                if job.queue == name and job.running is None:
+                    self._of(job).where[rule.name] = "yes"
+
+    # --- free pools of some nodes -------------------------------------------------------------------------------
+
+    def _pools(self) -> None:
+        """Spread what free pools of some nodes leave to jobs without access over these nodes."""
+        instance = self._instance
+        for number, pool in enumerate(instance.free_pools):
+            if pool.nodes is None or pool.resource in instance.cluster.licenses:
+                continue
+            others = [job for job in instance.jobs if not is_let_in(pool, job)]
+            asking = [job for job in others if job.running is None and _asks_for(job, pool.resource)]
+            left = left_to_others(pool.items, self._supply.of(pool.resource, pool.nodes))
+            times = valid_times(pool.validity, instance, self._until)
+            has = {node: self._amount(node, pool.resource) for node in instance.cluster.node_names}
+            if not asking or not times or left >= sum(has[node] for node in pool.nodes):
+                continue
+            rule = Rule(
+                path=f"free_pools[{number}]",
+                reason=WaitingReason.FREE_POOL,
+                words=f"jobs that are not let in may have {left} {pool.resource} of the pool's nodes at a time",
+            )
+            self.rules[rule.name] = rule
+            self.is_strict = self.is_strict or left > 0
+            taken = self._taken(others, pool.resource)
+            quota = self._quotas(pool.nodes, has, taken, left)
+            is_always = times == ((instance.now, instance.now + FOR_EVER),)
+            for node, amount in has.items():
+                most = max(quota.get(node, amount), taken.get(node, 0)) if is_always else amount
+                if most:
+                    self._has.setdefault(node, {})[rule.name] = most
+            if not is_always:
+                self._close(rule.name, times, {node: has[node] - amount for node, amount in quota.items()}, has, taken)
+            for job in others:
+                self._of(job).takes[rule.name] = pool.resource
+
+    def _amount(self, node: str, resource: str) -> int:
+        return self._instance.cluster.class_of[node].resources.get(resource, 0)
+
+    def _taken(self, jobs: Sequence[Job], resource: str) -> dict[str, int]:
+        """Return the most that running jobs have of a resource on each node from now on."""
+        taken: dict[str, int] = {}
+        for job in jobs:
+            most: dict[str, int] = {}
+            for segment in job.running.segments if job.running is not None else ():
+                if segment.end > self._instance.now:
+                    for held in segment.allocation:
+                        most[held.node] = max(most.get(held.node, 0), held.resources.get(resource, 0))
+            for node, amount in most.items():
+                taken[node] = taken.get(node, 0) + amount
+        return taken
+
+    def _quotas(
+        self, nodes: Sequence[str], has: Mapping[str, int], taken: Mapping[str, int], left: int
+    ) -> dict[str, int]:
+        """Return how much jobs without access may have on each node of a pool: the nodes that they have already first,
+        then in document order. Nodes that are not up get nothing.
+        """
+        quota: dict[str, int] = {}
+        classes = self._instance.cluster.class_of
+        usable = [node for node in nodes if classes[node].state is NodeState.UP]
+        for node in (*(node for node in nodes if taken.get(node)), *usable):
+            if node not in quota:
+                quota[node] = min(left, has[node])
+                left -= quota[node]
+        return {node: quota.get(node, 0) for node in nodes}
+
+    def _close(
+        self,
+        name: str,
+        times: Sequence[tuple[int, int]],
+        closed: Mapping[str, int],
+        has: Mapping[str, int],
+        taken: Mapping[str, int],
+    ) -> None:
+        """Set what is closed aside, but for what running jobs have."""
+        allocation = tuple(
+            Placement(node=node, resources=Amounts({name: amount}))
+            for node, most in closed.items()
+            if (amount := min(most, has[node] - taken.get(node, 0))) > 0
+        )
+        if allocation:
+            self._asides += (SetAside(start=start, end=end, allocation=allocation) for start, end in times)
+
+    # --- reservations -------------------------------------------------------------------------------------------
+
+    def _reservations(self) -> None:
+        """Set the amounts of reservations aside, and give their jobs nodes of their own."""
+        instance = self._instance
+        reservations = {one.id: (number, one) for number, one in enumerate(instance.reservations)}
+        guests: dict[ReservedSlice, list[Job]] = {}
+        for job in instance.jobs:
+            if job.reservation is not None:
+                slice_ = self._slice_of(job)
+                if slice_ is not None:
+                    guests.setdefault(slice_, []).append(job)
+                elif job.running is None:
+                    number = reservations[job.reservation][0]
+                    words = f"reservation {job.reservation} has ended, or is too short, or could not be had"
+                    self._refuse(job, f"reservations[{number}]", words)
+        for slice_ in self._slices:
+            number, reservation = reservations[slice_.id]
+            start = max(slice_.start, instance.now)
+            if start >= slice_.end:
+                continue
+            held = _added_up(slice_, instance.cluster if reservation.request.place.exclusive else None)
+            allocation = tuple(Placement(node=node, resources=amounts) for node, amounts in held.items())
+            self._asides.append(
+                SetAside(start=start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
+            )
+            if slice_ in guests:
+                self._host(f"reservations[{number}]", reservation, slice_, held, guests[slice_])
+
+    def _slice_of(self, job: Job) -> ReservedSlice | None:
+        """Return the first time of its reservation at which a job can run, or of a running job the one that is now."""
+        start = self._instance.now if job.running is not None else self._instance.earliest_start(job)
+        needed = 1 if job.running is not None else job.walltime
+        for slice_ in sorted(self._slices, key=lambda one: one.start):
+            if slice_.id == job.reservation and slice_.end - max(start, slice_.start) >= needed:
+                return slice_ if job.running is None or slice_.start <= start else None
+        return None
+
+    def _refuse(self, job: Job, path: str, words: str) -> None:
+        """Let a waiting job have no start."""
+        rule = Rule(path=path, reason=WaitingReason.RESERVATION, words=words)
+        self.rules[rule.name] = rule
+        self._totals[rule.name] = 0
+        self._of(job).refused = rule
+
+    def _host(
+        self,
+        path: str,
+        reservation: Reservation,
+        slice_: ReservedSlice,
+        held: Mapping[str, Amounts],
+        guests: Sequence[Job],
+    ) -> None:
+        """Make nodes of a reservation for its jobs."""
+        entry = Rule(path=path, reason=WaitingReason.RESERVATION, words=f"a place in reservation {reservation.id}")
+        self.rules[entry.name] = entry
+        for node, amounts in held.items():
+            name = _virtual(node, slice_)
+            self.stated[name] = node
+            node_class = self._instance.cluster.class_of[node]
+            self._virtual.append(
+                replace(
+                    node_class,
+                    names=(name,),
+                    resources=Amounts({**amounts, **self._has.get(node, {}), entry.name: _PLENTY}),
+                    properties=FrozenMap({**node_class.properties, **self._is.get(node, {})}),
+                    admits=tuple(
+                        replace(one, min=Amounts({**one.min, entry.name: 1}))
+                        for one in node_class.admits or (AdmitCondition(),)
+                    ),
+                    keep_free=tuple(_kept(one, node_class, amounts) for one in node_class.keep_free),
+                    state=NodeState.UP,
+                )
+            )
+        for license_name, amount in reservation.licenses.items():
+            self._totals[_virtual(license_name, slice_)] = amount
+        for job in guests:
+            if reservation.users and job.user not in reservation.users and job.running is None:
+                self._refuse(job, path, f"only its users may run in reservation {reservation.id}")
+                continue
+            asked = self._of(job)
+            asked.slice_ = slice_
+            asked.takes[entry.name] = None
+            for license_name in job.licenses:
+                self._totals.setdefault(_virtual(license_name, slice_), 0)
+
+    # --- the instance -------------------------------------------------------------------------------------------
+
+    def apply(self, instance: Instance) -> Instance:
+        """Return an instance without these rules: the window, of which other rules may have been reduced before."""
+        if not (self._asked or self._asides):
+            return replace(instance, reservations=())
+        classes = tuple(self._classes(instance.cluster))
+        licenses = {**self._totals, **instance.cluster.licenses}
+        return replace(
+            instance,
+            cluster=replace(instance.cluster, classes=(*classes, *self._virtual), licenses=Amounts(licenses)),
+            queues=FrozenMap({name: replace(queue, nodes=None) for name, queue in instance.queues.items()}),
+            jobs=tuple(self._job(job) for job in instance.jobs),
+            free_pools=(),
+            reservations=(),
+            set_aside=(*instance.set_aside, *self._asides),
+            is_restricted=instance.is_restricted or self.is_strict,
+        )
+
+    def _classes(self, cluster: Cluster) -> Iterator[NodeClass]:
+        """Yield the classes with made-up resources and properties; nodes that differ in these form classes apart."""
+        for node_class in cluster.classes:
+            parts: dict[tuple[Amounts, FrozenMap[str, str]], list[str]] = {}
+            for name in node_class.names:
+                resources, properties = self._has.get(name), self._is.get(name)
+                key = (
+                    Amounts({**node_class.resources, **resources}) if resources else node_class.resources,
+                    FrozenMap({**node_class.properties, **properties}) if properties else node_class.properties,
+                )
+                parts.setdefault(key, []).append(name)
+            for (amounts, facts), names in parts.items():
+                yield replace(node_class, names=tuple(names), resources=amounts, properties=facts)
+
+    def _job(self, job: Job) -> Job:
+        """Return a job that asks for what stands for the rules about it."""
+        asked = self._asked.get(job.id)
+        if asked is None:
+            return job
+        steps = tuple(replace(step, request=_extended(step.request, asked)) for step in job.steps)
+        job = replace(job, steps=steps, reservation=None, running=self._running(job, asked))
+        if asked.refused is not None:
+            return replace(job, licenses=Amounts({**job.licenses, asked.refused.name: 1}))
+        if asked.slice_ is None:
+            return job
+        slice_ = asked.slice_
+        own = self._instance.cluster.licenses
+        renamed = {_virtual(name, slice_) if name in own else name: amount for name, amount in job.licenses.items()}
+        if job.running is not None:
+            return replace(job, licenses=Amounts(renamed))
+        return replace(
+            job,
+            licenses=Amounts(renamed),
+            not_before=max(slice_.start, job.not_before or slice_.start),
+            deadline=slice_.end if job.deadline is None else min(job.deadline, slice_.end),
+        )
+
+    def _running(self, job: Job, asked: _Asked) -> Running | None:
+        """Return where a job runs, with what it takes of made-up resources, on the nodes of its reservation."""
+        if job.running is None:
+            return None
+        segments = tuple(
+            replace(segment, allocation=tuple(self._placement(one, asked) for one in segment.allocation))
+            for segment in job.running.segments
+        )
+        return replace(job.running, segments=segments)
+
+    def _placement(self, held: Placement, asked: _Asked) -> Placement:
+        """Return what a running job has on a node with what it takes of made-up resources there."""
+        more = {
+            name: held.resources[of]
+            for name, of in asked.takes.items()
+            if of is not None and held.resources.get(of) and self._has.get(held.node, {}).get(name)
+        }
+        node = held.node if asked.slice_ is None else _virtual(held.node, asked.slice_)
+        node = node if node in self.stated else held.node
+        return replace(held, node=node, resources=Amounts({**held.resources, **more}) if more else held.resources)
+
+    def reservation_of(self, element: str) -> str | None:
+        """Return the reservation on whose nodes a job may run, by the id that the job has in a plan; None: none."""
+        asked = self._asked.get(element) or self._asked.get(element.partition("[")[0])
+        return None if asked is None or asked.slice_ is None else asked.slice_.id
+
+    def to_reduced(self, job: Job, held: Placement) -> Placement:
+        """Return what a waiting job has on a node by a plan of the window, as engines have it."""
+        asked = self._asked.get(job.id)
+        if asked is None:
+            return held
+        node = held.node if asked.slice_ is None else _virtual(held.node, asked.slice_)
+        more = {
+            name: (held.count or 0) if of is None else held.resources[of]
+            for name, of in asked.takes.items()
+            if of is None or held.resources.get(of)
+        }
+        return replace(held, node=node, resources=Amounts({**held.resources, **more}))
+
+
+def _virtual(name: str, slice_: ReservedSlice) -> str:
+    """Return the name of a node or licence inside a reservation."""
+    return f"{name}{MARK}{slice_.id}{MARK}{slice_.start}"
+
+
+def _extended(request: Request, asked: _Asked) -> Request:
+    """Return a request that asks for made-up resources and properties, too."""
+    chunks = tuple(
+        replace(
+            chunk,
+            resources=Amounts(
+                {
+                    **chunk.resources,
+                    **{
+                        name: 1 if of is None else chunk.resources[of]
+                        for name, of in asked.takes.items()
+                        if of is None or of in chunk.resources
+                    },
+                }
+            ),
+            where=FrozenMap({**chunk.where, **asked.where}) if asked.where else chunk.where,
+        )
+        for chunk in request.chunks
+    )
+    return replace(request, chunks=chunks)
+
+
+def _asks_for(job: Job, resource: str) -> bool:
+    """Tell whether a chunk of a job asks for a resource."""
+    return any(resource in chunk.resources for step in job.steps for chunk in step.request.chunks)
+
+
+def _added_up(slice_: ReservedSlice, whole: Cluster | None) -> dict[str, Amounts]:
+    """Return what a reservation has on each node: all of it where it has whole nodes of a cluster."""
+    held: dict[str, dict[str, int]] = {}
+    for placement in slice_.allocation:
+        here = held.setdefault(placement.node, {})
+        for name, amount in placement.resources.items():
+            here[name] = here.get(name, 0) + amount
+    if whole is not None:
+        return {node: whole.class_of[node].resources for node in held}
+    return {node: Amounts(amounts) for node, amounts in held.items()}
+
+
+def _kept(rule: KeepFree, node_class: NodeClass, amounts: Mapping[str, int]) -> KeepFree:
+    """Return a rule of a node for the part of the node that a reservation has."""
+    has = amounts.get(rule.resource, 0)
+    left = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
+    return replace(rule, items=max(0, has - left))
