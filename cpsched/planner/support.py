@@ -12,7 +12,15 @@ MOST_LINKS = 2_000_000
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
     """Return the features of an instance that the planner cannot honour, each with its path."""
-    features = []
+    features = [
+        f"{key}: {what}, which engines know only as `cpsched.problem.reduced` states them"
+        for key, what, present in (
+            ("limits", "limits of consumers", instance.limits),
+            ("free_pools", "free pools", instance.free_pools),
+            ("reservations", "reservations and downtimes", instance.reservations),
+        )
+        if present
+    ]
     links = _num_links(instance)
     if links > MOST_LINKS:
         features.append(f"jobs: {links:,} dependencies between single jobs, more than {MOST_LINKS:,}")

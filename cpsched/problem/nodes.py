@@ -276,7 +276,7 @@ class NodeRules:
     def apply(self, instance: Instance) -> Instance:
         """Return an instance without these rules: the window, of which other rules may have been reduced before."""
         if not (self._asked or self._asides):
-            return replace(instance, reservations=())
+            return replace(instance, free_pools=(), reservations=())
         classes = tuple(self._classes(instance.cluster))
         licenses = {**self._totals, **instance.cluster.licenses}
         return replace(
