@@ -1,0 +1,375 @@
+"""Every rule of a site on tiny windows: an oracle that tries everything, the verifier and the engines side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from cpsched.cp.decode import decode, placed_as_in
+from cpsched.cp.encoding import encode
+from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
+from cpsched.cp.params import ModelParams
+from cpsched.cp.solver import solve as solve_model
+from cpsched.domain import Instance
+from cpsched.engine import Board
+from cpsched.errors import UnsupportedError
+from cpsched.formats import parse_instance, plan_to_document
+from cpsched.planner import PlannerEngine
+from cpsched.policies import POLICIES
+from cpsched.portfolio import Team, solve
+from cpsched.search import Search, SearchParams
+from cpsched.verify import Judge, Violation
+from tests.judges.ruled_windows import Document, features_of, ruled_window
+from tests.oracle.brute_force import Best, TooLargeError, Window
+from tests.oracle.literal_rules import Booked
+
+__all__ = ["RulesCase", "judge_rules", "mutants", "plan_document"]
+
+#: Plans that each window is asked about, each a change of the best one.
+MUTANTS = 12
+#: Steps of the search, deterministic time of CP-SAT, and rules that plan each window.
+SEARCH_STEPS, DETERMINISTIC_TIME, RULES = 40, 0.1, 3
+#: The engines that work in processes of their own plan one window in so many, with so many seconds.
+SELDOM, SECONDS = 50, 1.0
+#: Seconds that an engine in this process may take at most; it ends by itself long before.
+ENOUGH = 30.0
+#: The engines that are to plan as many jobs as the oracle.
+COMPLETE = ("planner", "search", "cp", "portfolio", "minizinc")
+NEAR = 1e-9
+
+
+@dataclass(slots=True)
+class RulesCase:
+    """What came of one window; mutable."""
+
+    document: Document
+    features: set[str]
+    #: Engines that planned it, those that refused it, and those that planned fewer jobs than the oracle.
+    engines: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    fewer: Counter[str] = field(default_factory=Counter)
+    #: Plans of the engines that have the least value, and those that are said to have it.
+    best: Counter[str] = field(default_factory=Counter)
+    proven: Counter[str] = field(default_factory=Counter)
+    #: Changed plans by the first rule that they break, or "none".
+    verdicts: Counter[str] = field(default_factory=Counter)
+    #: Whether the oracle had too much to try.
+    is_too_large: bool = False
+    #: What went wrong, in words.
+    failures: list[str] = field(default_factory=list)
+
+
+def judge_rules(seed: int, *, engines: bool = True, has_processes: bool | None = None) -> RulesCase:
+    """Draw a window, and compare what oracle, verifier and engines make of it.
+
+    Parameters
+    ----------
+    seed
+        Draws the window.
+    engines
+        Whether the engines plan it, too.
+    has_processes
+        Whether portfolio and MiniZinc plan it as well; None: one window in `SELDOM`.
+    """
+    return judge_document(
+        ruled_window(seed),
+        seed,
+        engines=engines,
+        has_processes=seed % SELDOM == 0 if has_processes is None else has_processes,
+    )
+
+
+def judge_document(document: Document, seed: int, *, engines: bool = True, has_processes: bool = False) -> RulesCase:
+    """Compare what oracle, verifier and engines make of a window; see `judge_rules`."""
+    case = RulesCase(document=document, features=features_of(document))
+    window = Window(document)
+    try:
+        best = window.best()
+        _judge_plans(case, window, best, seed)
+        if engines:
+            _Comparison(case, window, best, seed).plan_all(has_processes=has_processes)
+    except TooLargeError:
+        case.is_too_large = True
+    return case
+
+
+def _judge_plans(case: RulesCase, window: Window, best: Best, seed: int) -> None:
+    """Ask oracle and verifier about the best plan, and about changes of it."""
+    judge = Judge(case.document)
+    case.failures += [f"best plan, oracle: {fault}" for fault in window.faults(best.slices, best.jobs)]
+    said = judge.violations(plan_document(window, best.slices, best.jobs))
+    case.failures += [f"best plan, verifier: {one}" for one in _of_rules(window, said, best.slices, best.jobs)]
+    for slices, jobs in mutants(window, best.slices, best.jobs, Random(seed)):
+        faults = window.faults(slices, jobs)
+        said = judge.violations(plan_document(window, slices, jobs), claims=False)
+        violations = list(_of_rules(window, said, slices, jobs))
+        case.verdicts[violations[0].rule if violations else "none"] += 1
+        if bool(faults) != bool(violations):
+            plan = ", ".join(f"{one.id} at {one.start} on {one.chunks}" for one in (*slices, *jobs))
+            verifier = [*map(str, violations)]
+            case.failures.append(f"plan {plan}: oracle {faults or 'allows it'}, verifier {verifier or 'allows it'}")
+
+
+def _of_rules(
+    window: Window, said: Sequence[Violation], slices: Sequence[Booked], jobs: Sequence[Booked]
+) -> Iterator[Violation]:
+    """Leave out that a reservation without planned jobs has no slice: the oracle knows best how many can be had."""
+    without = window.reservations.keys() - {one.id for one in slices} - {one.job.get("reservation") for one in jobs}
+    for violation in said:
+        if violation.rule != "reservation" or violation.subject not in without:
+            yield violation
+
+
+class _Comparison:
+    """Plans a window with the engines, and compares with the oracle; mutable."""
+
+    def __init__(self, case: RulesCase, window: Window, best: Best, seed: int) -> None:
+        self.case, self.window, self.best, self.seed = case, window, best, seed
+        self.instance = parse_instance(case.document, source=f"case {seed}")
+        self.least = {best.ids: best.value}
+
+    def plan_all(self, *, has_processes: bool) -> None:
+        """Plan the window with the engines, with others of the rules in each window."""
+        first = PlannerEngine()
+        self._plan("planner", 0.0)
+        self._plan("search", ENOUGH, Team(first=first, lanes=((Search(SearchParams(max_steps=SEARCH_STEPS)),),)))
+        self._plan("cp", ENOUGH, Team(first=first, lanes=((_CpHere(),),)))
+        names = sorted(POLICIES)
+        for place in range(RULES):
+            self._plan(names[(RULES * self.seed + place) % len(names)], 0.0)
+        for name in ("portfolio", "minizinc") if has_processes else ():
+            self._plan(name, SECONDS)
+
+    def _plan(self, name: str, budget: float, team: Team | None = None) -> None:
+        """Plan the window with an engine, on one core."""
+        engine = name if team is None else "portfolio"
+        document = self.case.document
+        try:
+            plan = solve(
+                self.instance, engine=engine, budget=budget, seed=self.seed, workers=1, team=team, document=document
+            )
+        except UnsupportedError:
+            self.case.refusals[name] += 1
+            return
+        except Exception as error:
+            self.case.failures.append(f"{name}: crash: {type(error).__name__}: {error}")
+            return
+        self.case.engines[name] += 1
+        self.case.failures += [
+            f"{name}: event of {event.by}: {event.what}" for event in plan.events if event.by != "verify"
+        ]
+        self._compare(name, plan_to_document(plan))
+
+    def _compare(self, name: str, plan: Document) -> None:
+        """Compare the plan of an engine with the best one."""
+        window, best, say = self.window, self.best, self.case.failures
+        slices, jobs = _read(window, plan)
+        said = Judge(self.case.document).violations(plan)
+        say += [f"{name}: the verifier refuses its plan: {one}" for one in _of_rules(window, said, slices, jobs)]
+        say += [f"{name}: the oracle refuses its plan: {fault}" for fault in window.faults(slices, jobs)]
+        if len(slices) < len(best.slices):
+            say.append(f"{name}: has {len(slices)} reservations, {len(best.slices)} can be had")
+        if (len(slices), len(jobs)) > (len(best.slices), len(best.jobs)):
+            say.append(f"{name}: plans {len(jobs)} jobs, the oracle {len(best.jobs)}")
+        if len(jobs) < len(best.jobs):
+            self.case.fewer[name] += 1
+            if name in COMPLETE:
+                missing = sorted(best.ids - {one.id for one in jobs})
+                say.append(f"{name}: loses a job: plans {len(jobs)}, the oracle {len(best.jobs)} (with {missing})")
+        score = plan["objective"]
+        least = self._least(frozenset(one.id for one in jobs))
+        if _is_below(score["value"], least):
+            say.append(f"{name}: its value {score['value']:.12g} is below the least, {least:.12g}")
+        if score["bound"] is not None and _is_below(least, score["bound"]):
+            say.append(
+                f"{name}: its bound {score['bound']:.12g} ({score.get('proof')}) is above the least, {least:.12g}"
+            )
+        self.case.best[name] += not _is_below(least, score["value"])
+        if plan["engine"]["stopped"] == "optimal":
+            self.case.proven[name] += 1
+            if _is_below(least, score["value"]):
+                say.append(f"{name}: its value {score['value']:.12g} is said to be optimal, the least is {least:.12g}")
+
+    def _least(self, ids: frozenset[str]) -> float:
+        """Return the least value of plans of some jobs."""
+        if ids not in self.least:
+            self.least[ids] = self.window.least(ids)
+        return self.least[ids]
+
+
+def _is_below(value: float, other: float) -> bool:
+    return value < other - NEAR * max(1.0, abs(other))
+
+
+def _read(window: Window, plan: Document) -> tuple[list[Booked], list[Booked]]:
+    """Read slices and waiting jobs of a plan."""
+
+    def chunks(allocation: Sequence[Document]) -> list[tuple[str, int, int]]:
+        return [(one["node"], one["chunk"], one["count"]) for one in allocation]
+
+    slices = [window.slice_of(one["id"], chunks(one["allocation"])) for one in plan.get("reservations", [])]
+    waiting = [one for one in plan["jobs"] if one["id"] in window.waiting]
+    return slices, [window.booked(one["id"], one["start"], chunks(one["segments"][0]["allocation"])) for one in waiting]
+
+
+class _CpHere:
+    """CP-SAT as an improver in this process, for deterministic time."""
+
+    name = "cp"
+
+    def prepare(self) -> None:
+        """Nothing is compiled."""
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return nothing: what the planner does not refuse, the model has."""
+        return ()
+
+    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
+        """Solve the window."""
+        best = board.best
+        encoding = encode(instance, best.jobs)
+        if not encoding.tasks:
+            return
+        planned = {job.id: job for job in best.jobs}
+        replies: list[Reply] = []
+        request = Solve(
+            encoding=encoding,
+            params=ModelParams(),
+            hint=placed_as_in(encoding, planned),
+            seed=seed,
+            workers=1,
+            seconds=ENOUGH,
+            deterministic_time=DETERMINISTIC_TIME,
+        )
+        solve_model(request, replies.append)
+        for reply in replies:
+            match reply:
+                case Found(placed):
+                    found = planned | decode(encoding, placed)
+                    board.offer([found[job.id] for job in best.jobs], by=self.name)
+                case Bounded(least) if encoding.has_all_plans:
+                    board.prove(encoding.costs.bound(least), how="CP-SAT", by=self.name)
+                case Done((Verdict.INFEASIBLE | Verdict.INVALID) as verdict):
+                    board.report(f"says {verdict.value} though there is a plan", by=self.name)
+
+
+def plan_document(window: Window, slices: Sequence[Booked], jobs: Sequence[Booked]) -> Document:
+    """Write a plan; what the waiting room says of its jobs is true if no other one can be planned beside it."""
+    planned = {one.id for one in (*window.running, *jobs)}
+    value, terms = window.value(jobs), window.weights
+    return {
+        "format": "cpsched-plan/1",
+        "instance": window.document["name"],
+        "now": window.now,
+        "objective": {
+            "name": next(iter(terms)) if [*terms.values()] == [1.0] else "sum",
+            "value": value,
+            "bound": None,
+            "gap": None,
+            "planner": value,
+            "suffered": window.suffered(jobs),
+        },
+        "engine": {"name": "oracle", "version": "1", "budget": 0, "elapsed": 0, "stopped": "done"},
+        "jobs": [entry_of(one) for one in (*window.running, *jobs)],
+        "waiting_room": [
+            {"id": name, "reason": _reason(window, name, planned), "detail": "in words"}
+            for name in window.waiting
+            if name not in planned
+        ],
+        "reservations": [
+            {"id": one.id, "start": one.start, "end": one.end, "allocation": _allocation(one)} for one in slices
+        ],
+    }
+
+
+def _reason(window: Window, name: str, planned: set[str]) -> str:
+    job = window.jobs[name]
+    if window.is_too_long(job):
+        return "walltime"
+    awaited = {one for wait in job.get("after", []) for one in window.members[wait["job"]]}
+    return "not_mapped" if awaited <= planned else "dependency"
+
+
+def entry_of(booked: Booked) -> Document:
+    """Return the entry of a job in a plan."""
+    allocation = booked.job["running"]["allocation"] if booked.is_running else _allocation(booked)
+    segment = {"start": booked.start, "end": booked.end, "allocation": allocation}
+    return {"id": booked.id, "start": booked.start, "end": booked.end, "segments": [segment]}
+
+
+def _allocation(booked: Booked) -> list[Document]:
+    chunks = booked.job["request"]
+    return [
+        {
+            "node": node,
+            "chunk": kind,
+            "count": count,
+            "resources": {name: count * amount for name, amount in chunks[kind]["resources"].items()},
+        }
+        for node, kind, count in booked.chunks
+    ]
+
+
+Plan = tuple[list[Booked], list[Booked]]
+
+
+def mutants(window: Window, slices: Sequence[Booked], jobs: Sequence[Booked], random: Random) -> Iterator[Plan]:
+    """Yield plans that differ from a given one in a few starts, nodes and jobs."""
+    for _ in range(MUTANTS):
+        changed: Plan = (list(slices), list(jobs))
+        for _ in range(random.choice([1, 1, 2])):
+            random.choice([_move, _move, _shift, _add, _add, _drop, _lay_anew, _move_slice])(window, *changed, random)
+        yield changed
+
+
+def _starts(window: Window, others: Sequence[Booked], job: Document) -> list[int]:
+    """List seconds at which something happens, and their neighbours."""
+    walltime = job["walltime"]
+    known = {window.earliest(job), *window.borders, *(time for one in others for time in (one.start, one.end))}
+    near = [time for time in known if time <= window.horizon - walltime]
+    return sorted({max(time, window.now) for one in near for time in (one - 1, one, one + 1, one - walltime)})
+
+
+def _move(window: Window, slices: list[Booked], jobs: list[Booked], random: Random) -> None:
+    """Give a job another start."""
+    for place in random.sample(range(len(jobs)), min(1, len(jobs))):
+        one = jobs[place]
+        start = random.choice(_starts(window, [*window.running, *slices, *jobs], one.job))
+        jobs[place] = replace(one, start=start, end=start + one.job["walltime"])
+
+
+def _shift(window: Window, slices: list[Booked], jobs: list[Booked], random: Random) -> None:
+    """Start all jobs a little later or earlier."""
+    seconds = random.choice([-1, 1, -300, 300, 2])
+    jobs[:] = [replace(one, start=one.start + seconds, end=one.end + seconds) for one in jobs]
+
+
+def _add(window: Window, slices: list[Booked], jobs: list[Booked], random: Random) -> None:
+    """Plan another job."""
+    left = [name for name in window.waiting if all(name != one.id for one in jobs)]
+    for name in random.sample(left, min(1, len(left))):
+        job = window.jobs[name]
+        start = random.choice(_starts(window, [*window.running, *slices, *jobs], job))
+        jobs.append(window.booked(name, start, random.choice(window.layouts(job))))
+
+
+def _drop(window: Window, slices: list[Booked], jobs: list[Booked], random: Random) -> None:
+    """Let a job wait."""
+    if jobs:
+        jobs.pop(random.randrange(len(jobs)))
+
+
+def _lay_anew(window: Window, slices: list[Booked], jobs: list[Booked], random: Random) -> None:
+    """Give a job other nodes."""
+    for place in random.sample(range(len(jobs)), min(1, len(jobs))):
+        layout = random.choice(window.layouts(jobs[place].job))
+        jobs[place] = window.booked(jobs[place].id, jobs[place].start, layout)
+
+
+def _move_slice(window: Window, slices: list[Booked], jobs: list[Booked], random: Random) -> None:
+    """Give a reservation other nodes."""
+    for place in random.sample(range(len(slices)), min(1, len(slices))):
+        layout = random.choice(window.layouts(slices[place].job))
+        slices[place] = window.slice_of(slices[place].id, layout)
