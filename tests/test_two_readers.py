@@ -31,7 +31,7 @@ VALUES: list[object] = [
     10**18 + 1, 0.5, 1.0, 1e100, 1e101, 10**350, "", "a", "1", "n\x00", "\ud800", "x" * 256, "x" * 257, [], {}, [{}],
     ["a"], {"a": 1}, [None], "cn1", "cn[1-2]", "cores", "jobs", "place", "always", "1/5%", "101%", "5-9", "user",
     "free:exclusive", "ncpus=1,place=pack", "2:ncpus=1+ngpus=1,abaqus=1", "ncpus=0", "* * * * *", "Asia/Kolkata",
-    "../UTC",
+    "../UTC", {"rack": "1"}, {"rack": "2"}, {"cn1": "up"}, {"cn[1-2]": "down"},
 ]  # fmt: skip
 
 #: Pieces that texts are made of, with the place in a document where such a text stands.

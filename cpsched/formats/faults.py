@@ -29,7 +29,21 @@ __all__ = [
 Location = tuple[str | int, ...]
 
 #: Names of the branches of pydantic unions; they are in its locations, but not in the document.
-TAGS = frozenset({"<text>", "<chunks>", "<name>", "<weights>", "<always>", "<times>", "<one>", "<list>", "<number>"})
+TAGS = frozenset(
+    {
+        "<text>",
+        "<chunks>",
+        "<name>",
+        "<weights>",
+        "<always>",
+        "<times>",
+        "<one>",
+        "<list>",
+        "<number>",
+        "<hosts>",
+        "<properties>",
+    }
+)
 
 _KEY_MARK = "[key]"
 _LONGEST_SHOWN = 64

@@ -97,6 +97,9 @@ class ClusterModel(DocumentModel):
         min_length=1, description="Node classes, in the order in which nodes are numbered"
     )
     licenses: AmountsField = Field({}, description="Cluster-wide countable resources")
+    states: dict[Text, Literal["up", "drain", "down"]] = Field(
+        {}, description="States of single nodes, by host list", examples=[{"n7": "down", "n[1-3]": "drain"}]
+    )
 
 
 class MaxWaitModel(DocumentModel):
@@ -105,6 +108,13 @@ class MaxWaitModel(DocumentModel):
     seconds: Duration = Field(description="From submission to the latest start that costs nothing more")
     price: Price = Field(10, description="Added to the objective for each expected wait (s) beyond it")
     hard: bool = Field(False, description="Whether a job that can still start in time must")
+
+
+QueueNodesField = Annotated[
+    Annotated[Text, Tag("<hosts>")]
+    | Annotated[dict[Name, Text], Field(min_length=1, description="Properties"), Tag("<properties>")],
+    _text_or("<properties>", "<hosts>"),
+]
 
 
 class QueueModel(DocumentModel):
@@ -117,6 +127,7 @@ class QueueModel(DocumentModel):
     weight: Weight = Field(1, description="Multiplies what its jobs add to the objective")
     max_walltime: Omittable[Duration] = Field(None, description="The longest walltime (s) that is planned")
     max_wait: Omittable[MaxWaitModel] = Field(None, description="Against starvation")
+    nodes: Omittable[QueueNodesField] = Field(None, description="The nodes that its jobs run on; left out: all")
 
 
 class ChunkModel(DocumentModel):

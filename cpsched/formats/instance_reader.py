@@ -106,7 +106,9 @@ def parse_instance(
 def _read_parts(reading: Reading, model: InstanceModel, epoch: datetime | None) -> Instance:
     """Read all parts and check them against each other; what comes back counts only if no fault was noted."""
     cluster = read_cluster(reading, model.cluster)
-    queues = FrozenMap({name: read_queue(queue) for name, queue in model.queues.items()})
+    queues = FrozenMap(
+        {name: read_queue(reading, ("queues", name), queue, cluster) for name, queue in model.queues.items()}
+    )
     jobs = []
     for index, job in enumerate(model.jobs):
         location = reading.location("jobs", index)

@@ -132,6 +132,7 @@ def _write_queue(queue: Queue) -> _Object:
             price=None if held.price == MaxWait(seconds=held.seconds).price else held.price,
             hard=held.is_hard or None,
         ),
+        nodes=None if queue.nodes is None else fold_hostlist(queue.nodes),
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from cpsched.domain import (
     Access,
     AdmitCondition,
@@ -60,15 +63,34 @@ _COUNTED_JOBS = ("jobs", "arrayjobs", "*")
 _NO_LICENSES = (*_COUNTED_JOBS, "place")
 
 
-def read_queue(model: QueueModel) -> Queue:
-    """Return a queue; its shape is all that can be wrong with it."""
-    held = model.max_wait
+def read_queue(reading: Reading, where: Location, model: QueueModel, cluster: Cluster) -> Queue:
+    """Return a queue, with the names of its nodes."""
+    held, nodes = model.max_wait, None
+    if isinstance(model.nodes, str):
+        nodes = _read_node_list(reading, (*where, "nodes"), model.nodes, cluster)
+    elif model.nodes is not None:
+        nodes = _nodes_with(cluster, model.nodes)
+        if not nodes and "nodes" not in reading.incomplete:
+            wanted = ", ".join(f"{name}={value}" for name, value in model.nodes.items())
+            message = f"Expected properties that some node has, got {shown(wanted)}"
+            reading.faults.add((*where, "nodes"), message)
     return Queue(
         expected_wait=model.expected_wait,
         priority=model.priority,
         weight=model.weight,
         max_walltime=model.max_walltime,
         max_wait=None if held is None else MaxWait(seconds=held.seconds, price=held.price, is_hard=held.hard),
+        nodes=nodes,
+    )
+
+
+def _nodes_with(cluster: Cluster, properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the nodes that have all of some properties."""
+    return tuple(
+        name
+        for node_class in cluster.classes
+        if properties.items() <= node_class.properties.items()
+        for name in node_class.names
     )
 
 
@@ -99,7 +121,31 @@ def read_cluster(reading: Reading, model: ClusterModel) -> Cluster:
     for name in model.licenses:
         if name in reading.countable or name in _NO_LICENSES:
             reading.faults.add(("cluster", "licenses", name), "Expected a name that means nothing else")
-    return Cluster(classes=tuple(classes), licenses=Amounts(model.licenses))
+    cluster = Cluster(classes=tuple(classes), licenses=Amounts(model.licenses))
+    return _with_states(reading, cluster, model.states) if model.states else cluster
+
+
+def _with_states(reading: Reading, cluster: Cluster, states: Mapping[str, str]) -> Cluster:
+    """Split classes whose nodes have several states into one for each state, in the order of their first nodes.
+
+    So the nodes that are up keep their order, and there are few classes however many nodes are not.
+    """
+    state_of: dict[str, NodeState] = {}
+    for hosts, state in states.items():
+        where: Location = ("cluster", "states", hosts)
+        names = _read_node_list(reading, where, hosts, cluster)
+        twice = [name for name in names if name in state_of]
+        if twice:
+            reading.faults.add(where, f"Expected one state for every node, got another for {first_few(twice)}")
+        state_of.update(dict.fromkeys(names, NodeState(state)))
+    classes = []
+    for node_class in cluster.classes:
+        parts: dict[NodeState, list[str]] = {}
+        for name in node_class.names:
+            parts.setdefault(state_of.get(name, node_class.state), []).append(name)
+        classes += [replace(node_class, names=tuple(names), state=state) for state, names in parts.items()]
+        classes += [node_class] if not parts else []
+    return Cluster(classes=tuple(classes), licenses=cluster.licenses)
 
 
 def _read_names(reading: Reading, where: Location, text: str, first_place: dict[str, Location]) -> tuple[str, ...]:

@@ -11,36 +11,39 @@ from datetime import datetime
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
-from cpsched.verify.documents import MAX_AMOUNT, MAX_AREA, MAX_SIZE, Cursor, refuse_format
-from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_price, read_request, read_weight
+from cpsched.verify.cluster import (
+    check_known,
+    check_rules_of_nodes,
+    closed_to_queues,
+    items_of,
+    read_hosts,
+    read_nodes,
+    read_queues,
+    read_totals,
+    with_states,
+)
+from cpsched.verify.documents import MAX_AREA, Cursor, refuse_format
+from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_request, read_weight
 from cpsched.verify.model import (
     Access,
-    Condition,
     Consumer,
     Instance,
     ItemBound,
     Job,
-    KeepFree,
     Limit,
-    MaxWait,
-    NodeClass,
     Outage,
     Pool,
-    Queue,
     Reservation,
     Usage,
 )
 from cpsched.verify.oddities import overcommitments
-from cpsched.verify.syntax import expand_hosts, parse_items
+from cpsched.verify.syntax import parse_items
 from cpsched.verify.validity import ALWAYS, Clock, Validity, parse_cron
 
 __all__ = ["read_instance"]
 
 FORMAT = "cpsched-instance/1"
-STATES = ("up", "drain", "down")
 TERMS = ("weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness", "waste")
-#: The default price of an expected wait beyond a queue's ``max_wait``.
-DEFAULT_PRICE = Fraction(10)
 BUILT_IN = ("cores", "mem", "gpus", "mics")
 #: The names that a limit may have besides resources and licences.
 COUNTED_JOBS = ("jobs", "arrayjobs", "*")
@@ -66,8 +69,9 @@ def read_instance(document: object, source: str) -> Instance:
     )  # fmt: skip
     clock = _read_clock(members.get("epoch"), members.get("time_zone"))
     now = members["now"].time() if "now" in members else 0
-    cluster = members["cluster"].members(["nodes"], ["licenses"])
-    nodes = _read_nodes(cluster["nodes"])
+    cluster = members["cluster"].members(["nodes"], ["licenses", "states"])
+    nodes = read_nodes(cluster["nodes"])
+    nodes = with_states(nodes, cluster["states"]) if "states" in cluster else nodes
     classes = {id(node): node for node in nodes.values()}.values()
     countable = {*BUILT_IN, *(name for node in classes for name in node.resources)}
     licenses = cluster["licenses"].amounts() if "licenses" in cluster else {}
@@ -76,8 +80,9 @@ def read_instance(document: object, source: str) -> Instance:
         if name in countable or name in (*COUNTED_JOBS, "place"):
             amount.refuse("expected a name that means nothing else")
     for item in cluster["nodes"].items():
-        _check_rules_of_nodes(item, countable)
-    queues = _read_queues(members["queues"]) if "queues" in members else {}
+        check_rules_of_nodes(item, countable)
+    queues = read_queues(members["queues"], nodes) if "queues" in members else {}
+    nodes = closed_to_queues(nodes, queues)
     reservations = _read_reservations(members["reservations"], countable) if "reservations" in members else {}
     jobs = JobReader(countable, nodes, queues, reservations, now)
     jobs.read_all(members["jobs"].items() if "jobs" in members else ())
@@ -89,19 +94,14 @@ def read_instance(document: object, source: str) -> Instance:
         queues=queues,
         jobs=jobs.jobs,
         members=jobs.members,
-        limits=tuple(_read_limit(item, {*known, *COUNTED_JOBS}, clock) for item in _items(members, "limits")),
-        pools=tuple(_read_pool(item, known, nodes, clock) for item in _items(members, "free_pools")),
+        limits=tuple(_read_limit(item, {*known, *COUNTED_JOBS}, clock) for item in items_of(members, "limits")),
+        pools=tuple(_read_pool(item, known, nodes, clock) for item in items_of(members, "free_pools")),
         reservations=reservations,
-        usage=tuple(_read_usage(item, known) for item in _items(members, "usage")),
+        usage=tuple(_read_usage(item, known) for item in items_of(members, "usage")),
         weights=_read_objective(members.get("objective")),
-        outages=_read_outages(_items(members, "outages"), nodes, jobs.jobs, now),
+        outages=_read_outages(items_of(members, "outages"), nodes, jobs.jobs, now),
         warnings=(*jobs.warnings, *overcommitments(jobs.running, nodes, licenses)),
     )
-
-
-def _items(members: Mapping[str, Cursor], key: str) -> list[Cursor]:
-    """Return the elements of an array that may be left out."""
-    return members[key].items() if key in members else []
 
 
 def _read_clock(epoch: Cursor | None, time_zone: Cursor | None) -> Clock | None:
@@ -127,98 +127,6 @@ def _read_epoch(cursor: Cursor) -> datetime:
     if epoch.microsecond:
         cursor.refuse(f"expected whole seconds, got {cursor.value!r}")
     return epoch
-
-
-def _read_nodes(cursor: Cursor) -> dict[str, NodeClass]:
-    """Read all nodes; each name occurs once."""
-    nodes: dict[str, NodeClass] = {}
-    for item in cursor.items():
-        members = item.members(["names", "resources"], ["properties", "priority", "state", "admits", "keep_free"])
-        if "priority" in members:
-            members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
-        node_class = NodeClass(
-            resources=_read_node_resources(members["resources"]),
-            properties={name: value.text() for name, value in members["properties"].entries()}
-            if "properties" in members
-            else {},
-            state=members["state"].choice(STATES) if "state" in members else "up",
-            admits=tuple(_read_condition(condition) for condition in _items(members, "admits")),
-            keep_free=tuple(_read_keep_free(entry) for entry in _items(members, "keep_free")),
-        )
-        for name in parsed(members["names"], lambda text: tuple(expand_hosts(text))):
-            if name in nodes:
-                members["names"].refuse(f"expected each node once, got {name!r} again")
-            nodes[name] = node_class
-        if len(nodes) > MAX_SIZE:
-            cursor.refuse(f"expected at most {MAX_SIZE} nodes")
-    if not nodes:
-        cursor.refuse("expected at least one node")
-    return nodes
-
-
-def _read_node_resources(cursor: Cursor) -> dict[str, int]:
-    """Read what one node has; a resource of which it has 0 is known all the same."""
-    return {name: amount.integer(0, MAX_AMOUNT) for name, amount in cursor.entries()}
-
-
-def _read_condition(cursor: Cursor) -> Condition:
-    """Read one condition of a guard."""
-    members = cursor.members(optional=["min", "max_walltime"])
-    if not members:
-        cursor.refuse("expected min or max_walltime, got neither")
-    return Condition(
-        members["min"].amounts() if "min" in members else {},
-        members["max_walltime"].duration() if "max_walltime" in members else None,
-    )
-
-
-def _read_keep_free(cursor: Cursor) -> KeepFree:
-    """Read one entry of ``keep_free``."""
-    members = cursor.members(["resource", "items", "for"])
-    return KeepFree(members["resource"].name(), members["items"].integer(0, MAX_AMOUNT), members["for"].name())
-
-
-def _check_rules_of_nodes(cursor: Cursor, countable: Collection[str]) -> None:
-    """Check that guards and ``keep_free`` speak of countable resources."""
-    members = cursor.members(["names", "resources"], ["properties", "priority", "state", "admits", "keep_free"])
-    for condition in _items(members, "admits"):
-        guard = condition.members(optional=["min", "max_walltime"])
-        for name, amount in guard["min"].entries() if "min" in guard else ():
-            _check_known(amount, name, countable)
-    for entry in _items(members, "keep_free"):
-        rule = entry.members(["resource", "items", "for"])
-        for key in ("resource", "for"):
-            _check_known(rule[key], rule[key].name(), countable)
-
-
-def _check_known(cursor: Cursor, name: str, known: Collection[str]) -> None:
-    """Refuse the name of a resource or licence that is not declared."""
-    if name not in known:
-        cursor.refuse(f"expected a known resource, got {name!r}")
-
-
-def _read_queues(cursor: Cursor) -> dict[str, Queue]:
-    """Read the queues."""
-    queues: dict[str, Queue] = {}
-    for name, entry in cursor.entries():
-        members = entry.members(["expected_wait"], ["priority", "weight", "max_walltime", "max_wait"])
-        if "priority" in members:
-            members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
-        most = members["max_walltime"].duration() if "max_walltime" in members else None
-        max_wait = _read_max_wait(members["max_wait"]) if "max_wait" in members else None
-        weight = read_weight(members["weight"]) if "weight" in members else Fraction(1)
-        queues[name] = Queue(members["expected_wait"].duration(), most, max_wait, weight)
-    return queues
-
-
-def _read_max_wait(cursor: Cursor) -> MaxWait:
-    """Read the longest wait that a queue wants."""
-    members = cursor.members(["seconds"], ["price", "hard"])
-    return MaxWait(
-        members["seconds"].duration(),
-        read_price(members.get("price"), DEFAULT_PRICE),
-        members["hard"].flag() if "hard" in members else False,
-    )
 
 
 def _read_reservations(cursor: Cursor, countable: Collection[str]) -> dict[str, Reservation]:
@@ -279,7 +187,7 @@ def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None)
     """Read one limit."""
     members = cursor.members(["consumer", "resource"], ["items", "duration", "area", "area_scope", "validity", "soft"])
     resource = members["resource"].name()
-    _check_known(members["resource"], resource, resources)
+    check_known(members["resource"], resource, resources)
     if not {"items", "duration", "area"} & members.keys():
         cursor.refuse("expected items, duration or area, got no bound")
     scope = members["area_scope"].choice(["request", "outstanding"]) if "area_scope" in members else "request"
@@ -299,8 +207,8 @@ def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None)
 def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], clock: Clock | None) -> Pool:
     """Read one free pool."""
     members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
-    _check_known(members["resource"], members["resource"].name(), resources)
-    among = frozenset(_read_hosts(members["nodes"], nodes)) if "nodes" in members else None
+    check_known(members["resource"], members["resource"].name(), resources)
+    among = frozenset(read_hosts(members["nodes"], nodes)) if "nodes" in members else None
     otherwise = members["otherwise"].members(["max_walltime"]) if "otherwise" in members else None
     return Pool(
         path=cursor.path,
@@ -313,30 +221,18 @@ def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str
     )
 
 
-def _read_hosts(cursor: Cursor, nodes: Collection[str]) -> tuple[str, ...]:
-    """Read a list of nodes of the cluster, each once."""
-    listed = parsed(cursor, lambda hosts: tuple(expand_hosts(hosts)))
-    among = frozenset(listed)
-    unknown = sorted(among.difference(nodes))
-    if unknown:
-        cursor.refuse(f"expected nodes of the cluster, got {unknown[0]!r}")
-    if len(among) < len(listed):
-        cursor.refuse("expected each node once")
-    return listed
-
-
 def _read_access(cursor: Cursor | None, resources: Collection[str]) -> Access:
     """Read the jobs with access to a pool."""
     members = {} if cursor is None else cursor.members(optional=["users", "groups", "asks_for", "max", "max_walltime"])
-    for item in _items(members, "asks_for"):
-        _check_known(item, item.name(), resources)
+    for item in items_of(members, "asks_for"):
+        check_known(item, item.name(), resources)
     for name, amount in members["max"].entries() if "max" in members else ():
-        _check_known(amount, name, resources)
+        check_known(amount, name, resources)
     return Access(
         users=members["users"].names() if "users" in members else (),
         groups=members["groups"].names() if "groups" in members else (),
         asks_for=members["asks_for"].names() if "asks_for" in members else (),
-        most=_read_node_resources(members["max"]) if "max" in members else None,
+        most=read_totals(members["max"]) if "max" in members else None,
         max_walltime=members["max_walltime"].duration() if "max_walltime" in members else None,
     )
 
@@ -347,7 +243,7 @@ def _read_usage(cursor: Cursor, resources: Collection[str]) -> Usage:
     consumer, resource = _read_consumer(members["consumer"]), members["resource"].name()
     if consumer.name is None:
         members["consumer"].refuse("expected a user or a group by name, got each")
-    _check_known(members["resource"], resource, resources)
+    check_known(members["resource"], resource, resources)
     return Usage(consumer, resource, members["area"].integer(0, MAX_AREA))
 
 
@@ -365,7 +261,7 @@ def _read_outages(
     outages: list[Outage] = []
     for item in items:
         members = item.members(["nodes", "start", "end"])
-        outage = Outage(_read_hosts(members["nodes"], nodes), members["start"].time(), members["end"].time())
+        outage = Outage(read_hosts(members["nodes"], nodes), members["start"].time(), members["end"].time())
         if outage.end <= outage.start:
             members["end"].refuse(f"expected an end after {outage.start}, got {outage.end}")
         if outage.start <= now < outage.end and not in_use.isdisjoint(outage.nodes):

@@ -76,6 +76,8 @@ class NodeClass:
     state: str
     admits: tuple[Condition, ...]
     keep_free: tuple[KeepFree, ...]
+    #: The queues that have nodes of their own, none of which these are.
+    closed_to: frozenset[str] = frozenset()
 
     def admits_chunk(self, chunk: Chunk, walltime: int) -> bool:
         """Return whether the guard admits the chunk."""
@@ -239,6 +241,8 @@ class Queue:
     max_walltime: int | None
     max_wait: MaxWait | None = None
     weight: Fraction = Fraction(1)
+    #: The nodes that its jobs run on; None: all.
+    nodes: frozenset[str] | None = None
 
 
 class Consumer(NamedTuple):

@@ -7,7 +7,7 @@ So not to find one proves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -34,10 +34,18 @@ class EffortSpentError(Exception):
 
 
 class EmptyCluster:
-    """The nodes of an instance, or those that are up, without any job."""
+    """The nodes of an instance, or those that are up, without any job.
 
-    def __init__(self, classes: Sequence[tuple[NodeClass, Sequence[str]]]) -> None:
-        self._classes = classes
+    Parameters
+    ----------
+    classes
+        Classes of nodes with their names.
+    queue
+        The queue for the jobs of which they are empty: other nodes than its own are left out.
+    """
+
+    def __init__(self, classes: Iterable[tuple[NodeClass, Sequence[str]]], queue: str | None) -> None:
+        self._classes = [one for one in classes if queue not in one[0].closed_to]
 
     def rooms(self, request: Request, start: int, end: int, among: Collection[str] | None) -> list[Room]:
         """Return the amounts of the nodes for a request, at any time."""
@@ -74,8 +82,8 @@ class Openings:
         self._taken: list[Booking] = []
         self._effort, self._to_ask = EFFORT, max(1, num_jobs)
         self._left = 0
-        up = [(node_class, names) for node_class, names in case.instance.classes if node_class.state == "up"]
-        self._empty = EmptyCluster(up)
+        self._up = [(node_class, names) for node_class, names in case.instance.classes if node_class.state == "up"]
+        self._empty: dict[str | None, EmptyCluster] = {}
         #: By what jobs ask for: within which earliest and latest starts nothing was found, beside what was taken.
         self._in_vain: dict[object, list[tuple[int, int | None]]] = {}
 
@@ -104,13 +112,17 @@ class Openings:
         if window is None:
             return None
         earliest, latest = window
-        alike = _alike(job)
+        queue_nodes = None if job.queue is None else self._case.instance.queues[job.queue].nodes
+        alike = _alike(job), queue_nodes
         for first, last in self._in_vain.get(alike, ()):
             if first <= earliest and (last is None or (latest is not None and latest <= last)):
                 return None
         self._in_vain.setdefault(alike, []).append(window)
+        if job.queue not in self._empty:
+            self._empty[job.queue] = EmptyCluster(self._up, job.queue)
+        empty = self._empty[job.queue]
         for course in _courses(job):
-            if job.reservation is None and lay_steps(course, job.walltime, 0, self._empty.rooms) is None:
+            if job.reservation is None and lay_steps(course, job.walltime, 0, empty.rooms) is None:
                 continue
             for start in self._starts(job, course, earliest, latest):
                 booking = self._at(waiting, course, start)
@@ -185,7 +197,8 @@ class Openings:
 
         def find(request: Request, begin: int, end: int, among: Collection[str] | None) -> list[Room]:
             self._charge(len(space.groups) if among is None else len(among))
-            return space.rooms(request, begin, end, among)
+            rooms = space.rooms(request, begin, end, among)
+            return [room for room in rooms if job.queue not in room.node_class.closed_to]
 
         end = start + sum(step.walltime for step in course)
         if not space.has_licenses(job.licenses, start, end):

@@ -77,9 +77,12 @@ _INSTANCE: dict[str, Any] = {
             },
         ],
         "licenses": {"abaqus": 4},
+        "states": {"cn2": "up", "fat1": "drain"},
     },
-    "queues": {"debug": {"expected_wait": 1800, "priority": 20, "max_wait": {"seconds": 7200, "hard": True}},
-               "long": {"expected_wait": 86400, "weight": 0.5, "max_wait": {"seconds": 604800, "price": 2.5}}},
+    "queues": {"debug": {"expected_wait": 1800, "priority": 20, "max_wait": {"seconds": 7200, "hard": True},
+                         "nodes": "cn[1-2]"},
+               "long": {"expected_wait": 86400, "weight": 0.5, "nodes": {"rack": "1"},
+                        "max_wait": {"seconds": 604800, "price": 2.5}}},
     "jobs": [
         {
             "id": "1", "user": "u1", "queue": "debug", "submit": -900, "walltime": 1800, "request": "1:ncpus=16",
@@ -279,6 +282,8 @@ def instances(draw: st.DrawFn) -> Instance:
                 weight=_weights,
                 max_walltime=st.none() | _durations,
                 max_wait=st.none() | st.builds(MaxWait, seconds=_durations, price=_prices, is_hard=st.booleans()),
+                nodes=st.none()
+                | st.lists(st.sampled_from(cluster.node_names), min_size=1, max_size=3, unique=True).map(tuple),
             ),
             max_size=2,
         )

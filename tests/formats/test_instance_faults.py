@@ -205,6 +205,15 @@ def test_faults_of_a_job(keys: dict[str, Any], expected: str) -> None:
     assert faults[0].startswith(expected)
 
 
+def _queue_nodes(nodes: object) -> dict[str, Any]:
+    return {"queues": {"q": {"expected_wait": 1, "nodes": nodes}}}
+
+
+def _states(states: object) -> dict[str, Any]:
+    cluster = minimal_instance()["cluster"] | {"states": states}
+    return {"cluster": cluster}
+
+
 _LIMIT = {"consumer": {"user": "a"}, "resource": "cores"}
 _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
 
@@ -240,6 +249,20 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
             "queues.q.max_wiat: unknown key, did you mean max_wait?",
         ),
         ({"queues": {"q": {"expected_wait": 1, "max_wait": 5}}}, "queues.q.max_wait: Expected an object, got 5"),
+        (_queue_nodes("cn[2-3]"), "queues.q.nodes: Expected nodes of the cluster, got also: cn3, did you mean cn"),
+        (_queue_nodes("cn1,cn1"), "queues.q.nodes: Expected every node once"),
+        (_queue_nodes(""), "queues.q.nodes: Expected a node name"),
+        (_queue_nodes({}), "queues.q.nodes: Expected at least 1 entries, got 0"),
+        (_queue_nodes({"net": "ib"}), 'queues.q.nodes: Expected properties that some node has, got "net=ib"'),
+        (_queue_nodes(5), "queues.q.nodes: Expected an object, got 5"),
+        (_states({"cn1": "up", "cn3": "down"}), "cluster.states.cn3: Expected nodes of the cluster, got also: cn3"),
+        (
+            _states({"cn[1-2]": "up", "cn2": "down"}),
+            "cluster.states.cn2: Expected one state for every node, got another for cn2",
+        ),
+        (_states({"cn1": "dwon"}), "cluster.states.cn1: Expected 'up', 'drain' or 'down', got \"dwon\", did you mean"),
+        (_states({"cn[": "down"}), "cluster.states"),
+        (_states([]), "cluster.states: Expected an object"),
         ({"objective": "weight"}, "objective: Expected 'weighted_wait', 'wait'"),
         ({"objective": {"wait": 0.0}}, "objective.wait: Expected a number > 0.0, got 0.0"),
         (

@@ -60,7 +60,8 @@ def test_a_small_instance_becomes_domain_values() -> None:
     assert instance.epoch is not None
     assert instance.epoch.utcoffset() == timedelta(hours=2)
     assert instance.cluster.node_names == ("cn1", "cn2", "fat1")
-    assert instance.cluster.class_of["fat1"].state is NodeState.UP
+    assert instance.cluster.class_of["fat1"].state is NodeState.DRAIN
+    assert instance.queues["debug"].nodes == instance.queues["long"].nodes == ("cn1", "cn2")
     assert instance.jobs[0].running is not None
     assert instance.jobs[0].running.segments[0].end == 1200
     assert instance.jobs[1].licenses == {"abaqus": 2}
@@ -72,6 +73,29 @@ def test_a_small_instance_becomes_domain_values() -> None:
     assert instance.objective == Objective(
         weights=FrozenMap({ObjectiveTerm.WEIGHTED_WAIT: 1.0, ObjectiveTerm.MAKESPAN: 0.001})
     )
+
+
+def test_states_of_single_nodes_split_their_class() -> None:
+    """There is one class for each state, the nodes that are up keep their order, and no class is lost."""
+    document = minimal_instance()
+    document["cluster"] = {
+        "nodes": [
+            {"names": "n[1-9]", "resources": {"cores": 4}},
+            {"names": "m[1-2]", "resources": {}, "state": "down"},
+        ],
+        "states": {"n[7-8],m1": "down", "n2": "drain", "n3": "up", "m2": "up"},
+    }
+    cluster = parse_instance(document).cluster
+    assert [(node_class.names, str(node_class.state)) for node_class in cluster.classes] == [
+        (("n1", "n3", "n4", "n5", "n6", "n9"), "up"),
+        (("n2",), "drain"),
+        (("n7", "n8"), "down"),
+        (("m1",), "down"),
+        (("m2",), "up"),
+    ]
+    written = instance_to_document(parse_instance(document))
+    assert [nodes["names"] for nodes in written["cluster"]["nodes"]] == ["n[1,3-6,9]", "n2", "n[7-8]", "m1", "m2"]
+    assert parse_instance(written).cluster == cluster
 
 
 def test_documents_are_canonical() -> None:

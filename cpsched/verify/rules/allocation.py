@@ -24,7 +24,7 @@ class Site(NamedTuple):
 
 def check_allocations(case: Case) -> Iterator[Violation]:
     """Every allocation of a planned job has the chunks of its request, in its arrangement, on nodes that admit them."""
-    rules = (check_properties, check_state, check_guard, check_exclusive_guard)
+    rules = (check_properties, check_state, check_queue_nodes, check_guard, check_exclusive_guard)
     for booking in case.runs:
         seen: set[tuple[int, int, int]] = set()
         for segment, request in case.requests_of(booking):
@@ -121,6 +121,13 @@ def check_state(site: Site) -> Iterator[Violation]:
     """No new job is on a node that is drained or down."""
     if site.node_class.state != "up":
         yield Violation("state", site.booking.id, f"is on {site.node}, which is {site.node_class.state}")
+
+
+def check_queue_nodes(site: Site) -> Iterator[Violation]:
+    """Check that no job is on a node that its queue does not have."""
+    queue = site.booking.job.queue
+    if queue in site.node_class.closed_to:
+        yield Violation("queue", site.booking.id, f"is on {site.node}, expected one of the nodes of its queue {queue}")
 
 
 def check_guard(site: Site) -> Iterator[Violation]:

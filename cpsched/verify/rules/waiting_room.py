@@ -91,7 +91,7 @@ class WaitingRoom:
         instance = self.case.instance
         if any(amount > instance.licenses.get(name, 0) for name, amount in job.licenses.items()):
             return False
-        empty = EmptyCluster([one for one in instance.classes if not only_up or one[0].state == "up"])
+        empty = EmptyCluster([one for one in instance.classes if not only_up or one[0].state == "up"], job.queue)
         for step in job.steps:
             for chunk in step.request.chunks:
                 alone = replace(step.request, chunks=(chunk,))
