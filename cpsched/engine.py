@@ -147,6 +147,8 @@ class Board:
         judge: Callable[[Sequence[PlannedJob]], Sequence[str]],
     ) -> None:
         self.budget = budget
+        #: Whether what solvers prove of their window holds for what was asked: not if the window has only some plans.
+        self.takes_proofs = True
         self._value_of, self._judge = value_of, judge
         self._lock = threading.RLock()
         self._closed = threading.Event()
@@ -225,7 +227,7 @@ class Board:
         """
         proof = Proof(value=value, how=how, by=by)
         with self._lock:
-            if self._closed.is_set() or (self._proofs and value <= self._proofs[-1].value):
+            if self._closed.is_set() or not self.takes_proofs or (self._proofs and value <= self._proofs[-1].value):
                 return
             if proof.is_refuted_by(self._best.value):
                 self.contradict(proof)

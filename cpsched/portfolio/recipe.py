@@ -16,6 +16,7 @@ from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, scored, with_openings
+from cpsched.portfolio.soft_limits import beyond_soft_limits
 from cpsched.portfolio.teams import Team, team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.search import warm_up_evolving_search
@@ -128,7 +129,9 @@ def solve(
     judge = judge_of(instance, document)
     plan = plan_of(instance, engine, outcome, slices=window.slices, budget=budget, elapsed=began)
     plan = verified(judge, instance, plan, engine=team.first.name, elapsed=clock.elapsed)
-    reserve = 0.05 + 3 * (clock.elapsed - began)  # the time in which the last offers are judged
+    has_soft_limits = any(limit.soft for limit in instance.limits)
+    # the time in which the last offers are judged, and jobs are moved up beyond soft limits
+    reserve = 0.05 + 3 * (clock.elapsed - began) + (began if has_soft_limits else 0)
     violations = faults_of(judge, instance, plan)
     board = Board(
         window.to_held(plan.jobs),
@@ -139,6 +142,7 @@ def solve(
     )
     least = least_value(instance, plan.jobs)
     board.prove(least, how="no job can start before now, or before it is submitted", by="earliest starts")
+    board.takes_proofs = not window.instance.is_restricted
     lanes = team.able(window.instance)
     if warm is not None:
         lanes = ((WarmStart(window.held(warm)), *next(iter(lanes), ())), *lanes[1:])
@@ -151,6 +155,8 @@ def solve(
     board.close()
     best = scored(plan, board, stopped=stopped, elapsed=elapsed)
     best = replace(best, jobs=window.to_stated(best.jobs))
+    if has_soft_limits:
+        best = beyond_soft_limits(judge, instance, best, elapsed=clock.elapsed)
     return best if board.best.version == 0 else with_openings(judge, instance, best, elapsed=clock.elapsed)
 
 
