@@ -46,6 +46,12 @@ class Counter:
     #: Jobs that keep to the rule only if they are neither shrunk nor held.
     steady: frozenset[str] = frozenset()
 
+    def last_chances(self, for_ever: int) -> Iterator[tuple[str, int]]:
+        """Yield the jobs for which nothing is left from some second on, each with that second."""
+        for start, end, amount in self.closed:
+            if end >= for_ever:
+                yield from ((job_id, start) for job_id, taken in self.takes.items() if self.total - amount < taken)
+
 
 def counters_of(instance: Instance, until: int, *, soft: bool) -> Iterator[Counter]:
     """Yield the counters of all limits and free pools that can bind.

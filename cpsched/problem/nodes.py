@@ -206,6 +206,7 @@ class NodeRules:
             start = max(slice_.start, instance.now)
             if start >= slice_.end:
                 continue
+            self.is_strict = True  # on other nodes it could leave more to others
             held = _added_up(slice_, instance.cluster if reservation.request.place.exclusive else None)
             allocation = tuple(Placement(node=node, resources=amounts) for node, amounts in held.items())
             self._asides.append(

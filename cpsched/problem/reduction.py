@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from cpsched.domain import (
+    FOR_EVER,
     Amounts,
     AreaScope,
     Dependency,
@@ -163,11 +164,17 @@ def _expanded(instance: Instance) -> Instance:
     return replace(instance, jobs=tuple(replace(job, after=expanded(job.after)) for job in instance.elements()))
 
 
+def _earlier(one: int | None, other: int | None) -> int | None:
+    """Return the earlier of two seconds; None stands for no limit."""
+    return min((time for time in (one, other) if time is not None), default=None)
+
+
 def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
     """Return an instance with licences in place of limits and free pools."""
     takes: dict[str, dict[str, int]] = {}
     totals = dict(instance.cluster.licenses)
     asides = list(instance.set_aside)
+    ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
         name = counter.rule.name
         totals[name] = counter.total
@@ -176,6 +183,8 @@ def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
         asides += (
             SetAside(start=start, end=end, licenses=Amounts({name: amount})) for start, end, amount in counter.closed
         )
+        for job_id, time in counter.last_chances(instance.now + FOR_EVER):
+            ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
     jobs = tuple(
         replace(
@@ -183,6 +192,7 @@ def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
             licenses=Amounts({**job.licenses, **takes.get(job.id, {})}),
             malleability=None if job.id in steady else job.malleability,
             expand_limit=1 if job.id in steady else job.expand_limit,
+            deadline=_earlier(job.deadline, ends.get(job.id)) if job.running is None else job.deadline,
         )
         if job.id in takes or job.id in steady
         else job
