@@ -34,6 +34,7 @@ from cpsched.domain.plan import (
     WaitingReason,
     repeated,
 )
+from cpsched.domain.priorities import priority_classes
 from cpsched.domain.remaining import (
     Remaining,
     changed_from,
@@ -125,6 +126,7 @@ __all__ = [
     "fitted",
     "modes",
     "needs_migration",
+    "priority_classes",
     "rate_on",
     "repeated",
     "resumable",

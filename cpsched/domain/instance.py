@@ -89,6 +89,8 @@ class Instance:
     reservations: tuple[Reservation, ...] = ()
     usage: tuple[Usage, ...] = ()
     objective: Objective = field(default_factory=Objective)
+    #: Whether no job may be later because of one of a lower class (see `priority_classes`); else the objective counts.
+    has_strict_priorities: bool = False
     #: Future outages of nodes: for simulators only.
     outages: tuple[Outage, ...] = ()
     #: Amounts that rules set aside; no document has them, `cpsched.problem.reduced` makes them of rules.

@@ -462,4 +462,7 @@ class InstanceModel(DocumentModel):
     reservations: ListOf[ReservationModel] = Field([], description="Slices of the cluster that are set aside")
     usage: ListOf[UsageModel] = Field([], description="What consumers have used up, for area limits")
     objective: ObjectiveField = Field("weighted_wait", description="What is to be small: a term, or weights of terms")
+    priorities: Omittable[Literal["strict"]] = Field(
+        None, description="strict: no job is later because of one of a lower priority; default: the objective alone"
+    )
     outages: ListOf[OutageModel] = Field([], description="What will happen to nodes: for simulators only")

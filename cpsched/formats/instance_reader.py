@@ -148,6 +148,7 @@ def _read_parts(reading: Reading, model: InstanceModel, epoch: datetime | None) 
         reservations=tuple(reservation for _, reservation in sound_reservations),
         usage=tuple(usage),
         objective=_read_objective(model.objective),
+        has_strict_priorities=model.priorities == "strict",
         outages=tuple(outage for _, outage in outages),
     )
 

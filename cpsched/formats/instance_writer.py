@@ -64,6 +64,7 @@ def instance_to_document(instance: Instance) -> dict[str, Any]:
         "reservations": [_write_reservation(reservation, requests) for reservation in instance.reservations],
         "usage": [_write_usage(usage) for usage in instance.usage],
         "objective": _write_objective(instance.objective),
+        "priorities": "strict" if instance.has_strict_priorities else None,
         "outages": [_write_outage(outage) for outage in instance.outages],
     }
     return _present(**document)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 
-from cpsched.domain import Instance, Job
+from cpsched.domain import Instance, Job, priority_classes
 
 __all__ = ["awaited_first", "bound_jobs", "by_turn", "planning_order"]
 
@@ -28,7 +28,8 @@ def planning_order(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
 
     A job comes after all that it waits for (OCCS-49). These are served when it would be, if that is before their own
     turn: late predecessors would make it late. They do not inherit its priority: else a user could lift one job by
-    hanging another one on it.
+    hanging another one on it. Only where priorities are strict the classes of jobs come before all of this
+    (`cpsched.domain.priority_classes`), and these are inherited.
     """
     return awaited_first(instance, by_turn(instance, jobs))
 
@@ -38,7 +39,10 @@ def by_turn(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
     only jobs that may start.
     """
     urgencies = _urgencies(instance, jobs)
-    return sorted(jobs, key=lambda job: (urgencies[job.id], -instance.priority(job), job.submit))
+    classes = priority_classes(instance) if instance.has_strict_priorities else {}
+    return sorted(
+        jobs, key=lambda job: (-classes.get(job.id, 0), urgencies[job.id], -instance.priority(job), job.submit)
+    )
 
 
 def bound_jobs(instance: Instance, jobs: Sequence[Job]) -> list[Job]:

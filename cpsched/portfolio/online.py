@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cpsched.domain import Instance, Job, Plan
+from cpsched.domain import Instance, Job, Plan, priority_classes
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.formats import instance_to_document
 from cpsched.metrics import objective_value
 from cpsched.policies import POLICIES, Wspt
+from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.recipe import prepare, solve
 from cpsched.portfolio.scoring import plan_of
@@ -45,7 +46,7 @@ def make_engine_scheduler(
         The fewest seconds between two cycles; in between the last plan is updated.
     window
         The most waiting jobs that are planned in a cycle: overdue jobs first, then those with the least work per cost
-        of waiting (Smith's rule); None: all.
+        of waiting (Smith's rule), of the highest classes where priorities are strict; None: all.
     workers
         The number of CPU cores to use.
     seed
@@ -98,7 +99,7 @@ class _Cycles:
         """Keep the start and nodes of all jobs, or move them up, as far as possible."""
         clock, head = Budget(0), _head(window, self.most)
         engines = EngineWindow.of(head)
-        outcome = engines.outcome(WarmStart(engines.held(previous)).plan(engines.instance, None))
+        outcome = engines.outcome(ByClass(WarmStart(engines.held(previous))).plan(engines.instance, None))
         return plan_of(head, self.name, outcome, slices=engines.slices, budget=0, elapsed=clock.elapsed)
 
 
@@ -147,10 +148,11 @@ def _head(window: Instance, most: int | None) -> Instance:
 
 
 def _most_urgent(window: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order jobs: overdue jobs first, then by Smith's rule."""
+    """Order jobs: by their classes where priorities are strict; overdue jobs first, then by Smith's rule."""
+    classes = priority_classes(window) if window.has_strict_priorities else {}
 
-    def is_in_time(job: Job) -> bool:
+    def urgency(job: Job) -> tuple[int, bool]:
         due = window.due(job)
-        return due is None or due >= window.now
+        return -classes.get(job.id, 0), due is None or due >= window.now
 
-    return sorted(Wspt().order(window, jobs), key=is_in_time)
+    return sorted(Wspt().order(window, jobs), key=urgency)

@@ -17,6 +17,7 @@ from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, scored, with_openings
 from cpsched.portfolio.soft_limits import beyond_soft_limits
+from cpsched.portfolio.strict import Strict
 from cpsched.portfolio.teams import Team, team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.search import warm_up_evolving_search
@@ -76,7 +77,7 @@ def solve(
 
     The planner's plan comes first. The rest of the budget goes to solvers that improve it in parallel; each of their
     plans is accepted only if it passes the verifier. When the budget ends, or the user interrupts, the best plan so
-    far is the answer.
+    far is the answer. Where priorities are strict, this is done for one class of jobs after the other (`Strict`).
 
     Parameters
     ----------
@@ -123,15 +124,22 @@ def solve(
         prepare(engine, workers=workers, solver=solver, evolving=any(job.is_evolving for job in instance.jobs))
     clock = Budget(budget)
     window = EngineWindow.of(instance)
+    strict = None
+    if instance.has_strict_priorities:
+        strict = Strict(instance=instance, window=window, document=document, engine=engine, team=team, clock=clock)
+        team = replace(team, first=strict.first)
     team.check(window.instance, engine)
     outcome = window.outcome(team.first.plan(window.instance, progress))
     began = clock.elapsed
-    judge = judge_of(instance, document)
+    judge = judge_of(instance, document) if strict is None else strict.judge
     plan = plan_of(instance, engine, outcome, slices=window.slices, budget=budget, elapsed=began)
     plan = verified(judge, instance, plan, engine=team.first.name, elapsed=clock.elapsed)
     has_soft_limits = any(limit.soft for limit in instance.limits)
     # the time in which the last offers are judged, and jobs are moved up beyond soft limits
     reserve = 0.05 + 3 * (clock.elapsed - began) + (began if has_soft_limits else 0)
+    by_class = ""
+    if strict is not None:
+        plan, by_class = strict.improved(plan, reserve=reserve + 2 * began, seed=seed, warm=warm, watch=watch)
     violations = faults_of(judge, instance, plan)
     board = Board(
         window.to_held(plan.jobs),
@@ -143,18 +151,20 @@ def solve(
     least = least_value(instance, plan.jobs)
     board.prove(least, how="no job can start before now, or before it is submitted", by="earliest starts")
     board.takes_proofs = not window.instance.is_restricted
-    lanes = team.able(window.instance)
-    if warm is not None:
+    lanes = team.able(window.instance) if strict is None else ()
+    if warm is not None and strict is None:
         lanes = ((WarmStart(window.held(warm)), *next(iter(lanes), ())), *lanes[1:])
     is_interrupted = run_lanes(lanes, window.instance, board, seed=seed, deadline=clock, watch=watch)
-    elapsed, stopped = clock.elapsed, _why(board, is_interrupted=is_interrupted)
-    if bound > 0 and not is_interrupted and not board.is_optimal:
+    elapsed, stopped = clock.elapsed, by_class or _why(board, is_interrupted=is_interrupted)
+    if bound > 0 and stopped != "interrupted" and not board.is_optimal:
         board.budget = clock.more(bound)
         prover = LagrangianBound(BoundParams(share=1.0))
         run_lanes(((prover,),), window.instance, board, seed=seed, deadline=board.budget, watch=watch)
     board.close()
     best = scored(plan, board, stopped=stopped, elapsed=elapsed)
     best = replace(best, jobs=window.to_stated(best.jobs))
+    if strict is not None:
+        best = replace(best, incumbents=plan.incumbents)
     if has_soft_limits:
         best = beyond_soft_limits(judge, instance, best, elapsed=clock.elapsed)
     return best if board.best.version == 0 else with_openings(judge, instance, best, elapsed=clock.elapsed)

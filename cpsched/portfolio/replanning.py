@@ -6,10 +6,12 @@ from cpsched.domain import Instance, Plan, fitted
 from cpsched.engine import Budget
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import checked, instance_to_document, parse_instance
-from cpsched.planner import ProfileChange, advanced, replanned, with_profile
+from cpsched.planner import ProfileChange, advanced, with_profile
+from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import judge_of, plan_of
+from cpsched.portfolio.warm_start import WarmStart
 
 __all__ = ["replan"]
 
@@ -57,7 +59,7 @@ def replan(
         moved = with_profile(moved, change)
     judge = judge_of(moved)
     window = EngineWindow.of(moved)
-    outcome = window.outcome(replanned(window.instance, window.held(plan)))
+    outcome = window.outcome(ByClass(WarmStart(window.held(plan))).plan(window.instance, None))
     new = plan_of(moved, NAME, outcome, slices=window.slices, budget=0, elapsed=clock.elapsed)
     return moved, verified(judge, moved, new, engine=NAME, elapsed=clock.elapsed)
 

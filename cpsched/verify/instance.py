@@ -64,9 +64,11 @@ def read_instance(document: object, source: str) -> Instance:
         ["format", "name", "cluster"],
         [
             "epoch", "time_zone", "now", "queues", "jobs", "limits", "free_pools", "reservations", "usage", "objective",
-            "outages",
+            "priorities", "outages",
         ],
     )  # fmt: skip
+    if "priorities" in members:
+        members["priorities"].choice(["strict"])
     clock = _read_clock(members.get("epoch"), members.get("time_zone"))
     now = members["now"].time() if "now" in members else 0
     cluster = members["cluster"].members(["nodes"], ["licenses", "states"])

@@ -341,6 +341,7 @@ def instances(draw: st.DrawFn) -> Instance:
             draw(st.lists(st.builds(Usage, consumer=_consumers, resource=st.just("mem"), area=st.integers(0, 9))))
         ),
         objective=Objective(weights=draw(weights.map(FrozenMap))),
+        has_strict_priorities=draw(st.booleans()),
         outages=tuple(draw(st.lists(_outages(cluster, now), max_size=2))),
     )
 

@@ -263,6 +263,8 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
         (_states({"cn1": "dwon"}), "cluster.states.cn1: Expected 'up', 'drain' or 'down', got \"dwon\", did you mean"),
         (_states({"cn[": "down"}), "cluster.states"),
         (_states([]), "cluster.states: Expected an object"),
+        ({"priorities": "strcit"}, "priorities: Expected 'strict', got \"strcit\""),
+        ({"priorities": None}, "priorities: Expected"),
         ({"objective": "weight"}, "objective: Expected 'weighted_wait', 'wait'"),
         ({"objective": {"wait": 0.0}}, "objective.wait: Expected a number > 0.0, got 0.0"),
         (

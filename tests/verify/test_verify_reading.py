@@ -144,6 +144,7 @@ FACT: Document = {"start": -1, "allocation": [{"node": "n1", "resources": {"core
         (instance(job("x" * 252, array={"indices": "0-1000"})), "jobs[0].id"),
         (instance(job(priority=2**31)), "jobs[0].priority"),
         (instance(job(weight=0)), "jobs[0].weight"),
+        (instance() | {"priorities": "loose"}, "priorities"),
         (instance(job(weight="2")), "jobs[0].weight"),
         (instance(queues={"q": {"expected_wait": 1, "weight": -0.5}}), "queues.q.weight"),
         (instance(job(runtime=0)), "jobs[0].runtime"),
