@@ -20,6 +20,7 @@ from cpsched.mzn.support import unsupported as unknown_to_minizinc
 from cpsched.planner import PlannerEngine
 from cpsched.policies import POLICIES
 from cpsched.portfolio import solve
+from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.scoring import faults_of, judge_of
 from cpsched.search import Search, SearchParams
 from tests.judges.counterexample import plan_below
@@ -134,7 +135,7 @@ class _Judge:
         """Plan the window with some of the rules, others in each case."""
         names = sorted(POLICIES)
         for name in (names[(RULES * self.seed + place) % len(names)] for place in range(RULES)):
-            if POLICIES[name].unsupported(self.instance):
+            if ByClass(POLICIES[name]).unsupported(self.instance):
                 self.case.refusals[name] += 1
             else:
                 self._planned(name)

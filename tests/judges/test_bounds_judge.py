@@ -16,7 +16,7 @@ FEATURES = (
     "guards, hard max_wait, held steps, licences, malleable, max_wait, max_walltime, nodes that are down, "
     "objective: a sum, objective: slowdown, objective: waste, objective: tardiness, objective: makespan, pack, "
     "promised starts, properties, running jobs, running jobs that are malleable, running jobs with segments, scatter, "
-    "several kinds of chunks, stretches, weights of jobs, weights of queues, whole nodes"
+    "several kinds of chunks, stretches, strict priorities, weights of jobs, weights of queues, whole nodes"
 )
 
 

@@ -70,17 +70,20 @@ def features_of(document: Document) -> set[str]:
             found.add("hard max_wait" if queue["max_wait"].get("hard") else "max_wait")
         found |= {"max_walltime"} if "max_walltime" in queue else set()
         found |= {"weights of queues"} if "weight" in queue else set()
+    found |= {"strict priorities"} if "priorities" in document else set()
     objective = document["objective"]
     terms = [objective] if isinstance(objective, str) else list(objective)
     return found | {f"objective: {term}" for term in terms} | ({"objective: a sum"} if len(terms) > 1 else set())
 
 
 def _weighed(document: Document, random: Random) -> Document:
-    """Give weights to some jobs and queues of two windows in five; all else is as it was."""
+    """Give weights to some jobs and queues of two windows in five, and strict priorities to one in five; all else is as
+    it was.
+    """
     if random.random() < 0.4:
         for entry in (*document["jobs"], *document["queues"].values()):
             entry |= {"weight": random.choice([2, 0.1, 10, 0.75])} if random.random() < 0.4 else {}
-    return document
+    return document | ({"priorities": "strict"} if random.random() < 0.2 else {})
 
 
 class _Draw:
