@@ -18,9 +18,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking.admission import chunks_on_empty_node, packs
 from cpsched.booking.mapping import Mapping
 from cpsched.domain import Amounts, Arrangement, Chunk, ChunkLayer, Cluster, NodeClass, NodeState, Placement, Request
+from cpsched.problem import chunks_on_empty_node, packs
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 __all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder", "kind_of_units"]

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from cpsched.booking.changing import ChangingJobs, Part
 from cpsched.booking.columns import Columns
-from cpsched.booking.links import Links, awaited_ends
+from cpsched.booking.links import Links
 from cpsched.booking.mapping import CheapFirst, Mapping
 from cpsched.booking.modes import CompiledMode, compiled_modes
 from cpsched.booking.running import RunningJobs
 from cpsched.booking.shapes import Shape
 from cpsched.domain import Instance, Job, PlannedJob, Segment
+from cpsched.problem import awaited_ends
 from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, Timeline
 
 __all__ = ["Ledger", "Mark", "Place"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
 
-from cpsched.booking.whole_nodes import Machine
 from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment
+from cpsched.problem import Machine
 
 __all__ = ["Hold", "map_to_nodes", "planned_on_nodes"]
 

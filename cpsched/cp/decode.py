@@ -9,11 +9,11 @@ from itertools import pairwise
 
 from cpsched.cp.encoding import Encoding, Task
 from cpsched.cp.running import coming, resumed
-from cpsched.cp.sites import Machine
 from cpsched.cp.solution import Placed
 from cpsched.cp.variables import alternatives_of
 from cpsched.domain import Amounts, Placement, PlannedJob, Request, Segment
 from cpsched.errors import EngineError
+from cpsched.problem import Machine
 
 __all__ = ["decode", "placed_as_in"]
 

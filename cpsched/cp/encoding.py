@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 
 from cpsched.cp.costs import Costs, costs_of
 from cpsched.cp.running import running_modes
-from cpsched.cp.sites import Column, Machine, Pool, Site, columns_of, licenses_of, machine_of, sites_of
+from cpsched.cp.sites import Column, Pool, Site, columns_of, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.domain import (
     Arrangement,
     ChunkLayer,
-    DependencyType,
     Instance,
     Job,
     NodeClass,
@@ -28,6 +27,7 @@ from cpsched.domain import (
     modes,
 )
 from cpsched.domain import PlannedJob as Planned
+from cpsched.problem import Lag, Machine, Precedences, awaited_ends, chunks_on_empty_node, packs
 
 __all__ = ["Alternative", "Encoding", "Lag", "Part", "Task", "encode", "num_pairs"]
 
@@ -109,15 +109,6 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Lag:
-    """One task starts at least `seconds` after the start of another (both are indices)."""
-
-    before: int
-    after: int
-    seconds: int
-
-
-@dataclass(frozen=True, slots=True)
 class Encoding:
     """A window as whole numbers."""
 
@@ -164,14 +155,15 @@ def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
     entries = {job.id: job for job in instance.elements()}
     jobs = [entries[planned.id] for planned in plan if entries[planned.id].running is None]
     running = {planned.id: planned for planned in plan if entries[planned.id].running is not None}
-    awaited = _awaited(instance, jobs)
+    awaited = awaited_ends(instance)
     continuing = {
         name: of_job
         for name, planned in running.items()
         if name not in awaited and (of_job := running_modes(instance, entries[name], planned))
     }
     facts = [planned for name, planned in running.items() if name not in continuing]
-    earliest, lags = _times(instance, jobs, running)
+    precedences = Precedences(instance, jobs)
+    earliest = _earliest(instance, jobs, precedences)
     horizon = instance.last_end(*_horizon(plan, now, jobs, earliest, awaited))
     horizon = max([horizon, *(mode.most for of_job in continuing.values() for mode in of_job)])
     sites, licenses = sites_of(instance, facts, horizon), licenses_of(instance, facts, horizon)
@@ -185,6 +177,7 @@ def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
     is_rigid = not any(job.malleability is not None for job in instance.jobs)
     has_all_plans = is_rigid and not instance.is_restricted and all(_is_unrestricted(task, machine) for task in tasks)
     costs = costs_of(instance, tasks, horizon=horizon)
+    lags = tuple(precedences.lags())
     return Encoding(now, tuple(tasks), sites, licenses, lags, costs, horizon, machine, has_all_plans)
 
 
@@ -214,26 +207,16 @@ def num_pairs(instance: Instance, plan: Sequence[Planned]) -> int:
     return parts * len(instance.cluster.node_names)
 
 
-def _times(
-    instance: Instance, jobs: Sequence[Job], running: Mapping[str, Planned]
-) -> tuple[list[int], tuple[Lag, ...]]:
-    """Return the earliest start of each job, as its own times and running jobs leave it, and the lags between jobs."""
-    number = {job.id: place for place, job in enumerate(jobs)}
-    members = instance.members()
-    lags = []
-    earliest = [instance.earliest_start(job) for job in jobs]
-    for place, job in enumerate(jobs):
-        if job.start_at is not None:
-            earliest[place] = max(earliest[place], job.start_at)
-        for dependency in job.after:
-            for awaited in members[dependency.job]:
-                if awaited in number:
-                    lags.append(Lag(number[awaited], place, dependency.lag(jobs[number[awaited]].walltime)))
-                elif awaited in running:
-                    planned = running[awaited]
-                    lag = dependency.lag(planned.end - planned.start)
-                    earliest[place] = max(earliest[place], planned.start + lag)
-    return [start - instance.now for start in earliest], tuple(lags)
+def _earliest(instance: Instance, jobs: Sequence[Job], precedences: Precedences) -> list[int]:
+    """Return the earliest start of each job, as its own times and running jobs leave it."""
+    return [
+        max(
+            instance.earliest_start(job) - instance.now,
+            0 if job.start_at is None else job.start_at - instance.now,
+            precedences.released(job) or 0,
+        )
+        for job in jobs
+    ]
 
 
 def _is_unrestricted(task: Task, machine: Machine | None) -> bool:
@@ -248,18 +231,6 @@ def _is_unrestricted(task: Task, machine: Machine | None) -> bool:
         return True
     (mode,) = task.modes
     return machine is not None and (task.job.expand_limit == 1 or mode.least < mode.most)
-
-
-def _awaited(instance: Instance, jobs: Sequence[Job]) -> set[str]:
-    """Return the jobs for whose end others wait."""
-    members = instance.members()
-    return {
-        member
-        for job in jobs
-        for dependency in job.after
-        if dependency.type is not DependencyType.AFTER
-        for member in members[dependency.job]
-    }
 
 
 def _task(
@@ -330,8 +301,6 @@ def _fitting(node_class: NodeClass, job: Job, layer: ChunkLayer, mode: TaskMode,
 
     Guards look at what a malleable job asks for, not at the share that it runs on.
     """
-    from cpsched.booking import chunks_on_empty_node, packs  # loads a compiler, which the worker does not need
-
     request = mode.requests[segment]
     if job.malleability is not None:
         chunks = job.request.chunks if layer.kind is None else job.request.chunks[layer.kind : layer.kind + 1]

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cpsched.domain import Instance, NodeClass, NodeState, PlannedJob, resumable
+from cpsched.problem import Machine, beyond_whole_nodes
 
 __all__ = [
     "Column",
     "Hold",
-    "Machine",
     "Pool",
     "Site",
     "added_up",
@@ -54,15 +54,6 @@ class Site:
     pools: Mapping[Column, Pool]
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The nodes of a window in which only numbers of nodes count."""
-
-    names: tuple[str, ...]
-    #: The time at which running jobs leave each node, in seconds from now.
-    free_from: tuple[int, ...]
-
-
 def sites_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) -> tuple[Site, ...]:
     """Return the nodes that are up, with what is taken of them before the horizon."""
     holds = _holds_by_node(instance, running)
@@ -83,14 +74,10 @@ def sites_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) ->
 
 def machine_of(instance: Instance) -> Machine | None:
     """Return the nodes as a number of them, where they are alike and each job has its own; None elsewhere."""
-    from cpsched.booking import Machine as Nodes  # loads a compiler, which the worker does not need
-    from cpsched.booking import beyond_whole_nodes
-
     is_changing = any(resumable(job, instance.now) is not None for job in instance.jobs)
     if is_changing or beyond_whole_nodes(instance):
         return None
-    nodes = Nodes.of(instance)
-    return Machine(nodes.names, nodes.free_from)
+    return Machine.of(instance)
 
 
 def columns_of(node_class: NodeClass) -> dict[Column, int]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cpsched.booking import chunks_on_empty_node
 from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeState
 from cpsched.mzn.prices import MOST_INTEGER
+from cpsched.problem import chunks_on_empty_node
 
 __all__ = [
     "Kind",

@@ -8,13 +8,13 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from cpsched.booking import awaited_ends
 from cpsched.domain import Arrangement, Instance, Job, ObjectiveTerm, PlannedJob, Segment, chunk_layers
 from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data
 from cpsched.mzn.data import most_on_nodes
 from cpsched.mzn.prices import start_prices
 from cpsched.mzn.times import Times
 from cpsched.planner import end_price
+from cpsched.problem import awaited_ends
 
 __all__ = ["EvolvingWindow", "can_be_held"]
 

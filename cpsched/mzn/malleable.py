@@ -10,7 +10,6 @@ from itertools import chain
 from math import lcm
 from typing import Any, NamedTuple
 
-from cpsched.booking import awaited_ends
 from cpsched.domain import (
     Chunk,
     Instance,
@@ -32,6 +31,7 @@ from cpsched.mzn.data import columns, most_on_nodes
 from cpsched.mzn.prices import MOST_INTEGER, Price, start_prices
 from cpsched.mzn.times import Times
 from cpsched.planner import end_price
+from cpsched.problem import awaited_ends
 
 __all__ = ["MalleableWindow", "lending", "longer_by", "parts_of"]
 

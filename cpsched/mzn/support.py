@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cpsched import planner
-from cpsched.booking import awaited_ends
 from cpsched.domain import Instance, Job, ObjectiveTerm, modes, resumable
 from cpsched.mzn.evolving import can_be_held
 from cpsched.mzn.malleable import lending, longer_by, parts_of
 from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.mzn.times import Times
+from cpsched.problem import awaited_ends
 
 __all__ = ["model_for", "unsupported"]
 

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from cpsched.domain import Instance, Job
+from cpsched.problem import Lag, Precedences
 
 __all__ = ["Times"]
-
-
-class _Lag(NamedTuple):
-    """A job (by its index) starts `seconds` or more after the start of another."""
-
-    first: int
-    then: int
-    seconds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +18,7 @@ class Times:
 
     earliest: tuple[int, ...]
     latest: tuple[int, ...]
-    lags: tuple[_Lag, ...]
+    lags: tuple[Lag, ...]
     #: No job of a best plan ends later.
     horizon: int
 
@@ -45,20 +38,9 @@ class Times:
             The most seconds by which all jobs together, running ones too, may take longer than the instance states.
         """
         now = instance.now
-        places = {job.id: place for place, job in enumerate(jobs)}
-        elements = {job.id: job for job in instance.elements()}
-        members = instance.members()
-        lags: list[_Lag] = []
-        earliest = [_first(instance, job) - now for job in jobs]
-        for place, job in enumerate(jobs):
-            for dependency in job.after:
-                for name in members[dependency.job]:
-                    other = elements[name]
-                    if other.running is None:
-                        lags.append(_Lag(places[name], place, dependency.lag(other.walltime)))
-                    else:
-                        start, end = other.running.start, other.running.segments[-1].end
-                        earliest[place] = max(earliest[place], start + dependency.lag(end - start) - now)
+        precedences = Precedences(instance, jobs)
+        lags = tuple(precedences.lags())
+        earliest = [max(_first(instance, job) - now, precedences.released(job) or 0) for job in jobs]
         ends = [job.running.segments[-1].end - now for job in instance.jobs if job.running is not None]
         longest = longer + sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
         horizon = instance.last_end(max([0, *ends, *earliest]), longest)
@@ -67,7 +49,7 @@ class Times:
             horizon - job.walltime if bound is None else min(bound - now, horizon - job.walltime)
             for job, bound in zip(jobs, last, strict=True)
         )
-        return cls(earliest=tuple(earliest), latest=latest, lags=tuple(lags), horizon=horizon)
+        return cls(earliest=tuple(earliest), latest=latest, lags=lags, horizon=horizon)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -76,8 +58,8 @@ class Times:
             "earliest": list(self.earliest),
             "latest": list(self.latest),
             "num_dependencies": len(self.lags),
-            "first_job": [lag.first + 1 for lag in self.lags],
-            "then_job": [lag.then + 1 for lag in self.lags],
+            "first_job": [lag.before + 1 for lag in self.lags],
+            "then_job": [lag.after + 1 for lag in self.lags],
             "lag": [lag.seconds for lag in self.lags],
             "horizon": self.horizon,
         }

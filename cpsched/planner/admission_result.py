@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cpsched.booking import Ledger, refusal
+from cpsched.booking import Ledger
 from cpsched.domain import FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.planner.support import unsupported
+from cpsched.problem import refusal
 
 __all__ = ["AdmissionResult"]
 

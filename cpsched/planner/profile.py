@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NoReturn
 
-from cpsched.booking import Units, continuation, refusal, units_on
+from cpsched.booking import Units, continuation, units_on
 from cpsched.domain import (
     Amounts,
     Arrangement,
@@ -23,6 +23,7 @@ from cpsched.domain import (
     needs_migration,
 )
 from cpsched.errors import DocumentError, EngineError, Fault
+from cpsched.problem import refusal
 
 __all__ = ["ProfileChange", "with_profile"]
 

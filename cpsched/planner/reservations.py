@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cpsched.booking import Ledger, refusal
+from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, Placement, Reservation, ReservedSlice, SetAside, Step
+from cpsched.problem import refusal
 
 __all__ = ["slices_of"]
 

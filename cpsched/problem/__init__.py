@@ -1,10 +1,32 @@
-"""The rules of a site, compiled once for all engines: an instance without limits, pools, reservations and calendars.
+"""The problem that all engines solve, compiled once from an instance.
 
-May import: `domain`, `errors`. Begin with `reduction.py`: most rules are counters, licences that only those jobs take
-that the rule is about, with amounts set aside (`domain.SetAside`) while it leaves less. No engine knows of rules.
+May import: `domain`. Begin with `reduction.py`: the rules of a site become licences that only those jobs take that the
+rule is about, and amounts set aside (`domain.SetAside`); no engine knows of limits, pools, reservations and calendars.
+`admission.py` has the checks that do not depend on time, `precedences.py` the dependencies as distances between starts,
+and `whole_nodes.py` the view in which only numbers of nodes count.
 """
 
+from cpsched.problem.admission import chunks_on_empty_node, packs, refusal
 from cpsched.problem.calendar import Intervals, intervals, minus, union
+from cpsched.problem.precedences import Lag, Precedences, awaited_ends
 from cpsched.problem.reduction import Reduced, reduced
+from cpsched.problem.whole_nodes import Application, Machine, application_of, beyond_whole_nodes
 
-__all__ = ["Intervals", "Reduced", "intervals", "minus", "reduced", "union"]
+__all__ = [
+    "Application",
+    "Intervals",
+    "Lag",
+    "Machine",
+    "Precedences",
+    "Reduced",
+    "application_of",
+    "awaited_ends",
+    "beyond_whole_nodes",
+    "chunks_on_empty_node",
+    "intervals",
+    "minus",
+    "packs",
+    "reduced",
+    "refusal",
+    "union",
+]

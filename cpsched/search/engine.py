@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking import beyond_whole_nodes
 from cpsched.domain import Instance, Job
 from cpsched.engine import Board
 from cpsched.planner import unsupported, warmup
+from cpsched.problem import beyond_whole_nodes
 from cpsched.search.chain import Chain
 from cpsched.search.costs import list_keys
 from cpsched.search.evolving import EvolvingChain

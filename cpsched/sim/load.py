@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking import CheapFirst, Columns, refusal
+from cpsched.booking import CheapFirst, Columns
 from cpsched.domain import DependencyType, Instance, Job, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.metrics import Ending
+from cpsched.problem import refusal
 from cpsched.rusv import Timeline, instant_kernels
 from cpsched.sim import kernels
 from cpsched.sim.shares import modes_of_jobs

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from cpsched.booking import refusal
 from cpsched.domain import (
     AdmitCondition,
     Amounts,
@@ -22,6 +21,7 @@ from cpsched.domain import (
     Step,
     WaitingReason,
 )
+from cpsched.problem import refusal
 from tests.booking.small_windows import EXCLUSIVE, PACK, SCATTER, chunk, cores_for_gpus, nodes, waiting, window
 from tests.oracle.literal_planner import plan_literally
 from tests.oracle.random_instances import instances

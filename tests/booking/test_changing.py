@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given
 from hypothesis import strategies as st
 
-from cpsched.booking import Ledger, changing, refusal
+from cpsched.booking import Ledger, changing
 from cpsched.domain import (
     Amounts,
     Arrangement,
@@ -32,6 +32,7 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.planner import Planner
+from cpsched.problem import refusal
 from cpsched.rusv import FOREVER, StepSequences, Timeline
 from tests.booking.small_windows import (
     EXCLUSIVE,

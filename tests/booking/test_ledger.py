@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.booking import Ledger, refusal
+from cpsched.booking import Ledger
 from cpsched.domain import Amounts, Instance, NodeState, Segment
+from cpsched.problem import refusal
 from tests.booking.small_windows import (
     EXCLUSIVE,
     PACK,

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.booking import Ledger, refusal
+from cpsched.booking import Ledger
 from cpsched.booking.links import Links
 from cpsched.domain import Dependency, DependencyType, Instance
+from cpsched.problem import refusal
 from cpsched.rusv import FOREVER
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import awaited

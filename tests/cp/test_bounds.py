@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.booking import Ledger, refusal
+from cpsched.booking import Ledger
 from cpsched.cp import lower_bound
 from cpsched.cp.bounds.costs import job_cost
 from cpsched.cp.bounds.packing import Knapsack, Shape, Unit
@@ -43,6 +43,7 @@ from cpsched.domain import (
 from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
+from cpsched.problem import refusal
 from cpsched.workloads import TinyCase, tiny_cases
 from tests.oracle.random_instances import instances, pressed
 from tests.sizes import examples

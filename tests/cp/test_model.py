@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
-from cpsched.booking import Ledger, refusal
+from cpsched.booking import Ledger
 from cpsched.cp import ModelParams, lower_bound, solver
 from cpsched.cp.costs import Costs
 from cpsched.cp.decode import decode, placed_as_in
@@ -24,6 +24,7 @@ from cpsched.cp.solver import configured, solve
 from cpsched.domain import FrozenMap, Instance, MaxWait, Objective, ObjectiveTerm, PlannedJob, PromisedStart
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
+from cpsched.problem import refusal
 from cpsched.workloads import TinyCase, tiny_cases
 from tests.cp.fixed_plans import Stand, broken_rules, encoding_of, instance_of, is_allowed
 from tests.oracle.random_instances import instances

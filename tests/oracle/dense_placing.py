@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from cpsched.booking import chunks_on_empty_node
 from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeState, chunk_layers
+from cpsched.problem import chunks_on_empty_node
 
 __all__ = ["first_start"]
 

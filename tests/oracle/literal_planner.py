@@ -19,7 +19,6 @@ from fractions import Fraction
 from functools import reduce
 from itertools import permutations
 
-from cpsched.booking import refusal
 from cpsched.domain import (
     Arrangement,
     Chunk,
@@ -32,6 +31,7 @@ from cpsched.domain import (
     NodeClass,
     NodeState,
 )
+from cpsched.problem import refusal
 from cpsched.rusv.vector import FOREVER, Slot, UsedVector, WindowVector
 
 #: What a node counts: a resource, or what a rule keeps free.

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from math import log2, log10
 from typing import NamedTuple
 
-from cpsched.booking import refusal
 from cpsched.domain import Arrangement, DependencyType, Instance, Job
 from cpsched.metrics import Ending
+from cpsched.problem import refusal
 from cpsched.sim import BackfillRule, Order, Prediction, QueueRule
 from tests.oracle.literal_planner import Mapped, Node, awaited, mapping_orders, node_weight
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpsched.booking import Machine, application_of, beyond_whole_nodes
 from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm
 from cpsched.metrics import objective_value
 from cpsched.policies import POLICIES
 from cpsched.policies.evolving import VARIANTS, schedule
+from cpsched.problem import Machine, application_of, beyond_whole_nodes
 from cpsched.rusv import FOREVER, NOWHERE, Profile
 from cpsched.search import Search, SearchParams
 from cpsched.search import evolving_kernels as kernels

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from cpsched.booking import refusal
 from cpsched.domain import (
     Dependency,
     DependencyType,
@@ -25,6 +24,7 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.metrics import objective_value
+from cpsched.problem import refusal
 from cpsched.search import SearchParams
 from cpsched.search.ledger_chain import LedgerChain
 from cpsched.workloads import eurora_window, made_rigid, with_evolving, with_malleable

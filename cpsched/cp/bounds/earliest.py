@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cpsched.booking import Ledger, refusal
+from cpsched.booking import Ledger
 from cpsched.domain import Arrangement, Chunk, Instance, Job
 from cpsched.engine import Budget
+from cpsched.problem import refusal
 
 __all__ = ["earliest_starts"]
 

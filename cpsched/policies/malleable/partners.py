@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 
-from cpsched.booking import chunks_on_empty_node
 from cpsched.domain import (
     Amounts,
     Arrangement,
@@ -27,6 +26,7 @@ from cpsched.domain import (
 )
 from cpsched.policies.malleable.rule import SdRule
 from cpsched.policies.malleable.run import Pace, Run
+from cpsched.problem import chunks_on_empty_node
 
 __all__ = ["Guest", "Lender", "guest_of", "lender_of", "runs_already"]
 

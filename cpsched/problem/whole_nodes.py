@@ -9,9 +9,11 @@ from itertools import pairwise
 from math import floor
 
 from cpsched.domain import Arrangement, Instance, Job, NodeClass, NodeState, Request
-from cpsched.rusv import FOREVER
 
 __all__ = ["Application", "Machine", "application_of", "beyond_whole_nodes"]
+
+#: More seconds than any plan has.
+NO_LIMIT = 1 << 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class Application:
     def longest(self, limit: int | None) -> tuple[int, ...]:
         """Return for how many seconds each step may be held, by the smaller one of its own limit and another one."""
         limits = [Fraction(one) for one in (self.limit, limit) if one is not None]
-        return tuple(floor(min(limits) * duration) if limits else FOREVER for duration, _ in self.steps)
+        return tuple(floor(min(limits) * duration) if limits else NO_LIMIT for duration, _ in self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
