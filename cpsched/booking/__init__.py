@@ -3,28 +3,23 @@
 May import: `domain`, `problem`, `rusv`. Begin with `ledger.py`; `columns.py` translates a cluster and its requests into
 the columns of the timeline, `mapping.py` has the order in which nodes are filled, `links.py` the dependencies.
 `running.py` has the running jobs and what is set aside, `modes.py` the shares on which a malleable job can begin,
-`shapes.py` and `changing.py` the jobs of several steps, and `continuation.py` the rest of a running one. Where all jobs
-have whole nodes of one kind, `whole_node_mapping.py` turns numbers of nodes into nodes.
+`shapes.py` and `changing.py` the jobs of several steps, and `continuation.py` the rest of a running one.
 """
 
 from cpsched.booking.columns import WHOLE_REQUEST, Columns
 from cpsched.booking.continuation import Units, continuation, units_on
 from cpsched.booking.ledger import Ledger, Place
 from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
-from cpsched.booking.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
 
 __all__ = [
     "WHOLE_REQUEST",
     "CheapFirst",
     "Columns",
-    "Hold",
     "Ledger",
     "Mapping",
     "Place",
     "Units",
     "continuation",
-    "map_to_nodes",
     "node_weight",
-    "planned_on_nodes",
     "units_on",
 ]

@@ -13,7 +13,7 @@ from cpsched.cp.solution import Placed
 from cpsched.cp.variables import alternatives_of
 from cpsched.domain import Amounts, Placement, PlannedJob, Request, Segment
 from cpsched.errors import EngineError
-from cpsched.problem import Machine
+from cpsched.problem import Hold, Machine, map_to_nodes
 
 __all__ = ["decode", "placed_as_in"]
 
@@ -66,8 +66,6 @@ def _planned(encoding: Encoding, task: Task, placed: Placed) -> PlannedJob:
 
 def _on_whole_nodes(encoding: Encoding, machine: Machine, solution: Sequence[Placed]) -> dict[str, PlannedJob]:
     """Return the jobs with whole nodes: a growing job keeps the nodes that it has."""
-    from cpsched.booking import Hold, map_to_nodes  # loads a compiler, which the worker does not need
-
     requests = [task.modes[placed.mode].requests for task, placed in zip(encoding.tasks, solution, strict=True)]
     holds = [
         [

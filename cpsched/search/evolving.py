@@ -11,11 +11,10 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking import Hold, map_to_nodes, planned_on_nodes
 from cpsched.domain import Instance, Job, PlannedJob, repeated
 from cpsched.metrics import objective_value
 from cpsched.planner import costs_at, end_price, planning_order, start_costs
-from cpsched.problem import Machine, application_of
+from cpsched.problem import Hold, Machine, application_of, map_to_nodes, planned_on_nodes
 from cpsched.search import evolving_kernels as kernels
 from cpsched.search.costs import guided, rates_of
 

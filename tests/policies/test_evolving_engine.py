@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.booking import Hold, map_to_nodes
 from cpsched.domain import (
     AdmitCondition,
     Amounts,
@@ -38,7 +37,7 @@ from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.policies import POLICIES, EvolvingEngine
 from cpsched.policies.evolving import VARIANTS
-from cpsched.problem import Application
+from cpsched.problem import Application, Hold, map_to_nodes
 from cpsched.workloads import evolving_window, made_rigid
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_evolving import best_schedule

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cpsched.booking import map_to_nodes, planned_on_nodes
 from cpsched.domain import Instance, Job, PlannedJob, Step, WaitingJob, repeated
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
 from cpsched.planner import planning_order
 from cpsched.policies.evolving.lists import Track, Variant, schedule
-from cpsched.problem import Machine, application_of, beyond_whole_nodes, refusal
+from cpsched.problem import Machine, application_of, beyond_whole_nodes, map_to_nodes, planned_on_nodes, refusal
 from cpsched.rusv import Profile
 
 __all__ = ["EvolvingEngine"]

@@ -8,7 +8,7 @@ from enum import IntEnum
 from heapq import heapify, heappop, heappush
 
 from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment
-from cpsched.problem import Machine
+from cpsched.problem.whole_nodes import Machine
 
 __all__ = ["Hold", "map_to_nodes", "planned_on_nodes"]
 
