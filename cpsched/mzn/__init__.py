@@ -1,6 +1,6 @@
 """The window as a MiniZinc model (``models/*.mzn``), solved by any solver that MiniZinc knows.
 
-May import: `planner`, `booking`, `metrics`, `engine`, `domain`, `errors`; it is the home of the `minizinc` package,
+May import: `planner`, `problem`, `metrics`, `engine`, `domain`, `errors`; it is the home of the `minizinc` package,
 which is loaded when it is needed. Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver.
 `window.py` writes a window of rigid jobs as the models' data and reads solutions, with `data.py`, `times.py` and
 `prices.py` for its parts; `evolving.py` and `malleable.py` do so for jobs that change, with `changing.py` for their

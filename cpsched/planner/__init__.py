@@ -1,10 +1,10 @@
 """The RUSV planner: conservative planning of a whole queue, backfilling, and the waiting room.
 
-May import: `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `queue.py` has the order in
-which jobs are planned, `admission_result.py` the jobs that may be planned at all and the outcome of each, `support.py`
-the refused features, `costs.py` the costs of starts, `shrink.py` shrinks malleable jobs, `warm.py` begins from an
-earlier plan, `advance.py` advances a window in time, `profile.py` changes the steps of a running job, `warmup.py`
-compiles the kernels ahead of time.
+May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `queue.py` has the
+order in which jobs are planned, `admission_result.py` the jobs that may be planned at all and the outcome of each,
+`support.py` the refused features, `costs.py` the costs of starts, `shrink.py` shrinks malleable jobs, `warm.py` begins
+from an earlier plan, `advance.py` advances a window in time, `profile.py` changes the steps of a running job,
+`warmup.py` compiles the kernels ahead of time.
 """
 
 from cpsched.planner.admission_result import AdmissionResult

@@ -1,10 +1,10 @@
 """Rule-based schedulers: the yardsticks. Each plans one window, with all jobs known and walltimes taken as runtimes, or
 works a workload off on-line.
 
-May import: `planner`, `sim`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `policy.py`, what a rule is,
-and `policy_engine.py`, which makes an engine of it; a queue is served by `insertion.py`, job by job (by `counting.py`
-where nodes are interchangeable), or by `event_loop.py`, event by event. Each rule has a file of its own; `evolving` and
-`malleable` have the rules for jobs that change while they run; `online` has the rules of the simulator.
+May import: `planner`, `sim`, `problem`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `policy.py`, what a
+rule is, and `policy_engine.py`, which makes an engine of it; a queue is served by `insertion.py`, job by job (by
+`counting.py` where nodes are interchangeable), or by `event_loop.py`, event by event. Each rule has a file of its own;
+`evolving` and `malleable` have the rules for jobs that change while they run; `online` has the rules of the simulator.
 """
 
 from cpsched.engine import Engine

@@ -21,7 +21,7 @@ _MOST_REPAIRS = 20
 _LONGEST_EVENT = 500
 
 
-def verified(judge: Judge, instance: Instance, plan: Plan, *, engine: str, elapsed: float) -> Plan:
+def verified(judge: Judge, instance: Instance, plan: Plan, *, engine: str, elapsed: float, claims: bool = True) -> Plan:
     """Return a first plan, without a bound, with all that the verifier refuses of single jobs put right.
 
     Jobs of the waiting room for which the verifier finds a start get it. A planned job that breaks a rule is taken out
@@ -34,20 +34,25 @@ def verified(judge: Judge, instance: Instance, plan: Plan, *, engine: str, elaps
         The maker of the plan, for the error.
     elapsed
         Seconds since the engine began, for the events.
+    claims
+        Whether the waiting room is looked at, too; without, no job of it gets a start.
 
     Raises
     ------
     UnverifiedError
         If the plan breaks a rule that no single job is to blame for: a bug of cpsched.
     """
-    plan = with_openings(judge, instance, plan, elapsed=elapsed)
-    faults = judge.violations(plan_to_document(plan))
+    if claims:
+        plan = with_openings(judge, instance, plan, elapsed=elapsed)
+    faults = judge.violations(plan_to_document(plan), claims=claims)
     for _ in range(_MOST_REPAIRS):
         refused = _refused(instance, plan, faults)
         if not refused:
             break
-        plan = with_openings(judge, instance, _without(instance, plan, refused, elapsed), elapsed=elapsed)
-        faults = judge.violations(plan_to_document(plan))
+        plan = _without(instance, plan, refused, elapsed)
+        if claims:
+            plan = with_openings(judge, instance, plan, elapsed=elapsed)
+        faults = judge.violations(plan_to_document(plan), claims=claims)
     if faults:
         raise UnverifiedError(engine, [str(fault) for fault in faults])
     return plan

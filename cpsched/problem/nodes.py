@@ -79,8 +79,9 @@ class NodeRules:
         self.rules: dict[str, Rule] = {}
         #: Whether plans that keep to the rules are lost.
         self.is_strict = False
-        #: The names of nodes as the window states them.
+        #: The names of nodes as the window states them, and made-up licences in words.
         self.stated: dict[str, str] = {}
+        self.words: dict[str, str] = {}
         self._queues()
         self._pools()
         self._reservations()
@@ -261,7 +262,7 @@ class NodeRules:
                 )
             )
         for license_name, amount in reservation.licenses.items():
-            self._totals[_virtual(license_name, slice_)] = amount
+            self._license(license_name, slice_, amount)
         for job in guests:
             if reservation.users and job.user not in reservation.users and job.running is None:
                 self._refuse(job, path, f"only its users may run in reservation {reservation.id}")
@@ -270,7 +271,12 @@ class NodeRules:
             asked.slice_ = slice_
             asked.takes[entry.name] = None
             for license_name in job.licenses:
-                self._totals.setdefault(_virtual(license_name, slice_), 0)
+                self._license(license_name, slice_, reservation.licenses.get(license_name, 0))
+
+    def _license(self, name: str, slice_: ReservedSlice, amount: int) -> None:
+        """Give a reservation licences of its own."""
+        self._totals[_virtual(name, slice_)] = amount
+        self.words[_virtual(name, slice_)] = f"{name} (of the reservation)"
 
     # --- the instance -------------------------------------------------------------------------------------------
 

@@ -96,6 +96,8 @@ class Reduced:
         for name, rule in self.rules.items():
             # what a chunk asks for besides is no news to its user
             detail = re.sub(rf"( \+ )?\d+ {re.escape(name)}", "", detail).replace(name, rule.words)
+        for name, words in ({} if self._nodes is None else self._nodes.words | self._nodes.stated).items():
+            detail = detail.replace(name, words)
         reservation = None if self._nodes is None else self._nodes.reservation_of(job.id)
         if reservation is not None and waiting.reason in _NO_ROOM:
             detail = f"reservation {reservation} has no room for it: {detail}"
