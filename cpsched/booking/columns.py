@@ -19,7 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import Amounts, Arrangement, Chunk, ChunkLayer, Cluster, NodeClass, NodeState, Placement, Request
+from cpsched.domain import (
+    Amounts,
+    Arrangement,
+    Chunk,
+    ChunkLayer,
+    Cluster,
+    NodeClass,
+    NodeState,
+    Placement,
+    Request,
+    is_optional,
+)
 from cpsched.problem import chunks_on_empty_node, packs
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
@@ -314,7 +325,9 @@ class Columns:
         """
         groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
         group = groups.pop() if len(groups) == 1 else None
-        return [(self._system_number[(name, group)], amount) for name, amount in totals.items()]
+        return [
+            (self._system_number[(name, group)], amount) for name, amount in totals.items() if not is_optional(name)
+        ]
 
     def entries_of(self, number: int, request: Request, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
         """Return the entries of a demand for the chunks of `allocation`; None if that is not allowed.

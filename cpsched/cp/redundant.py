@@ -16,6 +16,7 @@ from cpsched.cp.encoding import Encoding
 from cpsched.cp.sites import Column, Hold, Pool, Site, added_up
 from cpsched.cp.symmetry import equal_sites, equal_tasks, ranking_parts
 from cpsched.cp.variables import Variables, groups_of
+from cpsched.domain import is_optional
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -57,7 +58,7 @@ def class_totals(model: CpModel, encoding: Encoding, variables: Variables) -> No
 
 def energy(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """All jobs together take no more than all nodes have: cumulative over j of r_j <= sum_n cap_n, by resource."""
-    names = sorted({name for site in encoding.sites for name, _ in site.pools})
+    names = sorted({name for site in encoding.sites for name, _ in site.pools if not is_optional(name)})
     for name in names:
         pools = [site.pools[name, None] for site in encoding.sites if (name, None) in site.pools]
         uses = [

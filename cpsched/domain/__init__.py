@@ -46,7 +46,7 @@ from cpsched.domain.remaining import (
     share_of,
     time_on,
 )
-from cpsched.domain.request import Arrangement, Chunk, Place, Request
+from cpsched.domain.request import OPTIONAL, Arrangement, Chunk, Place, Request, is_optional
 from cpsched.domain.rules import (
     Access,
     AreaScope,
@@ -66,6 +66,7 @@ from cpsched.domain.rules import (
 __all__ = [
     "DEFAULT_EXPECTED_WAIT",
     "FOR_EVER",
+    "OPTIONAL",
     "Access",
     "AdmitCondition",
     "Amounts",
@@ -124,6 +125,7 @@ __all__ = [
     "duration_range",
     "end_of_work",
     "fitted",
+    "is_optional",
     "modes",
     "needs_migration",
     "priority_classes",

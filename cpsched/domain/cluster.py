@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from cpsched.domain.frozen import Amounts, FrozenMap
-from cpsched.domain.request import Request
+from cpsched.domain.request import Request, is_optional
 
 __all__ = ["AdmitCondition", "Cluster", "KeepFree", "NodeClass", "NodeState", "Outage"]
 
@@ -99,7 +99,9 @@ class Cluster:
 
         The cluster must have some of everything that is asked for.
         """
-        of_nodes = (Fraction(amount, self.totals[name]) for name, amount in request.totals.items())
+        of_nodes = (
+            Fraction(amount, self.totals[name]) for name, amount in request.totals.items() if not is_optional(name)
+        )
         of_licenses = (Fraction(amount, self.licenses[name]) for name, amount in licenses.items() if amount)
         return max((*of_nodes, *of_licenses))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeState
+from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeClass, NodeState, is_optional
 from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.problem import chunks_on_empty_node
 
@@ -59,8 +59,15 @@ def machine_data(instance: Instance) -> dict[str, Any]:
         "num_resources": len(resources),
         "node_name": list(cluster.node_names),
         "resource_name": list(resources),
-        "has": [[cluster.class_of[node].resources.get(name, 0) for name in resources] for node in cluster.node_names],
+        "has": [[_has(cluster.class_of[node], name) for name in resources] for node in cluster.node_names],
     }
+
+
+def _has(node_class: NodeClass, name: str) -> int:
+    """Return the amount that a node has of a resource; of an optional one that it does not have, enough for all."""
+    if is_optional(name) and name not in node_class.resources:
+        return max(node_class.resources.values(), default=0)
+    return node_class.resources.get(name, 0)
 
 
 def request_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:

@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cpsched.domain import Arrangement, Chunk, Cluster, Instance, Job, NodeClass, NodeState, Request, WaitingReason
+from cpsched.domain import (
+    Arrangement,
+    Chunk,
+    Cluster,
+    Instance,
+    Job,
+    NodeClass,
+    NodeState,
+    Request,
+    WaitingReason,
+    is_optional,
+)
 
 __all__ = ["capacity_for", "chunks_on_empty_node", "packs", "refusal"]
 
@@ -38,7 +49,8 @@ def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, 
     if exclusive and any(rule.beneficiary not in chunk.resources for rule in node_class.keep_free):
         return 0
     offered = capacity_for(node_class, chunk)
-    return min(offered.get(name, 0) // amount for name, amount in chunk.resources.items())
+    needed = chunk.resources.items()
+    return min(offered.get(name, 0) // amount for name, amount in needed if name in offered or not is_optional(name))
 
 
 def refusal(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
@@ -135,7 +147,10 @@ def packs(node_class: NodeClass, request: Request, walltime: int) -> bool:
         chunks_on_empty_node(node_class, chunk, walltime, exclusive=request.place.exclusive) for chunk in request.chunks
     ):
         return False
-    if any(amount > node_class.resources.get(name, 0) for name, amount in request.totals.items()):
+    has = node_class.resources
+    if any(
+        amount > has.get(name, 0) for name, amount in request.totals.items() if name in has or not is_optional(name)
+    ):
         return False
     for rule in node_class.keep_free:
         others = sum(
@@ -150,7 +165,8 @@ def packs(node_class: NodeClass, request: Request, walltime: int) -> bool:
 
 def _lacking_chunk(classes: list[NodeClass], chunk: Chunk, walltime: int, *, exclusive: bool) -> str:
     """Return why no node of these classes can hold one chunk."""
-    for name, amount in chunk.resources.items():
+    amounts = {name: amount for name, amount in chunk.resources.items() if not is_optional(name)}
+    for name, amount in amounts.items():
         most = max((c.resources.get(name, 0) for c in classes), default=0)
         if most < amount:
             return f"asks for {amount} {name} in one chunk; the largest node has {most}"
@@ -161,7 +177,7 @@ def _lacking_chunk(classes: list[NodeClass], chunk: Chunk, walltime: int, *, exc
         c
         for c in classes
         if all(c.properties.get(name) == value for name, value in chunk.where.items())
-        and all(c.resources.get(name, 0) >= amount for name, amount in chunk.resources.items())
+        and all(c.resources.get(name, 0) >= amount for name, amount in amounts.items())
     ]
     if not fitting:
         return f"asks for {_words(chunk)} in one chunk; no node has all of it"
@@ -174,6 +190,6 @@ def _lacking_chunk(classes: list[NodeClass], chunk: Chunk, walltime: int, *, exc
 
 def _words(chunk: Chunk) -> str:
     """Return a chunk as people write it."""
-    parts = [f"{amount} {name}" for name, amount in chunk.resources.items()]
+    parts = [f"{amount} {name}" for name, amount in chunk.resources.items() if not is_optional(name)]
     parts += [f"{name}={value}" for name, value in chunk.where.items()]
     return " + ".join(parts)

@@ -1,7 +1,7 @@
 """Rules about nodes: queues with nodes of their own, free pools of some nodes, and reservations (OCCS-16, 20, 42).
 
-Nodes of a queue have a property that its chunks ask for. A free pool of some nodes is a resource of all nodes that only
-jobs without access take; the amount that they may have together is spread over the pool's nodes. A reservation sets its
+Nodes of a queue have a property that its chunks ask for. A free pool of some nodes is a resource of these nodes that
+only jobs without access take; the amount that they may have together is spread over the nodes. A reservation sets its
 amounts aside, and its jobs run on nodes of their own, which have these amounts.
 """
 
@@ -116,23 +116,23 @@ class NodeRules:
             asking = [job for job in others if job.running is None and _asks_for(job, pool.resource)]
             left = left_to_others(pool.items, self._supply.of(pool.resource, pool.nodes))
             times = valid_times(pool.validity, instance, self._until)
-            has = {node: self._amount(node, pool.resource) for node in instance.cluster.node_names}
-            if not asking or not times or left >= sum(has[node] for node in pool.nodes):
+            has = {node: self._amount(node, pool.resource) for node in pool.nodes}
+            if not asking or not times or left >= sum(has.values()):
                 continue
             rule = Rule(
                 path=f"free_pools[{number}]",
                 reason=WaitingReason.FREE_POOL,
                 words=f"jobs that are not let in may have {left} {pool.resource} of the pool's nodes at a time",
+                is_optional=True,
             )
             self.rules[rule.name] = rule
-            self.is_strict = self.is_strict or left > 0
+            self.is_strict = True  # what is left is spread over the nodes
             taken = self._taken(others, pool.resource)
             quota = self._quotas(pool.nodes, has, taken, left)
             is_always = times == ((instance.now, instance.now + FOR_EVER),)
             for node, amount in has.items():
-                most = max(quota.get(node, amount), taken.get(node, 0)) if is_always else amount
-                if most:
-                    self._has.setdefault(node, {})[rule.name] = most
+                most = max(quota[node], taken.get(node, 0)) if is_always else amount
+                self._has.setdefault(node, {})[rule.name] = most
             if not is_always:
                 self._close(rule.name, times, {node: has[node] - amount for node, amount in quota.items()}, has, taken)
             for job in others:

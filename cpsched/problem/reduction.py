@@ -29,7 +29,7 @@ from cpsched.problem.rule import Rule, is_made_up
 __all__ = ["Reduced", "reduced"]
 
 #: Seconds of calendars that are enumerated beyond the last second that jobs name: at most, and at least.
-_LONGEST, _SPARE = 2 * 366 * 86_400, 92 * 86_400
+_LONGEST, _SPARE = 2 * 366 * 86_400, 31 * 86_400
 
 
 #: What engines say of a job for which they find no room.
@@ -175,16 +175,15 @@ def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
     """Return an instance with licences in place of limits and free pools."""
     takes: dict[str, dict[str, int]] = {}
     totals = dict(instance.cluster.licenses)
-    asides = list(instance.set_aside)
+    closed: dict[tuple[int, int], dict[str, int]] = {}
     ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
         name = counter.rule.name
         totals[name] = counter.total
         for job_id, amount in counter.takes.items():
             takes.setdefault(job_id, {})[name] = amount
-        asides += (
-            SetAside(start=start, end=end, licenses=Amounts({name: amount})) for start, end, amount in counter.closed
-        )
+        for start, end, amount in counter.closed:
+            closed.setdefault((start, end), {})[name] = amount
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
@@ -206,7 +205,10 @@ def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
         jobs=jobs,
         limits=(),
         usage=(),
-        set_aside=tuple(asides),
+        set_aside=(
+            *instance.set_aside,
+            *(SetAside(start=start, end=end, licenses=Amounts(of)) for (start, end), of in sorted(closed.items())),
+        ),
         is_restricted=instance.is_restricted
         or any(counter.is_strict for counter in counters)
         or any(limit.soft for limit in instance.limits),

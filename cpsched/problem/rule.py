@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cpsched.domain import WaitingReason
+from cpsched.domain import OPTIONAL, WaitingReason
 
 __all__ = ["MARK", "Rule", "is_made_up"]
 
@@ -22,11 +22,13 @@ class Rule:
     reason: WaitingReason
     #: What it allows, to whom: ``user alice may have 16 cores at a time``.
     words: str
+    #: Whether it stands for a resource that chunks take only on nodes which have it.
+    is_optional: bool = False
 
     @property
     def name(self) -> str:
         """The name of the licence or resource."""
-        return f"{MARK}{self.path}: {self.words}"
+        return f"{OPTIONAL if self.is_optional else MARK}{self.path}: {self.words}"
 
 
 def is_made_up(name: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job, NodeState, Request
+from cpsched.domain import Instance, Job, NodeState, Request, is_optional
 from cpsched.planner import FIRST_KINK, RATE, end_price
 
 __all__ = ["guided", "list_keys", "node_shares", "rates_of"]
@@ -72,7 +72,12 @@ def list_keys(
     price = rates_of(costs)
     totals = instance.cluster.totals
     time = np.array([job.walltime for job in jobs], dtype=np.float64)
-    share = np.array([max((n / totals[name] for name, n in job.request.totals.items()), default=0.0) for job in jobs])
+    share = np.array(
+        [
+            max((n / totals[name] for name, n in job.request.totals.items() if not is_optional(name)), default=0.0)
+            for job in jobs
+        ]
+    )
     cores = np.array([job.request.totals.get("cores", 0) for job in jobs]) / max(1, totals.get("cores", 1))
     nodes = np.array([sum(count * each for count, each in node_shares(instance, job.request)) for job in jobs])
     keys = {
