@@ -123,6 +123,14 @@ def test_engines_are_compared(repository: Path) -> None:
     assert all(row[1] == row[2] for row in tables["Tiny windows, 5 s"])
 
 
+def test_bench_promise(repository: Path) -> None:
+    """bench_promise prints a row for each price; fewer seconds are moved at a price of 100 than without a promise."""
+    rows = tables_of(run(repository, "bench_promise"))["Starts that were told, and moved"]
+    assert [row[2] for row in rows] == ["no", "=1", "=10", "=100"]
+    moved = [int(row[5].replace(",", "")) for row in rows]
+    assert moved[-1] <= moved[0]
+
+
 def test_bench_changing(repository: Path) -> None:
     """bench_changing prints its table: with jobs that may change no solver's plan is worse than the planner's."""
     (row,) = tables_of(run(repository, "bench_changing"))["Jobs that change"]

@@ -13,6 +13,7 @@ __all__ = [
     "EXISTING_FILE",
     "FIRST",
     "GANTT_FILE",
+    "INSTANCE_FILE",
     "JOBS",
     "MEMORY_FIELD",
     "OUTPUT_FILE",
@@ -53,6 +54,13 @@ PLAN_FILE = click.option(
     callback=ends_in(".json", ".json.gz"),
     metavar="PLAN",
     help="File for the plan.",
+)
+INSTANCE_FILE = click.option(
+    "--instance-output",
+    type=OUTPUT_FILE,
+    callback=ends_in(".json", ".json.gz"),
+    metavar="INSTANCE",
+    help="File for the instance that the plan is of.",
 )
 GANTT_FILE = click.option(
     "--gantt",

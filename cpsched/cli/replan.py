@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.answer import print_plan_as_json, print_plan_summary
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, GANTT_FILE, OUTPUT_FILE, PLAN_FILE, ends_in
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, GANTT_FILE, INSTANCE_FILE, PLAN_FILE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -42,13 +42,7 @@ __all__ = ["command"]
     help="The job's steps from now on: a JSON list, or a file with one; first the present step, with the seconds left.",
 )
 @PLAN_FILE
-@click.option(
-    "--instance-output",
-    type=OUTPUT_FILE,
-    callback=ends_in(".json", ".json.gz"),
-    metavar="INSTANCE",
-    help="File for the instance at the new now.",
-)
+@INSTANCE_FILE
 @GANTT_FILE
 @AS_JSON
 @click.option("--quiet", is_flag=True, help="Print no summary.")

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cpsched.cli.answer import print_plan_as_json, print_plan_summary
-from cpsched.cli.options import AS_JSON, GANTT_FILE, PLAN_FILE
+from cpsched.cli.options import AS_JSON, GANTT_FILE, INSTANCE_FILE, PLAN_FILE
+from cpsched.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.domain import Instance, Plan
+    from cpsched.errors import Fault
 
 __all__ = ["command"]
 
@@ -39,12 +45,21 @@ ENGINE_NAMES = (
     "sd_inf",
     "sd_dyn",
 )
+#: As in documents.
+_HIGHEST_PRICE = 1e100
 
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     """Refuse ``nan`` and ``inf``, which are floats too."""
     if not math.isfinite(value) or value < 0:
         raise click.BadParameter(f"Expected a number of seconds >= 0, got {value}.", ctx, param)
+    return value
+
+
+def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """Refuse prices that no document may have."""
+    if value is not None and not 0 <= value <= _HIGHEST_PRICE:
+        raise click.BadParameter(f"Expected a price from 0 to {_HIGHEST_PRICE:g}, got {value}.", ctx, param)
     return value
 
 
@@ -67,9 +82,19 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
 )
 @click.option(
     "--warm",
-    type=click.Path(exists=True, dir_okay=False),
+    type=click.Path(dir_okay=False),
     metavar="PLAN",
     help="Earlier plan to begin from; jobs may have arrived or ended since.",
+)
+@click.option(
+    "--promise",
+    is_flag=False,
+    flag_value="1",
+    type=float,
+    callback=_price,
+    metavar="[=PRICE]",
+    help="Take the starts of the --warm plan as promised: each expected wait by which a job starts later costs PRICE "
+    "(1 if left out). A missing --warm file is then the first run.",
 )
 @click.option("--solver", default="gecode", show_default=True, help="MiniZinc solver (engine minizinc only).")
 @click.option(
@@ -89,6 +114,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     help="Seed of the random numbers: the same seed gives the same plan.",
 )
 @PLAN_FILE
+@INSTANCE_FILE
 @GANTT_FILE
 @AS_JSON
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
@@ -98,10 +124,12 @@ def command(
     budget: float,
     workers: int,
     warm: str | None,
+    promise: float | None,
     solver: str,
     bound: float,
     seed: int,
     output: Path | None,
+    instance_output: Path | None,
     gantt: Path | None,
     as_json: bool,
     quiet: bool,
@@ -114,18 +142,21 @@ def command(
     """
     from cpsched.cli.files import load_document_or_stdin
     from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
-    from cpsched.errors import Fault
-    from cpsched.formats import parse_instance, read_plan, write_plan
-    from cpsched.planner import compiling_announced
+    from cpsched.formats import checked, instance_to_document, parse_instance, write_instance, write_plan
+    from cpsched.planner import compiling_announced, with_promised_starts
     from cpsched.portfolio import prepare, solve
     from cpsched.report import gantt_html
     from cpsched.writing import write_text
 
+    _check_promise(promise, warm, output, instance_output)
     document, source = load_document_or_stdin(instance)
     warnings: list[Fault] = []
     parsed = parse_instance(document, source=source, on_warning=warnings.append)
+    earlier = None if warm is None else _earlier(parsed, warm, warnings, is_needed=promise is None)
     warn(warnings, "warning")
-    earlier = None if warm is None else read_plan(warm)
+    if promise is not None and earlier is not None:
+        parsed = checked(with_promised_starts(parsed, earlier, promise))
+        document = instance_to_document(parsed)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         evolving = any(job.is_evolving for job in parsed.jobs)
         prepare(engine, workers=workers, solver=solver, evolving=evolving)
@@ -146,10 +177,40 @@ def command(
     chart = "" if gantt is None else gantt_html(parsed, plan)
     if output is not None:
         write_plan(plan, output)
+    if instance_output is not None:
+        write_instance(parsed, instance_output)
     if gantt is not None:
         write_text(gantt, chart)
-    written = {"plan": output, "gantt": gantt}
+    written = {"plan": output, "instance": instance_output, "gantt": gantt}
     if as_json:
         print_plan_as_json(parsed, plan, written, warnings)
     elif not quiet:
         print_plan_summary(parsed, plan, written)
+
+
+def _check_promise(promise: float | None, warm: str | None, output: Path | None, instance_output: Path | None) -> None:
+    """Refuse options that lack one of the others."""
+    if promise is not None and warm is None:
+        raise click.UsageError("--promise needs --warm PLAN, the plan whose starts are promised.")
+    if promise is not None and output is not None and instance_output is None:
+        message = "the promises count in the plan's value, and no other document says them"
+        raise click.UsageError(f"--promise with -o needs --instance-output: {message}.")
+
+
+def _earlier(instance: Instance, path: str, warnings: list[Fault], *, is_needed: bool) -> Plan | None:
+    """Return the plan to begin from, or None on a first run; warn of that, and of a plan of another window."""
+    from cpsched.errors import Fault
+    from cpsched.formats import read_plan
+
+    if not Path(path).exists():
+        if is_needed:
+            raise click.BadParameter(f"File {printable(path)!r} does not exist.", param_hint="--warm")
+        warnings.append(Fault("", f"{path} does not exist: this is the first run, and no start is promised"))
+        return None
+    plan = read_plan(path)
+    if plan.instance != instance.name:
+        message = (
+            f"Expected a plan of {instance.name!r}, got one of {plan.instance!r}; jobs of the same id are compared"
+        )
+        warnings.append(Fault(f"{path}: instance", message))
+    return plan

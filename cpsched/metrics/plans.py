@@ -91,12 +91,18 @@ class Summary:
     overdue: Delays | None
     #: Delays behind the promised starts; None where no planned job has one.
     postponed: Delays | None
+    #: What these delays add to the objective.
+    postponed_price: float
     #: Seconds from now to the end of the last planned waiting job.
     makespan: int
     #: Seconds from now to the end of the last job of all.
     horizon: int
     #: Mean share in use over the horizon, of each resource of the nodes that are up and of each licence.
     utilisation: FrozenMap[str, float]
+
+
+#: The price of each expected wait of a job's delay, the delay (s), and the expected wait (s).
+_PricedDelay = tuple[Fraction, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +268,7 @@ def summarise(instance: Instance, plan: Plan) -> Summary:
         tardiness=sum(run.tardiness for run in runs),
         overdue=_delays(_overdue(instance, run) for run in runs if instance.due(run.job) is not None),
         postponed=_delays(_postponed(run) for run in runs if run.job.told is not None),
+        postponed_price=float(_sum_of_prices(_postponement_prices(runs))),
         makespan=int(_makespan(instance, runs)),
         horizon=horizon,
         utilisation=_utilisation(instance, plan, horizon),
@@ -339,15 +346,27 @@ def _value(instance: Instance, runs: list[_Run]) -> Fraction:
 
 def _surcharges(instance: Instance, runs: list[_Run]) -> Fraction:
     """Sum of weight * price * delay / expected_wait: of delays beyond ``max_wait``, and behind promised starts."""
-    late: list[tuple[Fraction, int, int]] = []
+    late: list[_PricedDelay] = []
     for run in runs:
         max_wait = _max_wait(instance, run.job)
         if max_wait is not None:
             late.append((run.weight * Fraction(max_wait.price), _overdue(instance, run), run.expected_wait))
-        if run.job.told is not None:
-            late.append((run.weight * Fraction(run.job.told.price), _postponed(run), run.expected_wait))
+    return _sum_of_prices([*late, *_postponement_prices(runs)])
+
+
+def _postponement_prices(runs: list[_Run]) -> list[_PricedDelay]:
+    """Return the delays of jobs behind their promised starts."""
+    return [
+        (run.weight * Fraction(run.job.told.price), _postponed(run), run.expected_wait)
+        for run in runs
+        if run.job.told is not None
+    ]
+
+
+def _sum_of_prices(delays: Iterable[_PricedDelay]) -> Fraction:
+    """Return the sum of price * seconds / expected wait."""
     return _sum_of_quotients(
-        (price.numerator * seconds, price.denominator * expected) for price, seconds, expected in late
+        (price.numerator * seconds, price.denominator * expected) for price, seconds, expected in delays
     )
 
 

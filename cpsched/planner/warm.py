@@ -89,7 +89,8 @@ def warm_order(instance: Instance, plan: Plan) -> list[str]:
 def with_promised_starts(instance: Instance, plan: Plan, price: float) -> Instance:
     """Return the instance with the starts of an earlier plan as those that users were told: to postpone has a price.
 
-    An array has one such start for all its elements: the last that was planned for any of them.
+    A job for which the instance itself says what its user was told keeps that. An array has one such start for all its
+    elements: the last that was planned for any of them.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def with_promised_starts(instance: Instance, plan: Plan, price: float) -> Instan
 
     def told(job: Job) -> Job:
         starts = [before[element].start for element in job.element_ids if element in before]
-        if job.running is not None or not starts:
+        if job.running is not None or job.told is not None or not starts:
             return job
         return replace(job, told=PromisedStart(start=max(starts), price=price))
 

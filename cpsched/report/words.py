@@ -145,7 +145,8 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
     if summary.overdue is not None:
         rows.append(("beyond max_wait", _delays(summary.overdue)))
     if summary.postponed is not None:
-        rows.append(("promised starts missed", _delays(summary.postponed)))
+        price = f", price {value_text(summary.postponed_price)}" if summary.postponed.late else ""
+        rows.append(("promised starts missed", _delays(summary.postponed) + price))
     return [
         *rows,
         ("makespan", duration(summary.makespan)),

@@ -314,12 +314,13 @@ def test_who_is_overdue_and_who_is_postponed() -> None:
     summary = summarise(instance, plan)
     assert summary.overdue == Delays(count=3, late=2, total=31, max=30)
     assert summary.postponed == Delays(count=2, late=1, total=70, max=70)
+    assert summary.postponed_price == 70 / 1800
 
 
 def test_delays_are_told_where_there_are_limits_only() -> None:
     """Without max_wait and told starts a summary says nothing of them."""
     summary = summarise(*bridi_19())
-    assert (summary.overdue, summary.postponed) == (None, None)
+    assert (summary.overdue, summary.postponed, summary.postponed_price) == (None, None, 0)
 
 
 def naive_weight(instance: Instance, job: Job) -> Fraction:

@@ -230,6 +230,12 @@ def test_told_by_an_earlier_plan() -> None:
     }
 
 
+def test_what_the_instance_says_was_told_remains() -> None:
+    """An earlier plan does not overwrite the start that the document says its user was told."""
+    one = two_nodes(waiting("x", 10, FULL, told=PromisedStart(start=7)))
+    assert with_promised_starts(one, plan_by_planner(one), 3.0) == one
+
+
 def test_who_ran_was_not_told_a_start() -> None:
     """A job that ran in the earlier plan and waits again keeps what the document says, and so does one it lacks."""
     one = two_nodes(running("r", 20, b={"cores": 4}), now=1)

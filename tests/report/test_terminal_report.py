@@ -108,7 +108,7 @@ def test_limits_of_waiting_in_the_summary() -> None:
         if "│" in row
     ]
     assert ["beyond max_wait", "1 of 1, 1 min in all, at most 1 min"] in figures
-    assert ["promised starts missed", "1 of 1, 10 s in all, at most 10 s"] in figures
+    assert ["promised starts missed", "1 of 1, 10 s in all, at most 10 s, price 0.01"] in figures
     patient = replace(limited, queues=FrozenMap({"b": Queue(expected_wait=1800, max_wait=MaxWait(seconds=660))}))
     assert "0 of 1 " in printed(summary_table(replace(patient, jobs=jobs), plan))
 
