@@ -84,7 +84,7 @@ def command(
         write_instance(moved, instance_output)
     if gantt is not None:
         write_text(gantt, chart)
-    written = {"plan": output, "instance": instance_output, "gantt": gantt}
+    written = {"plan": output, "instance_output": instance_output, "gantt": gantt}
     if as_json:
         print_plan_as_json(moved, new, written, warnings)
     elif not quiet:

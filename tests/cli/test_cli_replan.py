@@ -87,7 +87,7 @@ def test_time_goes_by(replan: Replan, example: Path) -> None:
     assert (moved.now, [job.id for job in moved.jobs]) == (4, ["A", "B"])
     assert [(job.id, job.start) for job in read_plan(example / "new-plan.json").jobs] == [("A", 0), ("B", 20)]
     assert (example / "chart.html").read_text().lower().startswith("<!doctype html>")
-    for said in (r"running +1", "verified: no violations", "plan: .*new-plan.json", "instance: .*new-window.json"):
+    for said in (r"running +1", "verified: no violations", "plan: .*new-plan.json", "instance_output: .*new-window.json"):
         assert re.search(said, shown.stdout), said
 
 
@@ -98,7 +98,7 @@ def test_once_more(run: Run, replan: Replan, example: Path) -> None:
     shown = run("replan", *new, *profile(asked((6, 2))), "--json")
     assert shown.exit_code == ExitCode.FINE
     said = json.loads(shown.stdout)
-    assert (said["instance"], said["plan"]) == (None, None)
+    assert (said["instance"], said["instance_output"], said["plan"]) == ("changing-mind", None, None)
     assert said["engine"]["name"] == "replan"
 
 
