@@ -87,7 +87,12 @@ def test_time_goes_by(replan: Replan, example: Path) -> None:
     assert (moved.now, [job.id for job in moved.jobs]) == (4, ["A", "B"])
     assert [(job.id, job.start) for job in read_plan(example / "new-plan.json").jobs] == [("A", 0), ("B", 20)]
     assert (example / "chart.html").read_text().lower().startswith("<!doctype html>")
-    for said in (r"running +1", "verified: no violations", "plan: .*new-plan.json", "instance_output: .*new-window.json"):
+    for said in (
+        r"running +1",
+        "verified: no violations",
+        "plan: .*new-plan.json",
+        "instance_output: .*new-window.json",
+    ):
         assert re.search(said, shown.stdout), said
 
 
