@@ -273,14 +273,14 @@ class LiteralRules:
             if inside in slices:
                 guests = [one for one in there if not one.is_slice and one.job.get("reservation") == inside]
                 has_slice = slices[inside].held.get(node, {})
-                for name in self.resources:
-                    if booked.held[node].get(name, 0) and _sum(guests, node, name) > has_slice.get(name, 0):
+                for name, amount in booked.held[node].items():
+                    if amount and _sum(guests, node, name) > has_slice.get(name, 0):
                         yield f"at {time}: too much {name} of {node} in {inside}"
             else:
                 outside = [one for one in there if one.is_slice or one.job.get("reservation") not in slices]
-                for name in self.resources:
+                for name, amount in booked.held[node].items():
                     has = self.nodes[node]["resources"].get(name, 0)
-                    if booked.held[node].get(name, 0) and _sum(outside, node, name) > has:
+                    if amount and _sum(outside, node, name) > has:
                         yield f"at {time}: too much {name} of {node}"
             if not booked.is_slice:
                 yield from self._kept_free(booked, there, node, time)
