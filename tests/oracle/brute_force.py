@@ -91,6 +91,13 @@ class Window(LiteralRules):
             found += self._slices(names)
         return found
 
+    def forgotten(self, slices: Sequence[Booked]) -> list[str]:
+        """List the reservations that could be had beside running jobs and some slices."""
+        fixed = [*self.running, *slices]
+        left = [name for name in self.reservations if all(name != one.id for one in slices)]
+        places = {name: [self.slice_of(name, one) for one in self.layouts(self.reservations[name])] for name in left}
+        return [name for name in left if any(not [*self.objections(one, fixed)] for one in places[name])]
+
     def least(self, ids: frozenset[str]) -> float:
         """Return the least value of a plan of exactly these jobs, wherever its reservations are; else infinity.
 

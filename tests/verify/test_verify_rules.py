@@ -443,10 +443,40 @@ def _guests(start: int = 0, node: str = "n1", other: int = 300, **sliced: Any) -
 DOWNTIME = instance(
     job(), reservations=[{"id": "v", "start": 0, "end": 300, "request": "1:ncpus=4", "kind": "downtime"}]
 )
+FACT_OF_ALL = {"start": -50, "allocation": [{"node": "n1", "resources": {"cores": 4}}]}
+RUNS_INSIDE = planned("r", segment(-50, 50, on("n1", None, None, cores=4)))
 BREAK = {"reservations": [{"id": "v", "start": 0, "end": 300, "allocation": [on("n1", cores=4)]}]}
 
 RESERVATIONS = [
     Trial("a reservation is left out", "reservation", instance(reservations=[SLICE]), plan(**SLICED), plan()),
+    Trial(
+        "a job inside a reservation that is left out",
+        "reservation",
+        instance(job(user="u", reservation="v"), reservations=[{**SLICE, "request": "1:ncpus=5"}]),
+        plan(room=[waiting("a", "reservation")]),
+        plan([at("a", 0)]),
+    ),
+    Trial(
+        "a downtime of a node that is down and has a guard",
+        "reservation",
+        instance(
+            cluster=cluster({"names": "n[1-2]", "state": "down", "admits": [{"max_walltime": 50}]}),
+            reservations=[{"id": "v", "start": 0, "end": 300, "request": "1:ncpus=4", "kind": "downtime"}],
+        ),
+        plan(**BREAK),
+        plan(),
+    ),
+    Trial(
+        "a reservation in which a job runs",
+        "reservation",
+        instance(
+            job("r", "1:ncpus=4", running=FACT_OF_ALL, reservation="v"),
+            cluster=cluster({"names": "n1"}),
+            reservations=[{"id": "v", "start": -100, "end": 300, "request": "1:ncpus=4"}],
+        ),
+        plan([RUNS_INSIDE], reservations=[{**BREAK["reservations"][0], "start": -100}]),
+        plan([RUNS_INSIDE]),
+    ),
     Trial("a reservation moves", "reservation", _guest(), _guests(), _guests(end=301, other=301)),
     Trial(
         "a reservation gets less",
@@ -721,6 +751,25 @@ def test_a_pool_may_speak_of_some_nodes() -> None:
     pool = {"resource": "cores", "items": "100%", "open_to": {}, "nodes": "n2"}
     assert _rules(instance(job(), free_pools=[pool]), plan([at("a", 0)])) == []
     assert _rules(instance(job(), free_pools=[pool]), plan([at("a", 0, on("n2", cores=2))])) == ["free_pool"]
+
+
+def test_a_reservation_that_cannot_be_had_is_left_out() -> None:
+    """No node has so many cores, too few nodes have, or running jobs, other reservations and licences leave too little."""
+    five = {"id": "v", "start": 0, "end": 300, "request": "1:ncpus=5"}
+    assert verify(instance(reservations=[five]), plan()) == ()
+    assert verify(instance(reservations=[{**five, "request": "3:ncpus=3"}]), plan()) == ()
+    assert verify(instance(reservations=[{**five, "request": "1:ncpus=1:rack=9"}]), plan()) == ()
+    one = cluster({"names": "n1"}, sim=1)
+    full = [{**five, "request": "1:ncpus=4"}]
+    runs = job("r", "1:ncpus=4", running=FACT_OF_ALL)
+    assert verify(instance(runs, cluster=one, reservations=full), plan([RUNS_INSIDE])) == ()
+    later = [{**full[0], "start": 50}]
+    assert [one.rule for one in verify(instance(runs, cluster=one, reservations=later), plan([RUNS_INSIDE]))] == [
+        "reservation"
+    ]
+    both = instance(cluster=one, reservations=[*full, {**full[0], "id": "w"}])
+    assert verify(both, plan(**BREAK)) == ()
+    assert verify(instance(cluster=one, reservations=[{**five, "request": "1:ncpus=1,sim=2"}]), plan()) == ()
 
 
 def test_place_is_not_held_against_running_work() -> None:
