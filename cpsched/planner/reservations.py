@@ -7,7 +7,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cpsched.booking import Ledger
-from cpsched.domain import Instance, Job, Placement, Reservation, ReservedSlice, SetAside, Step
+from cpsched.domain import (
+    Instance,
+    Job,
+    NodeState,
+    Placement,
+    Reservation,
+    ReservationKind,
+    ReservedSlice,
+    SetAside,
+    Step,
+)
 from cpsched.problem import refusal
 
 __all__ = ["slices_of"]
@@ -33,7 +43,16 @@ def slices_of(instance: Instance) -> tuple[ReservedSlice, ...]:
 
 
 def _slice_of(window: Instance, reservation: Reservation) -> ReservedSlice | None:
-    """Return the nodes that a reservation gets; None if they are not free."""
+    """Return the nodes that a reservation gets; None if they are not free.
+
+    Guards are about jobs, and so is what nodes keep free; a downtime may have nodes that are not up.
+    """
+    is_downtime = reservation.kind is ReservationKind.DOWNTIME
+    classes = tuple(
+        replace(one, admits=(), keep_free=(), state=NodeState.UP if is_downtime else one.state)
+        for one in window.cluster.classes
+    )
+    window = replace(window, cluster=replace(window.cluster, classes=classes))
     start = max(window.now, reservation.start)
     step = Step(walltime=reservation.end - start, request=reservation.request)
     job = Job(id=reservation.id, submit=start, steps=(step,), licenses=reservation.licenses, start_at=start)

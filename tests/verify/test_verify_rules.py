@@ -754,7 +754,7 @@ def test_a_pool_may_speak_of_some_nodes() -> None:
 
 
 def test_a_reservation_that_cannot_be_had_is_left_out() -> None:
-    """No node has so many cores, too few nodes have, or running jobs, other reservations and licences leave too little."""
+    """No node has so many cores, too few nodes have, or running jobs, reservations and licences leave too little."""
     five = {"id": "v", "start": 0, "end": 300, "request": "1:ncpus=5"}
     assert verify(instance(reservations=[five]), plan()) == ()
     assert verify(instance(reservations=[{**five, "request": "3:ncpus=3"}]), plan()) == ()
