@@ -21,6 +21,7 @@ from cpsched.policies import POLICIES
 from cpsched.portfolio import Team, solve
 from cpsched.search import Search, SearchParams
 from cpsched.verify import Judge
+from tests.judges.bounds import DEFECTS
 from tests.judges.ruled_windows import Document, features_of, ruled_window
 from tests.oracle.brute_force import Best, TooLargeError, Window
 from tests.oracle.literal_rules import Booked
@@ -146,9 +147,9 @@ class _Comparison:
             self.case.failures.append(f"{name}: crash: {type(error).__name__}: {error}")
             return
         self.case.engines[name] += 1
-        self.case.failures += [
-            f"{name}: event of {event.by}: {event.what}" for event in plan.events if event.by != "verify"
-        ]
+        for event in plan.events:
+            if any(word in event.what for word in (*DEFECTS, "infeasible")):
+                self.case.failures.append(f"{name}: event of {event.by}: {event.what}")
         self._compare(name, plan_to_document(plan))
 
     def _compare(self, name: str, plan: Document) -> None:
