@@ -23,7 +23,7 @@ from cpsched.writing import whole_file
 __all__ = ["Checkpoint", "Keeper"]
 
 #: Changes whenever the arrays of `World` mean something else.
-_FORMAT = "cpsched-checkpoint/2"
+_FORMAT = "cpsched-checkpoint/3"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(

@@ -10,14 +10,17 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.sim import kernels
+from cpsched.sim import arrays
 from cpsched.sim.load import Load
 from cpsched.sim.world import World
 
 __all__ = ["check_sizes", "wrong_arrays"]
 
 #: Arrays of the state that no event changes.
-_CONSTANT = ("demand", "cores", "links_of", "links", "user", "outages", "out", "steps", "smith")
+_CONSTANT = (
+    "demand", "cores", "links_of", "links", "user", "outages", "out", "steps", "smith", "latest", "start_at",
+    "aside_times", "aside_columns", "aside_of", "aside_of_sums", "whole",
+)  # fmt: skip
 
 
 def check_sizes(file: IO[bytes]) -> None:
@@ -50,7 +53,7 @@ def check_sizes(file: IO[bytes]) -> None:
     file.seek(0)
 
 
-def wrong_arrays(world: World, state: kernels.State, machine: kernels.Machine) -> list[str]:
+def wrong_arrays(world: World, state: arrays.State, machine: arrays.Machine) -> list[str]:
     """Return the names of the arrays that a simulation of this workload cannot have, in their order, each once.
 
     Parameters
@@ -74,53 +77,55 @@ def wrong_arrays(world: World, state: kernels.State, machine: kernels.Machine) -
     return list(dict.fromkeys(wrong))
 
 
-def _has_good_counters(world: World, s: kernels.State) -> bool:
+def _has_good_counters(world: World, s: arrays.State) -> bool:
     """Return whether each counter lies within the array that it counts."""
     jobs = len(world.load.jobs)
     counted = {
-        kernels.C_SUBMITTED: jobs,
-        kernels.C_QUEUED: jobs,
-        kernels.C_RUNNING: jobs,
-        kernels.C_DONE: jobs,
-        kernels.C_HEAP: len(s.heap),
-        kernels.C_POOL: len(s.pool),
-        kernels.C_OUTAGE: len(s.outages),
-        kernels.C_ATTEMPTS: len(s.attempts),
-        kernels.C_GONE: len(s.gone),
-        kernels.C_CHANGES: len(s.changes),
-        kernels.C_MODES: len(s.modes),
-        kernels.C_FIXED: len(s.fixed_columns),
-        kernels.C_IS_FULL: 1,
-        kernels.C_LACKS: 1,
-        kernels.C_ASIDE: jobs,
+        arrays.C_SUBMITTED: jobs,
+        arrays.C_QUEUED: jobs,
+        arrays.C_RUNNING: jobs,
+        arrays.C_DONE: jobs,
+        arrays.C_HEAP: len(s.heap),
+        arrays.C_POOL: len(s.pool),
+        arrays.C_OUTAGE: len(s.outages),
+        arrays.C_ATTEMPTS: len(s.attempts),
+        arrays.C_GONE: len(s.gone),
+        arrays.C_CHANGES: len(s.changes),
+        arrays.C_MODES: len(s.modes),
+        arrays.C_FIXED: len(s.fixed_columns),
+        arrays.C_IS_FULL: 1,
+        arrays.C_LACKS: 1,
+        arrays.C_OVERTAKING: jobs,
+        arrays.C_LEVEL: max(0, len(s.aside_times) - 1),
     }
-    of_jobs = (kernels.C_HEAD, kernels.C_RESERVED, kernels.C_RESUME)
+    of_jobs = (arrays.C_HEAD, arrays.C_RESERVED, arrays.C_RESUME)
     clock = s.clock.tolist()
     return (
-        all(0 <= clock[counter] <= most for counter, most in counted.items())
+        clock[arrays.C_SPARE] == world.state.clock[arrays.C_SPARE]
+        and all(0 <= clock[counter] <= most for counter, most in counted.items())
         and all(-1 <= clock[counter] < jobs for counter in of_jobs)
-        and clock[kernels.C_PASSES] >= 0
-        and clock[kernels.C_STAMP] >= 0
-        and clock[kernels.C_NOW] >= world.now
+        and clock[arrays.C_PASSES] >= 0
+        and clock[arrays.C_STAMP] >= 0
+        and clock[arrays.C_NOW] >= world.now
         and len(s.fixed_columns) == len(s.fixed_amounts)
     )
 
 
-def _checked(world: World, s: kernels.State) -> Iterator[tuple[str, bool]]:
+def _checked(world: World, s: arrays.State) -> Iterator[tuple[str, bool]]:
     """Yield the name of each array that holds indices or numbers of something, and whether all of them are good."""
     load, clock = world.load, s.clock.tolist()
-    jobs, pool = len(load.jobs), clock[kernels.C_POOL]
-    queue = s.queue[: clock[kernels.C_QUEUED]]
+    jobs, pool = len(load.jobs), clock[arrays.C_POOL]
+    queue = s.queue[: clock[arrays.C_QUEUED]]
     yield "queue", _within(queue, 0, jobs - 1) and len(np.unique(queue)) == len(queue)
-    running = s.ends[: clock[kernels.C_RUNNING], 1]
+    running = s.ends[: clock[arrays.C_RUNNING], 1]
     yield "ends", _within(running, 0, jobs - 1) and len(np.unique(running)) == len(running)
-    heap = s.heap[: clock[kernels.C_HEAP]]
+    heap = s.heap[: clock[arrays.C_HEAP]]
     yield (
         "heap",
         (
-            _within(heap[:, 0], clock[kernels.C_NOW], 2**62)
+            _within(heap[:, 0], clock[arrays.C_NOW], 2**62)
             and bool((heap[(np.arange(1, len(heap)) - 1) // 2, 0] <= heap[1:, 0]).all())  # no event before its parent
-            and _within(heap[:, 1], kernels.ENDED, kernels.RELEASED)
+            and _within(heap[:, 1], arrays.ENDED, arrays.RELEASED)
             and _within(heap[:, 2], 0, jobs - 1)
         ),
     )
@@ -136,19 +141,19 @@ def _checked(world: World, s: kernels.State) -> Iterator[tuple[str, bool]]:
     yield (
         "runs",
         (
-            _within(s.runs[:, kernels.R_ENDING], kernels.WAITING, kernels.KILLED)
-            and _within(s.runs[:, kernels.R_STARTS], 0, 2**62)
-            and _are_parts(s.runs[:, kernels.R_FIRST], s.runs[:, kernels.R_COUNT], pool)
+            _within(s.runs[:, arrays.R_ENDING], arrays.WAITING, arrays.KILLED)
+            and _within(s.runs[:, arrays.R_STARTS], 0, 2**62)
+            and _are_parts(s.runs[:, arrays.R_FIRST], s.runs[:, arrays.R_COUNT], pool)
         ),
     )
-    attempts = s.attempts[: clock[kernels.C_ATTEMPTS]]
+    attempts = s.attempts[: clock[arrays.C_ATTEMPTS]]
     yield "attempts", _within(attempts[:, 0], 0, jobs - 1) and _are_parts(attempts[:, 3], attempts[:, 4], pool)
-    yield "fixed", _are_parts(s.fixed[:, 0], s.fixed[:, 1], clock[kernels.C_FIXED])
-    yield "fixed_columns", _within(s.fixed_columns[: clock[kernels.C_FIXED]], 0, len(world.machine.free) - 1)
-    changes = s.changes[: clock[kernels.C_CHANGES]]
+    yield "fixed", _are_parts(s.fixed[:, 0], s.fixed[:, 1], clock[arrays.C_FIXED])
+    yield "fixed_columns", _within(s.fixed_columns[: clock[arrays.C_FIXED]], 0, len(world.machine.free) - 1)
+    changes = s.changes[: clock[arrays.C_CHANGES]]
     changing = np.array(sorted(load.job_modes), dtype=np.int64)
-    yield "changes", bool(np.isin(changes[:, 0], changing).all()) and _within(changes[:, 2], 0, clock[kernels.C_MODES])
-    yield "modes", _within(s.modes[: clock[kernels.C_MODES]], 0, _most_modes(load) - 1)
+    yield "changes", bool(np.isin(changes[:, 0], changing).all()) and _within(changes[:, 2], 0, clock[arrays.C_MODES])
+    yield "modes", _within(s.modes[: clock[arrays.C_MODES]], 0, _most_modes(load) - 1)
     yield "bumps", _within(s.bumps, 0, 2**62)
     yield "awaited", _within(s.awaited, 0, max(1, len(s.links)))
     yield "history", _within(s.history, 0, 2**62)
@@ -157,8 +162,8 @@ def _checked(world: World, s: kernels.State) -> Iterator[tuple[str, bool]]:
     yield "gone", _within(s.gone, 0, jobs)
     for name in ("cores", "predicted", "smith", "keys"):
         yield name, not np.isnan(getattr(s, name)).any()
-    yield "jobs", np.array_equal(s.jobs[:, [kernels.J_SUBMIT, kernels.J_ARRIVAL, kernels.J_ENDING]],
-        world.state.jobs[:, [kernels.J_SUBMIT, kernels.J_ARRIVAL, kernels.J_ENDING]])  # fmt: skip
+    yield "jobs", np.array_equal(s.jobs[:, [arrays.J_SUBMIT, arrays.J_ARRIVAL, arrays.J_ENDING]],
+        world.state.jobs[:, [arrays.J_SUBMIT, arrays.J_ARRIVAL, arrays.J_ENDING]])  # fmt: skip
 
 
 def _most_modes(load: Load) -> int:

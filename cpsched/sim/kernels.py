@@ -1,254 +1,103 @@
 """The compiled event loop of queue rules. `rule_loop.py` owns shapes, units and checks.
 
-Events are ends, corrections of estimates, outages and arrivals, in this order within a second. After all events of a
-second there is one pass through the queue.
+Events are ends, corrections of estimates, deadlines, outages, changes of what is set aside, booked starts and arrivals,
+in this order within a second. After all events of a second there is one pass through the queue.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from cpsched.rusv import FOREVER, instant_kernels, kernel, kernels
+from cpsched.sim.arrays import (
+    AFTER_ANY,
+    AFTER_NOT_OK,
+    AFTER_OK,
+    AFTER_START,
+    ANYBODY,
+    BOOKED,
+    BREAKS,
+    BY_AREA,
+    BY_F1,
+    BY_UNICEF,
+    BY_WALLTIME,
+    BY_WFP3,
+    BY_WSPT,
+    C_ATTEMPTS,
+    C_DONE,
+    C_GONE,
+    C_HEAD,
+    C_HEAP,
+    C_IS_FULL,
+    C_LACKS,
+    C_LEVEL,
+    C_NOW,
+    C_OUTAGE,
+    C_OVERTAKING,
+    C_PASSES,
+    C_POOL,
+    C_QUEUED,
+    C_RESERVED,
+    C_RESUME,
+    C_RUNNING,
+    C_SHADOW,
+    C_SPARE,
+    C_STAMP,
+    C_SUBMITTED,
+    C_UNTIL,
+    COMPLETED,
+    ENDED,
+    EXCEEDED,
+    EXPIRED,
+    FINISHED,
+    J_ARRIVAL,
+    J_ENDING,
+    J_LENGTH,
+    J_SUBMIT,
+    J_WALLTIME,
+    LACKS_ROOM,
+    NOBODY,
+    NOT_DELAYING,
+    PAUSED,
+    PREDICTS_ALL,
+    PREDICTS_NOTHING,
+    R_COUNT,
+    R_END,
+    R_ENDING,
+    R_FIRST,
+    R_START,
+    R_STARTS,
+    REFUSED,
+    RELEASED,
+    WAITING,
+    enqueue,
+    insert_end,
+    place_in_queue,
+    place_of_end,
+    pop,
+    push,
+    remove_end,
+)
+from cpsched.sim.aside_kernels import (
+    follow_asides,
+    has_asides,
+    hold_all,
+    hold_columns,
+    next_change,
+    note_head,
+    room_beside,
+    room_between,
+    room_from,
+    room_until,
+    set_aside,
+    set_node_aside,
+)
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
 change, has_sums = instant_kernels.change, instant_kernels.has_sums
 map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now, instant_kernels.spell_out
 
-(
-    C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
-    C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
-    C_FIXED, C_ASIDE, C_RESUME, CLOCK,
-) = range(24)  # fmt: skip
-
-J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
-R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
-
-# kinds of events, in their order within a second
-ENDED, EXCEEDED, RELEASED = 0, 1, 2
-BREAKS, RETURNS = 0, 1
-
-AFTER_START, AFTER_OK, AFTER_ANY, AFTER_NOT_OK = 0, 1, 2, 3
-WAITING, REFUSED, COMPLETED, KILLED = 0, 1, 2, 3
-
-# backfill rules: which jobs may start ahead of a head that has to wait
-NOBODY, ANYBODY, NOT_DELAYING = 0, 1, 2
-# orders: the key by which the queue is sorted
-BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WSPT, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5, 6
-
-# what predicted runtimes are used for: nothing, the order of the queue, or expected ends and reservations too
-PREDICTS_NOTHING, PREDICTS_ORDER, PREDICTS_ALL = 0, 1, 2
-
-PAUSED, FINISHED, LACKS_ROOM = 0, 1, 2
-
-
-class Rule(NamedTuple):
-    """A queue rule in numbers."""
-
-    backfill: int
-    order: int
-    #: The number of jobs after the head that are considered.
-    depth: int
-    #: A job that could have started for more than so many seconds is starving; -1: none is.
-    max_starve: int
-    #: What predicted runtimes are used for, see ``PREDICTS_*``.
-    predicts: int
-
-
-class State(NamedTuple):
-    """The state of the simulation, and the jobs in the order of submission."""
-
-    #: int64 (CLOCK,): counters and the state of the pass, see ``C_*``.
-    clock: NDArray[Any]
-    #: int64 (jobs, 5): submission; arrival (-1: when the jobs that it waits for release it); walltime; real length;
-    #: real ending.
-    jobs: NDArray[Any]
-    #: int32 (jobs,): its demand; -1: it can never start here.
-    demand: NDArray[Any]
-    #: float64 (jobs,): all cores that it asks for.
-    cores: NDArray[Any]
-    #: int64 (jobs + 1,) and (·, 3): the jobs that wait for a job: (job, type, delay).
-    links_of: NDArray[Any]
-    links: NDArray[Any]
-    #: int64 (jobs,) and (users, 2): the user of a job, and how long the last two jobs of each user ran (0: unknown).
-    user: NDArray[Any]
-    history: NDArray[Any]
-    #: int64 (jobs,): the number of jobs that have not released it yet, and the second from which on it may start: it
-    #: has been submitted, its ``not_before`` has passed, and all these jobs have released it.
-    awaited: NDArray[Any]
-    release: NDArray[Any]
-    #: int64 (jobs, 6): start, end (estimated, then real), ending, number of starts, first entry, number of entries.
-    runs: NDArray[Any]
-    #: int64 (jobs,): its estimated length, and how often that was raised.
-    estimate: NDArray[Any]
-    bumps: NDArray[Any]
-    #: int64 (jobs,): its predicted runtime, for the order of the queue; the walltime where nothing is predicted.
-    predicted: NDArray[Any]
-    #: float64 (jobs,): the amount that each second of its length adds to its key by Smith's rule.
-    smith: NDArray[Any]
-    #: float64 (jobs,): its key in the queue.
-    keys: NDArray[Any]
-    #: int64 (jobs, Q): the amounts that a running job holds of the system columns.
-    sums: NDArray[Any]
-    #: int64 (jobs,): the waiting jobs, ascending by (key, job).
-    queue: NDArray[Any]
-    #: int64 (jobs, 2): the running jobs, ascending by (estimated end, job).
-    ends: NDArray[Any]
-    #: int64 (·, 3): future events, (time, kind, job), as a binary heap; those of runs that were cut short are ignored.
-    heap: NDArray[Any]
-    #: int32 (·, 3): entries (node, kind, chunks) of all placements.
-    pool: NDArray[Any]
-    #: int64 (·, 4) and (·,): outages ascending, (time, kind, first, last) of nodes in `out`.
-    outages: NDArray[Any]
-    out: NDArray[Any]
-    #: int64 (nodes,): the number of current outages of a node.
-    down: NDArray[Any]
-    #: int64 (·, 5): runs that outages cut short: job, start, end, first entry, number of entries.
-    attempts: NDArray[Any]
-    #: int64 (demands, 2): the last pass in which a demand did not fit: for a short job, for a long one.
-    failed: NDArray[Any]
-    #: int64 (jobs, 2), int64 (·,), int64 (·,): of jobs that ran before the beginning, or are not at full share, (first,
-    #: number) of node columns with amounts.
-    fixed: NDArray[Any]
-    fixed_columns: NDArray[Any]
-    fixed_amounts: NDArray[Any]
-    #: int64 (·, 3): changes of shares in time order, (job, time, first index in `modes`), and int8 (·,): the mode of
-    #: the job from then on, on each of its entries.
-    changes: NDArray[Any]
-    modes: NDArray[Any]
-    #: int64 (jobs,) and (2 * jobs,): the jobs that have just arrived, and those that have just ended or were cut short.
-    arrived: NDArray[Any]
-    gone: NDArray[Any]
-    #: int64 (·,): the seconds by which an estimate is raised at the first correction, the second one, and so on.
-    steps: NDArray[Any]
-
-
-class Machine(NamedTuple):
-    """The free amounts of node columns and of system columns: now; after all ends that are expected by ``C_UNTIL``; at
-    the start of the head's reservation, beside it; and for a job that still runs at that start.
-    """
-
-    free: NDArray[Any]
-    sfree: NDArray[Any]
-    future: NDArray[Any]
-    sfuture: NDArray[Any]
-    after: NDArray[Any]
-    safter: NDArray[Any]
-    low: NDArray[Any]
-    slow: NDArray[Any]
-
-
-# --- future events ---------------------------------------------------------------------------------------------------
-
-
-@kernel
-def is_before(heap, i, j):
-    """Tell whether an event comes before another one: by time, kind, job."""
-    for part in range(3):
-        if heap[i, part] != heap[j, part]:
-            return heap[i, part] < heap[j, part]
-    return False
-
-
-@kernel
-def swap(heap, i, j):
-    """Exchange two events."""
-    for part in range(3):
-        heap[i, part], heap[j, part] = heap[j, part], heap[i, part]
-
-
-@kernel
-def push(time, kind, job, heap, clock):
-    """Add an event."""
-    i = clock[C_HEAP]
-    clock[C_HEAP] += 1
-    heap[i, 0], heap[i, 1], heap[i, 2] = time, kind, job
-    while i > 0 and is_before(heap, i, (i - 1) // 2):
-        swap(heap, i, (i - 1) // 2)
-        i = (i - 1) // 2
-
-
-@kernel
-def pop(heap, clock):
-    """Remove the first event; return (time, kind, job)."""
-    time, kind, job = heap[0, 0], heap[0, 1], heap[0, 2]
-    clock[C_HEAP] -= 1
-    last = clock[C_HEAP]
-    swap(heap, 0, last)
-    i = 0
-    while True:
-        least = i
-        for child in (2 * i + 1, 2 * i + 2):
-            if child < last and is_before(heap, child, least):
-                least = child
-        if least == i:
-            return time, kind, job
-        swap(heap, i, least)
-        i = least
-
-
-# --- sorted lists ----------------------------------------------------------------------------------------------------
-
-
-@kernel
-def place_of_end(end, job, ends, count):
-    """Return the index of (end, job) among the running jobs, or that at which it would be inserted."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if ends[middle, 0] < end or (ends[middle, 0] == end and ends[middle, 1] < job):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel
-def insert_end(end, job, ends, clock):
-    """Add a job to the running ones."""
-    count = clock[C_RUNNING]
-    place = place_of_end(end, job, ends, count)
-    for i in range(count, place, -1):
-        ends[i, 0], ends[i, 1] = ends[i - 1, 0], ends[i - 1, 1]
-    ends[place, 0], ends[place, 1] = end, job
-    clock[C_RUNNING] += 1
-
-
-@kernel
-def remove_end(end, job, ends, clock):
-    """Remove a job from the running ones."""
-    place = place_of_end(end, job, ends, clock[C_RUNNING])
-    clock[C_RUNNING] -= 1
-    for i in range(place, clock[C_RUNNING]):
-        ends[i, 0], ends[i, 1] = ends[i + 1, 0], ends[i + 1, 1]
-
-
-@kernel
-def place_in_queue(job, keys, queue, clock):
-    """Return the index of a job in the queue, or that at which it would be inserted."""
-    low, high = 0, clock[C_QUEUED]
-    key = keys[job]
-    while low < high:
-        middle = (low + high) // 2
-        other = queue[middle]
-        if keys[other] < key or (keys[other] == key and other < job):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel
-def enqueue(job, keys, queue, clock):
-    """Insert a job into the queue; return its index."""
-    place = place_in_queue(job, keys, queue, clock)
-    for i in range(clock[C_QUEUED], place, -1):
-        queue[i] = queue[i - 1]
-    queue[place] = job
-    clock[C_QUEUED] += 1
-    return place
+# --- the order of the queue ------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -351,6 +200,8 @@ def book_run(job, now, s, m, t, x):
     change(m.free, m.sfree, filled, -1, x)
     if end > s.clock[C_UNTIL]:
         change_later(filled, -1, s, m, x)
+    if has_asides(s):
+        follow_asides(filled, -1, end, s, m, t, x)
     s.runs[job, R_END] = end
     insert_end(end, job, s.ends, s.clock)
     push(max(start + length, now + 1), ENDED, job, s.heap, s.clock)
@@ -374,6 +225,8 @@ def give_back(job, s, m, t, x):
     change(m.free, m.sfree, filled, 1, x)
     if s.runs[job, R_END] > s.clock[C_UNTIL]:
         change_later(filled, 1, s, m, x)
+    if has_asides(s):
+        follow_asides(filled, 1, s.runs[job, R_END], s, m, t, x)
     remove_end(s.runs[job, R_END], job, s.ends, s.clock)
 
 
@@ -400,6 +253,87 @@ def end_run(job, now, s, m, t, x):
     if s.user[job] >= 0:
         s.history[s.user[job], 1] = s.history[s.user[job], 0]
         s.history[s.user[job], 0] = now - s.runs[job, R_START]
+
+
+# --- jobs that can start no more, and jobs with one start ------------------------------------------------------------
+
+
+@kernel
+def expire(job, s):
+    """Remove a job from the queue that can no longer meet its deadline."""
+    for i in range(place_in_queue(job, s.keys, s.queue, s.clock), s.clock[C_QUEUED] - 1):
+        s.queue[i] = s.queue[i + 1]
+    s.clock[C_QUEUED] -= 1
+    s.runs[job, R_ENDING] = REFUSED
+    s.gone[s.clock[C_GONE]] = job
+    s.clock[C_GONE] += 1
+    s.clock[C_IS_FULL] = 1
+    if s.clock[C_RESERVED] == job:
+        s.clock[C_RESERVED] = -1
+
+
+@kernel
+def map_from_now(job, now, s, m, t, x):
+    """Map a job to what is free from now on until its walltime is over; return the number of entries, 0 if it does not
+    fit.
+    """
+    end = now + s.jobs[job, J_WALLTIME]
+    if end <= next_change(s):
+        return map_now(s.demand[job], m.free, m.sfree, t, x)
+    room_until(end, m.free, m.sfree, s, m, t)
+    return map_now(s.demand[job], m.room, m.sroom, t, x)
+
+
+@kernel
+def start_or_refuse(job, now, s, m, t, x):
+    """Start a job that may start only now, if it fits."""
+    count = map_from_now(job, now, s, m, t, x)
+    s.runs[job, R_COUNT] = 0
+    if count > 0:
+        begin_run(job, count, now, s, m, t, x)
+    else:
+        s.runs[job, R_ENDING] = REFUSED
+
+
+@kernel
+def book_ahead(job, now, s, m, t, x):
+    """Book nodes for a job that may start at one second only: they are set aside from then on for its walltime, where
+    enough is free beside running jobs and what is set aside. If there are none, the job is refused.
+    """
+    s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+    start = s.start_at[job]
+    end = start + s.jobs[job, J_WALLTIME]
+    if start == now:
+        start_or_refuse(job, now, s, m, t, x)
+        return
+    room_between(start, end, s, m, t)
+    count = map_now(s.demand[job], m.room, m.sroom, t, x)
+    if count == 0:
+        s.runs[job, R_ENDING] = REFUSED
+        return
+    first = s.clock[C_POOL]
+    for e in range(count):
+        for part in range(3):
+            s.pool[first + e, part] = x.entries[e, part]
+    s.clock[C_POOL] += count
+    s.runs[job, R_FIRST], s.runs[job, R_COUNT] = first, count
+    set_aside(spell_out(s.demand[job], x.entries, count, t, x), 1, start, end, s, x)
+    push(start, BOOKED, job, s.heap, s.clock)
+
+
+@kernel
+def begin_booked(job, now, s, m, t, x):
+    """Start a job on the nodes that are booked for it; where one of them has failed, on others, if it fits there."""
+    first, count = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
+    entries = s.pool[first : first + count]
+    filled = spell_out(s.demand[job], entries, count, t, x)
+    set_aside(filled, -1, now, now + s.jobs[job, J_WALLTIME], s, x)
+    hold_columns(filled, s, m, t, x)
+    s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+    if fits_there(job, entries, s, m, t, x):
+        begin_there(job, entries, now, s, m, t, x)
+    else:
+        start_or_refuse(job, now, s, m, t, x)
 
 
 # --- estimates -------------------------------------------------------------------------------------------------------
@@ -456,9 +390,11 @@ def stands_on(job, node, s, t):
 
 
 @kernel
-def shift_node(node, sign, m, t):
+def shift_node(node, sign, s, m, t):
     """Add the capacity of a node (times `sign`) to the free amounts, now and later."""
     run = t.run_of[node]
+    if sign < 0:
+        set_node_aside(node, sign, s, m, t)
     for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
         column = t.runcols[k] + node - t.runs[run, 0]
         m.free[column] += sign * t.capacity[column]
@@ -467,6 +403,8 @@ def shift_node(node, sign, m, t):
             if t.colsys[column, part] >= 0:
                 m.sfree[t.colsys[column, part]] += sign * t.capacity[column]
                 m.sfuture[t.colsys[column, part]] += sign * t.capacity[column]
+    if sign > 0:
+        set_node_aside(node, sign, s, m, t)
 
 
 @kernel
@@ -484,7 +422,7 @@ def cut_short(job, now, order, s, m, t, x):
     if s.fixed[job, 1] > 0:
         s.fixed[job, 1] = 0
         s.keys[job] = key_of(order, job, now, s)
-    if s.demand[job] < 0:
+    if s.demand[job] < 0 or now > s.latest[job]:
         s.runs[job, R_ENDING] = REFUSED
     else:
         enqueue(job, s.keys, s.queue, s.clock)
@@ -508,9 +446,18 @@ def pass_outages(now, order, s, m, t, x):
                         cut_short(s.ends[i, 1], now, order, s, m, t, x)
                     else:
                         i += 1
-                shift_node(node, -1, m, t)
+                shift_node(node, -1, s, m, t)
             elif sign == -1 and s.down[node] == 0:
-                shift_node(node, 1, m, t)
+                shift_node(node, 1, s, m, t)
+
+
+@kernel
+def pass_changes(now, s, m, t):
+    """Set other amounts aside from now on."""
+    while next_change(s) <= now:
+        s.clock[C_LEVEL] += 1
+        s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+        hold_all(s, m, t)
 
 
 # --- the head's reservation ------------------------------------------------------------------------------------------
@@ -564,6 +511,50 @@ def reserve(head, s, m, t, x):
     return FOREVER
 
 
+@kernel
+def reserve_around(head, s, m, t, x):
+    """Do as `reserve` where other amounts will be set aside: the head fits from its start on until its walltime is
+    over. This can begin when a job ends, or when less is set aside.
+    """
+    demand, seconds = s.demand[head], s.jobs[head, J_WALLTIME]
+    is_kept, shadow = s.clock[C_RESERVED] == head, s.clock[C_SHADOW]
+    s.clock[C_RESERVED] = head
+    i, k = 0, s.clock[C_LEVEL] + 1
+    while i < s.clock[C_RUNNING] or k < s.aside_times.shape[0]:
+        time = s.ends[i, 0] if i < s.clock[C_RUNNING] else FOREVER
+        if k < s.aside_times.shape[0]:
+            time = min(time, s.aside_times[k])
+        while i < s.clock[C_RUNNING] and s.ends[i, 0] == time:
+            i += 1
+        while k < s.aside_times.shape[0] and s.aside_times[k] == time:
+            k += 1
+        if is_kept and time >= shadow:
+            move_until(shadow, s, m, t, x)
+            return shadow
+        move_until(time, s, m, t, x)
+        if not has_sums(demand, m.sfuture, t.demands, t.sysreq):
+            continue
+        room_from(time, time + seconds, s, m, t)
+        count = map_now(demand, m.room, m.sroom, t, x)
+        if count > 0:
+            copy(m.after, m.future)
+            copy(m.safter, m.sfuture)
+            change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
+            return time
+    s.clock[C_RESERVED] = -1
+    return FOREVER
+
+
+@kernel
+def promise(head, s, m, t, x):
+    """Return when the head of the queue can start, as `reserve` does; a start beyond its deadline is none."""
+    shadow = reserve_around(head, s, m, t, x) if has_asides(s) else reserve(head, s, m, t, x)
+    if shadow <= s.latest[head]:
+        return shadow
+    s.clock[C_RESERVED] = -1
+    return FOREVER
+
+
 # --- the pass through the queue --------------------------------------------------------------------------------------
 
 
@@ -575,13 +566,20 @@ def choose_nodes(head, s, m, t, x):
     Equal nodes are interchangeable: as many are left as by a reservation of mere counts. Tells whether nodes were
     found. They may not be where several kinds of chunks compete; then no job starts that runs beyond the head's start.
     """
-    demand = s.demand[head]
-    count = map_late(demand, m.free, m.future, m.low, t, x)
+    demand, later = s.demand[head], m.future
+    if has_asides(s):
+        shadow = s.clock[C_SHADOW]
+        room_from(shadow, shadow + s.jobs[head, J_WALLTIME], s, m, t)
+        later = m.room
+    count = map_late(demand, m.free, later, m.low, t, x)
     if count == 0:
         return False
     copy(m.after, m.future)
     copy(m.safter, m.sfuture)
-    change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
+    filled = spell_out(demand, x.entries, count, t, x)
+    change(m.after, m.safter, filled, -1, x)
+    if has_asides(s):
+        note_head(filled, s, x)
     lower_by_two(m.low, m.free, m.after)
     lower_by_two(m.slow, m.sfree, m.safter)
     return True
@@ -592,10 +590,24 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
     """Start a job if it fits: anywhere if it ends before the head starts, else beside the head's reservation. Tells
     whether it has started; if not, its demand is marked with `stamp`.
     """
-    demand = s.demand[job]
-    count = map_now(demand, m.low, m.slow, t, x) if is_long else map_now(demand, m.free, m.sfree, t, x)
+    demand, place = s.demand[job], 1 if is_long else 0
+    end = now + s.jobs[job, J_WALLTIME]
+    is_bounded = has_asides(s) and (is_long or end > next_change(s))
+    if not is_bounded:
+        count = map_now(demand, m.low, m.slow, t, x) if is_long else map_now(demand, m.free, m.sfree, t, x)
+        if count == 0:
+            s.failed[demand, place] = stamp
+            return False
+        return begin_run(job, count, now, s, m, t, x)
+    if s.bounded[demand, place] == stamp and end - now >= s.bounded[demand, 2 + place]:
+        return False
+    if is_long:
+        room_beside(s.clock[C_HEAD], end, s, m, t)
+    else:
+        room_until(end, m.free, m.sfree, s, m, t)
+    count = map_now(demand, m.room, m.sroom, t, x)
     if count == 0:
-        s.failed[demand, 1 if is_long else 0] = stamp
+        s.bounded[demand, place], s.bounded[demand, 2 + place] = stamp, end - now
         return False
     return begin_run(job, count, now, s, m, t, x)
 
@@ -630,7 +642,7 @@ def start_out_of_turn(candidates, now, s, m, t, x):
             if not has_nodes or failed[demand, 1] == chosen_stamp:
                 continue
         if start_beside(job, is_long, now, chosen_stamp if is_long else stamp, s, m, t, x):
-            s.clock[C_ASIDE] += 1
+            s.clock[C_OVERTAKING] += 1
             is_chosen = False
         if s.clock[C_LACKS]:
             s.clock[C_RESUME] = job
@@ -643,9 +655,9 @@ def start_behind_head(first, last, now, rule, s, m, t, x):
     start the head's nodes are chosen anew, which may make room for a job that did not fit before.
     """
     while True:
-        number = s.clock[C_ASIDE]
+        number = s.clock[C_OVERTAKING]
         start_out_of_turn(s.queue[first:last], now, s, m, t, x)
-        is_settled = first == 1 and s.clock[C_ASIDE] == number
+        is_settled = first == 1 and s.clock[C_OVERTAKING] == number
         if is_settled or s.clock[C_LACKS] or rule.backfill != NOT_DELAYING:
             break
         first = 1
@@ -678,7 +690,7 @@ def start_starving(now, max_starve, s, m, t, x):
                 found = job
         if found < 0:
             return False
-        count = map_now(s.demand[found], m.free, m.sfree, t, x)
+        count = map_from_now(found, now, s, m, t, x)
         if count == 0 or not begin_run(found, count, now, s, m, t, x):
             return True
         s.clock[C_RESERVED] = -1
@@ -690,7 +702,7 @@ def start_heads(now, s, m, t, x):
     place = 0
     while place < s.clock[C_QUEUED]:
         job = s.queue[place]
-        count = map_now(s.demand[job], m.free, m.sfree, t, x)
+        count = map_from_now(job, now, s, m, t, x)
         if count == 0 or not begin_run(job, count, now, s, m, t, x):
             break
         place += 1
@@ -710,17 +722,17 @@ def pass_queue(now, rule, s, m, t, x):
     if start_heads(now, s, m, t, x) > 0:  # the old head has started, or was not the head for a moment
         close_gaps(s)
         s.clock[C_RESERVED] = -1
-    last = min(s.clock[C_QUEUED], 1 + rule.depth - s.clock[C_ASIDE])
+    last = min(s.clock[C_QUEUED], 1 + rule.depth - s.clock[C_OVERTAKING])
     if s.clock[C_LACKS] or last == 0 or (last == 1 and rule.backfill == NOT_DELAYING):
         return  # without a reservation of the head, an arrival causes a full pass
     s.clock[C_HEAD] = s.queue[0]
     if rule.backfill == NOBODY:
         return
-    s.clock[C_SHADOW] = FOREVER if rule.backfill == ANYBODY else reserve(s.queue[0], s, m, t, x)
+    s.clock[C_SHADOW] = FOREVER if rule.backfill == ANYBODY else promise(s.queue[0], s, m, t, x)
     resumed = s.clock[C_RESUME]
     first = 1 if resumed < 0 else place_in_queue(resumed, s.keys, s.queue, s.clock)
     start_behind_head(first, last, now, rule, s, m, t, x)
-    if s.clock[C_ASIDE] > 0:
+    if s.clock[C_OVERTAKING] > 0:
         if last < s.clock[C_QUEUED] or rule.backfill == NOT_DELAYING:
             # other jobs are now within the depth, or may fit beside the nodes that the head takes now
             s.clock[C_HEAD] = -1
@@ -746,10 +758,10 @@ def pass_arrivals(now, rule, count, s, m, t, x):
         start_out_of_turn(s.queue[places[k] : places[k] + 1], now, s, m, t, x)
         if s.clock[C_LACKS]:
             break
-        if s.clock[C_ASIDE] > 0 and rule.backfill == NOT_DELAYING:
+        if s.clock[C_OVERTAKING] > 0 and rule.backfill == NOT_DELAYING:
             start_behind_head(places[k] + 1, last, now, rule, s, m, t, x)
             break
-    if s.clock[C_ASIDE] > 0:
+    if s.clock[C_OVERTAKING] > 0:
         if last < s.clock[C_QUEUED] or rule.backfill == NOT_DELAYING:
             # other jobs are now within the depth, or may fit beside the nodes that the head takes now
             s.clock[C_HEAD] = -1
@@ -773,14 +785,22 @@ def next_event(s):
         now = min(now, s.heap[0, 0])
     if (is_alive or now < FOREVER) and s.clock[C_OUTAGE] < s.outages.shape[0]:
         now = min(now, s.outages[s.clock[C_OUTAGE], 0])
+    if is_alive or now < FOREVER:
+        now = min(now, next_change(s))
     return now if now == FOREVER else max(now, s.clock[C_NOW])
 
 
 @kernel
 def pass_ends(now, s, m, t, x):
-    """End the jobs that end now, and correct the estimates of the jobs that should have ended."""
-    while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] != RELEASED:
+    """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
+    can no longer meet their deadlines.
+    """
+    while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= EXPIRED:
         _, kind, job = pop(s.heap, s.clock)
+        if kind == EXPIRED:
+            if s.runs[job, R_START] < 0 and s.runs[job, R_ENDING] == WAITING:
+                expire(job, s)
+            continue
         if s.runs[job, R_END] < 0 or s.runs[job, R_ENDING] != WAITING:
             continue  # an event of a run that was cut short
         if kind == ENDED and s.runs[job, R_START] + s.jobs[job, J_LENGTH] <= now:
@@ -790,30 +810,51 @@ def pass_ends(now, s, m, t, x):
 
 
 @kernel
-def let_come(now, rule, s):
-    """Put the jobs that arrive now into the queue; return their number. An arrival at the head causes a full pass."""
-    count = 0
+def let_come(now, rule, s, m, t, x):
+    """Start the booked jobs, and put the jobs that arrive now into the queue; return the number of the latter. An
+    arrival at the head causes a full pass.
+    """
+    arrivals = 0
     while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now:
-        _, _, job = pop(s.heap, s.clock)
-        s.arrived[count] = job
-        count += 1
+        _, kind, job = pop(s.heap, s.clock)
+        if kind == BOOKED:
+            begin_booked(job, now, s, m, t, x)
+        else:
+            s.arrived[arrivals] = job
+            arrivals += 1
     job = s.clock[C_SUBMITTED]
     while job < s.jobs.shape[0] and s.jobs[job, J_ARRIVAL] <= now:
         if s.jobs[job, J_ARRIVAL] >= 0:
-            s.arrived[count] = job
-            count += 1
+            s.arrived[arrivals] = job
+            arrivals += 1
         job += 1
     s.clock[C_SUBMITTED] = job
-    for k in range(count):
+    count = 0
+    for k in range(arrivals):
         job = s.arrived[k]
-        if rule.predicts != PREDICTS_NOTHING:
-            s.predicted[job] = predict(job, s)
-        if rule.predicts == PREDICTS_ALL:
-            s.estimate[job] = s.predicted[job]
-        s.keys[job] = key_of(rule.order, job, now, s)
-        if enqueue(job, s.keys, s.queue, s.clock) == 0 or s.clock[C_HEAD] < 0:
-            s.clock[C_IS_FULL] = 1
+        if now > s.latest[job]:
+            s.runs[job, R_ENDING] = REFUSED
+        elif s.start_at[job] >= 0:
+            book_ahead(job, now, s, m, t, x)
+        else:
+            s.arrived[count] = job
+            count += 1
+            let_wait(job, now, rule, s)
     return count
+
+
+@kernel
+def let_wait(job, now, rule, s):
+    """Put a job into the queue."""
+    if rule.predicts != PREDICTS_NOTHING:
+        s.predicted[job] = predict(job, s)
+    if rule.predicts == PREDICTS_ALL:
+        s.estimate[job] = s.predicted[job]
+    s.keys[job] = key_of(rule.order, job, now, s)
+    if enqueue(job, s.keys, s.queue, s.clock) == 0 or s.clock[C_HEAD] < 0:
+        s.clock[C_IS_FULL] = 1
+    if s.latest[job] < FOREVER:
+        push(s.latest[job] + 1, EXPIRED, job, s.heap, s.clock)
 
 
 @kernel
@@ -837,11 +878,14 @@ def advance(rule, most_passes, s, m, t, x):
                 and s.attempts.shape[0] < s.clock[C_ATTEMPTS] + s.clock[C_RUNNING]
             ):
                 return LACKS_ROOM
-            s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE], s.clock[C_ASIDE] = now, 0, 0, 0
+            if s.pool.shape[0] < s.clock[C_POOL] + s.clock[C_SPARE]:
+                return LACKS_ROOM
+            s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE], s.clock[C_OVERTAKING] = now, 0, 0, 0
             s.clock[C_RESUME] = -1
             pass_ends(now, s, m, t, x)
             pass_outages(now, rule.order, s, m, t, x)
-            count = let_come(now, rule, s)
+            pass_changes(now, s, m, t)
+            count = let_come(now, rule, s, m, t, x)
         if s.clock[C_QUEUED] == 0 or (count == 0 and not s.clock[C_IS_FULL]):
             continue
         if rule.order >= BY_WFP3:
@@ -867,18 +911,23 @@ def step(now, rule, s, m, t, x):
     s.clock[C_NOW] = now
     pass_ends(now, s, m, t, x)
     pass_outages(now, rule.order, s, m, t, x)
-    return let_come(now, rule, s)
+    pass_changes(now, s, m, t)
+    return let_come(now, rule, s, m, t, x)
 
 
 @kernel
 def fits_there(job, entries, s, m, t, x):
-    """Tell whether the amounts that a job takes on these nodes are free now."""
+    """Tell whether the amounts that a job takes on these nodes are free now, and until its walltime is over."""
+    end, free, sfree = s.clock[C_NOW] + s.jobs[job, J_WALLTIME], m.free, m.sfree
+    if end > next_change(s):
+        room_until(end, m.free, m.sfree, s, m, t)
+        free, sfree = m.room, m.sroom
     filled = spell_out(s.demand[job], entries, entries.shape[0], t, x)
     for k in range(filled):
-        if m.free[x.columns[k]] < x.amounts[k]:
+        if free[x.columns[k]] < x.amounts[k]:
             return False
-    for q in range(m.sfree.shape[0]):
-        if m.sfree[q] < x.samounts[q]:
+    for q in range(sfree.shape[0]):
+        if sfree[q] < x.samounts[q]:
             return False
     return True
 

@@ -14,17 +14,18 @@ from cpsched.domain import DependencyType, Instance, Job, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.metrics import Ending
 from cpsched.problem import refusal
-from cpsched.rusv import Timeline, instant_kernels
-from cpsched.sim import kernels
+from cpsched.rusv import FOREVER, Timeline, instant_kernels
+from cpsched.sim import arrays
+from cpsched.sim.asides import Asides
 from cpsched.sim.shares import modes_of_jobs
 
 __all__ = ["Load", "unsupported"]
 
 _TYPES = {
-    DependencyType.AFTER: kernels.AFTER_START,
-    DependencyType.AFTEROK: kernels.AFTER_OK,
-    DependencyType.AFTERANY: kernels.AFTER_ANY,
-    DependencyType.AFTERNOTOK: kernels.AFTER_NOT_OK,
+    DependencyType.AFTER: arrays.AFTER_START,
+    DependencyType.AFTEROK: arrays.AFTER_OK,
+    DependencyType.AFTERANY: arrays.AFTER_ANY,
+    DependencyType.AFTERNOTOK: arrays.AFTER_NOT_OK,
 }
 
 #: The reason for refusing a job whose kinds of chunks fit one by one, but not together.
@@ -49,8 +50,6 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     for job in instance.jobs:
         asked = {
             "evolves over several steps": job.is_evolving,
-            "accepts one start only": job.start_at is not None,
-            "has a deadline": job.deadline is not None,
             "runs inside a reservation": job.reservation is not None,
         }
         found.extend(f"job {job.id}: {what}" for what, is_asked in asked.items() if is_asked)
@@ -101,9 +100,11 @@ class Load:
         self.job_modes = modes_of_jobs(self.jobs, self.demand, self.columns)
         self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)
         self.users, self.user = _numbered([job.user for job in self.jobs])
+        self.latest, self.start_at = self._compile_latest()
         self.links_of, self.links = self._compile_links()
         self.fixed = self._compile_fixed()
         self.timeline = Timeline(self.columns.demands)
+        self.asides = Asides.of(self)
 
     def _ints(self, values: Iterable[int]) -> Ints:
         return np.fromiter(values, dtype=np.int64, count=len(self.jobs))
@@ -126,8 +127,9 @@ class Load:
         demands = []
         for number, job in enumerate(self.jobs):
             walltime = job.walltime if guards or bounds else 0
-            # a job that may not start before it is overdue by a hard max_wait can never start
-            times = None if job.not_before is None else (job.submit, job.not_before)
+            # a job that its own times leave no start, or that is overdue by a hard max_wait before, can never start
+            stated = job.not_before, job.start_at, job.deadline
+            times = None if stated == (None, None, None) else (job.submit, job.walltime, *stated)
             key = (id(job.request), job.licenses, job.queue, walltime, times)
             if key not in known:
                 known[key] = self._demand_or_verdict(job)
@@ -181,6 +183,19 @@ class Load:
         for number in np.flatnonzero(np.isin(self.demand, lost)).tolist():
             self.refused[number] = WaitingReason.NOT_MAPPED, _NOT_MAPPED
             self.demand[number] = -1
+
+    def _compile_latest(self) -> tuple[Ints, Ints]:
+        """Return the last second at which each job may start, and the only one, -1 if any. Of the window's promises a
+        simulation keeps these; a hard ``max_wait`` is left to the scheduler.
+        """
+        latest = np.full(len(self.jobs), FOREVER, dtype=np.int64)
+        start_at = np.full(len(self.jobs), -1, dtype=np.int64)
+        for index, job in enumerate(self.jobs):
+            if job.deadline is not None:
+                latest[index] = job.deadline - job.walltime
+            if job.start_at is not None and job.running is None:
+                latest[index] = start_at[index] = job.start_at
+        return latest, start_at
 
     def _compile_links(self) -> tuple[Ints, Ints]:
         """Return the jobs that wait for each job: where those of each begin, and (job, type, delay) of each. A job
@@ -258,8 +273,8 @@ class Load:
         for outage in self.instance.outages:
             first = len(nodes)
             nodes.extend(self.columns.node_number[name] for name in outage.nodes)
-            rows.append((outage.start, kernels.BREAKS, first, len(nodes)))
-            rows.append((outage.end, kernels.RETURNS, first, len(nodes)))
+            rows.append((outage.start, arrays.BREAKS, first, len(nodes)))
+            rows.append((outage.end, arrays.RETURNS, first, len(nodes)))
         rows.sort(key=lambda row: (row[0], -row[1], row[2]))  # returns of nodes come before failures in the same second
         return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(nodes, dtype=np.int64)
 
@@ -275,7 +290,7 @@ def _numbered(names: Sequence[str | None]) -> tuple[tuple[str, ...], Ints]:
     return tuple(numbers), np.array(found, dtype=np.int64)
 
 
-def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
+def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
     """Return the state before the first event: running jobs are not booked yet."""
     count, systems = len(load.jobs), len(load.columns.demands.layout.system_capacity)
     awaited = np.bincount(load.links[:, 0], minlength=count).astype(np.int64)
@@ -289,15 +304,16 @@ def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
     by_itself = (awaited == 0) & (arrival == np.maximum(load.submit, load.now)) & ~is_refused & ~is_running
     jobs = np.stack([load.submit, np.where(by_itself, arrival, -1), load.walltime, load.lengths, load.endings], axis=1)
     runs = np.full((count, 6), -1, dtype=np.int64)
-    runs[:, kernels.R_ENDING] = np.where(is_refused, Ending.REFUSED, Ending.WAITING)
-    runs[:, kernels.R_STARTS :] = 0
+    runs[:, arrays.R_ENDING] = np.where(is_refused, Ending.REFUSED, Ending.WAITING)
+    runs[:, arrays.R_STARTS :] = 0
     sums = np.zeros((count, systems), dtype=np.int64)
     for index, column, amount in load.fixed.licenses:
         sums[index, column] += amount
     outages, out = load.outages()
-    clock = np.zeros(kernels.CLOCK, dtype=np.int64)
-    clock[kernels.C_FIXED] = len(load.fixed.columns)
-    clock[kernels.C_NOW], clock[kernels.C_UNTIL], clock[kernels.C_HEAD], clock[kernels.C_RESERVED] = (
+    clock = np.zeros(arrays.CLOCK, dtype=np.int64)
+    clock[arrays.C_FIXED] = len(load.fixed.columns)
+    clock[arrays.C_SPARE] = load.asides.spare
+    clock[arrays.C_NOW], clock[arrays.C_UNTIL], clock[arrays.C_HEAD], clock[arrays.C_RESERVED] = (
         load.now,
         load.now - 1,
         -1,
@@ -307,7 +323,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
     def zeros(*shape: int) -> NDArray[Any]:
         return np.zeros(shape, dtype=np.int64)
 
-    return kernels.State(
+    return arrays.State(
         clock=clock,
         jobs=jobs,
         demand=load.demand.astype(np.int32),
@@ -327,13 +343,14 @@ def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
         sums=sums,
         queue=zeros(count),
         ends=zeros(count, 2),
-        heap=zeros(3 * count + 64, 3),
+        heap=zeros(4 * count + 64, 3),
         pool=np.zeros((max(4096, 2 * count), 3), dtype=np.int32),
         outages=outages,
         out=out,
         down=zeros(load.columns.demands.layout.num_nodes),
         attempts=zeros(16, 5),
         failed=np.full((len(load.columns.demands), 2), -1, dtype=np.int64),
+        bounded=np.full((len(load.columns.demands), 4), -1, dtype=np.int64),
         fixed=load.fixed.spans.copy(),
         fixed_columns=np.append(load.fixed.columns, zeros(64)),
         fixed_amounts=np.append(load.fixed.amounts, zeros(64)),
@@ -342,4 +359,15 @@ def empty_state(load: Load, steps: Sequence[int]) -> kernels.State:
         arrived=zeros(count),
         gone=zeros(2 * count),
         steps=np.array(steps, dtype=np.int64),
+        latest=load.latest,
+        start_at=load.start_at,
+        aside_times=load.asides.times,
+        aside_columns=load.asides.columns,
+        aside_of=load.asides.of_columns,
+        aside_of_sums=load.asides.of_sums,
+        aside_levels=load.asides.levels.copy(),
+        aside_ahead=load.asides.capacity - load.asides.levels,
+        aside_held=zeros(len(load.asides.columns)),
+        aside_head=zeros(len(load.asides.columns)),
+        whole=load.asides.whole,
     )

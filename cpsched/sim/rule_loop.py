@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cpsched.sim import kernels
+from cpsched.sim import arrays, kernels
 from cpsched.sim.rules import Prediction, QueueRule
 from cpsched.sim.world import World
 
@@ -33,13 +33,13 @@ def play_rule(
     """
     numbers = rule.in_numbers(predicts=predicts)
     while True:
-        before, began = int(world.state.clock[kernels.C_PASSES]), time.perf_counter()
+        before, began = int(world.state.clock[arrays.C_PASSES]), time.perf_counter()
         told = kernels.advance(numbers, _PORTION, world.state, world.machine, world.tables, world.scratch)
-        passes = int(world.state.clock[kernels.C_PASSES]) - before
+        passes = int(world.state.clock[arrays.C_PASSES]) - before
         if passes:
             seconds.append((time.perf_counter() - began) / passes)
-        if told == kernels.FINISHED:
+        if told == arrays.FINISHED:
             return
-        if told == kernels.LACKS_ROOM:
+        if told == arrays.LACKS_ROOM:
             world.make_room()
         look()

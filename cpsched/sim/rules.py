@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from cpsched.sim import kernels
+from cpsched.sim import arrays
 
 __all__ = ["BackfillRule", "Order", "Prediction", "QueueRule"]
 
@@ -22,35 +22,35 @@ class Prediction(StrEnum):
     @property
     def number(self) -> int:
         """The number that the kernels know it by."""
-        return kernels.PREDICTS_ORDER if self is Prediction.ORDER else kernels.PREDICTS_ALL
+        return arrays.PREDICTS_ORDER if self is Prediction.ORDER else arrays.PREDICTS_ALL
 
 
 class Order(IntEnum):
     """The order of the queue; equal jobs are in the order of submission."""
 
-    SUBMISSION = kernels.BY_SUBMISSION
+    SUBMISSION = arrays.BY_SUBMISSION
     #: Shortest (estimated) walltime first.
-    WALLTIME = kernels.BY_WALLTIME
+    WALLTIME = arrays.BY_WALLTIME
     #: Smallest product of cores and (estimated) walltime first.
-    AREA = kernels.BY_AREA
+    AREA = arrays.BY_AREA
     #: F1 of Carastan-Santos and de Camargo (SC'17).
-    F1 = kernels.BY_F1
+    F1 = arrays.BY_F1
     #: Weighted shortest processing time first (Smith, 1956): the smallest product of (estimated) walltime, largest
     #: share of the machine and expected wait first.
-    WSPT = kernels.BY_WSPT
+    WSPT = arrays.BY_WSPT
     #: WFP3 and UNICEF of Tang et al. (IPDPS'10), as in the same paper: the waiting counts, anew in each pass.
-    WFP3 = kernels.BY_WFP3
-    UNICEF = kernels.BY_UNICEF
+    WFP3 = arrays.BY_WFP3
+    UNICEF = arrays.BY_UNICEF
 
 
 class BackfillRule(IntEnum):
     """Which jobs may start ahead of the first job that has to wait."""
 
-    NOBODY = kernels.NOBODY
+    NOBODY = arrays.NOBODY
     #: Every job that fits now.
-    ANYBODY = kernels.ANYBODY
+    ANYBODY = arrays.ANYBODY
     #: Every job that does not delay that job's reservation (EASY).
-    NOT_DELAYING = kernels.NOT_DELAYING
+    NOT_DELAYING = arrays.NOT_DELAYING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +77,12 @@ class QueueRule:
         if (self.depth or 0) < 0 or (self.max_starve or 0) < 0:
             raise ValueError(f"Expected depth and max_starve of 0 or more, got {self}")
 
-    def in_numbers(self, *, predicts: Prediction | None) -> kernels.Rule:
+    def in_numbers(self, *, predicts: Prediction | None) -> arrays.Rule:
         """Return the rule as the kernels take it."""
-        return kernels.Rule(
+        return arrays.Rule(
             backfill=int(self.backfill),
             order=int(self.order),
             depth=1 << 40 if self.depth is None else self.depth,
             max_starve=-1 if self.max_starve is None else self.max_starve,
-            predicts=kernels.PREDICTS_NOTHING if predicts is None else predicts.number,
+            predicts=arrays.PREDICTS_NOTHING if predicts is None else predicts.number,
         )

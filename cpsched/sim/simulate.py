@@ -23,6 +23,7 @@ from cpsched.domain import (
 )
 from cpsched.formats import checked
 from cpsched.metrics import Runs, objective_value, suffered
+from cpsched.sim import arrays
 from cpsched.sim.checkpoint import Checkpoint, Keeper
 from cpsched.sim.load import Load
 from cpsched.sim.rule_loop import play_rule
@@ -75,8 +76,7 @@ class History:
                     reason = WaitingReason.NOT_STARTED  # another mapping, or a share of its cores, might fit
                 waiting.append(WaitingJob(id=load.jobs[job].id, reason=reason, detail=detail))
             else:
-                detail = "it had not been started when the simulation ended"
-                waiting.append(WaitingJob(id=load.jobs[job].id, reason=WaitingReason.NOT_STARTED, detail=detail))
+                waiting.append(self._left_over(job))
         value = objective_value(instance, jobs)
         return Plan(
             instance=instance.name,
@@ -96,6 +96,19 @@ class History:
             record=True,
             attempts=tuple(self._run(*attempt) for attempt in world.attempts()),
         )
+
+    def _left_over(self, index: int) -> WaitingJob:
+        """Return a job that could start, and has not been started, as a plan has it."""
+        load, runs = self._world.load, self._world.state.runs
+        job, latest = load.jobs[index], int(load.latest[index])
+        if runs[index, arrays.R_ENDING] != arrays.REFUSED:
+            detail = "it had not been started when the simulation ended"
+            return WaitingJob(id=job.id, reason=WaitingReason.NOT_STARTED, detail=detail)
+        # after the last end nothing is in its way but the order of the queue, which is no reason that can be checked
+        is_late = latest < runs[runs[:, arrays.R_ENDING] >= arrays.COMPLETED, arrays.R_END].max(initial=load.now)
+        detail = f"it could not be started by {latest}, when it had to start"
+        reason = WaitingReason.TOO_LATE if is_late else WaitingReason.NOT_STARTED
+        return WaitingJob(id=job.id, reason=reason, detail=detail)
 
     def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32]) -> PlannedJob:
         """Return a run as a plan has it."""
@@ -188,7 +201,7 @@ def simulate(
     Interrupted
         If the user interrupts.
     """
-    instance = checked(instance)
+    instance = replace(checked(instance), set_aside=instance.set_aside)
     began = time.perf_counter()
     world = World(Load(instance))
     count, seconds = len(world.load.jobs), list[float]()
@@ -210,6 +223,8 @@ def simulate(
             _world=world,
         )
 
+    if len(world.load.asides.times) and predict is Prediction.ALL:
+        predict = Prediction.ORDER  # no job may run into what is set aside: ends are those of the walltimes
     try:
         if isinstance(scheduler, QueueRule):
             play_rule(world, scheduler, seconds, predicts=predict, look=look)

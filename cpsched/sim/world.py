@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cpsched.domain import Instance, Job, Running, Segment, counted, end_of_work
 from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
-from cpsched.sim import kernels
+from cpsched.sim import arrays, aside_kernels, kernels
 from cpsched.sim.load import Load, empty_state
 from cpsched.sim.scheduler import Change, Start
 from cpsched.sim.shares import Held, JobModes, Work
@@ -40,8 +40,8 @@ class World:
         self.tables, self.scratch = load.kernel_views()
         self.state = empty_state(load, RAISES)
         free, sums = load.timeline.free_at(0)
-        self.machine = kernels.Machine(
-            *(array for _ in range(4) for array in (free.astype(np.int32), sums.astype(np.int64)))
+        self.machine = arrays.Machine(
+            *(array for _ in range(5) for array in (free.astype(np.int32), sums.astype(np.int64)))
         )
         self._lengths = load.lengths
         #: The progress of running jobs that are not always at full share.
@@ -59,13 +59,14 @@ class World:
         waits = s.awaited > 0
         for index, job in enumerate(self.load.jobs):
             if job.running is not None:
-                s.runs[index, kernels.R_START], s.runs[index, kernels.R_STARTS] = job.running.start, 1
+                s.runs[index, arrays.R_START], s.runs[index, arrays.R_STARTS] = job.running.start, 1
                 if job.malleability is not None:
                     self._go_on(index, job, job.running)
                 kernels.book_run(index, self.load.now, s, self.machine, self.tables, self.scratch)
                 kernels.let_go_at_start(index, self.load.now, s)
-            elif s.jobs[index, kernels.J_ARRIVAL] < 0 and not waits[index] and self.load.demand[index] >= 0:
-                kernels.push(max(int(s.release[index]), self.load.now), kernels.RELEASED, index, s.heap, s.clock)
+            elif s.jobs[index, arrays.J_ARRIVAL] < 0 and not waits[index] and self.load.demand[index] >= 0:
+                arrays.push(max(int(s.release[index]), self.load.now), arrays.RELEASED, index, s.heap, s.clock)
+        aside_kernels.hold_all(s, self.machine, self.tables)
 
     def _go_on(self, index: int, job: Job, running: Running) -> None:
         """Record the progress and the nodes of a malleable job that runs since before the beginning.
@@ -77,15 +78,15 @@ class World:
         if job_modes is None or found is None:
             believed = running.segments[-1].end
             end = end_of_work(job, self.load.now, int(self._lengths[index]))
-            s.jobs[index, kernels.J_WALLTIME] = s.estimate[index] = believed - running.start
-            s.jobs[index, kernels.J_LENGTH] = (believed if end is None else end) - running.start
+            s.jobs[index, arrays.J_WALLTIME] = s.estimate[index] = believed - running.start
+            s.jobs[index, arrays.J_LENGTH] = (believed if end is None else end) - running.start
             return
-        while len(self.state.pool) - s.clock[kernels.C_POOL] < len(found.entries):
+        while len(self.state.pool) - s.clock[arrays.C_POOL] < len(found.entries):
             self._double("pool")
-        first, count = int(s.clock[kernels.C_POOL]), len(found.entries)
+        first, count = int(s.clock[arrays.C_POOL]), len(found.entries)
         self.state.pool[first : first + count] = found.entries
-        s.clock[kernels.C_POOL] += count
-        s.runs[index, kernels.R_FIRST], s.runs[index, kernels.R_COUNT] = first, count
+        s.clock[arrays.C_POOL] += count
+        s.runs[index, arrays.R_FIRST], s.runs[index, arrays.R_COUNT] = first, count
         rate = job_modes.rate(found.entries, found.modes)
         self._work[index] = Work(since=self.now, done=found.done, rate=rate)
         self._note(index, found.modes)
@@ -94,11 +95,12 @@ class World:
     def _has_run_since(self, job: int) -> bool:
         """Return whether a job runs that did so before the beginning."""
         running, (start, end, ending) = self.load.jobs[job].running, self.state.runs[job, :3].tolist()
-        return running is not None and start == running.start and end >= 0 and ending == kernels.WAITING
+        return running is not None and start == running.start and end >= 0 and ending == arrays.WAITING
 
     def make_room(self) -> None:
         """Enlarge the arrays that may be full."""
-        if self.state.clock[kernels.C_LACKS]:
+        clock = self.state.clock
+        if clock[arrays.C_LACKS] or len(self.state.pool) < clock[arrays.C_POOL] + clock[arrays.C_SPARE]:
             self._double("pool")
         else:
             self._double("attempts", "heap")
@@ -117,31 +119,31 @@ class World:
         kernels.close_gaps(self.state)
         s = self.state
         self._work = {job: work for job, work in self._work.items() if self._has_run_since(job)}
-        for job, time, first in s.changes[: s.clock[kernels.C_CHANGES]].tolist():
+        for job, time, first in s.changes[: s.clock[arrays.C_CHANGES]].tolist():
             start, end, ending, _, entry, count = s.runs[job].tolist()
-            if start <= time < end and ending == kernels.WAITING:
+            if start <= time < end and ending == arrays.WAITING:
                 rate = self.load.job_modes[job].rate(s.pool[entry : entry + count], s.modes[first : first + count])
                 self._work[job] = Work(since=time, done=self._work_of(job).at(time), rate=rate)
 
     @property
     def now(self) -> int:
         """The second up to which everything has happened."""
-        return int(self.state.clock[kernels.C_NOW])
+        return int(self.state.clock[arrays.C_NOW])
 
     @property
     def num_done(self) -> int:
         """How many jobs have ended."""
-        return int(self.state.clock[kernels.C_DONE])
+        return int(self.state.clock[arrays.C_DONE])
 
     @property
     def num_outages(self) -> int:
         """How often nodes have broken or returned."""
-        return int(self.state.clock[kernels.C_OUTAGE])
+        return int(self.state.clock[arrays.C_OUTAGE])
 
     @property
     def num_waiting(self) -> int:
         """How many jobs are in the queue."""
-        return int(self.state.clock[kernels.C_QUEUED])
+        return int(self.state.clock[arrays.C_QUEUED])
 
     # --- for schedulers that are not compiled ---------------------------------------------------------------------
 
@@ -150,38 +152,48 @@ class World:
         time = int(kernels.next_event(self.state))
         return None if time == FOREVER else time
 
-    def step(self, now: int, rule: kernels.Rule) -> tuple[list[int], list[int]]:
+    def step(self, now: int, rule: arrays.Rule) -> tuple[list[int], list[int]]:
         """Process all events at `now`, up to the arrivals; return the jobs that have arrived, and those that have
         ended.
         """
         s = self.state
-        if s.clock[kernels.C_OUTAGE] < len(s.outages):
-            while len(self.state.attempts) < s.clock[kernels.C_ATTEMPTS] + s.clock[kernels.C_RUNNING]:
+        if s.clock[arrays.C_OUTAGE] < len(s.outages):
+            while len(self.state.attempts) < s.clock[arrays.C_ATTEMPTS] + s.clock[arrays.C_RUNNING]:
                 self.make_room()
             s = self.state
-        s.clock[kernels.C_GONE] = 0
+        while len(self.state.pool) < s.clock[arrays.C_POOL] + s.clock[arrays.C_SPARE]:
+            self._double("pool")
+        s = self.state
+        s.clock[arrays.C_GONE] = 0
         count = kernels.step(now, rule, s, self.machine, self.tables, self.scratch)
-        gone = s.gone[: s.clock[kernels.C_GONE]].tolist()
+        gone = s.gone[: s.clock[arrays.C_GONE]].tolist()
         for job in gone:
-            if self._work.pop(job, None) is not None and s.runs[job, kernels.R_END] < 0:
+            if self._work.pop(job, None) is not None and s.runs[job, arrays.R_END] < 0:
                 self._expect(job, 0, int(s.estimate[job]), Work(since=0, done=Fraction(0), rate=Fraction(1)))
         return s.arrived[:count].tolist(), gone
 
     def can_begin(self, start: Start) -> bool:
-        """Return whether a job waits, and all that it takes there is free now."""
-        s = self.state
-        if s.runs[start.job, kernels.R_START] >= 0 or s.runs[start.job, kernels.R_ENDING] != kernels.WAITING:
+        """Return whether a job waits and may start now, and all that it takes there is free now, and is not set aside
+        before its walltime is over.
+        """
+        s, job = self.state, start.job
+        if s.runs[job, arrays.R_START] >= 0 or s.runs[job, arrays.R_ENDING] != arrays.WAITING:
+            return False
+        if s.start_at[job] >= 0 or self.now > s.latest[job]:
             return False
         if start.modes is not None:
-            job_modes = self._modes_of(start.job, start.entries, start.modes)
-            held = None if job_modes is None else job_modes.held(start.entries, start.modes, self.tables, self.scratch)
-            return held is not None and self._is_free(held)
-        return bool(kernels.fits_there(start.job, start.entries, s, self.machine, self.tables, self.scratch))
+            job_modes = self._modes_of(job, start.entries, start.modes)
+            if job_modes is None:
+                return False
+            held = job_modes.held(start.entries, start.modes, self.tables, self.scratch)
+            work = Work(since=self.now, done=Fraction(0), rate=job_modes.rate(start.entries, start.modes))
+            return self._is_free(held, work.end_of(int(self.load.walltime[job])))
+        return bool(kernels.fits_there(job, start.entries, s, self.machine, self.tables, self.scratch))
 
     def begin(self, starts: Sequence[Start]) -> None:
         """Start waiting jobs now; the caller guarantees that their resources are free."""
         for start in starts:
-            while len(self.state.pool) - self.state.clock[kernels.C_POOL] < len(start.entries):
+            while len(self.state.pool) - self.state.clock[arrays.C_POOL] < len(start.entries):
                 self._double("pool")
             if start.modes is not None:
                 self._shape(
@@ -201,7 +213,7 @@ class World:
 
     def since(self, job: int) -> int:
         """Return since when a running job runs as it does."""
-        return max([int(self.state.runs[job, kernels.R_START]), *(time for time, _ in self._changes_of(job)[-1:])])
+        return max([int(self.state.runs[job, arrays.R_START]), *(time for time, _ in self._changes_of(job)[-1:])])
 
     def modes_of(self, job: int) -> NDArray[np.int8]:
         """Return in which of its modes a running job runs on each of its entries."""
@@ -211,23 +223,29 @@ class World:
 
     def _work_of(self, job: int) -> Work:
         """Return how far a running job is."""
-        begun = Work(since=int(self.state.runs[job, kernels.R_START]), done=Fraction(0), rate=Fraction(1))
+        begun = Work(since=int(self.state.runs[job, arrays.R_START]), done=Fraction(0), rate=Fraction(1))
         return self._work.get(job, begun)
 
     def change(self, change: Change) -> bool:
-        """Change the modes of a running job, if it can change and the resources are free; return whether that is so."""
+        """Change the modes of a running job, if it can change and the resources are free; return whether that is so.
+
+        Rules are not held against what the job has already: of what is set aside it may keep that.
+        """
         s, job, now = self.state, change.job, self.now
         start, end, ending, _, first, count = s.runs[job].tolist()
         entries = s.pool[first : first + count]
         job_modes = self._modes_of(job, entries, change.modes)
-        if job_modes is None or end < 0 or ending != kernels.WAITING:
+        if job_modes is None or end < 0 or ending != arrays.WAITING:
             return False
+        had = job_modes.held(entries, self.modes_of(job), self.tables, self.scratch)
+        held = job_modes.held(entries, change.modes, self.tables, self.scratch)
+        work = self._work_of(job).at(now)
+        next_work = Work(since=now, done=work, rate=job_modes.rate(entries, change.modes))
         kernels.give_back(job, s, self.machine, self.tables, self.scratch)
-        is_free = self._is_free(job_modes.held(entries, change.modes, self.tables, self.scratch))
+        is_free = self._is_free(held, next_work.end_of(int(self.load.walltime[job])), had)
         if is_free:
-            work = self._work_of(job)
-            self._shape(job, entries, change.modes, start, work.at(now), ceil((end - now) * work.rate))
-        while len(self.state.heap) < self.state.clock[kernels.C_HEAP] + 3 * len(s.runs):
+            self._shape(job, entries, change.modes, start, work, ceil((end - now) * self._work_of(job).rate))
+        while len(self.state.heap) < self.state.clock[arrays.C_HEAP] + 4 * len(s.runs):
             self._double("heap")
         kernels.book_run(job, now, self.state, self.machine, self.tables, self.scratch)
         return is_free
@@ -239,12 +257,19 @@ class World:
             return None
         return job_modes if chosen.min() >= 0 and chosen.max() < len(job_modes.modes) else None
 
-    def _is_free(self, held: Held) -> bool:
-        """Return whether something is free now."""
-        once, place = np.unique(held.columns, return_inverse=True)
-        amounts = np.zeros(len(once), dtype=np.int64)
-        np.add.at(amounts, place, held.amounts)
-        return bool((self.machine.free[once] >= amounts).all() and (self.machine.sfree >= held.sums).all())
+    def _is_free(self, held: Held, end: int, had: Held | None = None) -> bool:
+        """Return whether something is free now and not set aside before `end`, beside what the job had."""
+        columns, amounts = _added(held)
+        s, machine, free, sums = self.state, self.machine, self.machine.free, self.machine.sfree
+        if end > aside_kernels.next_change(s):
+            aside_kernels.room_until(end, machine.free, machine.sfree, s, machine, self.tables)
+            free, sums = machine.room, machine.sroom
+        least, least_sums = free[columns].astype(np.int64), sums
+        if had is not None:
+            of_column = dict(zip(*(part.tolist() for part in _added(had)), strict=True))
+            least = np.maximum(least, [of_column.get(column, 0) for column in columns.tolist()])
+            least_sums = np.maximum(sums, had.sums)
+        return bool((least >= amounts).all() and (least_sums >= held.sums).all())
 
     def _shape(
         self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8], start: int, done: Fraction, believed: int
@@ -269,9 +294,9 @@ class World:
         s = self.state
         first, room = s.fixed[job].tolist()
         if room != len(held.columns):
-            first = int(s.clock[kernels.C_FIXED])
-            s.clock[kernels.C_FIXED] += len(held.columns)
-            while len(self.state.fixed_columns) < s.clock[kernels.C_FIXED]:
+            first = int(s.clock[arrays.C_FIXED])
+            s.clock[arrays.C_FIXED] += len(held.columns)
+            while len(self.state.fixed_columns) < s.clock[arrays.C_FIXED]:
                 self._double("fixed_columns", "fixed_amounts")
             s = self.state
         s.fixed[job] = first, len(held.columns)
@@ -281,24 +306,24 @@ class World:
 
     def _note(self, job: int, chosen: NDArray[np.int8]) -> None:
         """Note in which modes a job runs from now on."""
-        if self.state.clock[kernels.C_CHANGES] == len(self.state.changes):
+        if self.state.clock[arrays.C_CHANGES] == len(self.state.changes):
             self._double("changes")
-        while len(self.state.modes) < self.state.clock[kernels.C_MODES] + len(chosen):
+        while len(self.state.modes) < self.state.clock[arrays.C_MODES] + len(chosen):
             self._double("modes")
         s = self.state
-        first = int(s.clock[kernels.C_MODES])
-        s.changes[s.clock[kernels.C_CHANGES]] = job, self.now, first
+        first = int(s.clock[arrays.C_MODES])
+        s.changes[s.clock[arrays.C_CHANGES]] = job, self.now, first
         s.modes[first : first + len(chosen)] = chosen
-        s.clock[kernels.C_CHANGES] += 1
-        s.clock[kernels.C_MODES] += len(chosen)
+        s.clock[arrays.C_CHANGES] += 1
+        s.clock[arrays.C_MODES] += len(chosen)
 
     def _expect(self, job: int, start: int, believed: int, work: Work) -> None:
         """Note how long a job takes from its start on, and how long it is believed to, and allowed to take."""
         s = self.state
-        is_predicted = s.estimate[job] < s.jobs[job, kernels.J_WALLTIME]
+        is_predicted = s.estimate[job] < s.jobs[job, arrays.J_WALLTIME]
         limit = work.end_of(int(self.load.walltime[job])) - start
-        s.jobs[job, kernels.J_LENGTH] = work.end_of(int(self._lengths[job])) - start
-        s.jobs[job, kernels.J_WALLTIME] = limit
+        s.jobs[job, arrays.J_LENGTH] = work.end_of(int(self._lengths[job])) - start
+        s.jobs[job, arrays.J_WALLTIME] = limit
         left = work.since - start + ceil(believed / work.rate)
         s.estimate[job] = min(limit, left) if is_predicted else limit
 
@@ -333,7 +358,7 @@ class World:
         """Return the outcomes of the jobs so far, in document order."""
         load, s = self.load, self.state
         order = np.argsort(load.places, kind="stable")
-        found, ended = s.runs[order], s.runs[order, kernels.R_ENDING] >= kernels.COMPLETED
+        found, ended = s.runs[order], s.runs[order, arrays.R_ENDING] >= arrays.COMPLETED
         jobs = [load.jobs[index] for index in order.tolist()]
         # a job that is said to have started before it was submitted did not wait
         ran_before = np.array([job.running is not None for job in jobs], dtype=np.bool_)
@@ -343,25 +368,25 @@ class World:
             users=tuple(job.user for job in jobs),
             groups=tuple(job.group for job in jobs),
             queues=tuple(job.queue for job in jobs),
-            submit=np.where(ran_before, np.minimum(load.submit[order], found[:, kernels.R_START]), load.submit[order]),
+            submit=np.where(ran_before, np.minimum(load.submit[order], found[:, arrays.R_START]), load.submit[order]),
             walltime=load.walltime[order],
             runtime=load.runtime[order],
-            start=found[:, kernels.R_START],
-            end=np.where(ended, found[:, kernels.R_END], -1),
+            start=found[:, arrays.R_START],
+            end=np.where(ended, found[:, arrays.R_END], -1),
             cores=load.cores[order].astype(np.int64),
             asked={name: amounts[order] for name, amounts in load.asked().items()},
             nodes=self._num_nodes()[order],
             expected_wait=load.expected_wait[order],
             max_wait=np.array([_max_wait(load.instance, job) for job in jobs], dtype=np.int64),
-            attempts=found[:, kernels.R_STARTS],
+            attempts=found[:, arrays.R_STARTS],
             first_start=first_start[order],
             lost=lost[order],
-            ending=found[:, kernels.R_ENDING].astype(np.int8),
+            ending=found[:, arrays.R_ENDING].astype(np.int8),
         )
 
     def _first_starts_and_losses(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return when each job has started first (-1: never), and the seconds that outages have cost it."""
-        first_start, lost = self.state.runs[:, kernels.R_START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
+        first_start, lost = self.state.runs[:, arrays.R_START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
         for job, start, end, _ in reversed(list(self.attempts())):
             first_start[job] = start
             lost[job] += end - start
@@ -370,14 +395,14 @@ class World:
     def placements(self) -> Iterator[tuple[int, int, int, NDArray[np.int32]]]:
         """Yield (job, start, end, entries) of all that has run to its end."""
         s = self.state
-        for job in np.flatnonzero(s.runs[:, kernels.R_ENDING] >= kernels.COMPLETED).tolist():
+        for job in np.flatnonzero(s.runs[:, arrays.R_ENDING] >= arrays.COMPLETED).tolist():
             start, end, _, _, first, count = s.runs[job].tolist()
             yield job, start, end, s.pool[first : first + count]
 
     def attempts(self) -> Iterator[tuple[int, int, int, NDArray[np.int32]]]:
         """Yield (job, start, end, entries) of what outages cut short, in order of time."""
         s = self.state
-        for job, start, end, first, count in s.attempts[: s.clock[kernels.C_ATTEMPTS]].tolist():
+        for job, start, end, first, count in s.attempts[: s.clock[arrays.C_ATTEMPTS]].tolist():
             yield job, start, end, s.pool[first : first + count]
 
     def segments(
@@ -418,7 +443,7 @@ class World:
 
     def _changes_of(self, job: int) -> list[tuple[int, int]]:
         """Return when a job has changed, and where its modes from then on begin."""
-        count = int(self.state.clock[kernels.C_CHANGES])
+        count = int(self.state.clock[arrays.C_CHANGES])
         for row in range(self._indexed, count):
             changed, time, first = self.state.changes[row].tolist()
             self._changes.setdefault(changed, []).append((time, first))
@@ -428,15 +453,23 @@ class World:
     def _num_nodes(self) -> NDArray[np.int64]:
         """Return the number of nodes of each job; chunks of several kinds may share one."""
         s = self.state
-        count = s.runs[:, kernels.R_COUNT].copy()
+        count = s.runs[:, arrays.R_COUNT].copy()
         for index in range(len(count)):
             job = self.load.jobs[index]
             if job.running is not None and count[index] == 0 and s.fixed[index, 1]:
                 count[index] = len({held.node for held in job.running.segments[0].allocation})
             elif count[index] and len(job.request.chunks) > 1:
-                first = s.runs[index, kernels.R_FIRST]
+                first = s.runs[index, arrays.R_FIRST]
                 count[index] = len(np.unique(s.pool[first : first + count[index], 0]))
         return count
+
+
+def _added(held: Held) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the node columns of an allocation, each once, and the amount of each."""
+    once, place = np.unique(held.columns, return_inverse=True)
+    amounts = np.zeros(len(once), dtype=np.int64)
+    np.add.at(amounts, place, held.amounts)
+    return once, amounts
 
 
 def _max_wait(instance: Instance, job: Job) -> int:

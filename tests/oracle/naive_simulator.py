@@ -4,21 +4,25 @@ Written from the contract of queue rules, with one dict for each node, and every
 Who may stand on which node, and in which order nodes and kinds are taken, is asked of the literal planner.
 
 The contract. At each second at which something happens those end who do so, estimates are corrected that were exceeded,
-nodes return and break, jobs arrive; then there is one pass through the queue. Who starts lets those go that wait for a
+jobs leave that are too late, nodes return and break, other amounts are set aside, booked jobs start, jobs arrive; then
+there is one pass through the queue. Who starts lets those go that wait for a
 start: if they may come at once, that is another event of the same second. A reservation is made when somebody stands
 behind a head that has to wait; it stands as long as that job is the first one looked at and no earlier end lets it in,
 and falls when an estimate is corrected or a node breaks or returns, since it rests on those. Whenever somebody is to
 start beside it, its job is put first on what is not free yet; the queue is looked through until nobody starts.
+
+A job starts only on what is not set aside in any second of its walltime, for rules or for jobs with one start, which
+are given nodes when they come. The head's reservation falls at each second at which that may change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log2, log10
+from math import inf, log2, log10
 from typing import NamedTuple
 
-from cpsched.domain import Arrangement, DependencyType, Instance, Job
+from cpsched.domain import Arrangement, DependencyType, Instance, Job, SetAside
 from cpsched.metrics import Ending
 from cpsched.problem import refusal
 from cpsched.sim import BackfillRule, Order, Prediction, QueueRule
@@ -77,6 +81,13 @@ class _Life:
     takes: _Amounts = field(default_factory=dict)
 
     @property
+    def latest(self) -> float:
+        """The last second at which it may start."""
+        if self.job.start_at is not None:
+            return self.job.start_at
+        return inf if self.job.deadline is None else self.job.deadline - self.job.walltime
+
+    @property
     def eligible(self) -> int:
         """Since when nothing but room is missing for a start; who ran at the beginning waited for nobody."""
         return self.job.submit if self.release is None else self.release
@@ -126,6 +137,26 @@ class _Play:
             for change in ((outage.start, 1, outage.nodes), (outage.end, 0, outage.nodes))
         )
 
+        #: What rules set aside, and what is set aside for jobs with one start: (from, to, amounts).
+        self.asides = [(aside.start, aside.end, self._amounts_of(aside)) for aside in instance.set_aside]
+        self.booked: dict[str, tuple[int, int, _Amounts]] = {}
+        #: When that changes, or may do so.
+        edges = {edge for start, end, _ in self.asides if end > instance.now for edge in (start, end)}
+        for life in self.lives:
+            if life.job.start_at is not None and life.job.running is None and life.ending != Ending.REFUSED:
+                edges |= {life.job.start_at, life.job.start_at + life.job.walltime}
+        self.edges = sorted(edge for edge in edges if edge > instance.now)
+        self.now = instance.now
+
+    def _amounts_of(self, aside: SetAside) -> _Amounts:
+        """Return what is set aside of each counter, by node."""
+        found: _Amounts = {None: dict[object, int](aside.licenses.items())}
+        for held in aside.allocation:
+            here = found.setdefault(held.node, {})
+            for counter, amount in self.nodes[held.node].demands(held.resources).items():
+                here[counter] = here.get(counter, 0) + amount
+        return found
+
     def _ending_before(self, job: Job) -> Ending:
         """Return how a job ends that never starts."""
         return Ending.REFUSED if job.running is None and self._is_refused(job) else Ending.WAITING
@@ -143,7 +174,16 @@ class _Play:
         self.begin()
         now: int | None = self.instance.now
         while now is not None:
-            happens = [self.end(now), self.correct(now), self.change_nodes(now), self.arrive(now)]
+            self.now = now
+            happens = [
+                self.end(now),
+                self.correct(now),
+                self.give_up(now),
+                self.change_nodes(now),
+                self.change_asides(now),
+                self.begin_booked(now),
+                self.arrive(now),
+            ]
             if any(happens):
                 self.serve(now)
             now = self.next_second(now)
@@ -165,7 +205,11 @@ class _Play:
 
     def waiting(self) -> list[_Life]:
         """Return the queue, in the order of submission."""
-        return [life for life in self.lives if life.has_come and life.start is None and life.ending == Ending.WAITING]
+        return [
+            life
+            for life in self.lives
+            if life.has_come and life.start is None and life.ending == Ending.WAITING and life.job.id not in self.booked
+        ]
 
     def to_come(self) -> list[_Life]:
         """Return who will come at a second that is known."""
@@ -193,8 +237,13 @@ class _Play:
         times = [max(now, life.release) for life in self.to_come() if life.release is not None]
         for life in self.running():
             times += [life.end, life.believed]
-        if (times or self.waiting()) and self.changes:
+        times += [int(life.latest) + 1 for life in self.waiting() if life.latest < inf]
+        times += [start for start, _, _ in self.booked.values()]
+        is_alive = times or self.waiting()
+        if is_alive and self.changes:
             times.append(self.changes[0][0])
+        if is_alive and self.edges:
+            times.append(self.edges[0])
         return min(times, default=None)
 
     def end(self, now: int) -> bool:
@@ -222,6 +271,63 @@ class _Play:
             self.reservation = None
         return bool(exceeded)
 
+    def give_up(self, now: int) -> bool:
+        """Drop those from the queue who can no longer be in time."""
+        late = [life for life in self.waiting() if life.latest < now]
+        for life in late:
+            life.ending = Ending.REFUSED
+        return bool(late)
+
+    def change_asides(self, now: int) -> bool:
+        """Process the seconds at which other amounts are set aside."""
+        happens = bool(self.edges) and self.edges[0] <= now
+        while self.edges and self.edges[0] <= now:
+            del self.edges[0]
+            self.reservation = None
+        return happens
+
+    def begin_booked(self, now: int) -> bool:
+        """Start those whose booked time begins: on their nodes, or on others if one of those is out."""
+        due = [name for name, (start, _, _) in self.booked.items() if start == now]
+        for life in [life for life in self.lives if life.job.id in due]:
+            _, _, takes = self.booked.pop(life.job.id)
+            self.reservation = None
+            mapped, life.mapped = life.mapped, None
+            assert mapped is not None
+            room = self.room_until(self.free, life.job.walltime)
+            has_all = all(
+                name in room and (name is None or room[name][_OPEN] == 0) and room[name].get(counter, 0) >= amount
+                for name, amounts in takes.items()
+                for counter, amount in amounts.items()
+                if counter not in (_IDLE, _OPEN)
+            ) and all(
+                name in room and room[name][_IDLE] == 0
+                for name in takes
+                if name is not None and life.job.request.place.exclusive
+            )
+            if has_all:
+                self.start_on(life, mapped, now)
+            elif not self.start_if_mapped(life, room, now):
+                life.ending = Ending.REFUSED
+        return bool(due)
+
+    def book_ahead(self, life: _Life, now: int) -> None:
+        """Find nodes for a job with one start, from then on for its walltime; refuse it if there are none."""
+        self.reservation = None
+        start = life.job.start_at
+        assert start is not None
+        if start == now:
+            if not self.start_if_mapped(life, self.room_until(self.free, life.job.walltime), now):
+                life.ending = Ending.REFUSED
+            return
+        mapped = self.mapped(life.job, self.room_from(start, life.job.walltime))
+        if mapped is None:
+            life.ending = Ending.REFUSED
+            return
+        life.mapped = mapped
+        takes = self.taken(life.job, self.demands(life.job, mapped))
+        self.booked[life.job.id] = start, start + life.job.walltime, takes
+
     def change_nodes(self, now: int) -> bool:
         """Process returns and failures of nodes."""
         happens = False
@@ -245,15 +351,21 @@ class _Play:
                 assert life.start is not None
                 self.attempts.append((life.job.id, Run(life.start, now, life.mapped)))
                 life.start = None
-                if self._is_refused(life.job):
+                if self._is_refused(life.job) or life.latest < now:
                     life.ending = Ending.REFUSED
         assert self.free.pop(name) == self._capacity(name)
 
     def arrive(self, now: int) -> bool:
         """Process the arrivals of now."""
         arrived = [life for life in self.to_come() if life.release is not None and life.release <= now]
-        for life in arrived:
+        for life in sorted(arrived, key=lambda life: (self.comes_by_itself(life), life.rank)):
             life.has_come = True
+            if now > life.latest:
+                life.ending = Ending.REFUSED
+                continue
+            if life.job.start_at is not None:
+                self.book_ahead(life, now)
+                continue
             lengths = self.history.get(life.job.user, [])[-2:] if life.job.user is not None else []
             if self.predicts and lengths:
                 mean = -(-sum(lengths) // len(lengths))  # rounded up
@@ -262,6 +374,11 @@ class _Play:
                     life.estimate = life.predicted
             life.key = self.key(life, now)
         return bool(arrived)
+
+    def comes_by_itself(self, life: _Life) -> bool:
+        """Return whether a job comes when it is submitted, and no sooner or later for any other reason."""
+        is_later = life.job.not_before is not None and life.job.not_before > max(life.job.submit, self.instance.now)
+        return not self.awaited[life.job.id] and not is_later
 
     def let_go(self, life: _Life) -> None:
         """Find out from when on a job waits in the queue, if all for whom it waits have let it go."""
@@ -339,9 +456,9 @@ class _Play:
         while has_started:
             has_started = False
             for life in [life for life in behind if life.start is None]:
-                room: _Amounts | None = self.free
+                room: _Amounts | None = self.room_until(self.free, life.job.walltime)
                 if reserved is not None and now + life.estimate > reserved[1]:
-                    room = self.room_beside(queue[0], reserved[1])
+                    room = self.room_beside(queue[0], reserved[1], life.job.walltime)
                 if room is not None and self.start_if_mapped(life, room, now):
                     has_started = True
 
@@ -351,7 +468,7 @@ class _Play:
             return False
         for life in sorted(queue, key=lambda life: (life.eligible, life.rank)):
             if now - life.eligible > self.rule.max_starve:
-                if not self.start_if_mapped(life, self.free, now):
+                if not self.start_if_mapped(life, self.room_until(self.free, life.job.walltime), now):
                     return True
                 self.reservation = None
         return False
@@ -360,51 +477,98 @@ class _Play:
         """Start the head if it fits; who else was the head before loses the reservation."""
         if self.reservation is not None and self.reservation[0] is not life:
             self.reservation = None
-        return self.start_if_mapped(life, self.free, now)
+        return self.start_if_mapped(life, self.room_until(self.free, life.job.walltime), now)
 
     def start_if_mapped(self, life: _Life, room: _Amounts, now: int) -> bool:
         """Start a job where it fits into some room; tell whether it does."""
         mapped = self.mapped(life.job, room)
         if mapped is None:
             return False
+        self.start_on(life, mapped, now)
+        return True
+
+    def start_on(self, life: _Life, mapped: Mapped, now: int) -> None:
+        """Start a job on nodes on which it fits."""
         life.start, life.mapped = now, mapped
         if life.first_start is None:
             life.first_start = now
             for other in self.lives:
                 self.let_go(other)
         self.book(life, self.demands(life.job, mapped), now)
-        return True
 
     def reserve(self, head: _Life) -> tuple[_Life, int, Mapped] | None:
-        """Return the reservation of the head, None if it could not start if all had ended who run."""
-        room = _copied(self.free)
-        for end in sorted({life.believed for life in self.running()}):
-            if self.reservation is not None and end >= self.reservation[1]:
+        """Return the reservation of the head, None if it could not start in time if all had ended who run."""
+        for time in sorted({*(life.believed for life in self.running()), *self.edges}):
+            if self.reservation is not None and time >= self.reservation[1]:
                 break
-            for life in self.running():
-                if life.believed == end:
-                    self.change(room, life.takes, 1)
-            mapped = self.mapped(head.job, room)
+            mapped = self.mapped(head.job, self.room_from(time, head.job.walltime))
             if mapped is not None:
-                self.reservation = head, end, mapped
+                self.reservation = head, time, mapped
                 break
+        if self.reservation is not None and self.reservation[1] > head.latest:
+            self.reservation = None
         return self.reservation
 
-    def room_beside(self, head: _Life, time: int) -> _Amounts | None:
-        """Return what is free from now on beside a reservation, if the head takes what is not free yet first; None if
-        no such place is found for it.
+    def room_beside(self, head: _Life, time: int, walltime: int) -> _Amounts | None:
+        """Return what is free from now on for so long beside a reservation, if the head takes what is not free yet
+        first; None if no such place is found for it.
         """
+        mapped = self.mapped_late(head.job, self.room_from(time, head.job.walltime))
+        if mapped is None:
+            return None
+        takes = self.taken(head.job, self.demands(head.job, mapped))
+        beside = self.expected(time)
+        self.change(beside, takes, -1)
+        room = _lowest(self.room_at(self.free, self.now), self.room_at(beside, time))
+        for edge in self.edges:
+            if edge < self.now + walltime:
+                later = self.expected(edge)
+                if time <= edge < time + head.job.walltime:
+                    self.change(later, takes, -1)
+                room = _lowest(room, self.room_at(later, edge))
+        return room
+
+    # ---- room ----
+
+    def expected(self, time: int) -> _Amounts:
+        """Return what is free when those have ended who are believed to have done so, whatever is set aside."""
         later = _copied(self.free)
         for life in self.running():
             if life.believed <= time:
                 self.change(later, life.takes, 1)
-        mapped = self.mapped_late(head.job, later)
-        if mapped is None:
-            return None
-        self.change(later, self.taken(head.job, self.demands(head.job, mapped)), -1)
-        return _lowest(self.free, later)
+        return later
 
-    # ---- room ----
+    def room_at(self, free: _Amounts, time: int) -> _Amounts:
+        """Return what is left of what is free without what is set aside at a second."""
+        room = _copied(free)
+        for start, end, amounts in (*self.asides, *self.booked.values()):
+            if start <= time < end:
+                for name, of_node in amounts.items():
+                    for counter, amount in of_node.items() if name in room else ():
+                        if counter in room[name] and amount:
+                            room[name][counter] -= amount
+                            if name is not None:
+                                room[name][_IDLE] -= 1
+        return {
+            name: {counter: amount if counter in (_IDLE, _OPEN) else max(0, amount) for counter, amount in here.items()}
+            for name, here in room.items()
+        }
+
+    def room_until(self, free: _Amounts, walltime: int) -> _Amounts:
+        """Return what is free now, and stays so for so long."""
+        room = self.room_at(free, self.now)
+        for edge in self.edges:
+            if edge < self.now + walltime:
+                room = _lowest(room, self.room_at(self.expected(edge), edge))
+        return room
+
+    def room_from(self, time: int, walltime: int) -> _Amounts:
+        """Return what will be free from a later second on for so long."""
+        room = self.room_at(self.expected(time), time)
+        for edge in self.edges:
+            if time <= edge < time + walltime:
+                room = _lowest(room, self.room_at(self.expected(edge), edge))
+        return room
 
     def demands(self, job: Job, mapped: Mapped) -> list[tuple[str, dict[object, int]]]:
         """Return what each part of a mapping takes of a node."""
@@ -466,7 +630,8 @@ class _Play:
         if job.request.place.arrangement is Arrangement.PACK:
             kinds, names = tuple(range(len(job.request.chunks))), [name for name in self.by_weight if name in later]
             fitting = [name for name in names if self.greedily_mapped(job, later, kinds, [name]) is not None]
-            at_once = [name for name in fitting if self.greedily_mapped(job, self.free, kinds, [name]) is not None]
+            free = self.room_at(self.free, self.now)
+            at_once = [name for name in fitting if self.greedily_mapped(job, free, kinds, [name]) is not None]
             best = [name for name in fitting if name not in at_once] + at_once
             return self.greedily_mapped(job, later, kinds, best[:1]) if best else None
         found = (self.greedily_mapped_late(job, later, kinds, names) for kinds, names in self.orders[job.id])
@@ -476,7 +641,7 @@ class _Play:
         self, job: Job, later: _Amounts, kinds: Sequence[int], names: Sequence[str]
     ) -> Mapped | None:
         """Fill the nodes with the chunks of each kind, first as many as find no room now; None if some are left."""
-        place = job.request.place
+        place, at_once = job.request.place, self.room_at(self.free, self.now)
         openness = _IDLE if place.exclusive else _OPEN
         left = {name: dict(later[name]) for name in names if name in later and later[name][openness] == 0}
         mapped: Mapped = []
@@ -486,7 +651,7 @@ class _Play:
             chunks: dict[str, tuple[int, int]] = {}
             for name in [name for name in names if name in left and self.nodes[name].admits(job, chunk)]:
                 is_taken = place.arrangement is Arrangement.SCATTER and any(name == other for other, _, _ in mapped)
-                demands, free = self.nodes[name].demands(chunk.resources), self.free[name]
+                demands, free = self.nodes[name].demands(chunk.resources), at_once[name]
                 then = min([0 if is_taken else most, *(left[name][c] // amount for c, amount in demands.items())])
                 now = min([then, *(free[c] // amount for c, amount in demands.items())])
                 chunks[name] = then, now if free[openness] == 0 else 0

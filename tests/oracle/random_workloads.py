@@ -28,6 +28,7 @@ from cpsched.domain import (
     Request,
     Running,
     Segment,
+    SetAside,
     Step,
 )
 from cpsched.sim import BackfillRule, Order, QueueRule
@@ -136,6 +137,52 @@ def workloads(draw: st.DrawFn, max_nodes: int = 3, max_jobs: int = 16, max_runni
         jobs.append(replace(job, after=draw(dependencies(jobs)) if draw(rarely()) else ()))
     instance = replace(instance, jobs=tuple(draw(st.permutations(jobs))))
     return replace(instance, outages=draw(outages(instance, unit)))
+
+
+@st.composite
+def set_asides(draw: st.DrawFn, cluster: Cluster) -> SetAside:
+    """Draw amounts of one to all nodes and of a licence that are set aside for a time."""
+    names = draw(st.lists(st.sampled_from(cluster.node_names), unique=True))
+    start = draw(st.integers(0, 20)) * draw(st.sampled_from(UNITS))
+    return SetAside(
+        start=start,
+        end=start + draw(st.integers(1, 12)) * draw(st.sampled_from(UNITS)),
+        allocation=tuple(
+            Placement(
+                node=name,
+                resources=Amounts(
+                    {
+                        resource: draw(st.sampled_from([amount, draw(st.integers(1, amount))]))
+                        for resource, amount in cluster.class_of[name].resources.items()
+                        if amount and draw(st.booleans())
+                    }
+                ),
+            )
+            for name in names
+        ),
+        licenses=Amounts({name: draw(st.integers(0, amount)) for name, amount in cluster.licenses.items()}),
+    )
+
+
+@st.composite
+def restricted_workloads(draw: st.DrawFn) -> Instance:
+    """Draw a workload in which amounts are set aside, and jobs have deadlines or one start."""
+    instance = draw(workloads())
+
+    def bound(job: Job) -> Job:
+        if job.running is not None:
+            return job
+        start = max(job.submit, instance.now) + draw(st.integers(0, 9)) * draw(st.sampled_from(UNITS))
+        how = draw(st.sampled_from(["not", "not", "not", "deadline", "start_at"]))
+        if how == "deadline":
+            return replace(job, deadline=start + job.walltime)
+        return replace(job, start_at=start) if how == "start_at" else job
+
+    return replace(
+        instance,
+        jobs=tuple(bound(job) for job in instance.jobs),
+        set_aside=tuple(draw(st.lists(set_asides(instance.cluster), max_size=3))),
+    )
 
 
 def rules() -> st.SearchStrategy[QueueRule]:
@@ -250,6 +297,38 @@ class BusyMachine:
                 end=start + self._unit * self._one_of(range(1, 9)),
             )
             for start in starts
+        )
+
+    def restricted(self) -> Instance:
+        """Draw a workload in which amounts are set aside, and some jobs have deadlines or one start."""
+        instance = self.workload()
+        return replace(
+            instance,
+            jobs=tuple(job if job.running is not None else self._bound(job) for job in instance.jobs),
+            set_aside=tuple(self._set_aside(instance.cluster) for _ in range(self._one_of([1, 2, 4]))),
+        )
+
+    def _bound(self, job: Job) -> Job:
+        start = job.submit + self._unit * self._one_of([0, 1, 4, 9])
+        if self._happens(0.1):
+            return replace(job, deadline=start + job.walltime)
+        return replace(job, start_at=start) if self._happens(0.1) else job
+
+    def _set_aside(self, cluster: Cluster) -> SetAside:
+        """Draw amounts of some nodes, or licences, that are set aside for a time."""
+        start = 10 + self._unit * self._one_of([-1, 0, 2, 5, 11, 20])
+        names = [name for name in cluster.node_names if self._happens(0.4)]
+        return SetAside(
+            start=start,
+            end=start + self._unit * self._one_of([1, 2, 6]),
+            allocation=tuple(
+                Placement(
+                    node=name,
+                    resources=cluster.class_of[name].resources if self._happens(0.5) else Amounts({"cores": 1}),
+                )
+                for name in names
+            ),
+            licenses=Amounts({LICENSE: self._one_of([1, 2])} if self._happens(0.5) else {}),
         )
 
     def rule(self) -> QueueRule:

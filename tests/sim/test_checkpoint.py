@@ -351,9 +351,9 @@ def test_indices_are_checked_even_where_the_digest_is_right(tmp_path: Path) -> N
     whole, world = written(checkpoint.path), World(Load(workload))
     Keeper(replace(checkpoint, resume=True), World(Load(workload)), [])
     counters = {
-        "queue": kernels.C_QUEUED, "ends": kernels.C_RUNNING, "heap": kernels.C_HEAP, "pool": kernels.C_POOL,
-        "attempts": kernels.C_ATTEMPTS, "fixed_columns": kernels.C_FIXED, "changes": kernels.C_CHANGES,
-        "modes": kernels.C_MODES,
+        "queue": arrays.C_QUEUED, "ends": arrays.C_RUNNING, "heap": arrays.C_HEAP, "pool": arrays.C_POOL,
+        "attempts": arrays.C_ATTEMPTS, "fixed_columns": arrays.C_FIXED, "changes": arrays.C_CHANGES,
+        "modes": arrays.C_MODES,
     }  # fmt: skip
     for name in INDICES:
         array = whole[f"state.{name}"]
@@ -377,7 +377,7 @@ def test_events_lie_ahead(state: Checkpoint, place: int, moment: int) -> None:
     """An event of the past would turn the clock back: the simulation did not end."""
     whole = written(state.path)
     heap = whole["state.heap"].copy()
-    heap[: int(whole["state.clock"][kernels.C_HEAP])][place, 0] = moment
+    heap[: int(whole["state.clock"][arrays.C_HEAP])][place, 0] = moment
     forged({**whole, "state.heap": heap}, state.path)
     with pytest.raises(DocumentError, match=r"state\.heap"):
         Keeper(state, World(Load(lublin(30, 1))), [])

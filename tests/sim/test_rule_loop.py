@@ -21,7 +21,7 @@ from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waitin
 from tests.oracle.literal_planner import Machine
 from tests.oracle.naive_simulator import play_naively
 from tests.oracle.random_instances import instances
-from tests.oracle.random_workloads import BusyMachine, rules, workloads
+from tests.oracle.random_workloads import BusyMachine, restricted_workloads, rules, workloads
 from tests.policies import ruled
 from tests.sim.played import played, starts, story_of
 from tests.sizes import examples, seeds
@@ -70,6 +70,25 @@ def test_odd_machines_are_played_as_by_the_naive_twin(
     """So they are on all kinds of nodes: guarded, drained, keeping cores free, with jobs on them at the beginning."""
     history = played(instance, rule, predicts=predicts)
     assert story_of(instance, history) == play_naively(instance, rule, predicts=predicts)
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_restricted_machines_are_played_as_by_the_naive_twin(first: int) -> None:
+    """So they are where amounts are set aside for a time, and jobs have deadlines or may start at one second only."""
+    for seed in range(first, first + 20):
+        drawn = BusyMachine(seed)
+        instance, rule = drawn.restricted(), drawn.rule()
+        predicts = (None, None, Prediction.ORDER)[seed % 3]
+        history = played(instance, rule, predicts=predicts)
+        assert story_of(instance, history) == play_naively(instance, rule, predicts=predicts), (seed, rule)
+
+
+@examples(100)
+@given(restricted_workloads(), rules())
+def test_odd_machines_with_restrictions_are_played_as_by_the_naive_twin(instance: Instance, rule: QueueRule) -> None:
+    """So they are on all kinds of nodes."""
+    history = played(instance, rule)
+    assert story_of(instance, history) == play_naively(instance, rule, predicts=None)
 
 
 # --- what holds for every workload -----------------------------------------------------------------------------------

@@ -1,0 +1,268 @@
+"""The arrays of the event loop, what the numbers in them mean, and the sorted lists that some of them are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from cpsched.rusv import kernel
+
+(
+    C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
+    C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
+    C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, CLOCK,
+) = range(26)  # fmt: skip
+
+J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
+R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
+
+# kinds of events, in their order within a second
+ENDED, EXCEEDED, EXPIRED, BOOKED, RELEASED = 0, 1, 2, 3, 4
+BREAKS, RETURNS = 0, 1
+
+AFTER_START, AFTER_OK, AFTER_ANY, AFTER_NOT_OK = 0, 1, 2, 3
+WAITING, REFUSED, COMPLETED, KILLED = 0, 1, 2, 3
+
+# backfill rules: which jobs may start ahead of a head that has to wait
+NOBODY, ANYBODY, NOT_DELAYING = 0, 1, 2
+# orders: the key by which the queue is sorted
+BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WSPT, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5, 6
+
+# what predicted runtimes are used for: nothing, the order of the queue, or expected ends and reservations too
+PREDICTS_NOTHING, PREDICTS_ORDER, PREDICTS_ALL = 0, 1, 2
+
+PAUSED, FINISHED, LACKS_ROOM = 0, 1, 2
+
+
+class Rule(NamedTuple):
+    """A queue rule in numbers."""
+
+    backfill: int
+    order: int
+    #: The number of jobs after the head that are considered.
+    depth: int
+    #: A job that could have started for more than so many seconds is starving; -1: none is.
+    max_starve: int
+    #: What predicted runtimes are used for, see ``PREDICTS_*``.
+    predicts: int
+
+
+class State(NamedTuple):
+    """The state of the simulation, and the jobs in the order of submission."""
+
+    #: int64 (CLOCK,): counters and the state of the pass, see ``C_*``.
+    clock: NDArray[Any]
+    #: int64 (jobs, 5): submission; arrival (-1: when the jobs that it waits for release it); walltime; real length;
+    #: real ending.
+    jobs: NDArray[Any]
+    #: int32 (jobs,): its demand; -1: it can never start here.
+    demand: NDArray[Any]
+    #: float64 (jobs,): all cores that it asks for.
+    cores: NDArray[Any]
+    #: int64 (jobs + 1,) and (·, 3): the jobs that wait for a job: (job, type, delay).
+    links_of: NDArray[Any]
+    links: NDArray[Any]
+    #: int64 (jobs,) and (users, 2): the user of a job, and how long the last two jobs of each user ran (0: unknown).
+    user: NDArray[Any]
+    history: NDArray[Any]
+    #: int64 (jobs,): the number of jobs that have not released it yet, and the second from which on it may start: it
+    #: has been submitted, its ``not_before`` has passed, and all these jobs have released it.
+    awaited: NDArray[Any]
+    release: NDArray[Any]
+    #: int64 (jobs, 6): start, end (estimated, then real), ending, number of starts, first entry, number of entries.
+    runs: NDArray[Any]
+    #: int64 (jobs,): its estimated length, and how often that was raised.
+    estimate: NDArray[Any]
+    bumps: NDArray[Any]
+    #: int64 (jobs,): its predicted runtime, for the order of the queue; the walltime where nothing is predicted.
+    predicted: NDArray[Any]
+    #: float64 (jobs,): the amount that each second of its length adds to its key by Smith's rule.
+    smith: NDArray[Any]
+    #: float64 (jobs,): its key in the queue.
+    keys: NDArray[Any]
+    #: int64 (jobs, Q): the amounts that a running job holds of the system columns.
+    sums: NDArray[Any]
+    #: int64 (jobs,): the waiting jobs, ascending by (key, job).
+    queue: NDArray[Any]
+    #: int64 (jobs, 2): the running jobs, ascending by (estimated end, job).
+    ends: NDArray[Any]
+    #: int64 (·, 3): future events, (time, kind, job), as a binary heap; those of runs that were cut short are ignored.
+    heap: NDArray[Any]
+    #: int32 (·, 3): entries (node, kind, chunks) of all placements.
+    pool: NDArray[Any]
+    #: int64 (·, 4) and (·,): outages ascending, (time, kind, first, last) of nodes in `out`.
+    outages: NDArray[Any]
+    out: NDArray[Any]
+    #: int64 (nodes,): the number of current outages of a node.
+    down: NDArray[Any]
+    #: int64 (·, 5): runs that outages cut short: job, start, end, first entry, number of entries.
+    attempts: NDArray[Any]
+    #: int64 (demands, 2): the last pass in which a demand did not fit: for a short job, for a long one.
+    failed: NDArray[Any]
+    #: int64 (demands, 4): the same for jobs that run until more is set aside, and the least lengths of such jobs.
+    bounded: NDArray[Any]
+    #: int64 (jobs, 2), int64 (·,), int64 (·,): of jobs that ran before the beginning, or are not at full share, (first,
+    #: number) of node columns with amounts.
+    fixed: NDArray[Any]
+    fixed_columns: NDArray[Any]
+    fixed_amounts: NDArray[Any]
+    #: int64 (·, 3): changes of shares in time order, (job, time, first index in `modes`), and int8 (·,): the mode of
+    #: the job from then on, on each of its entries.
+    changes: NDArray[Any]
+    modes: NDArray[Any]
+    #: int64 (jobs,) and (2 * jobs,): the jobs that have just arrived, and those that have just ended or were cut short.
+    arrived: NDArray[Any]
+    gone: NDArray[Any]
+    #: int64 (·,): the seconds by which an estimate is raised at the first correction, the second one, and so on.
+    steps: NDArray[Any]
+    #: int64 (jobs,): the last second at which a job may start, and the only one (-1: any).
+    latest: NDArray[Any]
+    start_at: NDArray[Any]
+    #: int64 (K,): the seconds at which other amounts are set aside, ascending; the first one is the beginning, and
+    #: nothing is set aside from the last one on. None where nothing ever is. `C_LEVEL` is the index of the present one.
+    aside_times: NDArray[Any]
+    #: int64 (A,): the columns of which something is set aside: node columns, and -1 - q for a system column q.
+    aside_columns: NDArray[Any]
+    #: int64 (columns,) and (systems,): the index in `aside_columns`, -1 of all others.
+    aside_of: NDArray[Any]
+    aside_of_sums: NDArray[Any]
+    #: int64 (K, A): the amounts that are set aside from these seconds on; those free at these seconds, beside that and
+    #: the running jobs, if these run for their walltimes (less than 0 where they have some of it).
+    aside_levels: NDArray[Any]
+    aside_ahead: NDArray[Any]
+    #: int64 (A,): what running jobs do not have of the amounts that are set aside now; what the head of the queue takes
+    #: of these columns.
+    aside_held: NDArray[Any]
+    aside_head: NDArray[Any]
+    #: int64 (systems,): the amounts of an empty machine.
+    whole: NDArray[Any]
+
+
+class Machine(NamedTuple):
+    """The free amounts of node columns and of system columns: now; after all ends that are expected by ``C_UNTIL``,
+    whatever is set aside; at the start of the head's reservation, beside it; for a job that still runs at that start;
+    and for a job that runs until other amounts are set aside.
+    """
+
+    free: NDArray[Any]
+    sfree: NDArray[Any]
+    future: NDArray[Any]
+    sfuture: NDArray[Any]
+    after: NDArray[Any]
+    safter: NDArray[Any]
+    low: NDArray[Any]
+    slow: NDArray[Any]
+    room: NDArray[Any]
+    sroom: NDArray[Any]
+
+
+# --- future events ---------------------------------------------------------------------------------------------------
+
+
+@kernel
+def is_before(heap, i, j):
+    """Tell whether an event comes before another one: by time, kind, job."""
+    for part in range(3):
+        if heap[i, part] != heap[j, part]:
+            return heap[i, part] < heap[j, part]
+    return False
+
+
+@kernel
+def swap(heap, i, j):
+    """Exchange two events."""
+    for part in range(3):
+        heap[i, part], heap[j, part] = heap[j, part], heap[i, part]
+
+
+@kernel
+def push(time, kind, job, heap, clock):
+    """Add an event."""
+    i = clock[C_HEAP]
+    clock[C_HEAP] += 1
+    heap[i, 0], heap[i, 1], heap[i, 2] = time, kind, job
+    while i > 0 and is_before(heap, i, (i - 1) // 2):
+        swap(heap, i, (i - 1) // 2)
+        i = (i - 1) // 2
+
+
+@kernel
+def pop(heap, clock):
+    """Remove the first event; return (time, kind, job)."""
+    time, kind, job = heap[0, 0], heap[0, 1], heap[0, 2]
+    clock[C_HEAP] -= 1
+    last = clock[C_HEAP]
+    swap(heap, 0, last)
+    i = 0
+    while True:
+        least = i
+        for child in (2 * i + 1, 2 * i + 2):
+            if child < last and is_before(heap, child, least):
+                least = child
+        if least == i:
+            return time, kind, job
+        swap(heap, i, least)
+        i = least
+
+
+# --- sorted lists ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def place_of_end(end, job, ends, count):
+    """Return the index of (end, job) among the running jobs, or that at which it would be inserted."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle, 0] < end or (ends[middle, 0] == end and ends[middle, 1] < job):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def insert_end(end, job, ends, clock):
+    """Add a job to the running ones."""
+    count = clock[C_RUNNING]
+    place = place_of_end(end, job, ends, count)
+    for i in range(count, place, -1):
+        ends[i, 0], ends[i, 1] = ends[i - 1, 0], ends[i - 1, 1]
+    ends[place, 0], ends[place, 1] = end, job
+    clock[C_RUNNING] += 1
+
+
+@kernel
+def remove_end(end, job, ends, clock):
+    """Remove a job from the running ones."""
+    place = place_of_end(end, job, ends, clock[C_RUNNING])
+    clock[C_RUNNING] -= 1
+    for i in range(place, clock[C_RUNNING]):
+        ends[i, 0], ends[i, 1] = ends[i + 1, 0], ends[i + 1, 1]
+
+
+@kernel
+def place_in_queue(job, keys, queue, clock):
+    """Return the index of a job in the queue, or that at which it would be inserted."""
+    low, high = 0, clock[C_QUEUED]
+    key = keys[job]
+    while low < high:
+        middle = (low + high) // 2
+        other = queue[middle]
+        if keys[other] < key or (keys[other] == key and other < job):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def enqueue(job, keys, queue, clock):
+    """Insert a job into the queue; return its index."""
+    place = place_in_queue(job, keys, queue, clock)
+    for i in range(clock[C_QUEUED], place, -1):
+        queue[i] = queue[i - 1]
+    queue[place] = job
+    clock[C_QUEUED] += 1
+    return place
