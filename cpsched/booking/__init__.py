@@ -10,6 +10,7 @@ from cpsched.booking.columns import WHOLE_REQUEST, Columns
 from cpsched.booking.continuation import Units, continuation, units_on
 from cpsched.booking.ledger import Ledger, Place
 from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
+from cpsched.booking.remainder import amounts_aside, booked_remainder
 
 __all__ = [
     "WHOLE_REQUEST",
@@ -19,6 +20,8 @@ __all__ = [
     "Mapping",
     "Place",
     "Units",
+    "amounts_aside",
+    "booked_remainder",
     "continuation",
     "node_weight",
     "units_on",

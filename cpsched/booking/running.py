@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 from math import floor
 
 from cpsched.booking.columns import Columns
+from cpsched.booking.remainder import amounts_aside, booked_remainder
 from cpsched.domain import (
     FOR_EVER,
     Instance,
@@ -124,27 +125,9 @@ class RunningJobs:
     def _set_aside(self, aside: SetAside) -> None:
         """Book amounts that no job can have; where less is free beside the running jobs, what is."""
         start, end = max(0, aside.start - self._now), aside.end - self._now
-        if end <= start:
-            return
-        end = end if end < FOR_EVER else FOREVER
-        amounts: dict[int, int] = {}
-        for held in aside.allocation:
-            for column, amount, _ in self._columns.columns_on(held.node, held.resources, whole=False):
-                amounts[column] = amounts.get(column, 0) + amount
-        licenses = {self._columns.license_number[name]: amount for name, amount in aside.licenses.items()}
-        breaks = [start, end]
-        free, sums = self._timeline.least_free(start, end)
-        if any(free[column] < amount for column, amount in amounts.items()) or any(
-            sums[column] < amount for column, amount in licenses.items()
-        ):
-            breaks = sorted({*breaks, *(time for time in self._timeline.breakpoints().tolist() if start < time < end)})
-        for first, last in pairwise(breaks):
-            free, sums = self._timeline.least_free(first, last)
-            mine = {column: left for column, amount in amounts.items() if (left := min(amount, int(free[column]))) > 0}
-            loans = {
-                column: left for column, amount in licenses.items() if (left := min(amount, int(sums[column]))) > 0
-            }
-            self._timeline.book(self._timeline.booking(first, last, mine, loans))
+        if end > start:
+            end = end if end < FOR_EVER else FOREVER
+            booked_remainder(self._timeline, start, end, *amounts_aside(aside, self._columns))
 
     def _book(self, job: Job, booking: Booking) -> None:
         """Book what a running job holds; remember what may be given back."""

@@ -11,8 +11,8 @@ from cpsched.rusv import kernel
 (
     C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
     C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
-    C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, CLOCK,
-) = range(26)  # fmt: skip
+    C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, C_BOOKINGS, C_EXPIRED, CLOCK,
+) = range(28)  # fmt: skip
 
 J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
 R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
@@ -111,9 +111,11 @@ class State(NamedTuple):
     #: the job from then on, on each of its entries.
     changes: NDArray[Any]
     modes: NDArray[Any]
-    #: int64 (jobs,) and (2 * jobs,): the jobs that have just arrived, and those that have just ended or were cut short.
+    #: int64 (jobs,), (2 * jobs,) and (jobs,): the jobs that have just arrived, those that have just ended or were cut
+    #: short, and those that have just become too late.
     arrived: NDArray[Any]
     gone: NDArray[Any]
+    expired: NDArray[Any]
     #: int64 (·,): the seconds by which an estimate is raised at the first correction, the second one, and so on.
     steps: NDArray[Any]
     #: int64 (jobs,): the last second at which a job may start, and the only one (-1: any).

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking import Columns
+from cpsched.booking import Columns, amounts_aside
 from cpsched.domain import SetAside
+from cpsched.rusv import FOREVER
 
 if TYPE_CHECKING:
     from cpsched.sim.load import Load
 
-__all__ = ["Asides", "amounts_of"]
+__all__ = ["Asides"]
 
 Ints = NDArray[np.int64]
 
@@ -47,7 +48,7 @@ class Asides:
         """Return what is set aside in a workload."""
         capacity, whole = load.timeline.free_at(0)
         spans = [
-            (max(aside.start, load.now), aside.end, amounts_of(aside, load.columns))
+            (max(aside.start, load.now), min(aside.end, FOREVER), _amounts_of(aside, load.columns))
             for aside in load.instance.set_aside
             if aside.end > load.now
         ]
@@ -79,15 +80,10 @@ class Asides:
         )
 
 
-def amounts_of(aside: SetAside, columns: Columns) -> dict[int, int]:
+def _amounts_of(aside: SetAside, columns: Columns) -> dict[int, int]:
     """Return the amounts that are set aside of node columns, and of system columns q, as -1 - q."""
-    amounts: dict[int, int] = {}
-    for held in aside.allocation:
-        for column, amount, _ in columns.columns_on(held.node, held.resources, whole=False):
-            amounts[column] = amounts.get(column, 0) + amount
-    for name, amount in aside.licenses.items():
-        amounts[-1 - columns.license_number[name]] = amount
-    return amounts
+    amounts, sums = amounts_aside(aside, columns)
+    return amounts | {-1 - number: amount for number, amount in sums.items()}
 
 
 def _indices(columns: Sequence[int] | NDArray[Any], length: int) -> Ints:

@@ -90,6 +90,7 @@ def _has_good_counters(world: World, s: arrays.State) -> bool:
         arrays.C_OUTAGE: len(s.outages),
         arrays.C_ATTEMPTS: len(s.attempts),
         arrays.C_GONE: len(s.gone),
+        arrays.C_EXPIRED: len(s.expired),
         arrays.C_CHANGES: len(s.changes),
         arrays.C_MODES: len(s.modes),
         arrays.C_FIXED: len(s.fixed_columns),
@@ -106,6 +107,7 @@ def _has_good_counters(world: World, s: arrays.State) -> bool:
         and all(-1 <= clock[counter] < jobs for counter in of_jobs)
         and clock[arrays.C_PASSES] >= 0
         and clock[arrays.C_STAMP] >= 0
+        and clock[arrays.C_BOOKINGS] >= 0
         and clock[arrays.C_NOW] >= world.now
         and len(s.fixed_columns) == len(s.fixed_amounts)
     )
@@ -160,6 +162,7 @@ def _checked(world: World, s: arrays.State) -> Iterator[tuple[str, bool]]:
     yield "down", _within(s.down, 0, len(s.outages))
     yield "arrived", _within(s.arrived, 0, jobs)
     yield "gone", _within(s.gone, 0, jobs)
+    yield "expired", _within(s.expired, 0, jobs)
     for name in ("cores", "predicted", "smith", "keys"):
         yield name, not np.isnan(getattr(s, name)).any()
     yield "jobs", np.array_equal(s.jobs[:, [arrays.J_SUBMIT, arrays.J_ARRIVAL, arrays.J_ENDING]],

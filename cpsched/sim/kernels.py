@@ -24,7 +24,9 @@ from cpsched.sim.arrays import (
     BY_WFP3,
     BY_WSPT,
     C_ATTEMPTS,
+    C_BOOKINGS,
     C_DONE,
+    C_EXPIRED,
     C_GONE,
     C_HEAD,
     C_HEAP,
@@ -265,8 +267,8 @@ def expire(job, s):
         s.queue[i] = s.queue[i + 1]
     s.clock[C_QUEUED] -= 1
     s.runs[job, R_ENDING] = REFUSED
-    s.gone[s.clock[C_GONE]] = job
-    s.clock[C_GONE] += 1
+    s.expired[s.clock[C_EXPIRED]] = job
+    s.clock[C_EXPIRED] += 1
     s.clock[C_IS_FULL] = 1
     if s.clock[C_RESERVED] == job:
         s.clock[C_RESERVED] = -1
@@ -318,6 +320,7 @@ def book_ahead(job, now, s, m, t, x):
     s.clock[C_POOL] += count
     s.runs[job, R_FIRST], s.runs[job, R_COUNT] = first, count
     set_aside(spell_out(s.demand[job], x.entries, count, t, x), 1, start, end, s, x)
+    s.clock[C_BOOKINGS] += 1
     push(start, BOOKED, job, s.heap, s.clock)
 
 
@@ -329,6 +332,7 @@ def begin_booked(job, now, s, m, t, x):
     filled = spell_out(s.demand[job], entries, count, t, x)
     set_aside(filled, -1, now, now + s.jobs[job, J_WALLTIME], s, x)
     hold_columns(filled, s, m, t, x)
+    s.clock[C_BOOKINGS] += 1
     s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
     if fits_there(job, entries, s, m, t, x):
         begin_there(job, entries, now, s, m, t, x)
@@ -881,7 +885,7 @@ def advance(rule, most_passes, s, m, t, x):
             if s.pool.shape[0] < s.clock[C_POOL] + s.clock[C_SPARE]:
                 return LACKS_ROOM
             s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE], s.clock[C_OVERTAKING] = now, 0, 0, 0
-            s.clock[C_RESUME] = -1
+            s.clock[C_RESUME], s.clock[C_EXPIRED] = -1, 0
             pass_ends(now, s, m, t, x)
             pass_outages(now, rule.order, s, m, t, x)
             pass_changes(now, s, m, t)

@@ -358,6 +358,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
         modes=np.zeros(4096, dtype=np.int8),
         arrived=zeros(count),
         gone=zeros(2 * count),
+        expired=zeros(count),
         steps=np.array(steps, dtype=np.int64),
         latest=load.latest,
         start_at=load.start_at,

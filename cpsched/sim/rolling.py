@@ -71,13 +71,17 @@ class Rolling:
         #: The earliest begin of the next cycle, whether a new plan is needed, and the nodes that are down.
         self._next_cycle, self._is_stale = site.now, False
         self._out: frozenset[str] = frozenset()
+        #: How often other amounts have been set aside.
+        self._num_asides = site.num_asides
         #: The jobs that can no longer keep the hard ``max_wait`` of their queue.
         self._late: set[str] = set()
 
     def decide(self, site: Site, news: News) -> Decision:
         """Plan anew or update the plan; start the jobs whose planned start is now."""
         before, self._out = self._out, frozenset(site.columns.node_names[node] for node in site.nodes_out.tolist())
-        self._is_stale = self._is_stale or bool(news.arrived or news.gone) or self._out != before
+        self._is_stale = self._is_stale or bool(news.arrived or news.gone or news.expired) or self._out != before
+        num_asides, self._num_asides = self._num_asides, site.num_asides
+        self._is_stale = self._is_stale or self._num_asides != num_asides
         window = _window(site, self._out)
         if self._plan is None or (self._is_stale and site.now >= self._next_cycle):
             self._plan = self._planned(window)

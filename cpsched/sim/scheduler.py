@@ -23,6 +23,8 @@ class News:
     arrived: Sequence[int]
     #: The jobs that have ended, or were cut short and wait again.
     gone: Sequence[int]
+    #: The jobs that have left the queue since they can no longer meet their deadlines.
+    expired: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,8 @@ class _Loop:
         self._site = Site(world)
         self._arrived: list[int] = []
         self._gone: list[int] = []
-        #: Whether nodes have broken or returned since.
+        self._expired: list[int] = []
+        #: Whether nodes have broken or returned since, or other amounts are set aside.
         self._has_returned = False
         #: The next call of the scheduler: at first now, since jobs wait in a resumed simulation.
         self._wake: int | None = world.now
@@ -44,11 +45,12 @@ class _Loop:
 
     def step(self, now: int, rule_numbers: object) -> None:
         """Process all events at `now`, and call the scheduler if a job waits."""
-        before = self._world.num_outages
-        arrived, gone = self._world.step(now, rule_numbers)  # type: ignore[arg-type]
-        self._has_returned |= self._world.num_outages > before
+        before = self._world.num_outages + self._world.num_asides
+        arrived, gone, expired = self._world.step(now, rule_numbers)  # type: ignore[arg-type]
+        self._has_returned |= self._world.num_outages + self._world.num_asides > before
         self._arrived += arrived
         self._gone += gone
+        self._expired += expired
         if self._decided is not None:
             if self._decided[0] > now:
                 return
@@ -59,13 +61,14 @@ class _Loop:
         if is_woken:
             self._wake = None
         has_work = self._world.num_waiting or self._world.is_shrunk
-        if has_work and (is_woken or self._arrived or self._gone or self._has_returned):
+        has_news = self._arrived or self._gone or self._expired or self._has_returned
+        if has_work and (is_woken or has_news):
             self._ask(now)
 
     def _ask(self, now: int) -> None:
         """Call the scheduler, and start the jobs that it starts: now, or after the time of its decision."""
-        news = News(now=now, arrived=tuple(self._arrived), gone=tuple(self._gone))
-        self._arrived, self._gone, self._has_returned = [], [], False
+        news = News(now=now, arrived=tuple(self._arrived), gone=tuple(self._gone), expired=tuple(self._expired))
+        self._arrived, self._gone, self._expired, self._has_returned = [], [], [], False
         began = time.perf_counter()
         decision = self._scheduler.decide(self._site, news)
         self._seconds.append(time.perf_counter() - began)

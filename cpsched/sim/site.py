@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cpsched.booking import booked_remainder
 from cpsched.domain import Instance, Job, Placement
 from cpsched.rusv import FOREVER, Booking, Timeline, instant_kernels
 from cpsched.sim import arrays
@@ -128,8 +129,27 @@ class Site:
         """Which nodes are out, by their numbers in the order of filling."""
         return np.flatnonzero(self._world.state.down)
 
+    @property
+    def has_asides(self) -> bool:
+        """Whether anything is set aside, now or later."""
+        return self._world.has_asides
+
+    @property
+    def num_asides(self) -> int:
+        """How often other amounts have been set aside."""
+        return self._world.num_asides
+
+    def asides(self) -> Iterator[tuple[int, int, dict[int, int], dict[int, int]]]:
+        """Yield what is set aside from now on: (from, to, amounts of node columns, amounts of system columns)."""
+        return self._world.asides()
+
+    def latest(self, job: int) -> int:
+        """Return the last second at which a job may start, `FOREVER` where it has no deadline."""
+        return int(self._world.state.latest[job])
+
     def fit_now(self, job: int) -> Start | None:
-        """Return where a waiting job fits at this moment, cheap nodes first, or None.
+        """Return where a waiting job fits at this moment, cheap nodes first, or None; whether anything is set aside
+        before it ends does not count.
 
         What is decided in this second, and not told yet, does not count.
         """
@@ -173,7 +193,7 @@ class Site:
         listed = self.queue.tolist() if waiting is None else waiting
         jobs = [self._world.running_job(job, self.jobs[job]) for job in sorted(self.running.tolist())]
         jobs.extend(replace(self.jobs[job], after=(), not_before=None, running=None) for job in listed)
-        return replace(self.instance, now=self.now, jobs=tuple(jobs))
+        return replace(self.instance, now=self.now, jobs=tuple(jobs), set_aside=self._world.set_aside())
 
     def held(self, job: int, timeline: Timeline) -> Booking:
         """Return the booking of a running job from its start to its expected end."""
@@ -208,6 +228,10 @@ class Outlook:
         self._num_changes = 0
         #: So often had nodes broken or returned when that was last looked at; -1: never.
         self._num_outages = -1
+        #: The bookings of what is set aside, of what count, and whether running jobs have some of it.
+        self._aside: list[Booking] = []
+        self._num_asides = -1
+        self._is_short = False
 
     def follow(self, gone: Sequence[int]) -> Changes:
         """Update the timeline: jobs that have ended or started since, or have another expected end, and nodes that are
@@ -232,6 +256,8 @@ class Outlook:
             freed.extend(returned)
             has_taken |= has_broken
         given = [booking for booking in freed if booking is not None]
+        if site.num_asides != self._num_asides or (self._is_short and given):
+            has_taken |= self._set_aside()
         return Changes(
             freed_until=max((booking.end for booking in given), default=0),
             freed_nodes=sum(max(1, len(booking.columns)) for booking in given if booking.end > site.now),
@@ -252,6 +278,23 @@ class Outlook:
             self._out[node] = self._whole(node)
             self.timeline.book(self._out[node])
         return returned, bool(broken)
+
+    @property
+    def may_set_aside(self) -> bool:
+        """Whether `follow` may book more that is set aside: reservations of waiting jobs must not be in its way."""
+        return self._is_short or self._site.num_asides != self._num_asides
+
+    def _set_aside(self) -> bool:
+        """Book anew what is set aside, as far as running jobs do not have it; return whether that may be more."""
+        before, self._num_asides, self._is_short = bool(self._aside), self._site.num_asides, False
+        for booking in self._aside:
+            self.timeline.release(booking)
+        self._aside = []
+        for start, end, amounts, sums in self._site.asides():
+            bookings, is_short = booked_remainder(self.timeline, start, end, amounts, sums)
+            self._aside += bookings
+            self._is_short |= is_short
+        return before or bool(self._aside)
 
     def adopt(self, job: int, booking: Booking) -> None:
         """Take a booking on the timeline for what a job holds that starts; where it turns out otherwise, that is put

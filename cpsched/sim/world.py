@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job, Running, Segment, counted, end_of_work
+from cpsched.domain import Instance, Job, Placement, Running, Segment, SetAside, counted, end_of_work
 from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
 from cpsched.sim import arrays, aside_kernels, kernels
@@ -141,6 +141,16 @@ class World:
         return int(self.state.clock[arrays.C_OUTAGE])
 
     @property
+    def num_asides(self) -> int:
+        """How often other amounts have been set aside, by rules or for jobs with one start."""
+        return int(self.state.clock[arrays.C_LEVEL] + self.state.clock[arrays.C_BOOKINGS])
+
+    @property
+    def has_asides(self) -> bool:
+        """Whether anything is set aside, now or later."""
+        return bool(aside_kernels.has_asides(self.state))
+
+    @property
     def num_waiting(self) -> int:
         """How many jobs are in the queue."""
         return int(self.state.clock[arrays.C_QUEUED])
@@ -152,9 +162,9 @@ class World:
         time = int(kernels.next_event(self.state))
         return None if time == FOREVER else time
 
-    def step(self, now: int, rule: arrays.Rule) -> tuple[list[int], list[int]]:
-        """Process all events at `now`, up to the arrivals; return the jobs that have arrived, and those that have
-        ended.
+    def step(self, now: int, rule: arrays.Rule) -> tuple[list[int], list[int], list[int]]:
+        """Process all events at `now`, up to the arrivals; return the jobs that have arrived, those that have ended,
+        and those that have left the queue because they are too late.
         """
         s = self.state
         if s.clock[arrays.C_OUTAGE] < len(s.outages):
@@ -164,13 +174,13 @@ class World:
         while len(self.state.pool) < s.clock[arrays.C_POOL] + s.clock[arrays.C_SPARE]:
             self._double("pool")
         s = self.state
-        s.clock[arrays.C_GONE] = 0
+        s.clock[arrays.C_GONE] = s.clock[arrays.C_EXPIRED] = 0
         count = kernels.step(now, rule, s, self.machine, self.tables, self.scratch)
         gone = s.gone[: s.clock[arrays.C_GONE]].tolist()
         for job in gone:
             if self._work.pop(job, None) is not None and s.runs[job, arrays.R_END] < 0:
                 self._expect(job, 0, int(s.estimate[job]), Work(since=0, done=Fraction(0), rate=Fraction(1)))
-        return s.arrived[:count].tolist(), gone
+        return s.arrived[:count].tolist(), gone, s.expired[: s.clock[arrays.C_EXPIRED]].tolist()
 
     def can_begin(self, start: Start) -> bool:
         """Return whether a job waits and may start now, and all that it takes there is free now, and is not set aside
@@ -327,6 +337,40 @@ class World:
         left = work.since - start + ceil(believed / work.rate)
         s.estimate[job] = min(limit, left) if is_predicted else limit
 
+    def asides(self) -> Iterator[tuple[int, int, dict[int, int], dict[int, int]]]:
+        """Yield what is set aside from now on: (from, to, amounts of node columns, amounts of system columns)."""
+        s = self.state
+        if not self.has_asides:
+            return
+        first = int(s.clock[arrays.C_LEVEL])
+        levels = s.aside_levels[first:]
+        is_new = np.append(True, (levels[1:] != levels[:-1]).any(axis=1))
+        starts = np.maximum(s.aside_times[first:][is_new], self.now)
+        for start, end, row in zip(starts[:-1].tolist(), starts[1:].tolist(), levels[is_new], strict=False):
+            taken = {
+                int(s.aside_columns[place]): int(row[place]) for place in np.flatnonzero(row).tolist() if end > start
+            }
+            if taken:
+                of_nodes = {column: amount for column, amount in taken.items() if column >= 0}
+                yield start, end, of_nodes, {-1 - column: many for column, many in taken.items() if column < 0}
+
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """Return what is set aside from now on, as a window has it: for rules, and for the booked jobs."""
+        if not self.has_asides:
+            return ()
+        s, load = self.state, self.load
+        waits = (s.start_at >= self.now) & (s.runs[:, arrays.R_START] < 0) & (s.runs[:, arrays.R_COUNT] > 0)
+        booked = []
+        for job in np.flatnonzero(waits).tolist():
+            first, count = s.runs[job, [arrays.R_FIRST, arrays.R_COUNT]].tolist()
+            start, of_job = int(s.start_at[job]), load.jobs[job]
+            held = load.columns.allocation_of(of_job.request, s.pool[first : first + count])
+            if of_job.request.place.exclusive:
+                classes = load.instance.cluster.class_of
+                held = tuple(Placement(node=node, resources=classes[node].resources) for node in _names(held))
+            booked.append(SetAside(start=start, end=start + of_job.walltime, allocation=held, licenses=of_job.licenses))
+        return (*(aside for aside in load.instance.set_aside if aside.end > self.now), *booked)
+
     def booking(self, job: int, timeline: Timeline) -> Booking:
         """Return the amounts that a running job holds from its start to its expected end."""
         s = self.state
@@ -462,6 +506,11 @@ class World:
                 first = s.runs[index, arrays.R_FIRST]
                 count[index] = len(np.unique(s.pool[first : first + count[index], 0]))
         return count
+
+
+def _names(allocation: Sequence[Placement]) -> tuple[str, ...]:
+    """Return the nodes of an allocation, each once."""
+    return tuple(dict.fromkeys(held.node for held in allocation))
 
 
 def _added(held: Held) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

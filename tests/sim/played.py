@@ -39,3 +39,41 @@ def starts(history: History) -> dict[str, int]:
     """Return the start of each job that has run to its end."""
     runs = history.runs
     return {name: start for name, start, over in zip(runs.ids, runs.start.tolist(), runs.over, strict=True) if over}
+
+
+def keeps_aside(instance: Instance, history: History) -> bool:
+    """Return whether jobs that were started have nothing that is set aside, in any second in which they run."""
+    facts = {job.id for job in instance.jobs if job.running is not None}
+    licenses = {job.id: job.licenses for job in instance.elements()}
+    cluster, record = instance.cluster, history.record()
+    held: list[tuple[int, int, str | None, str, int, bool]] = []
+    first = set(facts)
+    for run in (*record.attempts, *record.jobs):
+        is_fact = run.id in first
+        first.discard(run.id)
+        for segment in run.segments:
+            held += [
+                (segment.start, segment.end, one.node, name, amount, not is_fact)
+                for one in segment.allocation
+                for name, amount in one.resources.items()
+            ]
+        held += [(run.start, run.end, None, name, amount, not is_fact) for name, amount in licenses[run.id].items()]
+    for aside in instance.set_aside:
+        held += [
+            (aside.start, aside.end, one.node, name, amount, False)
+            for one in aside.allocation
+            for name, amount in one.resources.items()
+        ]
+        held += [(aside.start, aside.end, None, name, amount, False) for name, amount in aside.licenses.items()]
+    for time in {row[0] for row in held}:
+        taken: dict[tuple[str | None, str], int] = {}
+        chosen = set()
+        for start, end, node, name, amount, is_chosen in held:
+            if start <= time < end and amount:
+                taken[node, name] = taken.get((node, name), 0) + amount
+                chosen |= {(node, name)} if is_chosen else set()
+        for node, name in chosen:
+            has = cluster.licenses[name] if node is None else cluster.class_of[node].resources[name]
+            if taken[node, name] > has:
+                return False
+    return True

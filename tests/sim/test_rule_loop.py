@@ -23,7 +23,7 @@ from tests.oracle.naive_simulator import play_naively
 from tests.oracle.random_instances import instances
 from tests.oracle.random_workloads import BusyMachine, restricted_workloads, rules, workloads
 from tests.policies import ruled
-from tests.sim.played import played, starts, story_of
+from tests.sim.played import keeps_aside, played, starts, story_of
 from tests.sizes import examples, seeds
 
 pytestmark = pytest.mark.kernels
@@ -80,6 +80,7 @@ def test_restricted_machines_are_played_as_by_the_naive_twin(first: int) -> None
         instance, rule = drawn.restricted(), drawn.rule()
         predicts = (None, None, Prediction.ORDER)[seed % 3]
         history = played(instance, rule, predicts=predicts)
+        assert keeps_aside(instance, history)
         assert story_of(instance, history) == play_naively(instance, rule, predicts=predicts), (seed, rule)
 
 

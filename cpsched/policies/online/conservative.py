@@ -25,7 +25,8 @@ class Conservative:
     """Every job has a reservation from its submission on, which it keeps, or an earlier one.
 
     Where nodes are interchangeable (see `Units`), reservations are counts, and a job gets its nodes when it starts.
-    Where they are not, each is on concrete nodes, as by `ConservativeOnNodes`.
+    Where they are not, or amounts are set aside, or jobs have deadlines, each is on concrete nodes, as by
+    `ConservativeOnNodes`.
     """
 
     name = "conservative"
@@ -33,7 +34,8 @@ class Conservative:
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
         is_empty = all(job.running is None for job in site.jobs)
-        units = Units.of(site.columns.demands) if is_empty else None
+        is_plain = not site.has_asides and all(site.latest(job) == FOREVER for job in range(len(site.jobs)))
+        units = Units.of(site.columns.demands) if is_empty and is_plain else None
         self._rule: Scheduler = ConservativeOnNodes()
         if units is not None:
             self._rule = _ConservativeByCounts(units)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.policies.online.ranking import ranks
-from cpsched.rusv import FOREVER, NOWHERE, Compression, JobTable
+from cpsched.rusv import NOWHERE, Compression, JobTable
 from cpsched.sim import Decision, News, Outlook, Site, Start
 
 __all__ = ["ConservativeOnNodes"]
@@ -50,7 +50,7 @@ class ConservativeOnNodes:
         #: Whether any job precedes one that was submitted earlier: if not, the queue is in order already.
         self._has_priorities = bool((np.diff(self._rank) < 0).any())
         #: The reservations of waiting jobs: times and nodes.
-        self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
+        self._table = JobTable([(demand, 0, site.latest(job), 1) for job, demand in enumerate(site.demand.tolist())])
         #: The future free resources with the reservations booked, and the compression of these.
         self._plan: tuple[Outlook, Compression] | None = None
 
@@ -77,7 +77,9 @@ class ConservativeOnNodes:
         """Return the future free resources; reservations are booked, and compressed if they still hold."""
         table = self._table
         table.starts[list(news.gone)] = NOWHERE
-        if self._plan is not None:
+        is_void = bool((table.starts[list(news.expired)] != NOWHERE).any())
+        table.starts[list(news.expired)] = NOWHERE
+        if self._plan is not None and not is_void:
             outlook, compression = self._plan
             changes = outlook.follow(news.gone)
             starts = table.starts[queue]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable
+from cpsched.rusv import NOWHERE, Booking, JobTable
 from cpsched.sim import Outlook, Site, Start
 
 __all__ = ["FutureMap"]
@@ -22,7 +22,7 @@ class FutureMap:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._outlook = Outlook(site)
-        self._table = JobTable([(demand, 0, FOREVER, 1) for demand in site.demand.tolist()])
+        self._table = JobTable([(demand, 0, site.latest(job), 1) for job, demand in enumerate(site.demand.tolist())])
         self._reserved: dict[int, Booking] = {}
         #: The jobs for which no place on this map was found.
         self._placeless: set[int] = set()
@@ -31,6 +31,8 @@ class FutureMap:
 
     def follow(self, gone: Sequence[int]) -> None:
         """Keep up with what has happened."""
+        if self._outlook.may_set_aside:
+            self.clear()
         changes = self._outlook.follow(gone)
         now = self._site.now
         # no decision was made in that second

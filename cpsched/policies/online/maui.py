@@ -94,7 +94,8 @@ class Maui:
         queue = site.queue
         order = queue[np.argsort(-parts.priorities.of(queue, now), kind="stable")]
         has_freed = self._has_lapsed or changes.freed_until > now
-        cycle = Cycle(site, parts, self._reservations, has_freed=has_freed, has_taken=changes.has_taken)
+        before = [one for one in self._reservations if one.job not in news.expired]
+        cycle = Cycle(site, parts, before, has_freed=has_freed, has_taken=changes.has_taken)
         cycle.run(order.tolist())
         self._has_lapsed = cycle.close()
         self._reservations = tuple(cycle.reservations)
@@ -119,7 +120,13 @@ class Maui:
     def _catch_up(self, site: Site, news: News) -> None:
         """Count what has been used, and settle what it has cost."""
         self._parts.priorities.advance(news.now)
+        # jobs with one start begin by themselves
+        for job in (*site.running.tolist(), *(job for job in news.gone if site.start_of(job) >= 0)):
+            if job not in self._running:
+                self._note_start(site, job, site.start_of(job))
         for job in news.gone:
+            if job not in self._running:
+                continue  # it has begun by itself, and its node broke, since the last call
             has_ended = site.start_of(job) >= 0  # or its node broke
             self._note_end(job, site.end_of(job) if has_ended else news.now)
         for job in self._started:

@@ -201,7 +201,7 @@ class Cycle:
     def _fit(self, job: int, *, latest: int) -> Fit | None:
         """Return the earliest place for a job from now on, beside all that is booked."""
         self._lay_pool(job)
-        demand = int(self._site.demand[job])
+        demand, latest = int(self._site.demand[job]), min(latest, self._site.latest(job))
         return self._timeline.earliest_fit(demand, earliest=self._now, latest=latest, duration=self._duration(job))
 
     def _duration(self, job: int) -> int:

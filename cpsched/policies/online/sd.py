@@ -55,7 +55,7 @@ class SdPolicy:
         self._map.follow(news.gone)
         self._sharing.follow(news.gone)
         waiting = self._in_order(site)
-        while started := self._pass(waiting[: self._depth], news.now):
+        while started := self._pass(site, waiting[: self._depth], news.now):
             waiting = [job for job in waiting if job not in started]
         return Decision(starts=self._sharing.starts, changes=self._sharing.changes, wake=self._map.next_start())
 
@@ -64,15 +64,18 @@ class SdPolicy:
         found: list[int] = site.queue.tolist()
         return found
 
-    def _pass(self, first: list[int], now: int) -> set[int]:
-        """Go through the first jobs of the queue until a guest changes the reservations; return the jobs that start."""
+    def _pass(self, site: Site, first: list[int], now: int) -> set[int]:
+        """Go through the first jobs of the queue until a guest changes the reservations; return the jobs that start.
+
+        While amounts are set aside no job is a guest: its mates, which take longer, might run into these times.
+        """
         self._map.reserve(first)
         cut_off, started = self._sharing.cut_off(), set()
         for job in first:
             if self._map.start_of(job) == now:
                 self._sharing.start(self._map.start(job))
                 started.add(job)
-            elif self._sharing.borrow(job, cut_off):
+            elif not site.has_asides and self._sharing.borrow(job, cut_off):
                 return {*started, job}
         return started
 

@@ -1,0 +1,58 @@
+"""Booking amounts that are set aside: as far as nobody has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from cpsched.booking.columns import Columns
+from cpsched.domain import SetAside
+from cpsched.rusv import Booking, Timeline
+
+__all__ = ["amounts_aside", "booked_remainder"]
+
+
+def amounts_aside(aside: SetAside, columns: Columns) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the amounts that are set aside, of node columns and of system columns."""
+    amounts: dict[int, int] = {}
+    for held in aside.allocation:
+        for column, amount, _ in columns.columns_on(held.node, held.resources, whole=False):
+            amounts[column] = amounts.get(column, 0) + amount
+    return amounts, {columns.license_number[name]: amount for name, amount in aside.licenses.items()}
+
+
+def booked_remainder(
+    timeline: Timeline, start: int, end: int, amounts: Mapping[int, int], sums: Mapping[int, int]
+) -> tuple[list[Booking], bool]:
+    """Book amounts in ``[start, end)``; where less is free, what is.
+
+    Parameters
+    ----------
+    timeline
+        The timeline, on which the bookings are made.
+    amounts, sums
+        What is to be booked of node columns and of system columns.
+
+    Returns
+    -------
+    tuple[list[Booking], bool]
+        The bookings, and whether less was free at some second.
+    """
+
+    def is_short(first: int, last: int) -> bool:
+        free, left = timeline.least_free(first, last)
+        return any(free[column] < amount for column, amount in amounts.items()) or any(
+            left[column] < amount for column, amount in sums.items()
+        )
+
+    breaks, has_less = [start, end], is_short(start, end)
+    if has_less:
+        breaks = sorted({*breaks, *(time for time in timeline.breakpoints().tolist() if start < time < end)})
+    bookings = []
+    for first, last in pairwise(breaks):
+        free, left = timeline.least_free(first, last)
+        mine = {column: some for column, amount in amounts.items() if (some := min(amount, int(free[column]))) > 0}
+        loans = {column: some for column, amount in sums.items() if (some := min(amount, int(left[column]))) > 0}
+        bookings.append(timeline.booking(first, last, mine, loans))
+        timeline.book(bookings[-1])
+    return bookings, has_less
