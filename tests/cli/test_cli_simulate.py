@@ -339,11 +339,12 @@ def test_options_for_logs_need_a_log(run: Run, workload: Path) -> None:
 def test_what_no_simulation_can_honour(run: Run, workload: Path) -> None:
     """A workload with rules that the simulator does not know is refused with the places that ask for them."""
     document = json.loads(workload.read_text())
-    document["jobs"][3]["deadline"] = 10**9
+    job = document["jobs"][3]
+    job["steps"] = [{"walltime": job.pop("walltime"), "request": job.pop("request")}] * 2
     workload.write_text(json.dumps(document))
     shown = run("simulate", workload)
     assert shown.exit_code == ExitCode.REFUSED
-    assert f"job {document['jobs'][3]['id']}: has a deadline" in shown.stderr
+    assert f"job {job['id']}: evolves over several steps" in shown.stderr
 
 
 def test_what_breaks_rules_is_said(run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
