@@ -20,7 +20,7 @@ from cpsched.rusv import FOREVER
 __all__ = ["start_in_turn"]
 
 
-def start_in_turn(ledger: Ledger, queue: Sequence[Job], *, depth: int | None, progress: Progress | None) -> None:
+def start_in_turn(ledger: Ledger, queue: Sequence[Job], progress: Progress | None, *, depth: int | None) -> None:
     """Start the jobs of a queue event by event.
 
     Parameters
@@ -30,10 +30,10 @@ def start_in_turn(ledger: Ledger, queue: Sequence[Job], *, depth: int | None, pr
     queue
         Jobs without a place, in the order of the rule. Each is in the queue from its earliest start on; a job
         that waits for others, from the second on that all its dependencies allow.
-    depth
-        The number of jobs behind a blocked head that are tried at each event; None: all.
     progress
         Called after each event, and at the end.
+    depth
+        The number of jobs behind a blocked head that are tried at each event; None: all.
 
     Notes
     -----

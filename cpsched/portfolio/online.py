@@ -9,7 +9,7 @@ from cpsched.domain import Instance, Job, Plan, priority_classes
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.formats import instance_to_document
 from cpsched.metrics import objective_value
-from cpsched.policies import POLICIES, Wspt
+from cpsched.policies import POLICIES, by_smith
 from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.recipe import prepare, solve
@@ -155,4 +155,4 @@ def _most_urgent(window: Instance, jobs: Sequence[Job]) -> list[Job]:
         due = window.due(job)
         return -classes.get(job.id, 0), due is None or due >= window.now
 
-    return sorted(Wspt().order(window, jobs), key=urgency)
+    return sorted(by_smith(window, jobs), key=urgency)

@@ -11,43 +11,23 @@ from typing import Literal, get_args, get_origin
 from cpsched.errors import DocumentError, Fault
 from cpsched.policies.online.conservative import Conservative
 from cpsched.policies.online.conservative_on_nodes import ConservativeOnNodes
-from cpsched.policies.online.easy import easy
-from cpsched.policies.online.f1 import f1
-from cpsched.policies.online.fcfs import fcfs
-from cpsched.policies.online.first_fit import first_fit
 from cpsched.policies.online.malleable_value import malleable_value
 from cpsched.policies.online.maui import maui
-from cpsched.policies.online.pbs_fifo_bf10 import pbs_fifo_bf10
 from cpsched.policies.online.pbs_fifo_starve import pbs_fifo_starve
-from cpsched.policies.online.pbs_walltime_bf400 import pbs_walltime_bf400
-from cpsched.policies.online.saf import saf
 from cpsched.policies.online.sd import sd_5, sd_10, sd_50, sd_dyn, sd_inf
-from cpsched.policies.online.sjf import sjf
 from cpsched.policies.online.slurm import slurm
 from cpsched.policies.online.static_backfill import static_backfill
-from cpsched.policies.online.unicef import unicef
-from cpsched.policies.online.wfp3 import wfp3
-from cpsched.policies.online.wspt import wspt
+from cpsched.policies.queue_rules import QUEUE_RULES
 from cpsched.sim import QueueRule, Scheduler
 
 __all__ = ["SCHEDULERS", "make_scheduler", "scheduler_from"]
 
 #: The factory of each scheduler, with its parameters as keywords; a wrong one is refused with a `ValueError`.
 SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
-    "fcfs": fcfs,
-    "first_fit": first_fit,
-    "sjf": sjf,
-    "saf": saf,
-    "wspt": wspt,
-    "wfp3": wfp3,
-    "unicef": unicef,
-    "f1": f1,
-    "easy": easy,
+    **QUEUE_RULES,
     "conservative": Conservative,
     "conservative_on_nodes": ConservativeOnNodes,
     "maui": maui,
-    "pbs_fifo_bf10": pbs_fifo_bf10,
-    "pbs_walltime_bf400": pbs_walltime_bf400,
     "pbs_fifo_starve": pbs_fifo_starve,
     "slurm": slurm,
     "static_backfill": static_backfill,
