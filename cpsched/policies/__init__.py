@@ -1,11 +1,11 @@
 """Rule-based schedulers: the yardsticks. Each plans one window, with all jobs known and walltimes taken as runtimes, or
 works a workload off on-line.
 
-May import: `planner`, `sim`, `problem`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `queue_rules.py`, the
-table of the queue rules in both of their forms. `policy.py` says what a rule for windows is, and `policy_engine.py` makes
-an engine of it; a queue is served by `insertion.py`, job by job (by `counting.py` where nodes are interchangeable), or
-by `event_loop.py`, event by event. `evolving` and `malleable` have the rules for jobs that change while they run;
-`online` has the other schedulers of the simulator.
+May import: `planner`, `sim`, `problem`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `queue_rules.py`,
+the table of the queue rules in both of their forms. `policy.py` says what a rule for windows is, and `policy_engine.py`
+makes an engine of it; a queue is served by `insertion.py`, job by job (by `counting.py` where nodes are
+interchangeable), or by `event_loop.py`, event by event. `evolving` and `malleable` have the rules for jobs that change
+while they run; `online` has the other schedulers of the simulator.
 """
 
 from cpsched.engine import Engine

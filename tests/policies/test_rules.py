@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -300,10 +301,11 @@ def test_equal_jobs_keep_their_order(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_what_cannot_be_honoured_is_refused_by_name(rule: str) -> None:
-    """A job inside a reservation is refused; the error names the engine."""
-    instance = one_node(cores("a", 1, 5), cores("b", 1, 5, reservation="r1"))
+    """An evolving job is refused; the error names the engine."""
+    plain = cores("b", 1, 5)
+    instance = one_node(cores("a", 1, 5), replace(plain, steps=plain.steps * 2))
     engine: Engine = POLICIES[rule]
-    assert engine.unsupported(instance) == ("job b: runs inside a reservation",)
+    assert engine.unsupported(instance) == ("job b: evolves over several steps",)
     with pytest.raises(UnsupportedError, match=rule):
         engine.plan(instance, None)
 
