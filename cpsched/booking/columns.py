@@ -31,7 +31,7 @@ from cpsched.domain import (
     Request,
     is_optional,
 )
-from cpsched.problem import chunks_on_empty_node, packs
+from cpsched.problem import Column, chunks_on_empty_node, columns_of, packs
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 __all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder", "kind_of_units"]
@@ -45,9 +45,6 @@ MOST_GROUPS = 8
 MOST_PERMUTED = 3
 
 K = TypeVar("K")
-
-#: A column of a node: a resource, and for the column of a ``keep_free`` rule the resource for which it is kept free.
-_Column = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,22 +75,17 @@ class Columns:
         self.run_class = [key for key, _ in groupby(class_of[index] for index in order)]
         self._run_length = [len(list(nodes)) for _, nodes in groupby(class_of[index] for index in order)]
         self._run_first = [0, *accumulate(self._run_length)][:-1]
-        self.run_columns: list[dict[_Column, int]] = [self._columns_of(node_class) for node_class in self.run_class]
+        #: The capacity of each column of the nodes of a run; those without any are left out.
+        self.run_columns: list[dict[Column, int]] = [
+            {column: amount for column, amount in columns_of(node_class).items() if amount > 0}
+            for node_class in self.run_class
+        ]
         self._number_system()
         self.demands = Demands(self._layout())
         self._compiled: dict[object, int] = {}
         self._kinds: list[int] = []
 
     # --- node columns -------------------------------------------------------------------------------------------
-
-    def _columns_of(self, node_class: NodeClass) -> dict[_Column, int]:
-        """Return the capacity of each column of a node; those without any are left out."""
-        columns: dict[_Column, int] = {(name, None): amount for name, amount in node_class.resources.items()}
-        for rule in node_class.keep_free:
-            key = (rule.resource, rule.beneficiary)
-            left = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
-            columns[key] = min(left, columns.get(key, 1 << 62))
-        return {key: capacity for key, capacity in columns.items() if capacity > 0}
 
     def columns_on(self, node: str, held: Amounts, *, whole: bool) -> list[tuple[int, int, int]]:
         """Return (column, amount, capacity) of what is held on a node; with `whole`, each column at its capacity."""

@@ -13,8 +13,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cpsched.cp.encoding import Alternative, Encoding, Task
-from cpsched.cp.sites import Column, Hold, Pool, added_up
+from cpsched.cp.sites import Hold, Pool, added_up
 from cpsched.cp.variables import Key, Variables, alternatives_of
+from cpsched.problem import Column
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from cpsched.cp.costs import Costs, costs_of
 from cpsched.cp.running import running_modes
-from cpsched.cp.sites import Column, Pool, Site, columns_of, licenses_of, machine_of, sites_of
+from cpsched.cp.sites import Pool, Site, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.domain import (
     Arrangement,
@@ -27,7 +27,7 @@ from cpsched.domain import (
     modes,
 )
 from cpsched.domain import PlannedJob as Planned
-from cpsched.problem import Lag, Machine, Precedences, awaited_ends, chunks_on_empty_node, packs
+from cpsched.problem import Column, Lag, Machine, Precedences, awaited_ends, chunks_on_empty_node, columns_of, packs
 
 __all__ = ["Alternative", "Encoding", "Lag", "Part", "Task", "encode", "num_pairs"]
 

@@ -6,24 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cpsched.domain import Instance, NodeClass, NodeState, PlannedJob, resumable
-from cpsched.problem import Machine, beyond_whole_nodes
+from cpsched.domain import Instance, NodeState, PlannedJob, resumable
+from cpsched.problem import Column, Machine, beyond_whole_nodes, columns_of, taken_licenses, taken_on_nodes
 
 __all__ = [
-    "Column",
     "Hold",
     "Pool",
     "Site",
     "added_up",
-    "columns_of",
     "licenses_of",
     "machine_of",
     "sites_of",
 ]
-
-#: A resource of a node; with a beneficiary, the part of it that chunks which do not ask for the beneficiary may have
-#: together (``keep_free``).
-Column = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,61 +74,26 @@ def machine_of(instance: Instance) -> Machine | None:
     return Machine.of(instance)
 
 
-def columns_of(node_class: NodeClass) -> dict[Column, int]:
-    """Return the capacity of each column of a node."""
-    columns: dict[Column, int] = {(name, None): amount for name, amount in node_class.resources.items()}
-    for rule in node_class.keep_free:
-        key = (rule.resource, rule.beneficiary)
-        left = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
-        columns[key] = min(left, columns.get(key, left))
-    return columns
-
-
 def _holds_by_node(instance: Instance, running: Sequence[PlannedJob]) -> Mapping[tuple[str, Column], list[Hold]]:
-    """Return the amounts of each column of each node that running jobs take or that are set aside; an exclusive job
-    takes all of its nodes.
-    """
-    exclusive = {element: job.steps[0].request.place.exclusive for job in instance.jobs for element in job.element_ids}
+    """Return the amounts of each column of each node that are taken in every plan; an exclusive job takes all of it."""
     holds: defaultdict[tuple[str, Column], list[Hold]] = defaultdict(list)
     columns = {name: of_class for c in instance.cluster.classes for of_class in [columns_of(c)] for name in c.names}
-    for planned in running:
-        for segment in planned.segments:
-            start, end = max(0, segment.start - instance.now), segment.end - instance.now
-            for held in segment.allocation if end > 0 else ():
-                for (name, kept_for), capacity in columns[held.node].items():
-                    amount = 0 if kept_for in held.resources else held.resources.get(name, 0)
-                    if exclusive.get(planned.id, False):
-                        amount = capacity
-                    if amount:
-                        holds[held.node, (name, kept_for)].append(Hold(start, end, amount))
-    for aside in instance.set_aside:
-        for held in aside.allocation:
-            for name, kept_for in columns[held.node]:
-                amount = 0 if kept_for in held.resources else held.resources.get(name, 0)
-                if amount and aside.end > instance.now:
-                    span = max(0, aside.start - instance.now), aside.end - instance.now
-                    holds[held.node, (name, kept_for)].append(Hold(*span, amount))
+    for taken in taken_on_nodes(instance, running):
+        for (name, kept_for), capacity in columns[taken.node].items():
+            amount = 0 if kept_for in taken.resources else taken.resources.get(name, 0)
+            if taken.is_exclusive:
+                amount = capacity
+            if amount:
+                holds[taken.node, (name, kept_for)].append(Hold(taken.start, taken.end, amount))
     return holds
 
 
 def licenses_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) -> dict[str, Pool]:
     """Return the licences of the cluster, and what of them running jobs take or is set aside."""
-    asked = {element: job.licenses for job in instance.jobs for element in job.element_ids}
-    return {
-        name: _pool(
-            amount,
-            [
-                Hold(max(0, start - instance.now), end - instance.now, amounts[name])
-                for start, end, amounts in [
-                    *((planned.start, planned.end, asked[planned.id]) for planned in running),
-                    *((aside.start, aside.end, aside.licenses) for aside in instance.set_aside),
-                ]
-                if amounts.get(name, 0) and end > instance.now
-            ],
-            horizon,
-        )
-        for name, amount in instance.cluster.licenses.items()
-    }
+    holds: defaultdict[str, list[Hold]] = defaultdict(list)
+    for taken in taken_licenses(instance, running):
+        holds[taken.name].append(Hold(taken.start, taken.end, taken.amount))
+    return {name: _pool(amount, holds.get(name, ()), horizon) for name, amount in instance.cluster.licenses.items()}
 
 
 def _pool(capacity: int, holds: Iterable[Hold], horizon: int) -> Pool:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeClass, NodeState, is_optional
+from cpsched.domain import (
+    Arrangement,
+    Chunk,
+    Instance,
+    Job,
+    NodeClass,
+    NodeState,
+    PlannedJob,
+    is_optional,
+    repeated,
+)
 from cpsched.mzn.prices import MOST_INTEGER
-from cpsched.problem import chunks_on_empty_node
+from cpsched.problem import chunks_on_empty_node, taken_licenses, taken_on_nodes
 
 __all__ = [
     "Kind",
@@ -34,16 +44,6 @@ class Kind(NamedTuple):
     chunk: Chunk
 
 
-class _Held(NamedTuple):
-    """The amounts that a running job holds on a node until it ends, or that are set aside there (s from now)."""
-
-    node: int
-    amounts: Mapping[str, int]
-    start: int
-    until: int
-    exclusive: bool
-
-
 def kinds_of(jobs: Sequence[Job]) -> list[Kind]:
     """Return the kinds of chunks of all jobs, in their order."""
     return [
@@ -61,6 +61,11 @@ def machine_data(instance: Instance) -> dict[str, Any]:
         "resource_name": list(resources),
         "has": [[_has(cluster.class_of[node], name) for name in resources] for node in cluster.node_names],
     }
+
+
+def _node_numbers(instance: Instance) -> dict[str, int]:
+    """Return the number of each node."""
+    return {name: number for number, name in enumerate(instance.cluster.node_names, 1)}
 
 
 def _has(node_class: NodeClass, name: str) -> int:
@@ -102,26 +107,28 @@ def running_data(instance: Instance, changed: Collection[str] = ()) -> dict[str,
 
     Jobs that are `changed` are left out: their allocations are decisions of the model.
     """
-    resources, held = resource_numbers(instance), list(_held(instance, changed))
-    asides = list(_set_aside(instance))
+    resources, nodes = resource_numbers(instance), _node_numbers(instance)
+    held = list(taken_on_nodes(replace(instance, set_aside=()), _facts(instance, changed)))
+    asides = list(taken_on_nodes(instance, ()))
     pieces = [
-        (use.node, resources[name], amount, use.start, use.until)
-        for use in (*held, *asides)
-        for name, amount in use.amounts.items()
+        (nodes[taken.node], resources[name], amount, taken.start, min(taken.end, MOST_INTEGER))
+        for taken in (*held, *asides)
+        for name, amount in taken.resources.items()
     ]
-    idle_from = [0] * len(instance.cluster.node_names)
-    shared_from = list(idle_from)
-    for use in held:
-        idle_from[use.node - 1] = max(idle_from[use.node - 1], use.until)
-        if use.exclusive:
-            shared_from[use.node - 1] = max(shared_from[use.node - 1], use.until)
+    idle_from = dict.fromkeys(nodes, 0)
+    shared_from = dict.fromkeys(nodes, 0)
+    for taken in held:
+        idle_from[taken.node] = max(idle_from[taken.node], taken.end)
+        if taken.is_exclusive:
+            shared_from[taken.node] = max(shared_from[taken.node], taken.end)
+    closed = [(nodes[taken.node], taken.start, min(taken.end, MOST_INTEGER)) for taken in asides]
     return {
         "num_pieces": len(pieces),
         **columns(("piece_node", "piece_resource", "piece_amount", "piece_from", "piece_until"), pieces),
-        "idle_from": idle_from,
-        "shared_from": shared_from,
+        "idle_from": list(idle_from.values()),
+        "shared_from": list(shared_from.values()),
         "num_asides": len(asides),
-        **columns(("aside_node", "aside_from", "aside_until"), [(use.node, use.start, use.until) for use in asides]),
+        **columns(("aside_node", "aside_from", "aside_until"), closed),
     }
 
 
@@ -130,21 +137,20 @@ def kept_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, An
 
     Running jobs are facts: where they hold more than a rule leaves, nothing is left, never a negative amount.
     """
-    resources = resource_numbers(instance)
-    held = list(_held(instance, changed))
-    held += _set_aside(instance)
+    resources, nodes = resource_numbers(instance), _node_numbers(instance)
+    held = list(taken_on_nodes(instance, _facts(instance, changed)))
     rules: list[tuple[int, ...]] = []
     pieces: list[tuple[int, ...]] = []
-    for number, name in enumerate(instance.cluster.node_names, 1):
+    for name in nodes:
         node_class = instance.cluster.class_of[name]
         for rule in node_class.keep_free:
             limit = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
-            rules.append((number, resources[rule.resource], resources[rule.beneficiary], limit))
-            uses = [use for use in held if use.node == number and rule.beneficiary not in use.amounts]
-            times = sorted({time for use in uses for time in (use.start, use.until)})
-            for start, until in pairwise(times):
-                taken = sum(use.amounts.get(rule.resource, 0) for use in uses if use.start <= start < use.until)
-                pieces.append((len(rules), min(taken, limit), start, until))
+            rules.append((nodes[name], resources[rule.resource], resources[rule.beneficiary], limit))
+            uses = [taken for taken in held if taken.node == name and rule.beneficiary not in taken.resources]
+            times = sorted({time for taken in uses for time in (taken.start, taken.end)})
+            for start, end in pairwise(times):
+                amount = sum(one.resources.get(rule.resource, 0) for one in uses if one.start <= start < one.end)
+                pieces.append((len(rules), min(amount, limit), start, min(end, MOST_INTEGER)))
     return {
         "num_kept": len(rules),
         **columns(("kept_node", "kept_resource", "kept_for", "kept_limit"), rules),
@@ -160,16 +166,8 @@ def license_data(instance: Instance, jobs: Sequence[Job], changed: Collection[st
         (place, numbers[name], amount) for place, job in enumerate(jobs, 1) for name, amount in job.licenses.items()
     ]
     pieces = [
-        (numbers[name], amount, 0, job.running.segments[-1].end - instance.now)
-        for job in instance.jobs
-        if job.running is not None and job.id not in changed
-        for name, amount in job.licenses.items()
-    ]
-    pieces += [
-        (numbers[name], amount, max(0, aside.start - instance.now), min(aside.end - instance.now, MOST_INTEGER))
-        for aside in instance.set_aside
-        if aside.end > instance.now
-        for name, amount in aside.licenses.items()
+        (numbers[taken.name], taken.amount, taken.start, min(taken.end, MOST_INTEGER))
+        for taken in taken_licenses(instance, _facts(instance, changed))
     ]
     return {
         "num_licenses": len(numbers),
@@ -209,26 +207,9 @@ def most_on_nodes(instance: Instance, job: Job, chunk: Chunk, asked: Chunk | Non
     return row
 
 
-def _held(instance: Instance, changed: Collection[str]) -> Iterator[_Held]:
-    """Yield the amounts that running jobs hold, node by node."""
-    numbers = {name: number for number, name in enumerate(instance.cluster.node_names, 1)}
-    for job in instance.jobs:
-        if job.running is not None and job.id not in changed:
-            segment = job.running.segments[-1]
-            for placement in segment.allocation:
-                until = segment.end - instance.now
-                yield _Held(
-                    numbers[placement.node], placement.resources, 0, until, job.steps[0].request.place.exclusive
-                )
-
-
-def _set_aside(instance: Instance) -> Iterator[_Held]:
-    """Yield the amounts that are set aside, node by node."""
-    numbers = {name: number for number, name in enumerate(instance.cluster.node_names, 1)}
-    for aside in instance.set_aside:
-        since, until = max(0, aside.start - instance.now), min(aside.end - instance.now, MOST_INTEGER)
-        for placement in aside.allocation if until > 0 else ():
-            yield _Held(numbers[placement.node], placement.resources, since, until, exclusive=False)
+def _facts(instance: Instance, changed: Collection[str]) -> list[PlannedJob]:
+    """Return the running jobs whose allocations are no decisions of the model."""
+    return [repeated(job) for job in instance.jobs if job.running is not None and job.id not in changed]
 
 
 def columns(names: Sequence[str], rows: Sequence[Sequence[int]]) -> dict[str, list[int]]:

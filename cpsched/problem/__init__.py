@@ -2,19 +2,22 @@
 
 May import: `domain`. Begin with `reduction.py`: the rules of a site become licences that only those jobs take that the
 rule is about, and amounts set aside (`domain.SetAside`); no engine knows of limits, pools, reservations and calendars.
-`admission.py` has the checks that do not depend on time, `precedences.py` the dependencies as distances between starts,
-and `whole_nodes.py` and `whole_node_mapping.py` the view in which only numbers of nodes count.
+`admission.py` has the checks that do not depend on time, `taken.py` what is taken in every plan, `precedences.py` the
+dependencies as distances between starts, and `whole_nodes.py` and `whole_node_mapping.py` the view in which only
+numbers of nodes count.
 """
 
 from cpsched.problem.admission import chunks_on_empty_node, packs, refusal
 from cpsched.problem.calendar import Intervals, intervals, minus, union
 from cpsched.problem.precedences import Lag, Precedences, awaited_ends
 from cpsched.problem.reduction import Reduced, reduced
+from cpsched.problem.taken import Column, columns_of, taken_licenses, taken_on_nodes
 from cpsched.problem.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
 from cpsched.problem.whole_nodes import Application, Machine, application_of, beyond_whole_nodes
 
 __all__ = [
     "Application",
+    "Column",
     "Hold",
     "Intervals",
     "Lag",
@@ -25,6 +28,7 @@ __all__ = [
     "awaited_ends",
     "beyond_whole_nodes",
     "chunks_on_empty_node",
+    "columns_of",
     "intervals",
     "map_to_nodes",
     "minus",
@@ -32,5 +36,7 @@ __all__ = [
     "planned_on_nodes",
     "reduced",
     "refusal",
+    "taken_licenses",
+    "taken_on_nodes",
     "union",
 ]

@@ -186,14 +186,15 @@ def test_what_the_models_do_not_know_is_named() -> None:
     downtime = Reservation(id="d", start=0, end=5, request=step.request, kind=ReservationKind.DOWNTIME)
     large = NodeClass(names=("big",), resources=Amounts({"mem": 1 << 31}))
     refused = {
-        "reservations: reservations and downtimes": replace(ORDER, reservations=(downtime,)),
+        "reservations: reservations and downtimes, which engines know only as `cpsched.problem.reduced` states them": (
+            replace(ORDER, reservations=(downtime,))
+        ),
         "job b: can run on fewer cores, beside jobs that evolve": replace(
             ORDER, jobs=(replace(ORDER.jobs[0], steps=(step, step)), replace(ORDER.jobs[1], malleability=half))
         ),
         "job a: slowdown of a job whose steps can be held": replace(
             changed(ORDER, steps=(step, step), expand_limit=None), objective=slowdown
         ),
-        "job a: runs inside a reservation": changed(ORDER, reservation="d"),
         "jobs: 100002 pairs of a kind of chunks and a node; the model takes 100000": changed(
             ORDER, array=tuple(range(100_000))
         ),
