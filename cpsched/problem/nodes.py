@@ -355,6 +355,10 @@ class NodeRules:
         node = node if node in self.stated else held.node
         return replace(held, node=node, resources=Amounts({**held.resources, **more}) if more else held.resources)
 
+    def touches(self, job: Job) -> bool:
+        """Tell whether engines have a job otherwise than it is stated."""
+        return job.id in self._asked
+
     def reservation_of(self, element: str) -> str | None:
         """Return the reservation on whose nodes a job may run, by the id that the job has in a plan; None: none."""
         asked = self._asked.get(element) or self._asked.get(element.partition("[")[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cpsched.domain import (
@@ -44,32 +44,29 @@ class Reduced:
     instance: Instance
     #: The rules, by the names of the licences, resources and properties that stand for them.
     rules: Mapping[str, Rule]
-    _stated: Instance
     _nodes: NodeRules | None = None
+    #: The jobs that rules about nodes are about, as they are stated, by the ids that they have in a plan; and of those
+    #: that run the allocations, stated and as engines have them.
+    _stated: Mapping[str, Job] = field(default_factory=dict)
+    _facts: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
 
     def to_stated(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """Return the jobs of a plan of an engine as a plan of the instance that was given has them."""
-        if self._nodes is None:
-            return tuple(jobs)
-        facts = {job.id: repeated(job) for job in self._stated.jobs if job.running is not None}
-        held = {job.id: repeated(job) for job in self.instance.jobs if job.running is not None}
-        return tuple(facts[job.id] if held.get(job.id) == job else _mapped(job, self._to_stated) for job in jobs)
+        return tuple(self._one_stated(job) if job.id in self._stated else job for job in jobs)
+
+    def _one_stated(self, job: PlannedJob) -> PlannedJob:
+        stated, held = self._facts.get(job.id, (None, None))
+        return stated if stated is not None and job == held else _mapped(job, self._to_stated)
 
     def to_reduced(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """Return the jobs of a plan of the instance that was given as an engine has them."""
-        if self._nodes is None:
-            return tuple(jobs)
-        nodes = self._nodes
-        entries = {name: job for job in self._stated.jobs for name in job.element_ids}
-        held = {job.id: repeated(job) for job in self.instance.jobs if job.running is not None}
-        return tuple(
-            job
-            if job.id not in entries
-            else held[job.id]
-            if job.id in held and job == repeated(entries[job.id])
-            else _mapped(job, partial(nodes.to_reduced, entries[job.id]))
-            for job in jobs
-        )
+        return tuple(self._one_reduced(job) if job.id in self._stated else job for job in jobs)
+
+    def _one_reduced(self, job: PlannedJob) -> PlannedJob:
+        stated, held = self._facts.get(job.id, (None, None))
+        if self._nodes is None or (held is not None and job == stated):
+            return job if held is None else held
+        return _mapped(job, partial(self._nodes.to_reduced, self._stated[job.id]))
 
     def _to_stated(self, held: Placement) -> Placement:
         """Return what a job has on a node, as the instance that was given names it."""
@@ -119,18 +116,22 @@ def reduced(instance: Instance, slices: Sequence[ReservedSlice] = (), *, soft: b
     """
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
     if not (instance.limits or instance.free_pools or instance.reservations or has_nodes):
-        return Reduced(instance=instance, rules={}, _stated=instance)
+        return Reduced(instance=instance, rules={})
     if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
         instance = _expanded(instance)
     until = _end_of_calendars(instance)
     counters = list(counters_of(instance, until, soft=soft))
     nodes = NodeRules(instance, slices, until)
     rules = {counter.rule.name: counter.rule for counter in counters} | nodes.rules
+    plain = nodes.apply(_with_counters(instance, counters))
+    touched = {job.id: job for job in instance.jobs if nodes.touches(job)}
+    running = {job.id: repeated(job) for job in plain.jobs if job.running is not None and job.id in touched}
     return Reduced(
-        instance=nodes.apply(_with_counters(instance, counters)),
+        instance=plain,
         rules=rules,
-        _stated=instance,
-        _nodes=nodes if nodes.rules else None,
+        _nodes=nodes,
+        _stated={element: job for job in touched.values() for element in job.element_ids},
+        _facts={job_id: (repeated(touched[job_id]), held) for job_id, held in running.items()},
     )
 
 
