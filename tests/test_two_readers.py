@@ -211,13 +211,22 @@ def test_cron_expressions(fields: list[str]) -> None:
     assert first == second, fields
 
 
+KEPT = {"id": "k", "start": -5, "end": 9, "request": "ngpus=1", "allocation": [on("n2", gpus=1)]}
+REFUSED = {"id": "e", "start": 2, "end": 9, "request": "3:ngpus=1"}
 PLANNED = instance(
-    job("a"), job("b"), job("w", "1:ncpus=99"), reservations=[{"id": "d", "start": 5, "end": 9, "request": "ngpus=1"}]
+    job("a"),
+    job("b"),
+    job("w", "1:ncpus=99"),
+    reservations=[{"id": "d", "start": 5, "end": 9, "request": "ngpus=1"}, KEPT, REFUSED],
 )
 PLAN = plan(
     [at("a", 0), at("b", 5, on("n2", cores=2))],
     [waiting("w", "unsatisfiable")],
-    reservations=[{"id": "d", "start": 5, "end": 9, "allocation": [on("n1", gpus=1)]}],
+    reservations=[
+        {"id": "d", "start": 5, "end": 9, "allocation": [on("n1", gpus=1)]},
+        {"id": "k", "start": -5, "end": 9, "allocation": [on("n2", gpus=1)]},
+        {"id": "e", "start": 2, "end": 9, "reason": "words"},
+    ],
     incumbents=[{"at": 0.5, "value": 1, "by": "x"}],
     events=[{"at": 0.5, "by": "x", "what": "words"}],
 )

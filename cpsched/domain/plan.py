@@ -72,12 +72,15 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservedSlice:
-    """The nodes that a reservation got."""
+    """What a reservation got at its time, or of a recurring one in an occurrence."""
 
     id: str
     start: int
     end: int
-    allocation: tuple[Placement, ...]
+    #: Empty where it could not be had.
+    allocation: tuple[Placement, ...] = ()
+    #: Why it could not be had, in words; None where it could.
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

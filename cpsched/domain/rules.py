@@ -7,6 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from cpsched.domain.frozen import Amounts
+from cpsched.domain.job import Placement
 from cpsched.domain.request import Request
 
 __all__ = [
@@ -149,15 +150,35 @@ class ReservationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """A slice of the cluster, set aside for a time (OCCS-42, MAUI-8)."""
+    """A slice of the cluster, set aside for a time or for recurring times (OCCS-42, MAUI-8).
+
+    It has `start` and `end`, or `validity`; a `request`, or `nodes`.
+    """
 
     id: str
-    start: int
-    end: int
-    request: Request
+    start: int | None = None
+    end: int | None = None
+    #: The times of a recurring one, with a cron expression: each interval is an occurrence.
+    validity: Validity | None = None
+    #: What it asks for as a job does.
+    request: Request | None = None
+    #: The names of the nodes that it has as a whole.
+    nodes: tuple[str, ...] | None = None
+    #: What it has got already and keeps, a recurring one in its first occurrence that has not ended; empty: nothing.
+    allocation: tuple[Placement, ...] = ()
     licenses: Amounts = Amounts()
     users: tuple[str, ...] = ()
     kind: ReservationKind = ReservationKind.USERS
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether nobody else has anything on its nodes."""
+        return self.request is None or self.request.place.exclusive
+
+    @property
+    def is_closure(self) -> bool:
+        """Whether it is a downtime of named nodes, which is had whatever runs there: nothing new does."""
+        return self.kind is ReservationKind.DOWNTIME and self.nodes is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

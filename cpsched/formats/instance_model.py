@@ -387,21 +387,37 @@ class FreePoolModel(DocumentModel):
 
 
 class ReservationModel(DocumentModel):
-    """A slice of the cluster, set aside."""
+    """A slice of the cluster, set aside for a time or for recurring times."""
 
     id: Name
-    start: Time
-    end: Time
-    request: RequestField
+    start: Omittable[Time] = None
+    end: Omittable[Time] = None
+    validity: Omittable[TimesModel] = Field(None, description="In place of start and end, with cron: recurring times")
+    request: Omittable[RequestField] = None
+    nodes: Omittable[Text] = Field(None, description="In place of request, a host list: these nodes as a whole")
+    allocation: Omittable[Annotated[ListOf[PlacementModel], Field(min_length=1)]] = Field(
+        None, description="What it has got already, and keeps"
+    )
     place: Omittable[Text] = None
     licenses: Omittable[AmountsField] = None
     users: ListOf[Name] = Field([], description="The users who may use it")
     kind: Literal["users", "downtime"] = Field("users", description="A downtime is a reservation that no job may use")
 
     @model_validator(mode="after")
-    def _has_duration(self) -> Self:
-        if self.start >= self.end:
+    def _is_one_kind(self) -> Self:
+        given = self.model_fields_set
+        if given & {"start", "end", "validity"} not in ({"start", "end"}, {"validity"}):
+            raise refusal("Expected either start and end, or validity")
+        if self.start is not None and self.end is not None and self.start >= self.end:
             raise refusal(f"Expected start < end, got {self.start} and {self.end}")
+        if self.validity is not None and self.validity.cron is None:
+            raise refusal("Expected cron in the validity of a reservation, or start and end in its place")
+        if (self.request is None) == (self.nodes is None):
+            raise refusal("Expected either request or nodes")
+        if self.nodes is not None and given & {"place", "allocation"}:
+            raise refusal("Expected place and allocation only together with request")
+        if self.nodes is not None and self.kind == "downtime" and self.licenses is not None:
+            raise refusal("Expected no licenses in a downtime of nodes")
         return self
 
 

@@ -116,7 +116,7 @@ def _read_parts(reading: Reading, model: InstanceModel, epoch: datetime | None) 
     reservations = []
     for index, reservation in enumerate(model.reservations):
         location = reading.location("reservations", index)
-        reservations.append((location, read_reservation(reading, location, reservation)))
+        reservations.append((location, read_reservation(reading, location, reservation, cluster)))
     limits = [read_limit(reading, reading.location("limits", i), limit) for i, limit in enumerate(model.limits)]
     free_pools = [
         read_free_pool(reading, reading.location("free_pools", i), pool, cluster)

@@ -249,12 +249,16 @@ def _write_access(access: Access) -> _Object:
 
 
 def _write_reservation(reservation: Reservation, requests: _RequestForms) -> _Object:
+    request = reservation.request
     return _present(
         id=reservation.id,
         start=reservation.start,
         end=reservation.end,
-        request=requests[reservation.request.chunks],
-        place=_write_place(reservation.request.place),
+        validity=None if reservation.validity is None else _write_validity(reservation.validity),
+        request=None if request is None else requests[request.chunks],
+        nodes=None if reservation.nodes is None else fold_hostlist(reservation.nodes),
+        allocation=_write_allocation(reservation.allocation),
+        place=None if request is None else _write_place(request.place),
         licenses=dict(reservation.licenses),
         users=list(reservation.users),
         kind=None if reservation.kind is ReservationKind.USERS else str(reservation.kind),

@@ -14,7 +14,6 @@ from cpsched.domain import (
     Job,
     Malleability,
     Place,
-    Placement,
     PromisedStart,
     Request,
     Running,
@@ -28,7 +27,7 @@ from cpsched.errors import SyntaxFault
 from cpsched.formats.faults import Location, shown
 from cpsched.formats.instance_model import JobModel, MalleableModel, PlacementModel, RunningModel
 from cpsched.formats.notations import MAX_NAME, parse_indices
-from cpsched.formats.reading import Reading, frozen_amounts
+from cpsched.formats.reading import Reading, read_allocation
 
 __all__ = ["read_job"]
 
@@ -222,7 +221,7 @@ def _read_segments(
     reading: Reading, where: Location, running: RunningModel, steps: Sequence[Step], malleability: Malleability | None
 ) -> list[Segment]:
     if running.allocation is not None:
-        allocation = _read_allocation(reading, (*where, "allocation"), running.allocation)
+        allocation = read_allocation(reading, (*where, "allocation"), running.allocation)
         seconds = sum(step.walltime for step in steps)
         if malleability is not None:
             seconds = time_on(seconds, steps[0].request, malleability, allocation)
@@ -235,25 +234,7 @@ def _read_segments(
             reading.faults.add((*at, "start"), f"Expected {before}, where the one before ends, got {segment.start}")
         if segment.end <= segment.start:
             reading.faults.add((*at, "end"), f"Expected an end > {segment.start}, got {segment.end}")
-        allocation = _read_allocation(reading, (*at, "allocation"), segment.allocation)
+        allocation = read_allocation(reading, (*at, "allocation"), segment.allocation)
         segments.append(Segment(start=segment.start, end=segment.end, allocation=allocation))
         before = segment.end
     return segments
-
-
-def _read_allocation(reading: Reading, where: Location, models: list[PlacementModel]) -> tuple[Placement, ...]:
-    seen: set[tuple[str, int | None]] = set()
-    for index, model in enumerate(models):
-        if (model.node, model.chunk) in seen:
-            of_kind = (
-                "" if model.chunk is None else f" for each kind of its chunks, got chunks of kind {model.chunk} on"
-            )
-            message = f"Expected every node once{of_kind or ', got'} {shown(model.node)} twice"
-            reading.faults.add((*where, index, "node"), message)
-        seen.add((model.node, model.chunk))
-        if not any(model.resources.values()):
-            reading.faults.add((*where, index, "resources"), "Expected at least one unit on the node, got none")
-    return tuple(
-        Placement(node=model.node, resources=frozen_amounts(model.resources), chunk=model.chunk, count=model.count)
-        for model in models
-    )

@@ -53,7 +53,8 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
         faults.add_shape(error, _KEYS)
         faults.refuse(source)
     _check_once(faults, "job", _job_ids(model))
-    _check_once(faults, "reservation", ((("reservations", i, "id"), r.id) for i, r in enumerate(model.reservations)))
+    slices = ((("reservations", i, "id"), f"{r.id} at {r.start}") for i, r in enumerate(model.reservations))
+    _check_once(faults, "time of a reservation", slices)
     faults.raise_if_any(source)
     return _read_plan(model)
 
@@ -82,7 +83,9 @@ def _read_plan(model: PlanModel) -> Plan:
             WaitingJob(id=job.id, reason=WaitingReason(job.reason), detail=job.detail) for job in model.waiting_room
         ),
         reservations=tuple(
-            ReservedSlice(id=r.id, start=r.start, end=r.end, allocation=_read_allocation(r.allocation))
+            ReservedSlice(
+                id=r.id, start=r.start, end=r.end, allocation=_read_allocation(r.allocation or ()), reason=r.reason
+            )
             for r in model.reservations
         ),
         incumbents=tuple(Incumbent(**incumbent.model_dump()) for incumbent in model.incumbents),
@@ -124,7 +127,8 @@ def plan_to_document(plan: Plan) -> dict[str, Any]:
     }
     if plan.reservations:
         document["reservations"] = [
-            {"id": r.id, "start": r.start, "end": r.end, "allocation": _write_allocation(r.allocation)}
+            {"id": r.id, "start": r.start, "end": r.end}
+            | ({"allocation": _write_allocation(r.allocation)} if r.reason is None else {"reason": r.reason})
             for r in plan.reservations
         ]
     if plan.incumbents:

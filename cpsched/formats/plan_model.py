@@ -90,10 +90,22 @@ class WaitingJobModel(DocumentModel):
     detail: Words = Field(description="The reason in words")
 
 
-class ReservedModel(SegmentModel):
-    """The allocation of a reservation: a segment with an id."""
+class ReservedModel(DocumentModel):
+    """What a reservation got at a time, or why it could not be had."""
 
     id: Name
+    start: PlanTime
+    end: PlanTime
+    allocation: Omittable[Annotated[ListOf[PlacementModel], Field(min_length=1)]] = None
+    reason: Omittable[Words] = Field(None, description="In place of allocation: why it could not be had, in words")
+
+    @model_validator(mode="after")
+    def _is_had_or_not(self) -> Self:
+        if self.start >= self.end:
+            raise refusal(f"Expected start < end, got {self.start} and {self.end}")
+        if (self.allocation is None) == (self.reason is None):
+            raise refusal("Expected either allocation or reason")
+        return self
 
 
 class ScoreModel(DocumentModel):

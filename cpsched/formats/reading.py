@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cpsched.domain import Amounts, Chunk, FrozenMap, Place, Request
+from cpsched.domain import Amounts, Chunk, FrozenMap, Place, Placement, Request
 from cpsched.errors import Fault, SyntaxFault
-from cpsched.formats.faults import Faults, Location
-from cpsched.formats.instance_model import ChunkModel
+from cpsched.formats.faults import Faults, Location, shown
+from cpsched.formats.instance_model import ChunkModel, PlacementModel
 from cpsched.formats.notations import MAX_ARRAY, parse_place
 from cpsched.formats.request_text import ParsedRequest, parse_request
 
-__all__ = ["Reading", "frozen_amounts"]
+__all__ = ["Reading", "frozen_amounts", "read_allocation"]
 
 
 def frozen_amounts(amounts: Mapping[str, int] | None) -> Amounts:
@@ -103,3 +103,22 @@ class Reading:
 
 def _read_chunk(model: ChunkModel) -> Chunk:
     return Chunk(count=model.count, resources=frozen_amounts(model.resources), where=FrozenMap(model.where))
+
+
+def read_allocation(reading: Reading, where: Location, models: Sequence[PlacementModel]) -> tuple[Placement, ...]:
+    """Return what is held on each node, once for each kind of chunks."""
+    seen: set[tuple[str, int | None]] = set()
+    for index, model in enumerate(models):
+        if (model.node, model.chunk) in seen:
+            of_kind = (
+                "" if model.chunk is None else f" for each kind of its chunks, got chunks of kind {model.chunk} on"
+            )
+            message = f"Expected every node once{of_kind or ', got'} {shown(model.node)} twice"
+            reading.faults.add((*where, index, "node"), message)
+        seen.add((model.node, model.chunk))
+        if not any(model.resources.values()):
+            reading.faults.add((*where, index, "resources"), "Expected at least one unit on the node, got none")
+    return tuple(
+        Placement(node=model.node, resources=frozen_amounts(model.resources), chunk=model.chunk, count=model.count)
+        for model in models
+    )

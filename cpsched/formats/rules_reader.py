@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cpsched.domain import (
@@ -22,7 +22,9 @@ from cpsched.domain import (
     NodeClass,
     NodeState,
     Outage,
+    Placement,
     Queue,
+    Request,
     Reservation,
     ReservationKind,
     Usage,
@@ -39,13 +41,14 @@ from cpsched.formats.instance_model import (
     LimitModel,
     NodesModel,
     OutageModel,
+    PlacementModel,
     QueueModel,
     ReservationModel,
     TimesModel,
     UsageModel,
 )
 from cpsched.formats.notations import check_cron, parse_items
-from cpsched.formats.reading import Reading
+from cpsched.formats.reading import Reading, frozen_amounts, read_allocation
 
 __all__ = [
     "read_cluster",
@@ -210,21 +213,48 @@ def read_free_pool(reading: Reading, where: Location, model: FreePoolModel, clus
     )
 
 
-def read_reservation(reading: Reading, where: Location, model: ReservationModel) -> Reservation | None:
+def read_reservation(
+    reading: Reading, where: Location, model: ReservationModel, cluster: Cluster
+) -> Reservation | None:
     """Return a reservation, or None where its request has faults."""
-    read = reading.request((*where, "request"), model.request, model.place, model.licenses)
-    if read is None:
-        return None
-    request, licenses = read
+    request, nodes, licenses = None, None, frozen_amounts(model.licenses)
+    if model.request is not None:
+        read = reading.request((*where, "request"), model.request, model.place, model.licenses)
+        if read is None:
+            return None
+        request, licenses = read
+    elif model.nodes is not None:
+        nodes = _read_node_list(reading, (*where, "nodes"), model.nodes, cluster)
+    allocation = tuple[Placement, ...]()
+    if model.allocation is not None and request is not None:
+        allocation = _read_slice(reading, (*where, "allocation"), model.allocation, request, cluster)
     return Reservation(
         id=model.id,
         start=model.start,
         end=model.end,
+        validity=None if model.validity is None else _read_validity(reading, (*where, "validity"), model.validity),
         request=request,
+        nodes=nodes,
+        allocation=allocation,
         licenses=licenses,
         users=tuple(model.users),
         kind=ReservationKind(model.kind),
     )
+
+
+def _read_slice(
+    reading: Reading, where: Location, models: Sequence[PlacementModel], request: Request, cluster: Cluster
+) -> tuple[Placement, ...]:
+    """Return what a reservation has got already: its chunks are stated of all nodes or of none."""
+    for index, held in enumerate(models):
+        at = (*where, index)
+        reading.check_known((*at, "node"), "node", held.node, cluster.class_of, "nodes")
+        if (held.chunk is None) != (models[0].chunk is None):
+            reading.faults.add(at, "Expected chunk and count as on its other nodes, or on none of them")
+        elif held.chunk is not None and held.chunk >= len(request.chunks):
+            message = f"Expected a kind of chunks from 0 to {len(request.chunks) - 1}, got {held.chunk}"
+            reading.faults.add((*at, "chunk"), message)
+    return read_allocation(reading, where, models)
 
 
 def read_usage(reading: Reading, where: Location, model: UsageModel) -> Usage:

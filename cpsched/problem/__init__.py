@@ -8,7 +8,7 @@ numbers of nodes count.
 """
 
 from cpsched.problem.admission import chunks_on_empty_node, packs, refusal
-from cpsched.problem.calendar import Intervals, intervals, minus, union
+from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.precedences import Lag, Precedences, awaited_ends
 from cpsched.problem.reduction import Reduced, reduced
 from cpsched.problem.taken import Column, columns_of, taken_licenses, taken_on_nodes
@@ -32,6 +32,7 @@ __all__ = [
     "intervals",
     "map_to_nodes",
     "minus",
+    "occurrences",
     "packs",
     "planned_on_nodes",
     "reduced",

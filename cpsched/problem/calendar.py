@@ -8,20 +8,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from itertools import islice
 from typing import Self
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from cpsched.domain import Instance, Validity
+from cpsched.domain import Instance, Reservation, Validity
 
-__all__ = ["MOST_DAYS", "MOST_INTERVALS", "Intervals", "intervals", "minus", "union"]
+__all__ = [
+    "LONGEST",
+    "MOST_DAYS",
+    "MOST_INTERVALS",
+    "MOST_OCCURRENCES",
+    "Intervals",
+    "intervals",
+    "minus",
+    "occurrences",
+    "union",
+]
 
 Intervals = tuple[tuple[int, int], ...]
 
 #: The most intervals of one validity that are enumerated, and the most days that are looked at.
 MOST_INTERVALS = 100_000
 MOST_DAYS = 146_097
+#: The occurrences of a recurring reservation that are known: so many of them, in so many seconds from now on.
+MOST_OCCURRENCES = 100
+LONGEST = 10**10
 
 _DAY = 86_400
 #: Days after which dates, weekdays and the changes of a time zone repeat.
@@ -60,25 +74,49 @@ def intervals(validity: Validity, instance: Instance, until: int) -> Intervals:
     ValueError
         If a cron expression is given and the instance has no epoch.
     """
+    found = tuple(islice(_intervals(validity, instance, until), MOST_INTERVALS + 1))
+    if len(found) <= MOST_INTERVALS:
+        return found
+    end = until if validity.until is None else min(until, validity.until)
+    return (*found[: MOST_INTERVALS - 1], (found[MOST_INTERVALS - 1][0], end))
+
+
+def occurrences(reservation: Reservation, instance: Instance) -> Intervals:
+    """Return the times of a reservation that have not ended: its own, or the first occurrences of a recurring one.
+
+    An occurrence that has begun counts from `now` on; `MOST_OCCURRENCES` are known, of the next `LONGEST` seconds.
+    """
+    if reservation.validity is not None:
+        until = instance.now + LONGEST
+        return tuple(islice(_intervals(reservation.validity, instance, until), MOST_OCCURRENCES))
+    if reservation.start is None or reservation.end is None:
+        raise ValueError(f"Expected start and end, or validity, in reservation {reservation.id}")
+    return ((reservation.start, reservation.end),) if reservation.end > instance.now else ()
+
+
+def _intervals(validity: Validity, instance: Instance, until: int) -> Iterator[tuple[int, int]]:
+    """Yield the intervals of `intervals`, however many they are."""
     start = instance.now if validity.from_ is None else max(instance.now, validity.from_)
     end = until if validity.until is None else min(until, validity.until)
     if start >= end:
-        return ()
+        return
     if validity.cron is None:
-        return ((start, end),)
+        yield start, end
+        return
     if instance.epoch is None or instance.epoch.tzinfo is None:
         raise ValueError("Expected an instance with an epoch with an offset, which a calendar needs")
     zone = instance.epoch.tzinfo if instance.time_zone is None else ZoneInfo(instance.time_zone)
     origin = (instance.epoch - _UNIX) // timedelta(seconds=1)
-    found: list[tuple[int, int]] = []
+    last: tuple[int, int] | None = None
     for begin, stop in _Cron.parse(validity.cron).spans(zone, start + origin, end + origin):
-        if found and found[-1][1] == begin - origin:
-            found[-1] = (found[-1][0], stop - origin)
-        elif len(found) < MOST_INTERVALS:
-            found.append((begin - origin, stop - origin))
-        else:
-            return union(found, [(found[-1][1], end)])
-    return tuple(found)
+        if last is not None and last[1] == begin - origin:
+            last = (last[0], stop - origin)
+            continue
+        if last is not None:
+            yield last
+        last = (begin - origin, stop - origin)
+    if last is not None:
+        yield last
 
 
 @dataclass(frozen=True, slots=True)

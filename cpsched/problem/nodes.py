@@ -30,6 +30,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Supply
+from cpsched.problem.asides import beside, held_by
 from cpsched.problem.counters import is_let_in, left_to_others, valid_times
 from cpsched.problem.rule import MARK, Rule
 
@@ -66,7 +67,8 @@ class NodeRules:
     """
 
     def __init__(self, instance: Instance, slices: Sequence[ReservedSlice], until: int) -> None:
-        self._instance, self._slices, self._until = instance, slices, until
+        self._instance, self._until = instance, until
+        self._slices = [one for one in slices if one.reason is None]
         self._supply = Supply(instance)
         #: Made-up resources and properties of nodes.
         self._has: dict[str, dict[str, int]] = {}
@@ -207,12 +209,18 @@ class NodeRules:
             start = max(slice_.start, instance.now)
             if start >= slice_.end:
                 continue
-            self.is_strict = True  # on other nodes it could leave more to others
-            held = _added_up(slice_, instance.cluster if reservation.request.place.exclusive else None)
+            # on other nodes it could leave more to others; at another time its jobs could start sooner
+            is_free = reservation.request is not None and not reservation.allocation
+            self.is_strict = self.is_strict or is_free or (reservation.validity is not None and slice_ in guests)
+            held = _added_up(slice_, instance.cluster if reservation.is_exclusive else None)
             allocation = tuple(Placement(node=node, resources=amounts) for node, amounts in held.items())
-            self._asides.append(
-                SetAside(start=start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
-            )
+            aside = SetAside(start=start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
+            if reservation.is_closure or reservation.allocation:  # had whatever else is there
+                guests_of_it = {job.id for job in guests.get(slice_, ())}
+                others = [job for job in instance.jobs if job.running is not None and job.id not in guests_of_it]
+                self._asides += beside(aside, [*held_by(others), *self._asides], instance.cluster)
+            else:
+                self._asides.append(aside)
             if slice_ in guests:
                 self._host(f"reservations[{number}]", reservation, slice_, held, guests[slice_])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +23,7 @@ class Holder:
     @property
     def is_fact(self) -> bool:
         """Whether this is running work, and no choice of the plan."""
-        return isinstance(self.who, Booking) and self.who.is_fact
+        return self.who.is_fact
 
     def __str__(self) -> str:
         return f"job {self.who.id}" if isinstance(self.who, Booking) else f"reservation {self.who.reservation.id}"
@@ -146,7 +146,8 @@ class Case:
     def horizon(self) -> int:
         """The moment after which nothing is booked or reserved."""
         ends = [booking.end for booking in self.bookings]
-        ends += [reservation.end for reservation in self.instance.reservations.values()]
+        ends += [slice_.end for slice_ in self.plan.slices]
+        ends += [one.time[1] for one in self.instance.reservations.values() if one.time is not None]
         ends += [outage.end for outage in self.instance.outages if self.plan.is_record]
         return max([self.instance.now, *ends])
 
@@ -163,9 +164,17 @@ class Case:
             for segment, step in zip(booking.segments, steps, strict=True):
                 yield segment, step.request
 
-    def slice_of(self, booking: Booking) -> Slice | None:
-        """Return the allocation of the job's reservation, or None if it names none or that got none."""
-        return None if booking.job.reservation is None else self.plan.slices.get(booking.job.reservation)
+    @cached_property
+    def slices_of(self) -> Mapping[str, tuple[Slice, ...]]:
+        """What each reservation got, in order of time, by its id."""
+        return {
+            name: tuple(slice_ for slice_ in self.plan.slices if slice_.reservation.id == name)
+            for name in dict.fromkeys(slice_.reservation.id for slice_ in self.plan.slices)
+        }
+
+    def slices_for(self, job: Job) -> tuple[Slice, ...]:
+        """Return what the job's reservation got; nothing if it names none or that got none."""
+        return () if job.reservation is None else self.slices_of.get(job.reservation, ())
 
     @cached_property
     def job_uses(self) -> Mapping[str, list[HolderUse]]:
@@ -182,10 +191,19 @@ class Case:
 
     @cached_property
     def slice_uses(self) -> Mapping[str, list[HolderUse]]:
-        """The amounts that reservations take on each node."""
+        """The amounts that reservations take on each node; nodes that are closed are not among them."""
+        return self._uses_of(slice_ for slice_ in self.plan.slices if not slice_.is_closure)
+
+    @cached_property
+    def closures(self) -> Mapping[str, list[HolderUse]]:
+        """The times at which each node is closed."""
+        return self._uses_of(slice_ for slice_ in self.plan.slices if slice_.is_closure)
+
+    @staticmethod
+    def _uses_of(slices: Iterable[Slice]) -> Mapping[str, list[HolderUse]]:
         uses: dict[str, list[HolderUse]] = {}
-        for slice_ in self.plan.slices.values():
-            holder = Holder(slice_, slice_.reservation.request.exclusive)
+        for slice_ in slices:
+            holder = Holder(slice_, slice_.reservation.is_exclusive)
             for placement in slice_.allocation:
                 uses.setdefault(placement.node, []).append(Use(slice_.start, slice_.end, placement.resources, holder))
         return uses

@@ -23,7 +23,7 @@ from cpsched.verify.cluster import (
     with_states,
 )
 from cpsched.verify.documents import MAX_AREA, Cursor, refuse_format
-from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_request, read_weight
+from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_allocation, read_request, read_weight
 from cpsched.verify.model import (
     Access,
     Consumer,
@@ -32,7 +32,9 @@ from cpsched.verify.model import (
     Job,
     Limit,
     Outage,
+    Placement,
     Pool,
+    Request,
     Reservation,
     Usage,
 )
@@ -85,7 +87,9 @@ def read_instance(document: object, source: str) -> Instance:
         check_rules_of_nodes(item, countable)
     queues = read_queues(members["queues"], nodes) if "queues" in members else {}
     nodes = closed_to_queues(nodes, queues)
-    reservations = _read_reservations(members["reservations"], countable) if "reservations" in members else {}
+    reservations = (
+        _read_reservations(members["reservations"], countable, nodes, clock) if "reservations" in members else {}
+    )
     jobs = JobReader(countable, nodes, queues, reservations, now)
     jobs.read_all(members["jobs"].items() if "jobs" in members else ())
     return Instance(
@@ -131,23 +135,70 @@ def _read_epoch(cursor: Cursor) -> datetime:
     return epoch
 
 
-def _read_reservations(cursor: Cursor, countable: Collection[str]) -> dict[str, Reservation]:
+def _read_reservations(
+    cursor: Cursor, countable: Collection[str], nodes: Collection[str], clock: Clock | None
+) -> dict[str, Reservation]:
     """Read the reservations."""
     reservations: dict[str, Reservation] = {}
     for item in cursor.items():
-        members = item.members(["id", "start", "end", "request"], ["users", "kind", "place", "licenses"])
+        members = item.members(
+            ["id"],
+            ["start", "end", "validity", "request", "nodes", "allocation", "users", "kind", "place", "licenses"],
+        )
         name = members["id"].name()
         if name in reservations:
             members["id"].refuse(f"expected an id of its own, got {name!r} again")
-        request, asked = read_request(members["request"], members.get("place"), countable)
-        licenses = join_licenses(asked, members.get("licenses"))
-        start, end = members["start"].time(), members["end"].time()
-        if end <= start:
-            members["end"].refuse(f"expected an end after {start}, got {end}")
         kind = members["kind"].choice(["users", "downtime"]) if "kind" in members else "users"
-        users = members["users"].names() if "users" in members else ()
-        reservations[name] = Reservation(name, start, end, request, licenses, users, kind == "downtime")
+        time, validity = _read_reserved_times(item, members, clock)
+        if ("request" in members) == ("nodes" in members):
+            item.refuse("expected either request or nodes")
+        if "nodes" in members and {"place", "allocation"} & members.keys():
+            item.refuse("expected place and allocation only together with request")
+        if "nodes" in members and "licenses" in members and kind == "downtime":
+            item.refuse("expected no licenses in a downtime of nodes")
+        request, asked = None, dict[str, int]()
+        if "request" in members:
+            request, asked = read_request(members["request"], members.get("place"), countable)
+        kept = _read_kept(members["allocation"], nodes, request) if "allocation" in members else ()
+        reservations[name] = Reservation(
+            id=name,
+            time=time,
+            validity=validity,
+            request=request,
+            nodes=read_hosts(members["nodes"], nodes) if "nodes" in members else (),
+            allocation=kept,
+            licenses=join_licenses(asked, members.get("licenses")),
+            users=members["users"].names() if "users" in members else (),
+            is_downtime=kind == "downtime",
+        )
     return reservations
+
+
+def _read_reserved_times(
+    item: Cursor, members: Mapping[str, Cursor], clock: Clock | None
+) -> tuple[tuple[int, int] | None, Validity]:
+    """Read the one time of a reservation, or its recurring times."""
+    given = {"start", "end", "validity"} & members.keys()
+    if given == {"validity"}:
+        if "cron" not in members["validity"].mapping():
+            item.refuse("expected cron in the validity of a reservation, or start and end in its place")
+        return None, _read_validity(members["validity"], clock)
+    if given != {"start", "end"}:
+        item.refuse("expected either start and end, or validity")
+    start, end = members["start"].time(), members["end"].time()
+    if end <= start:
+        members["end"].refuse(f"expected an end after {start}, got {end}")
+    return (start, end), ALWAYS
+
+
+def _read_kept(cursor: Cursor, nodes: Collection[str], request: Request | None) -> tuple[Placement, ...]:
+    """Read what a reservation has already: kinds of chunks that its request has, on all nodes or on none."""
+    allocation = read_allocation(cursor, nodes)
+    num_kinds = 0 if request is None else len(request.chunks)
+    for held in allocation:
+        if (held.chunk is None) != (allocation[0].chunk is None) or (held.chunk or 0) >= num_kinds:
+            cursor.refuse(f"expected chunk (below {num_kinds}) and count on all nodes, or on none of them")
+    return allocation
 
 
 def _read_validity(cursor: Cursor | None, clock: Clock | None) -> Validity:

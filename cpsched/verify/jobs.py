@@ -28,7 +28,7 @@ from cpsched.verify.oddities import oddities_of
 from cpsched.verify.shares import rate_of
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
-__all__ = ["JobReader", "join_licenses", "parsed", "read_price", "read_request", "read_weight"]
+__all__ = ["JobReader", "join_licenses", "parsed", "read_allocation", "read_price", "read_request", "read_weight"]
 
 T = TypeVar("T")
 
@@ -257,7 +257,7 @@ class JobReader:
             cursor.refuse("expected either allocation or segments")
         request = steps[0].request
         if "allocation" in members:
-            allocation = self._read_allocation(members["allocation"])
+            allocation = read_allocation(members["allocation"], self._nodes)
             _check_chunks(members["allocation"], allocation, steps, malleable)
             seconds = sum(step.walltime for step in steps)
             if malleable is not None and allocation[0].chunk is not None:
@@ -290,31 +290,32 @@ class JobReader:
             start, end = members["start"].time(), members["end"].time()
             if end <= start or (segments and start != segments[-1].end):
                 item.refuse("expected segments in order, without holes")
-            segments.append(Segment(start, end, self._read_allocation(members["allocation"])))
+            segments.append(Segment(start, end, read_allocation(members["allocation"], self._nodes)))
         if not segments:
             cursor.refuse("expected at least one segment")
         return segments
 
-    def _read_allocation(self, cursor: Cursor) -> tuple[Placement, ...]:
-        """Read what a running job holds: something on each of its nodes, all of which exist."""
-        allocation: dict[tuple[str, int | None], Placement] = {}
-        for item in cursor.items():
-            members = item.members(["node", "resources"], ["chunk", "count"])
-            if ("chunk" in members) != ("count" in members):
-                item.refuse("expected both chunk and count, or neither")
-            chunk = members["chunk"].integer(0, MAX_AMOUNT) if "chunk" in members else None
-            count = members["count"].integer(1, MAX_SIZE) if "count" in members else None
-            name, resources = members["node"].name(), members["resources"].amounts()
-            if name not in self._nodes:
-                item.refuse(f"expected a node of the cluster, got {name!r}")
-            if (name, chunk) in allocation:
-                item.refuse(f"expected each node once, or once for each kind of its chunks, got {name!r} again")
-            if not resources:
-                item.refuse("expected at least one unit of a resource on the node, got none")
-            allocation[name, chunk] = Placement(name, chunk, count, resources)
-        if not allocation:
-            cursor.refuse("expected at least one node")
-        return tuple(allocation.values())
+
+def read_allocation(cursor: Cursor, nodes: Collection[str]) -> tuple[Placement, ...]:
+    """Read what a running job or a reservation holds: something on each of its nodes, all of which exist."""
+    allocation: dict[tuple[str, int | None], Placement] = {}
+    for item in cursor.items():
+        members = item.members(["node", "resources"], ["chunk", "count"])
+        if ("chunk" in members) != ("count" in members):
+            item.refuse("expected both chunk and count, or neither")
+        chunk = members["chunk"].integer(0, MAX_AMOUNT) if "chunk" in members else None
+        count = members["count"].integer(1, MAX_SIZE) if "count" in members else None
+        name, resources = members["node"].name(), members["resources"].amounts()
+        if name not in nodes:
+            item.refuse(f"expected a node of the cluster, got {name!r}")
+        if (name, chunk) in allocation:
+            item.refuse(f"expected each node once, or once for each kind of its chunks, got {name!r} again")
+        if not resources:
+            item.refuse("expected at least one unit of a resource on the node, got none")
+        allocation[name, chunk] = Placement(name, chunk, count, resources)
+    if not allocation:
+        cursor.refuse("expected at least one node")
+    return tuple(allocation.values())
 
 
 def _chunks_by_node(segment: Segment) -> dict[tuple[str, int], int | None]:

@@ -36,11 +36,14 @@ __all__ = [
     "Reservation",
     "Segment",
     "Slice",
+    "SliceKey",
     "Step",
     "Usage",
     "Waiting",
 ]
 
+#: The occurrences of a recurring reservation that are known at a time: so many, within so many seconds.
+KNOWN_OCCURRENCES, KNOWN_SECONDS = 100, 10**10
 #: Expected wait (s) of a job without queue.
 DEFAULT_EXPECTED_WAIT = 1800
 
@@ -315,15 +318,46 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A slice of the cluster set aside for a time."""
+    """A slice of the cluster set aside for a time, or for recurring times."""
 
     id: str
-    start: int
-    end: int
-    request: Request
+    #: Its one time, or None.
+    time: tuple[int, int] | None
+    #: The times of a recurring one.
+    validity: Validity
+    #: What it asks for, or None where it has whole nodes.
+    request: Request | None
+    nodes: tuple[str, ...]
+    #: What it has got already, at the first of its times that has not ended.
+    allocation: tuple[Placement, ...]
     licenses: Mapping[str, int]
     users: tuple[str, ...]
     is_downtime: bool
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether nobody else has anything on its nodes."""
+        return self.request is None or self.request.exclusive
+
+    @property
+    def is_closure(self) -> bool:
+        """Whether it is a downtime of named nodes, which no running job prevents."""
+        return self.is_downtime and self.request is None
+
+    def times(self, now: int) -> tuple[tuple[int, int], ...]:
+        """Return its times that have not ended; of a recurring one the first occurrences, from `now` on."""
+        if self.time is not None:
+            return (self.time,) if self.time[1] > now else ()
+        found: list[tuple[int, int]] = []
+        begin = self.validity.first(now, now + KNOWN_SECONDS)
+        while begin is not None and len(found) < KNOWN_OCCURRENCES:
+            found.append((begin, self.validity.run_end(begin, now + KNOWN_SECONDS)))
+            begin = self.validity.first(found[-1][1], now + KNOWN_SECONDS)
+        return tuple(found)
+
+
+#: The id of a reservation, and one of its starts.
+SliceKey = tuple[str, int]
 
 
 class Outage(NamedTuple):
@@ -422,6 +456,11 @@ class Instance:
                 totals[name] = totals.get(name, 0) + (amount if node.state == "up" else 0)
         return totals
 
+    @cached_property
+    def reserved_times(self) -> Mapping[str, tuple[tuple[int, int], ...]]:
+        """The times of each reservation that have not ended, by its id."""
+        return {name: reservation.times(self.now) for name, reservation in self.reservations.items()}
+
     @property
     def limited_by_star(self) -> tuple[str, ...]:
         """The resources that ``*`` means: all that nodes have, and the licences."""
@@ -457,12 +496,24 @@ class Booking:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The allocation of a reservation."""
+    """The allocation of a reservation at one of its times; empty where it is said that it could not be had."""
 
     reservation: Reservation
     start: int
     end: int
     allocation: tuple[Placement, ...]
+    #: Whether this is what it had got already, and no choice of the plan.
+    is_fact: bool = False
+
+    @property
+    def key(self) -> SliceKey:
+        """The id of the reservation, and when this begins."""
+        return self.reservation.id, self.start
+
+    @property
+    def is_closure(self) -> bool:
+        """Whether nodes are closed whatever runs there."""
+        return self.reservation.is_closure
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,7 +532,10 @@ class Plan:
     #: All readable entries of ``jobs``, in the plan's order; a job may wrongly occur twice.
     entries: tuple[Booking, ...]
     waiting: tuple[Waiting, ...]
-    slices: Mapping[str, Slice]
+    #: What reservations got, in order of time.
+    slices: tuple[Slice, ...]
+    #: Times at which reservations are said to have got nothing.
+    refused: tuple[Slice, ...]
     #: The number of entries of each id in ``jobs`` and in ``waiting_room``, readable or not, known or not.
     mentions: Mapping[str, int]
     #: The ``objective`` as written, of which the rules check each number.

@@ -15,7 +15,7 @@ from math import ceil, floor
 
 from cpsched.verify.case import Case
 from cpsched.verify.layouts import Layout, lay_steps, placements
-from cpsched.verify.model import Booking, Chunk, Job, NodeClass, Request, Segment, Step, Waiting
+from cpsched.verify.model import Booking, Chunk, Job, NodeClass, Request, Segment, Slice, SliceKey, Step, Waiting
 from cpsched.verify.rules.limits import may_join
 from cpsched.verify.rules.timing import released_at
 from cpsched.verify.shares import rate_of
@@ -78,7 +78,7 @@ class Openings:
 
     def __init__(self, case: Case, num_jobs: int) -> None:
         self._case = case
-        self._spaces: dict[str | None, Space] = {}
+        self._spaces: dict[SliceKey | None, Space] = {}
         self._taken: list[Booking] = []
         self._effort, self._to_ask = EFFORT, max(1, num_jobs)
         self._left = 0
@@ -93,7 +93,9 @@ class Openings:
         self._to_ask = max(1, self._to_ask - 1)
         self._left = share
         try:
-            return self._find(waiting)
+            places = (None,) if waiting.job.reservation is None else self._case.slices_for(waiting.job)
+            found = (self._find(waiting, within) for within in places)
+            return next((booking for booking in found if booking is not None), None)
         except EffortSpentError:
             return None
         finally:
@@ -106,14 +108,15 @@ class Openings:
         for space in self._spaces.values():
             space.add(booking)
 
-    def _find(self, waiting: Waiting) -> Booking | None:
+    def _find(self, waiting: Waiting, within: Slice | None) -> Booking | None:
+        """Return a start and nodes for a job, `within` what its reservation got at one of its times."""
         job = waiting.job
-        window = self._window(job)
+        window = self._window(job, within)
         if window is None:
             return None
         earliest, latest = window
         queue_nodes = None if job.queue is None else self._case.instance.queues[job.queue].nodes
-        alike = _alike(job), queue_nodes
+        alike = _alike(job), queue_nodes, None if within is None else within.key
         for first, last in self._in_vain.get(alike, ()):
             if first <= earliest and (last is None or (latest is not None and latest <= last)):
                 return None
@@ -124,14 +127,14 @@ class Openings:
         for course in _courses(job):
             if job.reservation is None and lay_steps(course, job.walltime, 0, empty.rooms) is None:
                 continue
-            for start in self._starts(job, course, earliest, latest):
-                booking = self._at(waiting, course, start)
+            for start in self._starts(job, within, course, earliest, latest):
+                booking = self._at(waiting, within, course, start)
                 if booking is not None and self._may_join(booking):
                     self._in_vain[alike].pop()
                     return booking
         return None
 
-    def _window(self, job: Job) -> tuple[int, int | None] | None:
+    def _window(self, job: Job, within: Slice | None) -> tuple[int, int | None] | None:
         """Return the earliest and the latest start that a job's own times leave, or None; a record only after all."""
         case = self._case
         released = released_at(case, job)
@@ -139,12 +142,11 @@ class Openings:
             return None
         earliest = max(released, job.submit, *([] if job.not_before is None else [job.not_before]))
         latest = [] if (by := case.instance.must_start_by(job)) is None else [by]
-        if job.reservation is not None:
-            slice_ = case.slice_of(Booking("", job, 0, 1, ()))
-            users = case.instance.reservations[job.reservation].users
-            if slice_ is None or (users and job.user not in users):
+        if within is not None:
+            users = within.reservation.users
+            if users and job.user not in users:
                 return None
-            earliest = max(earliest, slice_.start, slice_.reservation.start)
+            earliest = max(earliest, within.start)
         if case.plan.is_record:
             earliest = max(earliest, case.horizon)
         if job.deadline is not None:
@@ -158,14 +160,15 @@ class Openings:
             return None
         return earliest, min(latest, default=None)
 
-    def _starts(self, job: Job, course: Sequence[Step], earliest: int, latest: int | None) -> Iterator[int]:
+    def _starts(
+        self, job: Job, within: Slice | None, course: Sequence[Step], earliest: int, latest: int | None
+    ) -> Iterator[int]:
         """Yield starts at which the cluster as a whole has enough: `earliest`, and those at which something ends."""
-        space = self._space(job)
+        space = self._space(within)
         length = sum(step.walltime for step in course)
         ends = [] if job.deadline is None else [job.deadline]
-        if job.reservation is not None:
-            slice_ = self._case.plan.slices[job.reservation]
-            ends.append(min(slice_.end, slice_.reservation.end))
+        if within is not None:
+            ends.append(within.end)
         last = min([*([] if latest is None else [latest]), *(end - length for end in ends)], default=None)
         if last is not None and last < earliest:
             return
@@ -184,16 +187,16 @@ class Openings:
         """
         case = self._case
         ends = {segment.end for booking in case.bookings for segment in booking.segments}
-        ends |= {slice_.end for slice_ in case.plan.slices.values()}
+        ends |= {slice_.end for slice_ in case.plan.slices}
         validities = [limit.validity for limit in case.instance.limits] + [
             pool.validity for pool in case.instance.pools
         ]
         ends |= {validity.until for validity in validities if validity.until is not None}
         return sorted(ends)
 
-    def _at(self, waiting: Waiting, course: Sequence[Step], start: int) -> Booking | None:
+    def _at(self, waiting: Waiting, within: Slice | None, course: Sequence[Step], start: int) -> Booking | None:
         """Return a job with nodes if it starts at a second, or None if none are found."""
-        space, job = self._space(waiting.job), waiting.job
+        space, job = self._space(within), waiting.job
 
         def find(request: Request, begin: int, end: int, among: Collection[str] | None) -> list[Room]:
             self._charge(len(space.groups) if among is None else len(among))
@@ -220,12 +223,13 @@ class Openings:
         self._charge(1 + len(case.bookings) // LEVELS_PER_LOOK)
         return may_join(case, (*case.bookings, *self._taken), booking)
 
-    def _space(self, job: Job) -> Space:
-        if job.reservation not in self._spaces:
-            space = self._spaces[job.reservation] = Space(self._case, job.reservation)
+    def _space(self, within: Slice | None) -> Space:
+        key = None if within is None else within.key
+        if key not in self._spaces:
+            space = self._spaces[key] = Space(self._case, within)
             for booking in self._taken:
                 space.add(booking)
-        return self._spaces[job.reservation]
+        return self._spaces[key]
 
     def _charge(self, looks: int) -> None:
         """Count looks, and give up when all that one job has are spent."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from cpsched.errors import DocumentError
 from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, Cursor, refuse_format, shown
-from cpsched.verify.model import Booking, Instance, Job, Placement, Plan, Segment, Slice, Waiting
+from cpsched.verify.model import Booking, Instance, Job, Placement, Plan, Segment, Slice, SliceKey, Waiting
 from cpsched.verify.violation import Violation
 
 __all__ = ["PlanReader"]
@@ -58,14 +59,16 @@ class PlanReader:
         attempts = self._read_attempts()
         entries = [entry for item in self._items("jobs") if (entry := self._read_job(item)) is not None]
         waiting = [one for item in self._items("waiting_room") if (one := self._read_waiting(item)) is not None]
-        slices: dict[str, Slice] = {}
+        slices: dict[SliceKey, Slice] = {}
         for item in self._items("reservations"):
             slice_ = self._read_slice(item)
             if slice_ is None:
                 continue
-            if slice_.reservation.id in slices:
-                self._say(item.path, f"expected each reservation once, got {slice_.reservation.id!r} again")
-            slices[slice_.reservation.id] = slice_
+            if slice_.key in slices:
+                again = f"got {slice_.reservation.id!r} at {slice_.start} again"
+                self._say(item.path, f"expected each reservation once at a time, {again}")
+            slices[slice_.key] = slice_
+        in_order = sorted(slices.values(), key=lambda slice_: slice_.start)
         for item in self._items("incumbents"):
             self._check_incumbent(item)
         for item in self._items("events"):
@@ -74,7 +77,8 @@ class PlanReader:
         return Plan(
             entries=tuple(entries),
             waiting=tuple(waiting),
-            slices=slices,
+            slices=tuple(slice_ for slice_ in in_order if slice_.allocation),
+            refused=tuple(slice_ for slice_ in in_order if not slice_.allocation),
             mentions=self._mentions,
             score=self._read_score(),
             is_record=self._read_flag("record"),
@@ -213,16 +217,25 @@ class PlanReader:
             return False
 
     def _read_slice(self, item: Cursor) -> Slice | None:
-        """Read what a reservation got."""
+        """Read what a reservation got at one of its times, or that it got nothing."""
         try:
-            members = item.members(["id", "start", "end", "allocation"])
+            members = item.members(["id", "start", "end"], ["allocation", "reason"])
+            if ("allocation" in members) == ("reason" in members):
+                item.refuse("expected either allocation or reason")
             reservation = self._instance.reservations.get(members["id"].name())
             if reservation is None:
                 members["id"].refuse(f"expected a reservation of the instance, got {members['id'].value!r}")
             start, end = members["start"].plan_time(), members["end"].plan_time()
             if end <= start:
                 members["end"].refuse(f"expected an end after {start}, got {end}")
-            return Slice(reservation, start, end, self._read_allocation(members["allocation"]))
+            if "reason" in members:
+                if not members["reason"].text():
+                    members["reason"].refuse("expected the reason in words, got an empty text")
+                return Slice(reservation, start, end, ())
+            allocation = self._read_allocation(members["allocation"])
+            is_first = (start, end) in self._instance.reserved_times[reservation.id][:1]
+            is_fact = bool(reservation.allocation) and is_first and _is_same(allocation, reservation.allocation)
+            return Slice(reservation, start, end, allocation, is_fact)
         except DocumentError as error:
             self._forgive(error)
             return None
@@ -286,6 +299,14 @@ class PlanReader:
             except DocumentError as error:
                 self._forgive(error)
         return score
+
+
+def _is_same(one: Sequence[Placement], other: Sequence[Placement]) -> bool:
+    """Return whether two allocations are the same but for their order."""
+    by_node = [
+        {(held.node, held.chunk): (held.count, held.resources) for held in allocation} for allocation in (one, other)
+    ]
+    return len(one) == len(other) and by_node[0] == by_node[1]
 
 
 def _read_placement(cursor: Cursor) -> Placement:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cpsched.verify.case import Case, Holder, HolderUse
-from cpsched.verify.model import Booking, NodeClass, Request
+from cpsched.verify.model import Booking, NodeClass, Request, Slice
 from cpsched.verify.rules.capacity import license_uses, overcommitted, slice_amounts, sort_out
 from cpsched.verify.sweep import Use
 
@@ -135,13 +135,13 @@ class Group:
 
 
 class Space:
-    """The nodes that are up, and the licences, of the cluster or of one reservation, beside all that a plan books.
+    """The nodes that are up, and the licences, beside all that a plan books: of the cluster or `within` a reservation.
 
     Mutable: jobs may be added.
     """
 
-    def __init__(self, case: Case, reservation: str | None) -> None:
-        self._case, self._reservation = case, reservation
+    def __init__(self, case: Case, within: Slice | None) -> None:
+        self._case, self._within = case, within
         groups: dict[object, Group] = {}
         self._group_of: dict[str, Group] = {}
         for node, node_class in case.instance.nodes.items():
@@ -164,16 +164,15 @@ class Space:
         )
         outside, inside = license_uses(case)
         self._license_uses = [
-            (use.start, use.end, use.amounts)
-            for use in (outside if reservation is None else inside.get(reservation, ()))
+            (use.start, use.end, use.amounts) for use in (outside if within is None else inside.get(within.key, ()))
         ]
-        instance = case.instance
-        self._has = instance.licenses if reservation is None else instance.reservations[reservation].licenses
+        self._has = case.instance.licenses if within is None else within.reservation.licenses
         self._licenses: Levels | None = None
 
     def _keys_of(self, node: str) -> Iterator[tuple[object, ...]]:
         """Yield the differences between nodes of one class: holders, amounts, times and kinds of use."""
-        for uses in (self._case.job_uses.get(node, ()), self._case.slice_uses.get(node, ())):
+        case = self._case
+        for uses in (case.job_uses.get(node, ()), case.slice_uses.get(node, ()), case.closures.get(node, ())):
             for use in uses:
                 who = use.owner.who
                 inside = who.job.reservation if isinstance(who, Booking) else f"[{who.reservation.id}]"
@@ -182,15 +181,15 @@ class Space:
 
     def _group(self, node: str, node_class: NodeClass) -> Group:
         """Return the group of which a node is the first one."""
-        case, reservation = self._case, self._reservation
-        jobs, slices = case.job_uses.get(node, []), case.slice_uses.get(node, [])
+        case, own = self._case, self._within
+        jobs, closed = case.job_uses.get(node, []), case.closures.get(node, [])
+        slices = [*case.slice_uses.get(node, []), *closed]
         outside, inside = sort_out(case, jobs)
-        if reservation is None:
+        if own is None:
             return Group(node_class, [node], node_class.resources, [*outside, *slices], jobs, [*jobs, *slices])
-        own = case.plan.slices[reservation]
         foreign = [use for use in slices if use.owner.who is not own]
-        capacity = slice_amounts(own, node)
-        return Group(node_class, [node], capacity, inside.get(reservation, []), jobs, [*jobs, *foreign])
+        taken = [*inside.get(own.key, []), *closed]
+        return Group(node_class, [node], slice_amounts(own, node), taken, jobs, [*jobs, *foreign])
 
     def rooms(self, request: Request, start: int, end: int, among: Collection[str] | None) -> list[Room]:
         """Return the amounts that are left for a request during ``[start, end)``, on all nodes or `among` some."""
@@ -204,6 +203,11 @@ class Space:
             if room is not None:
                 rooms.append(room._replace(nodes=(node,)))
         return rooms
+
+    def is_empty(self, node: str, start: int, end: int) -> bool:
+        """Return whether a node is up and nothing is on it during ``[start, end)``."""
+        group = self._group_of.get(node)
+        return group is not None and not any(use.start < end and start < use.end for use in group.others)
 
     def has_licenses(self, licenses: Mapping[str, int], start: int, end: int) -> bool:
         """Return whether licences are left during ``[start, end)``."""

@@ -106,7 +106,15 @@ _INSTANCE: dict[str, Any] = {
     "limits": [{"consumer": {"each": "user"}, "resource": "gpus", "items": "1/50%",
                 "validity": {"cron": "* 8-17 * * mon-fri"}}],
     "free_pools": [{"resource": "cores", "items": "20%", "open_to": {"asks_for": ["gpus"]}, "nodes": "cn[1-2]"}],
-    "reservations": [{"id": "r1", "start": 100, "end": 900, "request": "2:ncpus=8"}],
+    "reservations": [
+        {"id": "r1", "start": 100, "end": 900, "request": "2:ncpus=8"},
+        {"id": "maint", "kind": "downtime", "nodes": "cn2", "start": 9000, "end": 9900},
+        {"id": "weekly", "nodes": "fat1", "validity": {"cron": "* 8 * * mon", "from": 0, "until": 10000000},
+         "licenses": {"abaqus": 1}, "users": ["u1"]},
+        {"id": "kept", "request": "2:ncpus=1", "start": -5, "end": 5000, "place": "scatter",
+         "allocation": [{"node": "cn1", "chunk": 0, "count": 1, "resources": {"cores": 1}},
+                        {"node": "fat1", "chunk": 0, "count": 1, "resources": {"cores": 1}}]},
+    ],
     "usage": [{"consumer": {"user": "u1"}, "resource": "cores", "area": 1000}],
     "objective": {"weighted_wait": 1.0, "makespan": 0.001},
     "outages": [{"nodes": "cn[1-2]", "start": 500, "end": 600}, {"nodes": "fat1", "start": -5, "end": 0}],
@@ -305,6 +313,8 @@ def instances(draw: st.DrawFn) -> Instance:
         users=draw(st.lists(names).map(tuple)),
     )
     downtime = Reservation(id="d", start=5, end=9, request=draw(requests), kind=ReservationKind.DOWNTIME)
+    validity = Validity(from_=draw(st.none() | _times), cron="0 */2 * * *")
+    other = Reservation(id="other", validity=validity, **draw(st.sampled_from(_forms(cluster))))
     limits = st.builds(
         Limit,
         consumer=_consumers | st.just(Consumer(kind=ConsumerKind.GROUP, name=None)),
@@ -336,7 +346,7 @@ def instances(draw: st.DrawFn) -> Instance:
         jobs=tuple(jobs),
         limits=tuple(draw(st.lists(limits, max_size=2))),
         free_pools=tuple(draw(st.lists(pools, max_size=2))),
-        reservations=(reservation, downtime),
+        reservations=(reservation, downtime, other),
         usage=tuple(
             draw(st.lists(st.builds(Usage, consumer=_consumers, resource=st.just("mem"), area=st.integers(0, 9))))
         ),
@@ -344,6 +354,19 @@ def instances(draw: st.DrawFn) -> Instance:
         has_strict_priorities=draw(st.booleans()),
         outages=tuple(draw(st.lists(_outages(cluster, now), max_size=2))),
     )
+
+
+def _forms(cluster: Cluster) -> list[dict[str, Any]]:
+    """Return what a reservation may have: whole nodes, or what it asks for, or has already."""
+    held, node = Amounts({"cores": 1}), cluster.node_names[-1]
+    request = Request(chunks=(Chunk(count=1, resources=held),))
+    return [
+        {"nodes": cluster.node_names[:3], "licenses": cluster.licenses},
+        {"nodes": cluster.node_names[-1:], "kind": ReservationKind.DOWNTIME},
+        {"request": request, "allocation": (Placement(node=node, resources=held),)},
+        {"request": request, "allocation": (Placement(node=node, resources=held, chunk=0, count=1),)},
+        {"request": request, "users": ("a",)},
+    ]
 
 
 @st.composite
@@ -382,7 +405,10 @@ def plans(draw: st.DrawFn) -> Plan:
         engine=EngineReport(name="planner", version="1", budget=draw(numbers), elapsed=draw(numbers), stopped="done"),
         jobs=tuple(jobs),
         waiting_room=(WaitingJob(id="w", reason=draw(reasons), detail=f"no {draw(names)}"),),
-        reservations=(ReservedSlice(id="r", start=1, end=2, allocation=draw(allocations)),),
+        reservations=(
+            ReservedSlice(id="r", start=1, end=2, allocation=draw(allocations)),
+            ReservedSlice(id="r", start=2, end=9, reason=f"no {draw(names)}"),
+        ),
         incumbents=(Incumbent(at=draw(numbers), value=draw(numbers), by="planner"),),
         events=tuple(draw(st.lists(st.builds(Event, at=numbers, by=names, what=names), max_size=2))),
         record=record,

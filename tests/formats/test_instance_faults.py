@@ -214,6 +214,15 @@ def _states(states: object) -> dict[str, Any]:
     return {"cluster": cluster}
 
 
+def _reservation(**keys: Any) -> dict[str, Any]:
+    entry = {"id": "r", "start": 4, "end": 5, "request": "ncpus=1"} | keys
+    return {"reservations": [{key: value for key, value in entry.items() if value is not None}]}
+
+
+def _kept(**keys: Any) -> dict[str, Any]:
+    return _reservation(allocation=[{"node": "cn1", "resources": {"cores": 1}} | keys])
+
+
 _LIMIT = {"consumer": {"user": "a"}, "resource": "cores"}
 _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
 
@@ -321,6 +330,35 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
             {"reservations": [{"id": "r", "start": 4, "end": 5, "request": "ncpus=1"}] * 2},
             'reservations[1].id: Expected a unique id, got "r", as in reservations[0]',
         ),
+        (
+            {"reservations": [{"id": "r", "start": 4, "request": "ncpus=1"}]},
+            "reservations[0]: Expected either start and end, or validity",
+        ),
+        (_reservation(validity={"cron": "* * * * *"}), "reservations[0]: Expected either start and end, or validity"),
+        (_reservation(end=None, start=None, validity={"from": 5}), "reservations[0]: Expected cron in the validity"),
+        (
+            _reservation(end=None, start=None, validity={"cron": "* * * * *"}),
+            "reservations[0].validity.cron: Expected the instance to have an epoch",
+        ),
+        (_reservation(end=4), "reservations[0]: Expected start < end, got 4 and 4"),
+        (_reservation(nodes="cn1"), "reservations[0]: Expected either request or nodes"),
+        (_reservation(request=None), "reservations[0]: Expected either request or nodes"),
+        (
+            _reservation(request=None, nodes="cn9"),
+            "reservations[0].nodes: Expected nodes of the cluster, got also: cn9",
+        ),
+        (
+            _reservation(request=None, nodes="cn1", place="pack"),
+            "reservations[0]: Expected place and allocation only together with request",
+        ),
+        (
+            _reservation(request=None, nodes="cn1", kind="downtime", licenses={}),
+            "reservations[0]: Expected no licenses in a downtime of nodes",
+        ),
+        (_kept(node="cn9"), 'reservations[0].allocation[0].node: Expected a known node, got "cn9"'),
+        (_kept(chunk=1, count=1), "reservations[0].allocation[0].chunk: Expected a kind of chunks from 0 to 0, got 1"),
+        (_kept(chunk=0), "reservations[0].allocation[0]: Expected chunk and count together"),
+        (_kept(resources={}), "reservations[0].allocation[0].resources: Expected at least one unit"),
         (
             {"usage": [{"consumer": {"each": "user"}, "resource": "cores", "area": 1}]},
             "usage[0]: Expected a user or a group",
@@ -521,7 +559,8 @@ def test_faults_of_a_plan() -> None:
     assert str(caught.value) == (
         "p.json: 2 faults\n"
         '  waiting_room[0].id (job "2"): Expected every job once, got "2" as in jobs[0].id\n'
-        '  reservations[1].id (reservation "r"): Expected every reservation once, got "r" as in reservations[0].id'
+        '  reservations[1].id (reservation "r"): Expected every time of a reservation once, got "r at 1" as in '
+        "reservations[0].id"
     )
     document["jobs"][0]["segments"][0]["end"] = 19
     document["waiting_room"][0]["reason"] = "bored"

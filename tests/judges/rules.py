@@ -199,7 +199,8 @@ def _read(window: Window, plan: Document) -> tuple[list[Booked], list[Booked]]:
     def chunks(allocation: Sequence[Document]) -> list[tuple[str, int, int]]:
         return [(one["node"], one["chunk"], one["count"]) for one in allocation]
 
-    slices = [window.slice_of(one["id"], chunks(one["allocation"])) for one in plan.get("reservations", [])]
+    had = [one for one in plan.get("reservations", []) if "allocation" in one]
+    slices = [window.slice_of(one["id"], chunks(one["allocation"])) for one in had]
     waiting = [one for one in plan["jobs"] if one["id"] in window.waiting]
     return slices, [window.booked(one["id"], one["start"], chunks(one["segments"][0]["allocation"])) for one in waiting]
 
@@ -249,6 +250,12 @@ def plan_document(window: Window, slices: Sequence[Booked], jobs: Sequence[Booke
     """Write a plan; what the waiting room says of its jobs is true if no other one can be planned beside it."""
     planned = {one.id for one in (*window.running, *jobs)}
     value, terms = window.value(jobs), window.weights
+    had = {one.id for one in slices}
+    refused = [
+        {"id": name, "start": one["start"], "end": one["end"], "reason": "in words"}
+        for name, one in window.reservations.items()
+        if name not in had
+    ]
     return {
         "format": "cpsched-plan/1",
         "instance": window.document["name"],
@@ -269,7 +276,8 @@ def plan_document(window: Window, slices: Sequence[Booked], jobs: Sequence[Booke
             if name not in planned
         ],
         "reservations": [
-            {"id": one.id, "start": one.start, "end": one.end, "allocation": _allocation(one)} for one in slices
+            *({"id": one.id, "start": one.start, "end": one.end, "allocation": _allocation(one)} for one in slices),
+            *refused,
         ],
     }
 

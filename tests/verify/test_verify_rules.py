@@ -447,14 +447,19 @@ FACT_OF_ALL = {"start": -50, "allocation": [{"node": "n1", "resources": {"cores"
 RUNS_INSIDE = planned("r", segment(-50, 50, on("n1", None, None, cores=4)))
 BREAK = {"reservations": [{"id": "v", "start": 0, "end": 300, "allocation": [on("n1", cores=4)]}]}
 
+
+def _refused(name: str = "v", start: int = 0, end: int = 300) -> Document:
+    return {"id": name, "start": start, "end": end, "reason": "in words"}
+
+
 RESERVATIONS = [
     Trial("a reservation is left out", "reservation", instance(reservations=[SLICE]), plan(**SLICED), plan()),
     Trial(
         "a job inside a reservation that is left out",
         "reservation",
         instance(job(user="u", reservation="v"), reservations=[{**SLICE, "request": "1:ncpus=5"}]),
-        plan(room=[waiting("a", "reservation")]),
-        plan([at("a", 0)]),
+        plan(room=[waiting("a", "reservation")], reservations=[_refused()]),
+        plan([at("a", 0)], reservations=[_refused()]),
     ),
     Trial(
         "a downtime of a node that is down and has a guard",
@@ -464,7 +469,7 @@ RESERVATIONS = [
             reservations=[{"id": "v", "start": 0, "end": 300, "request": "1:ncpus=4", "kind": "downtime"}],
         ),
         plan(**BREAK),
-        plan(),
+        plan(reservations=[_refused()]),
     ),
     Trial(
         "a reservation in which a job runs",
@@ -475,7 +480,7 @@ RESERVATIONS = [
             reservations=[{"id": "v", "start": -100, "end": 300, "request": "1:ncpus=4"}],
         ),
         plan([RUNS_INSIDE], reservations=[{**BREAK["reservations"][0], "start": -100}]),
-        plan([RUNS_INSIDE]),
+        plan([RUNS_INSIDE], reservations=[_refused(start=-100)]),
     ),
     Trial("a reservation moves", "reservation", _guest(), _guests(), _guests(end=301, other=301)),
     Trial(
@@ -753,23 +758,24 @@ def test_a_pool_may_speak_of_some_nodes() -> None:
     assert _rules(instance(job(), free_pools=[pool]), plan([at("a", 0, on("n2", cores=2))])) == ["free_pool"]
 
 
-def test_a_reservation_that_cannot_be_had_is_left_out() -> None:
+def test_a_reservation_that_cannot_be_had() -> None:
     """No node has so many cores, too few nodes have, or running jobs, reservations and licences leave too little."""
-    five = {"id": "v", "start": 0, "end": 300, "request": "1:ncpus=5"}
-    assert verify(instance(reservations=[five]), plan()) == ()
-    assert verify(instance(reservations=[{**five, "request": "3:ncpus=3"}]), plan()) == ()
-    assert verify(instance(reservations=[{**five, "request": "1:ncpus=1:rack=9"}]), plan()) == ()
+    five, room = {"id": "v", "start": 0, "end": 300, "request": "1:ncpus=5"}, [_refused()]
+    assert verify(instance(reservations=[five]), plan(reservations=room)) == ()
+    assert verify(instance(reservations=[{**five, "request": "3:ncpus=3"}]), plan(reservations=room)) == ()
+    assert verify(instance(reservations=[{**five, "request": "1:ncpus=1:rack=9"}]), plan(reservations=room)) == ()
     one = cluster({"names": "n1"}, sim=1)
     full = [{**five, "request": "1:ncpus=4"}]
     runs = job("r", "1:ncpus=4", running=FACT_OF_ALL)
-    assert verify(instance(runs, cluster=one, reservations=full), plan([RUNS_INSIDE])) == ()
-    later = [{**full[0], "start": 50}]
-    assert [one.rule for one in verify(instance(runs, cluster=one, reservations=later), plan([RUNS_INSIDE]))] == [
-        "reservation"
-    ]
+    beside = instance(runs, cluster=one, reservations=full)
+    assert verify(beside, plan([RUNS_INSIDE], reservations=room)) == ()
+    later = instance(runs, cluster=one, reservations=[{**full[0], "start": 50}])
+    said = verify(later, plan([RUNS_INSIDE], reservations=[_refused(start=50)]))
+    assert [one.rule for one in said] == ["reservation"]
     both = instance(cluster=one, reservations=[*full, {**full[0], "id": "w"}])
-    assert verify(both, plan(**BREAK)) == ()
-    assert verify(instance(cluster=one, reservations=[{**five, "request": "1:ncpus=1,sim=2"}]), plan()) == ()
+    assert verify(both, plan(reservations=[*BREAK["reservations"], _refused("w")])) == ()
+    licences = instance(cluster=one, reservations=[{**five, "request": "1:ncpus=1,sim=2"}])
+    assert verify(licences, plan(reservations=room)) == ()
 
 
 def test_place_is_not_held_against_running_work() -> None:

@@ -10,13 +10,19 @@ from collections.abc import Callable, Iterator
 
 from cpsched.verify.case import Case
 from cpsched.verify.rules.allocation import check_allocations
-from cpsched.verify.rules.capacity import check_capacity, check_exclusive, check_keep_free, check_licenses
+from cpsched.verify.rules.capacity import (
+    check_capacity,
+    check_closures,
+    check_exclusive,
+    check_keep_free,
+    check_licenses,
+)
 from cpsched.verify.rules.growth import check_evolving, check_malleable
 from cpsched.verify.rules.limits import check_free_pools, check_limits
 from cpsched.verify.rules.objective import check_objective
 from cpsched.verify.rules.presence import check_presence, check_running
 from cpsched.verify.rules.record import check_attempts, check_outages, check_record
-from cpsched.verify.rules.reservations import check_guests, check_slices
+from cpsched.verify.rules.reservations import check_guests, check_refused, check_slices
 from cpsched.verify.rules.timing import (
     check_deadline,
     check_dependencies,
@@ -46,6 +52,7 @@ RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     check_dependencies,
     check_allocations,
     check_capacity,
+    check_closures,
     check_keep_free,
     check_exclusive,
     check_licenses,
@@ -54,6 +61,7 @@ RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     check_evolving,
     check_malleable,
     check_slices,
+    check_refused,
     check_guests,
     check_limits,
     check_free_pools,

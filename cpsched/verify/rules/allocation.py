@@ -37,16 +37,35 @@ def check_allocations(case: Case) -> Iterator[Violation]:
 
 def check_slice(case: Case, slice_: Slice) -> Iterator[Violation]:
     """Check that a reservation gets its chunks as a job does; only a downtime may lie on nodes that are not up."""
-    reservation = slice_.reservation
-    job = Job(reservation.id, slice_.start, (Step(slice_.end - slice_.start, reservation.request),))
+    reservation, request = slice_.reservation, slice_.reservation.request
+    if request is None:
+        yield from _check_named(case, slice_)
+        return
+    job = Job(reservation.id, slice_.start, (Step(slice_.end - slice_.start, request),))
     segment = Segment(slice_.start, slice_.end, slice_.allocation)
     booking = Booking(reservation.id, job, slice_.start, slice_.end, (segment,))
-    yield from check_request(reservation.id, job, slice_.allocation, reservation.request)
-    yield from check_place(reservation.id, slice_.allocation, reservation.request)
-    for site in _sites(case, booking, segment, reservation.request, set()):
+    yield from check_request(reservation.id, job, slice_.allocation, request)
+    yield from check_place(reservation.id, slice_.allocation, request)
+    for site in _sites(case, booking, segment, request, set()):
         yield from check_properties(site)
         if not reservation.is_downtime:
             yield from check_state(site)
+
+
+def _check_named(case: Case, slice_: Slice) -> Iterator[Violation]:
+    """Check that a reservation of named nodes has all of each of them, and that they are up if it is no downtime."""
+    name, nodes = slice_.reservation.id, case.instance.nodes
+    got = [placement.node for placement in slice_.allocation]
+    if sorted(got) != sorted(slice_.reservation.nodes):
+        listed = ", ".join(slice_.reservation.nodes[:5])
+        yield Violation("request", name, f"expected its {len(slice_.reservation.nodes)} nodes ({listed}), each once")
+    for placement in slice_.allocation:
+        has = {one: amount for one, amount in nodes[placement.node].resources.items() if amount}
+        if placement.resources != has or placement.chunk is not None:
+            message = f"expected all of {placement.node}, {has}, without chunk and count, got {placement.resources}"
+            yield Violation("request", name, message)
+        if nodes[placement.node].state != "up" and not slice_.reservation.is_downtime:
+            yield Violation("state", name, f"is on {placement.node}, which is {nodes[placement.node].state}")
 
 
 def _sites(

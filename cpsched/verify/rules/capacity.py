@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cpsched.verify.case import Case, Holder, HolderUse
-from cpsched.verify.model import Booking, Slice
+from cpsched.verify.model import Booking, Slice, SliceKey
 from cpsched.verify.sweep import Overload, Use, holders, overloads
 from cpsched.verify.violation import Violation
 
 __all__ = [
     "check_capacity",
+    "check_closures",
     "check_exclusive",
     "check_keep_free",
     "check_licenses",
@@ -71,44 +72,38 @@ def check_capacity(case: Case) -> Iterator[Violation]:
     """
     for node, node_class in case.instance.nodes.items():
         of_jobs = uses = case.job_uses.get(node, [])
-        inside: dict[str, list[HolderUse]] = {}
+        inside: dict[SliceKey, list[HolderUse]] = {}
         if case.plan.slices:
             uses, inside = sort_out(case, uses)
             uses += case.slice_uses.get(node, [])
         found = list(overloads(uses, node_class.resources))
         yield from _over("capacity", node, uses, node_class.resources, found)
-        for name, guests in inside.items():
-            amounts = slice_amounts(case.plan.slices[name], node)
-            yield from _over("capacity", f"{node} in reservation {name}", guests, amounts, overloads(guests, amounts))
+        for slice_ in case.plan.slices if inside else ():
+            guests, amounts = inside.get(slice_.key, []), slice_amounts(slice_, node)
+            subject = f"{node} in reservation {slice_.reservation.id}"
+            yield from _over("capacity", subject, guests, amounts, overloads(guests, amounts))
         if found or inside:
             everybody = [*of_jobs, *case.slice_uses.get(node, ())]
             yield from _check_overcommitted(node, everybody, node_class.resources)
 
 
-def sort_out(case: Case, uses: Sequence[HolderUse]) -> tuple[list[HolderUse], dict[str, list[HolderUse]]]:
-    """Part the uses of a node into those of the cluster and those inside a reservation, by its id."""
+def sort_out(case: Case, uses: Sequence[HolderUse]) -> tuple[list[HolderUse], dict[SliceKey, list[HolderUse]]]:
+    """Part the uses of a node into those of the cluster and those inside a reservation at one of its times."""
     outside: list[HolderUse] = []
-    inside: dict[str, list[HolderUse]] = {}
+    inside: dict[SliceKey, list[HolderUse]] = {}
     for use in uses:
-        slice_ = case.slice_of(use.owner.who) if isinstance(use.owner.who, Booking) else None
-        if slice_ is None:
-            outside.append(use)
-            continue
-        for start, end, is_inside in _split(use.start, use.end, slice_.start, slice_.end):
-            piece = use._replace(start=start, end=end)
-            (inside.setdefault(slice_.reservation.id, []) if is_inside else outside).append(piece)
+        slices = case.slices_for(use.owner.who.job) if isinstance(use.owner.who, Booking) else ()
+        time = use.start
+        for slice_ in slices:
+            first, last = max(time, slice_.start), min(use.end, slice_.end)
+            if first < last:
+                inside.setdefault(slice_.key, []).append(use._replace(start=first, end=last))
+                if time < first:
+                    outside.append(use._replace(start=time, end=first))
+                time = last
+        if time < use.end:
+            outside.append(use._replace(start=time))
     return outside, inside
-
-
-def _split(start: int, end: int, low: int, high: int) -> Iterator[tuple[int, int, bool]]:
-    """Cut ``[start, end)`` into its parts before, inside and after ``[low, high)``."""
-    for first, last, is_inside in (
-        (start, min(end, low), False),
-        (max(start, low), min(end, high), True),
-        (max(start, high), end, False),
-    ):
-        if first < last:
-            yield first, last, is_inside
 
 
 def slice_amounts(slice_: Slice, node: str) -> dict[str, int]:
@@ -119,6 +114,16 @@ def slice_amounts(slice_: Slice, node: str) -> dict[str, int]:
             for name, amount in placement.resources.items():
                 amounts[name] = amounts.get(name, 0) + amount
     return amounts
+
+
+def check_closures(case: Case) -> Iterator[Violation]:
+    """Nothing is planned on a node during a downtime of it; running work and what a reservation has already go on."""
+    for node, closed in case.closures.items():
+        for use in (*case.job_uses.get(node, ()), *case.slice_uses.get(node, ())):
+            closure = next((one for one in closed if one.start < use.end and use.start < one.end), None)
+            if closure is not None and not use.owner.is_fact:
+                message = f"{use.owner} is on {node} at {max(use.start, closure.start)}, in the time of {closure.owner}"
+                yield Violation("reservation", node, message)
 
 
 def check_keep_free(case: Case) -> Iterator[Violation]:
@@ -171,16 +176,17 @@ def _is_guest(one: Booking | Slice, host: Booking | Slice) -> bool:
     return isinstance(one, Booking) and isinstance(host, Slice) and one.job.reservation == host.reservation.id
 
 
-def license_uses(case: Case) -> tuple[list[HolderUse], dict[str, list[HolderUse]]]:
-    """Return the holders of licences of the cluster, and of each reservation by its id."""
+def license_uses(case: Case) -> tuple[list[HolderUse], dict[SliceKey, list[HolderUse]]]:
+    """Return the holders of licences of the cluster, and of each reservation at each of its times."""
     outside: list[HolderUse] = []
-    inside: dict[str, list[HolderUse]] = {}
+    inside: dict[SliceKey, list[HolderUse]] = {}
     for booking in case.bookings:
         if booking.job.licenses:
             use = Use(booking.start, booking.end, booking.job.licenses, Holder(booking, False))
-            slice_ = case.slice_of(booking)
-            (outside if slice_ is None else inside.setdefault(slice_.reservation.id, [])).append(use)
-    for slice_ in case.plan.slices.values():
+            slices = case.slices_for(booking.job)
+            slice_ = next((one for one in slices if one.start < booking.end and booking.start < one.end), None)
+            (outside if slice_ is None else inside.setdefault(slice_.key, [])).append(use)
+    for slice_ in case.plan.slices:
         if slice_.reservation.licenses:
             outside.append(Use(slice_.start, slice_.end, slice_.reservation.licenses, Holder(slice_, False)))
     return outside, inside
@@ -191,6 +197,6 @@ def check_licenses(case: Case) -> Iterator[Violation]:
     outside, inside = license_uses(case)
     has = case.instance.licenses
     yield from _over("licenses", "cluster", outside, has, overloads(outside, has))
-    for name, uses in inside.items():
+    for (name, _), uses in inside.items():
         has = case.instance.reservations[name].licenses
         yield from _over("licenses", f"reservation {name}", uses, has, overloads(uses, has))

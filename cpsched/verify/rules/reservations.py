@@ -7,41 +7,59 @@ from dataclasses import replace
 
 from cpsched.verify.case import Case
 from cpsched.verify.layouts import lay
-from cpsched.verify.model import Reservation
+from cpsched.verify.model import Reservation, Slice
 from cpsched.verify.rules.allocation import check_slice
 from cpsched.verify.space import Space
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_guests", "check_slices"]
-
+__all__ = ["check_guests", "check_refused", "check_slices"]
 
 #: The most nodes that a message names.
 NAMED = 5
 
 
 def check_slices(case: Case) -> Iterator[Violation]:
-    """Every reservation that has not ended is in the plan with its times and all of its chunks.
-
-    One may be left out for which no nodes are found beside running jobs and the plan's other reservations.
+    """Every reservation is in the plan at each of its times that has not ended: with all that it asked for, with what
+    it had already, or with the reason why it could not be had.
     """
-    for name, reservation in case.instance.reservations.items():
-        slice_ = case.plan.slices.get(name)
-        if slice_ is None:
-            if reservation.end > case.instance.now and (nodes := _nodes_for(case, reservation)):
-                named = ", ".join(nodes[:NAMED]) + (f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else "")
-                message = f"expected its allocation in reservations, got none, but it could have {named}"
+    stated = {slice_.key: slice_ for slice_ in (*case.plan.slices, *case.plan.refused)}
+    for name, times in case.instance.reserved_times.items():
+        for start, end in times:
+            if (name, start) not in stated:
+                message = f"expected its allocation or a reason in reservations from {start} to {end}, got none"
                 yield Violation("reservation", name, message)
-            continue
-        if (slice_.start, slice_.end) != (reservation.start, reservation.end):
-            message = f"expected {reservation.start} to {reservation.end}, got {slice_.start} to {slice_.end}"
+    for (name, start), slice_ in stated.items():
+        times = case.instance.reserved_times[name]
+        if (start, slice_.end) not in times and (start, slice_.end) != slice_.reservation.time:
+            expected = ", ".join(f"{begin} to {end}" for begin, end in times[:2]) or "none, since it has ended"
+            message = f"expected {expected}{', …' if len(times) > 2 else ''}, got {start} to {slice_.end}"
             yield Violation("reservation", name, message)
-        yield from check_slice(case, slice_)
+    for slice_ in case.plan.slices:
+        kept = slice_.reservation.allocation
+        times = case.instance.reserved_times[slice_.reservation.id]
+        if not kept or (slice_.start, slice_.end) not in times[:1]:
+            yield from check_slice(case, slice_)
+        elif not slice_.is_fact:
+            yield Violation("reservation", slice_.reservation.id, "expected the allocation that it has already")
 
 
-def _nodes_for(case: Case, reservation: Reservation) -> list[str]:
-    """Return nodes for a reservation that the plan leaves out, beside running jobs and other reservations, if found.
+def check_refused(case: Case) -> Iterator[Violation]:
+    """No reservation is said not to be had for which nodes are found beside running jobs and other reservations."""
+    spaces: dict[str, Space] = {}
+    for slice_ in case.plan.refused:
+        name = slice_.reservation.id
+        if name not in spaces:
+            spaces[name] = _space_for(case, slice_.reservation)
+        denial = _denial(case, spaces[name], slice_)
+        if denial is not None:
+            message = f"from {slice_.start} to {slice_.end} it is said not to be had, but {denial}"
+            yield Violation("reservation", name, message)
 
-    Jobs that run inside it already are where it would be.
+
+def _space_for(case: Case, reservation: Reservation) -> Space:
+    """Return what running jobs, as the instance states them, and reservations leave to a reservation.
+
+    Jobs that run inside it already are where it would be. Guards are about jobs, and so is what nodes keep free.
     """
     instance = case.instance
     bare = {
@@ -50,13 +68,27 @@ def _nodes_for(case: Case, reservation: Reservation) -> list[str]:
     }
     nodes = {name: bare[id(one)] for name, one in instance.nodes.items()}
     jobs = {name: job for name, job in instance.jobs.items() if job.reservation != reservation.id}
-    fixed = tuple(entry for entry in case.plan.entries if entry.is_running and entry.id in jobs)
-    alone = Case(replace(instance, nodes=nodes, jobs=jobs), replace(case.plan, entries=fixed, attempts=()))
-    space = Space(alone, None)
-    start, end, request = max(instance.now, reservation.start), reservation.end, reservation.request
-    if not space.has_licenses(reservation.licenses, start, end):
-        return []
-    return list(lay(request, end - start, space.rooms(request, start, end, None)) or ())
+    alone = replace(case.plan, entries=(), attempts=())
+    return Space(Case(replace(instance, nodes=nodes, jobs=jobs), alone), None)
+
+
+def _denial(case: Case, space: Space, slice_: Slice) -> str | None:
+    """Return why a reservation could be had, or None if that is not found out."""
+    reservation, start, end = slice_.reservation, max(slice_.start, case.instance.now), slice_.end
+    if reservation.is_closure:
+        return "a downtime of nodes is had whatever runs there"
+    if reservation.allocation and (slice_.start, end) in case.instance.reserved_times[reservation.id][:1]:
+        return "it has its allocation already"
+    if start >= end or not space.has_licenses(reservation.licenses, start, end):
+        return None
+    if reservation.request is None:
+        is_free = all(space.is_empty(node, start, end) for node in reservation.nodes)
+        return "its nodes are up, and nothing is on them" if is_free else None
+    layout = lay(reservation.request, end - start, space.rooms(reservation.request, start, end, None))
+    if layout is None:
+        return None
+    named = ", ".join(list(layout)[:NAMED]) + (f" and {len(layout) - NAMED} more" if len(layout) > NAMED else "")
+    return f"it could have {named}, beside what runs and is reserved"
 
 
 def check_guests(case: Case) -> Iterator[Violation]:
@@ -65,8 +97,11 @@ def check_guests(case: Case) -> Iterator[Violation]:
     A running one is not changed so that it ends after its reservation.
     """
     for booking in case.changed:
-        if booking.job.reservation is not None:
-            latest = max(case.instance.reservations[booking.job.reservation].end, case.facts[booking.id].end)
+        name = booking.job.reservation
+        if name is not None:
+            now = case.instance.now
+            ends = [end for start, end in case.instance.reserved_times[name] if start <= now]
+            latest = max([now, *ends, case.facts[booking.id].end])
             if booking.end > latest:
                 message = f"ends at {booking.end}, expected {latest} or earlier, for its reservation"
                 yield Violation("reservation", booking.id, message)
@@ -74,12 +109,11 @@ def check_guests(case: Case) -> Iterator[Violation]:
         if booking.job.reservation is None:
             continue
         reservation = case.instance.reservations[booking.job.reservation]
-        if booking.job.reservation not in case.plan.slices:
-            yield Violation("reservation", booking.id, f"its reservation {reservation.id} has no nodes in this plan")
-        if booking.start < reservation.start or booking.end > reservation.end:
+        times = [(slice_.start, slice_.end) for slice_ in case.slices_for(booking.job)]
+        if not any(start <= booking.start and booking.end <= end for start, end in times):
+            listed = ", ".join(f"{start} to {end}" for start, end in times[:5]) or "not at all"
             message = (
-                f"runs from {booking.start} to {booking.end}, expected inside {reservation.start} to "
-                f"{reservation.end}, the time of {reservation.id}"
+                f"runs from {booking.start} to {booking.end}, expected inside the time of {reservation.id} ({listed})"
             )
             yield Violation("reservation", booking.id, message)
         if reservation.users and booking.job.user not in reservation.users:

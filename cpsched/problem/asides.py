@@ -1,0 +1,55 @@
+"""Amounts that are set aside although others may have some of them already: in pieces, of each what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from cpsched.domain import Amounts, Cluster, Job, Placement, SetAside
+
+__all__ = ["beside", "held_by"]
+
+
+def held_by(jobs: Sequence[Job]) -> Iterator[SetAside]:
+    """Yield what running jobs have, segment by segment."""
+    for job in jobs:
+        for segment in job.running.segments if job.running is not None else ():
+            yield SetAside(start=segment.start, end=segment.end, allocation=segment.allocation, licenses=job.licenses)
+
+
+def beside(aside: SetAside, held: Sequence[SetAside], cluster: Cluster) -> Iterator[SetAside]:
+    """Yield what is left of an amount to be set aside where others have some of the same nodes or licences.
+
+    A node occurs once in `aside`.
+    """
+    near = [one for one in held if one.start < aside.end and one.end > aside.start]
+    inside = (time for one in near for time in (one.start, one.end) if aside.start < time < aside.end)
+    wanted = {placement.node: placement.resources for placement in aside.allocation}
+    for start, end in pairwise(sorted({aside.start, aside.end, *inside})):
+        taken: dict[str, dict[str, int]] = {}
+        loans: dict[str, int] = {}
+        for one in near:
+            if one.start <= start < one.end:
+                _add(loans, one.licenses)
+                for placement in one.allocation:
+                    if placement.node in wanted:
+                        _add(taken.setdefault(placement.node, {}), placement.resources)
+        allocation = tuple(
+            Placement(node=node, resources=left)
+            for node, amounts in wanted.items()
+            if (left := _left(amounts, cluster.class_of[node].resources, taken.get(node, {})))
+        )
+        yield SetAside(
+            start=start, end=end, allocation=allocation, licenses=_left(aside.licenses, cluster.licenses, loans)
+        )
+
+
+def _add(total: dict[str, int], amounts: Amounts) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _left(wanted: Amounts, has: Amounts, taken: Mapping[str, int]) -> Amounts:
+    """Return how much of what is wanted is left beside what is taken of what there is."""
+    left = {name: min(amount, has.get(name, 0) - taken.get(name, 0)) for name, amount in wanted.items()}
+    return Amounts({name: amount for name, amount in left.items() if amount > 0})

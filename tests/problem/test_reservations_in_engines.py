@@ -1,0 +1,95 @@
+"""Reservations of named nodes, recurring ones, and those that have nodes already, planned by each engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cpsched.portfolio import solve
+from tests.problem.test_rules_in_engines import ENGINES, instance_of, job
+
+RUNNING = {"start": -50, "allocation": [{"node": "n1", "chunk": 0, "count": 1, "resources": {"cores": 2}}]}
+
+
+def _planned(
+    engine: str, jobs: list[dict[str, Any]], reservations: list[dict[str, Any]], **rules: Any
+) -> tuple[dict[str, int], dict[tuple[str, int], set[str] | str]]:
+    """Return the starts of a plan that the verifier passes, and the nodes that reservations got or why they did not."""
+    plan = solve(instance_of(jobs, reservations=reservations, **rules), engine=engine, budget=0.5)
+    got = {(one.id, one.start): one.reason or {held.node for held in one.allocation} for one in plan.reservations}
+    return {one.id: one.start for one in plan.jobs}, got
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+class TestReservations:
+    """OCCS-20, 42, 43."""
+
+    def test_a_maintenance_of_named_nodes(self, engine: str) -> None:
+        """What runs there goes on; nothing new is there in its time, nor in that of a second one that overlaps."""
+        jobs = [
+            job("r", "alice", "ncpus=2", 150, running=RUNNING),
+            job("wide", "alice", "4:ncpus=2", 60, place="scatter"),
+            *(job(f"a{number}", "alice", "ncpus=4", 100) for number in range(2)),
+        ]
+        downtimes = [
+            {"id": "m", "kind": "downtime", "start": 50, "end": 150, "nodes": "n[1-2]"},
+            {"id": "n", "kind": "downtime", "start": 120, "end": 170, "nodes": "n[2-3]"},
+        ]
+        starts, got = _planned(engine, jobs, downtimes)
+        assert got == {("m", 50): {"n1", "n2"}, ("n", 120): {"n2", "n3"}}
+        assert starts == {"r": -50, "wide": 170, "a0": 0, "a1": 0}
+
+    def test_one_that_cannot_be_had(self, engine: str) -> None:
+        """Named nodes on which a job runs cannot be had, nor can too many: data, not an exception."""
+        jobs = [
+            job("r", "alice", "ncpus=2", 150, running=RUNNING),
+            job("guest", "alice", "ncpus=1", 10, reservation="x"),
+        ]
+        reservations = [
+            {"id": "x", "start": 50, "end": 150, "nodes": "n1"},
+            {"id": "y", "start": 50, "end": 150, "request": "5:ncpus=4"},
+            {"id": "z", "start": 50, "end": 150, "nodes": "n2"},
+        ]
+        starts, got = _planned(engine, jobs, reservations)
+        assert starts == {"r": -50}
+        assert got["z", 50] == {"n2"}
+        assert isinstance(got["x", 50], str)
+        assert isinstance(got["y", 50], str)
+
+    def test_a_recurring_one(self, engine: str) -> None:
+        """The first five minutes of each hour of the morning: jobs of it run in them, and others around."""
+        hourly = {"id": "h", "nodes": "n[1-4]", "validity": {"cron": "0-4 * * * *", "until": 3 * 3600}}
+        jobs = [
+            job("guest", "alice", "4:ncpus=4", 300, reservation="h", not_before=10),
+            job("short", "bob", "4:ncpus=4", 3300),
+            job("long", "bob", "4:ncpus=4", 3400),
+        ]
+        starts, got = _planned(engine, jobs, [hourly])
+        assert list(got) == [("h", 0), ("h", 3600), ("h", 7200)]
+        assert starts == {"guest": 3600, "short": 300, "long": 7500}
+
+    def test_a_recurring_one_that_asks(self, engine: str) -> None:
+        """An occurrence is had where there is room, and the others are not lost for one that is not."""
+        hourly = {"id": "h", "request": "4:ncpus=4", "validity": {"cron": "0-4 * * * *", "until": 2 * 3600}}
+        full = [{"node": f"n{number}", "chunk": 0, "count": 1, "resources": {"cores": 4}} for number in range(1, 5)]
+        jobs = [
+            job("r", "alice", "4:ncpus=4", 200, running={"start": -50, "allocation": full}),
+            job("wide", "bob", "4:ncpus=4", 3450),
+        ]
+        starts, got = _planned(engine, jobs, [hourly])
+        assert isinstance(got["h", 0], str)
+        assert got["h", 3600] == {"n1", "n2", "n3", "n4"}
+        assert starts == {"r": -50, "wide": 150}
+
+    def test_what_it_has_already(self, engine: str) -> None:
+        """It keeps its node, though a downtime begins there, and its jobs run there, outside that time."""
+        held = [{"node": "n4", "chunk": 0, "count": 1, "resources": {"cores": 4}}]
+        reservations = [
+            {"id": "k", "start": -10, "end": 300, "request": "ncpus=4", "allocation": held},
+            {"id": "m", "kind": "downtime", "start": 100, "end": 150, "nodes": "n4"},
+        ]
+        jobs = [job("guest", "alice", "ncpus=4", 110, reservation="k"), job("b", "bob", "4:ncpus=4", 50)]
+        starts, got = _planned(engine, jobs, reservations)
+        assert got == {("k", -10): {"n4"}, ("m", 100): {"n4"}}
+        assert starts == {"guest": 150, "b": 300}
