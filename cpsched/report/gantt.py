@@ -150,7 +150,9 @@ class _PageData:
             "nodes": instance.cluster.node_names,
             "jobs": jobs,
             "reserved": [
-                [piece.id, piece.start, piece.end, self._runs(piece.allocation)] for piece in plan.reservations
+                [piece.id, piece.start, piece.end, self._runs(piece.allocation)]
+                for piece in plan.reservations
+                if piece.allocation
             ],
             "queues": self.queues.values(),
             "texts": self.texts.values(),

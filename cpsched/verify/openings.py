@@ -27,6 +27,8 @@ __all__ = ["EmptyCluster", "Openings"]
 EFFORT, SHARE = 100_000, 10_000
 #: The number of levels of the whole cluster that are checked in the time of one search.
 LEVELS_PER_LOOK = 16
+#: The number of times at which a rule begins or ceases to hold that are looked at.
+CHANGES = 200
 
 
 class EffortSpentError(Exception):
@@ -182,16 +184,15 @@ class Openings:
 
     @cached_property
     def _ends(self) -> list[int]:
-        """When something ends that can be in a job's way: if it fits at all, it does so from one of these on, or from
-        its earliest start (or one of its steps does).
+        """When something ends that can be in a job's way, or a rule changes: if the job fits at all, it does so from
+        one of these on, or from its earliest start (or one of its steps does).
         """
         case = self._case
         ends = {segment.end for booking in case.bookings for segment in booking.segments}
         ends |= {slice_.end for slice_ in case.plan.slices}
-        validities = [limit.validity for limit in case.instance.limits] + [
-            pool.validity for pool in case.instance.pools
-        ]
-        ends |= {validity.until for validity in validities if validity.until is not None}
+        times = {limit.validity for limit in case.instance.limits} | {pool.validity for pool in case.instance.pools}
+        for validity in times:
+            ends.update(validity.changes(case.instance.now, CHANGES))
         return sorted(ends)
 
     def _at(self, waiting: Waiting, within: Slice | None, course: Sequence[Step], start: int) -> Booking | None:

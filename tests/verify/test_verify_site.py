@@ -103,3 +103,39 @@ def test_faults(changed: Document, path: str) -> None:
     with pytest.raises(DocumentError) as caught:
         verify({**instance(job(), cluster=RACKS), **changed}, plan([at("a", 0)]))
     assert [fault.path for fault in caught.value.faults] == [path]
+
+
+def _limited(validity: object, *more: Document) -> Document:
+    """Return an instance in which alice has no job in some times, at eight o'clock on a Monday in Berlin."""
+    none = {"consumer": {"user": "alice"}, "resource": "*", "items": "0", "validity": validity}
+    return instance(
+        job(user="alice", walltime=7200), epoch="2026-06-01T08:00:00+02:00", time_zone="Europe/Berlin",
+        limits=[none, *more],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("validity", "start"),
+    [
+        ({"cron": "* 0-17 * * *"}, 36_000),
+        ({"cron": "* 8-9,11-17 * * *"}, 36_000),
+        ({"cron": "* * * * mon-fri"}, 4 * 86_400 + 16 * 3600),
+        ({"until": 500}, 500),
+        ({"cron": "* 0-17 * * *", "until": 500}, 500),
+    ],
+)
+def test_openings_after_a_calendar_has_changed(validity: Document, start: int) -> None:
+    """That a limit leaves a job no start is false where it does so only at some times of the day."""
+    said = verify(_limited(validity), plan([], [waiting("a", "limit")]))
+    assert [one.message for one in said] == [
+        f"it is said to be limit, but it could start at {start} on n1, beside all that is planned"
+    ]
+
+
+def test_openings_where_an_own_limit_begins() -> None:
+    """A limit on all resources gives way to one of its own for cores as soon as that holds."""
+    own = {"consumer": {"user": "alice"}, "resource": "cores", "items": "2", "validity": {"from": 700}}
+    said = verify(_limited("always", own), plan([], [waiting("a", "limit")]))
+    assert [one.rule for one in said] == ["waiting_room"]
+    assert "start at 700 on n1" in said[0].message
+    assert verify(_limited("always"), plan([], [waiting("a", "limit")])) == ()
