@@ -2,19 +2,20 @@
 works a workload off on-line.
 
 May import: `planner`, `sim`, `problem`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `queue_rules.py`,
-the table of the queue rules in both of their forms. `policy.py` says what a rule for windows is, and `policy_engine.py`
-makes an engine of it; a queue is served by `insertion.py`, job by job (by `counting.py` where nodes are
-interchangeable), or by `event_loop.py`, event by event. `evolving` and `malleable` have the rules for jobs that change
-while they run; `online` has the other schedulers of the simulator.
+the table of the queue rules in both of their forms, and `catalogue.py`, which makes each on-line scheduler by its name.
+`policy.py` says what a rule for windows is, and `policy_engine.py` makes an engine of it; a queue is served by
+`insertion.py`, job by job, or by `event_loop.py`, event by event. Rules that take more have folders: `conservative`,
+`evolving`, `sd`, `maui`, `slurm`. On-line, `ranking.py` orders the queue by priority, and `future_map.py` keeps
+reservations on nodes.
 """
 
 from cpsched.engine import Engine
+from cpsched.policies.catalogue import SCHEDULERS, make_scheduler, scheduler_from
 from cpsched.policies.evolving import VARIANTS, EvolvingEngine
-from cpsched.policies.malleable import SD_RULES, SdEngine
-from cpsched.policies.online import SCHEDULERS, make_scheduler, scheduler_from
 from cpsched.policies.policy import Policy
 from cpsched.policies.policy_engine import PolicyEngine
 from cpsched.policies.queue_rules import WINDOW_RULES, by_smith
+from cpsched.policies.sd import SD_RULES, SdEngine
 
 __all__ = [
     "POLICIES",

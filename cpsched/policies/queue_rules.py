@@ -15,7 +15,7 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.engine import Progress
 from cpsched.planner import by_turn, planning_order
-from cpsched.policies.counting import insert_by_counts
+from cpsched.policies.conservative import insert_by_counts
 from cpsched.policies.event_loop import start_in_turn
 from cpsched.policies.insertion import insert
 from cpsched.policies.policy import Policy

@@ -8,8 +8,8 @@ from typing import Any
 
 from cpsched.domain import Amounts, Chunk, Cluster, FrozenMap, Instance, Job, NodeClass, Queue, Request, Step
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.policies.online.maui import Maui
-from cpsched.policies.online.maui_params import MauiParams
+from cpsched.policies.maui.maui import Maui
+from cpsched.policies.maui.params import MauiParams
 from cpsched.sim import History, Prediction, QueueRule, Scheduler, simulate
 from cpsched.verify import verify
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Cluster, FrozenMap, Instance, NodeClass, Outage
 from cpsched.errors import EngineError
-from cpsched.policies.online.maui import Maui, maui
-from cpsched.policies.online.maui_params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
+from cpsched.policies.maui.maui import Maui, maui
+from cpsched.policies.maui.params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
 from cpsched.sim import BackfillRule, Prediction, QueueRule
 from cpsched.workloads import job_mix
 from tests.oracle.random_workloads import workloads

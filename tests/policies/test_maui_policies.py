@@ -11,10 +11,10 @@ import pytest
 
 from cpsched.domain import Amounts, FrozenMap, Outage, Placement, Running, Segment
 from cpsched.errors import EngineError
-from cpsched.policies.online.allocation_bank import AllocationBank
-from cpsched.policies.online.maui import Maui, maui
-from cpsched.policies.online.maui_params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
-from cpsched.policies.online.short_pool import end_of_work
+from cpsched.policies.maui.allocation_bank import AllocationBank
+from cpsched.policies.maui.maui import Maui, maui
+from cpsched.policies.maui.params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
+from cpsched.policies.maui.short_pool import end_of_work
 from cpsched.sim import Decision, News, Site, simulate
 from tests.policies.maui_runs import HOUR, MONDAY, job, judged, machine, played
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from cpsched.domain import FrozenMap
-from cpsched.policies.online.maui_fairshare import UsageHistory
-from cpsched.policies.online.maui_params import Fairshare, MauiParams, Qos, Target, Weights
-from cpsched.policies.online.maui_priority import Priorities, expansion_factor, qos_name, target_factor
+from cpsched.policies.maui.fairshare import UsageHistory
+from cpsched.policies.maui.params import Fairshare, MauiParams, Qos, Target, Weights
+from cpsched.policies.maui.priority import Priorities, expansion_factor, qos_name, target_factor
 from tests.policies.maui_runs import HOUR, job, machine, played
 
 MINE, OTHERS = np.array([0]), np.array([], dtype=np.int64)

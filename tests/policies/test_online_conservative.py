@@ -11,8 +11,8 @@ import pytest
 
 from cpsched.domain import Outage
 from cpsched.policies import make_scheduler
-from cpsched.policies.online.conservative import Conservative
-from cpsched.policies.online.conservative_on_nodes import ConservativeOnNodes
+from cpsched.policies.conservative.conservative import Conservative
+from cpsched.policies.conservative.conservative_on_nodes import ConservativeOnNodes
 from cpsched.sim import Decision, News, Prediction, Site, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine

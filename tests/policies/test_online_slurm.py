@@ -9,7 +9,7 @@ import pytest
 
 from cpsched.domain import Job
 from cpsched.policies import make_scheduler
-from cpsched.policies.online.slurm import slurm
+from cpsched.policies.slurm.slurm import slurm
 from cpsched.sim import Prediction, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine

@@ -36,7 +36,7 @@ from cpsched.domain import MaxWait as Wait
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.policies import POLICIES, SdEngine
-from cpsched.policies.malleable import Pace, PiWeight, SdRule, guest_of
+from cpsched.policies.sd import Pace, PiWeight, SdRule, guest_of
 from tests.booking.small_windows import EXCLUSIVE, PACK, chunk, nodes, waiting, window
 from tests.planner.checked import check_outcome
 

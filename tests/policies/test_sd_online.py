@@ -17,10 +17,10 @@ import pytest
 from cpsched.domain import Instance, Malleability, Outage, PlannedJob, RuntimeModel
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.policies import SdEngine, make_scheduler
-from cpsched.policies.malleable import PiWeight, SdRule
-from cpsched.policies.online.malleable_value import malleable_value
-from cpsched.policies.online.sd import SdPolicy
-from cpsched.policies.online.static_backfill import static_backfill
+from cpsched.policies.sd import PiWeight, SdRule
+from cpsched.policies.sd.malleable_value import malleable_value
+from cpsched.policies.sd.sd_policy import SdPolicy
+from cpsched.policies.sd.static_backfill import static_backfill
 from cpsched.sim import Checkpoint, Decision, History, News, Site, simulate
 from cpsched.verify import verify
 from cpsched.workloads import cirne_like

@@ -34,7 +34,7 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.policies import POLICIES, SdEngine
-from cpsched.policies.malleable import SD_RULES, PiWeight, SdRule
+from cpsched.policies.sd import SD_RULES, PiWeight, SdRule
 from tests.booking.small_windows import SCATTER, chunk, nodes, waiting, window
 from tests.oracle.random_instances import instances
 from tests.planner.checked import check_outcome

@@ -13,7 +13,7 @@ from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Instance, Job, 
 from cpsched.formats.logs import log_to_instance
 from cpsched.formats.swf import machine_of_log, read_swf
 from cpsched.policies import make_scheduler
-from cpsched.policies.online.units import Units
+from cpsched.policies.conservative.units import Units
 from cpsched.sim import simulate
 from cpsched.sim.load import Load
 from tests.booking.small_windows import chunk, nodes, running, waiting, window

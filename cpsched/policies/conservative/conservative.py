@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.policies.online import count_kernels
-from cpsched.policies.online.conservative_on_nodes import ConservativeOnNodes
-from cpsched.policies.online.ranking import ranks
-from cpsched.policies.online.units import Units
+from cpsched.policies.conservative import count_kernels
+from cpsched.policies.conservative.conservative_on_nodes import ConservativeOnNodes
+from cpsched.policies.conservative.units import Units
+from cpsched.policies.ranking import ranks
 from cpsched.rusv import FOREVER
 from cpsched.sim import Decision, News, Scheduler, Site, Start
 

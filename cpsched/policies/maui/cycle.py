@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.policies.online.allocation_bank import AllocationBank
-from cpsched.policies.online.maui_params import Exemption, MauiParams, Qos
-from cpsched.policies.online.maui_priority import Priorities
-from cpsched.policies.online.short_pool import KeptNodes
+from cpsched.policies.maui.allocation_bank import AllocationBank
+from cpsched.policies.maui.params import Exemption, MauiParams, Qos
+from cpsched.policies.maui.priority import Priorities
+from cpsched.policies.maui.short_pool import KeptNodes
 from cpsched.rusv import FOREVER, Booking, Fit
 from cpsched.sim import Outlook, Site, Start
 

@@ -23,8 +23,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.policies.online import slurm_kernels
-from cpsched.policies.online.ranking import ranks
+from cpsched.policies.ranking import ranks
+from cpsched.policies.slurm import slurm_kernels
 from cpsched.rusv import Timeline, kernels
 from cpsched.sim import Decision, News, Outlook, Site, Start
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.policies.online import count_kernels
+from cpsched.policies.conservative import count_kernels
 from cpsched.rusv import Demands, kernels
 
 __all__ = ["Nodes", "Units"]

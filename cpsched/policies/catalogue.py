@@ -9,15 +9,12 @@ from types import NoneType, UnionType
 from typing import Literal, get_args, get_origin
 
 from cpsched.errors import DocumentError, Fault
-from cpsched.policies.online.conservative import Conservative
-from cpsched.policies.online.conservative_on_nodes import ConservativeOnNodes
-from cpsched.policies.online.malleable_value import malleable_value
-from cpsched.policies.online.maui import maui
-from cpsched.policies.online.pbs_fifo_starve import pbs_fifo_starve
-from cpsched.policies.online.sd import sd_5, sd_10, sd_50, sd_dyn, sd_inf
-from cpsched.policies.online.slurm import slurm
-from cpsched.policies.online.static_backfill import static_backfill
+from cpsched.policies.conservative import Conservative, ConservativeOnNodes
+from cpsched.policies.maui import maui
+from cpsched.policies.pbs_fifo_starve import pbs_fifo_starve
 from cpsched.policies.queue_rules import QUEUE_RULES
+from cpsched.policies.sd import malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf, static_backfill
+from cpsched.policies.slurm import slurm
 from cpsched.sim import QueueRule, Scheduler
 
 __all__ = ["SCHEDULERS", "make_scheduler", "scheduler_from"]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from cpsched.booking import Ledger
 from cpsched.domain import Job
 from cpsched.engine import Progress
-from cpsched.policies.online import count_kernels
-from cpsched.policies.online.units import Units
+from cpsched.policies.conservative import count_kernels
+from cpsched.policies.conservative.units import Units
 from cpsched.rusv import FOREVER, NOWHERE
 
 __all__ = ["insert_by_counts"]

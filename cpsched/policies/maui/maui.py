@@ -1,7 +1,7 @@
 """The Maui scheduler (MAUI-1 to MAUI-10; Bode, Halstead, Kendall, Lei and Jackson, ALS 2000, and Maui's manual).
 
-Begin with `Maui`. The parameters are in `maui_params.py`, a cycle in `maui_cycle.py`, the priorities in
-`maui_priority.py` and `maui_fairshare.py`; `short_pool.py` and `allocation_bank.py` are policies of their own.
+Begin with `Maui`. The parameters are in `params.py`, a cycle in `cycle.py`, the priorities in
+`priority.py` and `fairshare.py`; `short_pool.py` and `allocation_bank.py` are policies of their own.
 
 Of what else the paper names (MAUI-10): weak nodes are filled first and the most powerful last by the mapping, which
 goes by node weights; licenses are allocated together with nodes. Pre-staging, queries of meta-schedulers and job
@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from cpsched.errors import EngineError
-from cpsched.policies.online.allocation_bank import AllocationBank
-from cpsched.policies.online.maui_cycle import Cycle, Parts, Reservation
-from cpsched.policies.online.maui_params import Downtime, Exemption, MauiParams, params_of
-from cpsched.policies.online.maui_priority import Priorities
-from cpsched.policies.online.short_pool import KeptNodes
-from cpsched.policies.online.withholding import Closures, columns_of
+from cpsched.policies.maui.allocation_bank import AllocationBank
+from cpsched.policies.maui.cycle import Cycle, Parts, Reservation
+from cpsched.policies.maui.params import Downtime, Exemption, MauiParams, params_of
+from cpsched.policies.maui.priority import Priorities
+from cpsched.policies.maui.short_pool import KeptNodes
+from cpsched.policies.maui.withholding import Closures, columns_of
 from cpsched.sim import Decision, News, Outlook, Site
 
 __all__ = ["Maui", "maui"]

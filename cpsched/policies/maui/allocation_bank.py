@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.policies.online.maui_params import Credits
+from cpsched.policies.maui.params import Credits
 
 __all__ = ["AllocationBank"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.policies.online.future_map import FutureMap
+from cpsched.policies.future_map import FutureMap
 from cpsched.sim import Decision, News, Site
 
 __all__ = ["DEPTH", "StaticBackfill", "checked_depth", "static_backfill"]

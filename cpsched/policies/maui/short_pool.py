@@ -9,8 +9,8 @@ import numpy as np
 
 from cpsched.domain import NodeState
 from cpsched.errors import EngineError
-from cpsched.policies.online.maui_params import ShortPool
-from cpsched.policies.online.withholding import columns_of, withhold
+from cpsched.policies.maui.params import ShortPool
+from cpsched.policies.maui.withholding import columns_of, withhold
 from cpsched.rusv import Booking, Timeline
 from cpsched.sim import Site
 

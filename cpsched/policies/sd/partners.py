@@ -24,8 +24,8 @@ from cpsched.domain import (
     repeated,
     resumable,
 )
-from cpsched.policies.malleable.rule import SdRule
-from cpsched.policies.malleable.run import Pace, Run
+from cpsched.policies.sd.rule import SdRule
+from cpsched.policies.sd.run import Pace, Run
 from cpsched.problem import chunks_on_empty_node
 
 __all__ = ["Guest", "Lender", "guest_of", "lender_of", "runs_already"]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Arrangement, Job
-from cpsched.policies.online.maui_fairshare import UsageHistory
-from cpsched.policies.online.maui_params import Credential, Exemption, MauiParams, Qos, Target, Weights
+from cpsched.policies.maui.fairshare import UsageHistory
+from cpsched.policies.maui.params import Credential, Exemption, MauiParams, Qos, Target, Weights
 
 __all__ = ["Priorities", "expansion_factor", "qos_name", "target_factor"]
 

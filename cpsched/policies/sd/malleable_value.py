@@ -11,11 +11,11 @@ import math
 
 import numpy as np
 
-from cpsched.policies.malleable import SdRule
-from cpsched.policies.online.future_map import FutureMap
-from cpsched.policies.online.sd import SdPolicy
-from cpsched.policies.online.sharing import Sharing
-from cpsched.policies.online.static_backfill import DEPTH
+from cpsched.policies.future_map import FutureMap
+from cpsched.policies.sd.rule import SdRule
+from cpsched.policies.sd.sd_policy import SdPolicy
+from cpsched.policies.sd.sharing import Sharing
+from cpsched.policies.sd.static_backfill import DEPTH
 from cpsched.sim import Site
 
 __all__ = ["MalleableByValue", "malleable_value"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.policies.online.ranking import ranks
+from cpsched.policies.ranking import ranks
 from cpsched.rusv import NOWHERE, Compression, JobTable
 from cpsched.sim import Decision, News, Outlook, Site, Start
 
