@@ -1,8 +1,8 @@
 """Malleable jobs by their value for the mean slowdown, on-line: what SD-Policy can be when it reckons (SD-14).
 
-The mechanism is that of `sd_policy.py`; the criterion is the sum of all predicted slowdowns. The queue is served by Smith's
-rule (the slowdown that a second of waiting adds, per core-second of the job). A guest starts if it saves more slowdown
-than its mates lose; its mates are those that lose least.
+The mechanism is that of `sd_policy.py`; the criterion is the sum of all predicted slowdowns. The queue is served by
+Smith's rule (the slowdown that a second of waiting adds, per core-second of the job). A guest starts if it saves more
+slowdown than its mates lose; its mates are those that lose least.
 """
 
 from __future__ import annotations
