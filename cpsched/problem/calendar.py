@@ -35,7 +35,7 @@ MOST_INTERVALS = 100_000
 MOST_DAYS = 146_097
 #: The occurrences of a recurring reservation that are known: so many of them, in so many seconds from now on.
 MOST_OCCURRENCES = 100
-LONGEST = 10**10
+LONGEST = 3660 * 86_400
 
 _DAY = 86_400
 #: Days after which dates, weekdays and the changes of a time zone repeat.

@@ -42,8 +42,8 @@ __all__ = [
     "Waiting",
 ]
 
-#: The occurrences of a recurring reservation that are known at a time: so many, within so many seconds.
-KNOWN_OCCURRENCES, KNOWN_SECONDS = 100, 10**10
+#: The occurrences of a recurring reservation that are known at a time: so many, within ten years.
+KNOWN_OCCURRENCES, KNOWN_SECONDS = 100, 3660 * 86_400
 #: Expected wait (s) of a job without queue.
 DEFAULT_EXPECTED_WAIT = 1800
 

@@ -147,9 +147,11 @@ class Validity:
         return end if self.cron is None else self.cron.run_end(time, end)
 
     def changes(self, start: int, most: int) -> list[int]:
-        """Return the first seconds from `start` on at which the rule begins or ceases to hold: so many at most."""
+        """Return the first seconds from `start` on at which the rule begins or ceases to hold: at most so many, those
+        of ten years.
+        """
         found: list[int] = []
-        far = start + REACH
+        far = start + 3660 * DAY
         begin = self.first(start, far)
         while begin is not None and len(found) < most:
             end = self.run_end(begin, far)

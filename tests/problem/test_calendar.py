@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.domain import Amounts, Cluster, Instance, NodeClass, Validity
-from cpsched.problem import Intervals, intervals, minus, union
+from cpsched.domain import Amounts, Cluster, Instance, NodeClass, Reservation, Validity
+from cpsched.problem import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.calendar import MOST_INTERVALS
 from tests.oracle.minute_calendar import MOMENTS, ZONES, expressions, matching_minutes
 from tests.sizes import examples
@@ -135,6 +135,21 @@ def test_the_work_is_bounded() -> None:
     assert len(often) == MOST_INTERVALS
     assert often[-1] == (120 * (MOST_INTERVALS - 1), 10**12)
     assert intervals(Validity(cron="0 0 1 1 *"), clock, 10**12)[-1] == (146_097 * DAY, 10**12)
+
+
+def test_occurrences_of_a_reservation() -> None:
+    """The first hundred of the next ten years, from now on; a single one until it has ended."""
+    clock = window(datetime.fromisoformat("2026-06-01T08:30:00+02:00"), "Europe/Berlin")
+    daily = Reservation(id="r", validity=Validity(cron="* 8 * * *"), nodes=("n1",))
+    found = occurrences(daily, clock)
+    assert len(found) == 100
+    assert found[:2] == ((0, 1800), (DAY - 1800, DAY + 1800))
+    yearly = Reservation(id="r", validity=Validity(cron="* * 1 1 *", from_=365 * DAY), nodes=("n1",))
+    assert len(occurrences(yearly, clock)) == 9
+    always = Reservation(id="r", validity=Validity(cron="* * * * *"), nodes=("n1",))
+    assert occurrences(always, clock) == ((0, 3660 * DAY),)
+    assert occurrences(Reservation(id="r", start=-5, end=1, nodes=("n1",)), clock) == ((-5, 1),)
+    assert occurrences(Reservation(id="r", start=-5, end=0, nodes=("n1",)), clock) == ()
 
 
 TIMES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=6).map(

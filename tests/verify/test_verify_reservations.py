@@ -198,6 +198,17 @@ def test_the_first_hundred_occurrences_are_known() -> None:
     assert _rules(document, plan(reservations=days)) == ["reservation"]
 
 
+def test_what_recurs_for_ever_is_known_for_ten_years() -> None:
+    """An occurrence without end is cut where it is not known any more; rare ones are found within these years."""
+    far = 3660 * DAY
+    always = {"id": "d", "nodes": "n1", "validity": {"cron": "* * * * *"}}
+    assert _rules(_recurring(reservations=[always]), plan(reservations=[_slice("d", 0, far, WHOLE_1)])) == []
+    leap = {"id": "d", "nodes": "n1", "validity": {"cron": "* * 29 2 *"}}
+    days = [day * DAY + HOUR for day in (638, 638 + 1461, 638 + 2 * 1461)]  # an hour later than in summer
+    slices = [_slice("d", start, start + DAY, WHOLE_1) for start in days]
+    assert _rules(_recurring(reservations=[leap]), plan(reservations=slices)) == []
+
+
 def test_jobs_of_a_recurring_reservation() -> None:
     """A job runs inside one of the occurrences, in any of them, and claims are held against all of them."""
     document = _recurring(job(reservation="w"), job("b", walltime=100))
