@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
+from zoneinfo import ZoneInfo
 
 from cpsched.domain.cluster import Cluster, Outage
 from cpsched.domain.frozen import Amounts, FrozenMap
@@ -97,6 +98,19 @@ class Instance:
     set_aside: tuple[SetAside, ...] = ()
     #: Whether the instance allows only some of the plans that the rules allow, so that a bound for it is none for them.
     is_restricted: bool = False
+
+    def local_time(self, time: int) -> datetime | None:
+        """Return a second of the clock as the clocks of the site show it; None where there is no `epoch`.
+
+        Raises
+        ------
+        OverflowError
+            If the calendar does not go so far.
+        """
+        if self.epoch is None:
+            return None
+        moment = self.epoch + timedelta(seconds=time)
+        return moment if self.time_zone is None else moment.astimezone(ZoneInfo(self.time_zone))
 
     def expected_wait(self, job: Job) -> int:
         """Return the seconds that a job may be expected to wait (``ewt`` of BRIDI-8)."""

@@ -18,7 +18,7 @@ from importlib import resources
 from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
 from cpsched.report.basis import basis_of
-from cpsched.report.words import change_description, duration, figures, local_time, request_text, share_text, value_text
+from cpsched.report.words import change_description, duration, figures, request_text, share_text, value_text
 from cpsched.text import printable
 
 __all__ = ["gantt_html"]
@@ -102,7 +102,7 @@ class _Numbering:
 def _offset(instance: Instance, epoch: datetime) -> float:
     """Return the seconds by which the site's clocks are ahead of UTC now: the page has one offset for all times."""
     try:
-        offset = local_time(instance, epoch, instance.now).utcoffset()
+        offset = (instance.local_time(instance.now) or epoch).utcoffset()
     except OverflowError:  # beyond the calendar's last year
         offset = epoch.utcoffset()
     return offset.total_seconds() if offset else 0

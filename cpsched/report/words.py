@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
-
 from cpsched.domain import Chunk, Instance, Job, Plan, PlannedJob, Request, Score, Segment
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
@@ -13,7 +10,6 @@ __all__ = [
     "change_description",
     "duration",
     "figures",
-    "local_time",
     "moment",
     "request_text",
     "share_text",
@@ -34,25 +30,13 @@ def duration(seconds: float) -> str:
     return ("-" if seconds < 0 and parts else "") + (" ".join(parts[:2]) or "0 s")
 
 
-def local_time(instance: Instance, epoch: datetime, time: int) -> datetime:
-    """Return a time of the instance's clock, which begins at `epoch`, as the site's clocks show it.
-
-    Raises
-    ------
-    OverflowError
-        If the calendar does not go so far.
-    """
-    moment = epoch + timedelta(seconds=time)
-    return moment if instance.time_zone is None else moment.astimezone(ZoneInfo(instance.time_zone))
-
-
 def moment(instance: Instance, time: int) -> str:
     """Return a time of the instance's clock: of the calendar where there is an epoch, else as ``now + 2 h``."""
-    if instance.epoch is not None:
-        try:
-            return f"{local_time(instance, instance.epoch, time):%Y-%m-%d %H:%M:%S}"
-        except OverflowError:  # beyond the calendar's last year: as without a calendar
-            pass
+    try:
+        if (local := instance.local_time(time)) is not None:
+            return f"{local:%Y-%m-%d %H:%M:%S}"
+    except OverflowError:  # beyond the calendar's last year: as without a calendar
+        pass
     return f"now {'-' if time < instance.now else '+'} {duration(abs(time - instance.now))}"
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from time import sleep
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -35,13 +36,13 @@ def users(**credits: float) -> FrozenMap[str, float]:
 def test_working_hours(days: int, hours: float, expected: float | None) -> None:
     """They are from 8 to 18 from Monday to Friday, and end at 18."""
     now = round(days * 24 * HOUR + hours * HOUR)
-    end = end_of_work(MONDAY, now, 8, 18)
+    end = end_of_work(MONDAY + timedelta(seconds=now), now, 8, 18)
     assert end == (None if expected is None else now + round(expected * HOUR))
 
 
 def test_working_hours_may_last_until_midnight() -> None:
     """Hour 24 is the midnight after."""
-    assert end_of_work(MONDAY, 23 * HOUR, 8, 24) == 24 * HOUR
+    assert end_of_work(MONDAY + timedelta(hours=23), 23 * HOUR, 8, 24) == 24 * HOUR
 
 
 def test_long_jobs_leave_the_nodes_of_the_pool_alone_until_work_ends() -> None:
@@ -287,3 +288,11 @@ def test_an_epoch_in_another_zone_shifts_working_hours() -> None:
     """Hours are those of the workload's own clock."""
     local = MONDAY + timedelta(hours=10)
     assert end_of_work(local, 0, 8, 18) == 8 * HOUR
+
+
+def test_working_hours_follow_the_clocks_of_the_site() -> None:
+    """In Cairo the last hour of the last Thursday of October comes twice; without a date there are no working hours."""
+    thursday = datetime(2026, 10, 29, 22, 30, tzinfo=ZoneInfo("Africa/Cairo"))
+    assert end_of_work(thursday, 0, 8, 24) == round(2.5 * HOUR)
+    assert end_of_work(thursday - timedelta(days=7), 0, 8, 24) == round(1.5 * HOUR)
+    assert end_of_work(None, 0, 8, 18) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
@@ -17,13 +17,12 @@ from cpsched.sim import Site
 __all__ = ["KeptNodes", "end_of_work"]
 
 
-def end_of_work(epoch: datetime, now: int, begin_hour: int, end_hour: int) -> int | None:
-    """Return when the working hours end in which `now` lies, None if it lies in none."""
-    local = epoch + timedelta(seconds=now)
-    if local.weekday() >= 5 or not begin_hour <= local.hour < end_hour:
+def end_of_work(local: datetime | None, now: int, begin_hour: int, end_hour: int) -> int | None:
+    """Return when the working hours end in which `now` lies, at which clocks show `local`; None if it lies in none."""
+    if local is None or local.weekday() >= 5 or not begin_hour <= local.hour < end_hour:
         return None
     end = local.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(hours=end_hour)
-    return now + int((end - local).total_seconds())
+    return now + int((end.astimezone(UTC) - local.astimezone(UTC)).total_seconds())
 
 
 class KeptNodes:
@@ -43,7 +42,7 @@ class KeptNodes:
     def __init__(self, params: ShortPool, site: Site, timeline: Timeline) -> None:
         if site.instance.epoch is None:
             raise EngineError("maui keeps a short pool in working hours: Expected an epoch in the workload, got none")
-        self._params, self._epoch, self._timeline = params, site.instance.epoch, timeline
+        self._params, self._instance, self._timeline = params, site.instance, timeline
         lengths = [run.length for run in site.columns.demands.layout.runs]
         self._is_up = np.repeat([run.state is NodeState.UP for run in site.columns.run_class], lengths)
         self._bookings: list[Booking] = []
@@ -56,7 +55,7 @@ class KeptNodes:
 
     def open(self, now: int) -> None:
         """Begin a new moment, in which nothing is kept yet."""
-        self.until = end_of_work(self._epoch, now, self._params.begin_hour, self._params.end_hour)
+        self.until = end_of_work(self._instance.local_time(now), now, self._params.begin_hour, self._params.end_hour)
 
     def keep(self, now: int) -> None:
         """Withhold the nodes of the pool, if they are not withheld already."""
