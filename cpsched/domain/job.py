@@ -136,7 +136,7 @@ class Job:
     after: tuple[Dependency, ...] = ()
     #: Of an array: the promise to the user of each element. None for running jobs.
     told: PromisedStart | None = None
-    #: Indices of a job array, ascending; None for a single job.
+    #: Indices of a job array, ascending; None for a single job; empty for an element that is planned by itself.
     array: tuple[int, ...] | None = None
     #: The most time that a step of an evolving job may be held, as a multiple of its walltime; None: no limit.
     expand_limit: float | None = 1
@@ -182,6 +182,6 @@ class Job:
     @property
     def element_ids(self) -> tuple[str, ...]:
         """The ids that the job has in a plan: its own, or one for each element of an array."""
-        if self.array is None:
+        if not self.array:
             return (self.id,)
         return tuple(f"{self.id}[{index}]" for index in self.array)

@@ -111,7 +111,7 @@ class _Links:
 def _waiting(entry: Job, elements: Sequence[str], links: _Links) -> Job:
     """Return a job, or what is left of an array, that waits on."""
     array = None
-    if entry.array is not None:
+    if entry.array:
         left = set(elements)
         array = tuple(index for index, name in zip(entry.array, entry.element_ids, strict=True) if name in left)
     passed = links.passed(entry)

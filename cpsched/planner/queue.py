@@ -58,7 +58,7 @@ def awaited_first(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
     if not any(job.after for job in jobs):
         return list(jobs)
     places = {job.id: place for place, job in enumerate(jobs)}
-    sorter = TopologicalSorter({entry.id: entry.element_ids for entry in instance.jobs if entry.array is not None})
+    sorter = TopologicalSorter({entry.id: entry.element_ids for entry in instance.jobs if entry.array})
     for job in jobs:
         sorter.add(job.id, *(dependency.job for dependency in job.after))
     sorter.prepare()

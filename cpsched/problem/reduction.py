@@ -164,7 +164,15 @@ def _expanded(instance: Instance) -> Instance:
     def expanded(dependencies: Iterable[Dependency]) -> tuple[Dependency, ...]:
         return tuple(replace(one, job=name) for one in dependencies for name in members[one.job])
 
-    return replace(instance, jobs=tuple(replace(job, after=expanded(job.after)) for job in instance.elements()))
+    # an element is counted as one (``arrayjobs``) also where it is planned by itself
+    elements = {name for job in instance.jobs if job.array is not None for name in job.element_ids}
+    return replace(
+        instance,
+        jobs=tuple(
+            replace(job, after=expanded(job.after), array=() if job.id in elements else None)
+            for job in instance.elements()
+        ),
+    )
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:

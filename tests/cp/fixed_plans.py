@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -99,11 +99,17 @@ def encoding_of(instance: Instance, planned: Sequence[PlannedJob]) -> Encoding:
 
 def is_allowed(instance: Instance, places: Places, params: ModelParams = NO_SYMMETRY) -> bool:
     """Return whether the model has the plan among its solutions."""
-    planned = planned_jobs(instance, places)
+    return has_plan(instance, planned_jobs(instance, places), places.keys(), params)
+
+
+def has_plan(
+    instance: Instance, planned: Sequence[PlannedJob], decided: Collection[str], params: ModelParams = NO_SYMMETRY
+) -> bool:
+    """Return whether the model has some jobs as they are planned; those that are not `decided` run as they run."""
     ran = {job.id: repeated(job) for job in instance.jobs if job.running is not None}
     encoding = encoding_of(instance, [ran.get(job.id, job) for job in planned])
     up = {site.name for site in encoding.sites}
-    changed = [job for job in planned if job.id in places]
+    changed = [job for job in planned if job.id in decided]
     if any(held.node not in up for job in changed for segment in job.segments for held in segment.allocation):
         return False
     fixed = placed_as_in(encoding, {job.id: job for job in planned})

@@ -56,9 +56,7 @@ class LiteralRules:
         self.epoch = datetime.fromisoformat(document.get("epoch", "2000-01-01T00:00:00+00:00"))
         self._minutes: dict[tuple[str, datetime], bool] = {}
         self.nodes: dict[str, Document] = {
-            name: {"states": {}, **entry}
-            for entry in document["cluster"]["nodes"]
-            for name in entry["names"].split(",")
+            name: entry for entry in document["cluster"]["nodes"] for name in entry["names"].split(",")
         }
         self.licenses: dict[str, int] = document["cluster"].get("licenses", {})
         self.limits: list[Document] = document.get("limits", [])
@@ -235,7 +233,7 @@ class LiteralRules:
         for node, kind, count in booked.chunks:
             counts[kind] += count
             chunk, has = asked[kind], self.nodes[node]
-            state = has.get("state", "up")
+            state = self._state(node)
             if state != "up" and booked.job.get("kind") != "downtime":
                 yield f"{node} is {state}"
             for name, value in chunk.get("where", {}).items():
@@ -243,6 +241,9 @@ class LiteralRules:
                     yield f"{node} is not {name}={value}"
             if booked.is_slice:
                 continue
+            own = self.queue_of(booked.job).get("nodes")
+            if own is not None and not _is_of(own, node, has):
+                yield f"{node} is none of its queue's"
             guards = has.get("admits", [])
             if guards and not any(_admits(guard, chunk, booked.job["walltime"]) for guard in guards):
                 yield f"the guard of {node}"
@@ -311,11 +312,16 @@ class LiteralRules:
             if amount and sum(one.job.get("licenses", {}).get(name, 0) for one in among) > most:
                 yield f"at {time}: too many {name}"
 
+    def _state(self, node: str) -> str:
+        """Return the state of a node: its own, or that of its entry."""
+        state: str = self.document["cluster"].get("states", {}).get(node, self.nodes[node].get("state", "up"))
+        return state
+
     def _up(self, name: str, nodes: Sequence[str] | None = None) -> int:
         """Return how much of a resource is up now."""
         if name in self.licenses:
             return self.licenses[name]
-        up = [node for node, has in self.nodes.items() if has.get("state", "up") == "up"]
+        up = [node for node in self.nodes if self._state(node) == "up"]
         among = up if nodes is None else [node for node in up if node in nodes]
         return sum(self.nodes[node]["resources"].get(name, 0) for node in among)
 
@@ -525,6 +531,13 @@ def _admits(guard: Document, chunk: Document, walltime: int) -> bool:
     """Return whether all parts of a condition of a guard hold."""
     enough = all(chunk["resources"].get(name, 0) >= least for name, least in guard.get("min", {}).items())
     return bool(enough and walltime <= guard.get("max_walltime", inf))
+
+
+def _is_of(nodes: Any, name: str, has: Document) -> bool:
+    """Return whether a node is one of those that a queue has by name or by properties."""
+    if isinstance(nodes, str):
+        return name in nodes.split(",")
+    return all(has.get("properties", {}).get(key) == value for key, value in nodes.items())
 
 
 def _subject(consumer: Document, job: Document) -> tuple[str, str] | None:
