@@ -327,9 +327,11 @@ def loaded_by(statement: str) -> list[str]:
     return list(json.loads(process.stdout))
 
 
-@pytest.mark.parametrize("statement", ["import cpsched", "import cpsched.domain", "import cpsched.cli", "import cpsched.problem"])
+@pytest.mark.parametrize(
+    "statement", ["import cpsched", "import cpsched.domain", "import cpsched.cli", "import cpsched.problem"]
+)
 def test_a_bare_import_loads_nothing_heavy(statement: str) -> None:
-    """The package, the nouns, the compiled problem and the command line start without the compiler, the solvers and the validators."""
+    """The package, the nouns, the problem and the command line start without compiler, solvers and validators."""
     assert {module.partition(".")[0] for module in loaded_by(statement)} & HEAVY == set()
 
 
