@@ -25,7 +25,8 @@ from cpsched.domain import (
 from cpsched.engine import Board, Outcome
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import objective_value, suffered
-from cpsched.verify import Judge
+from cpsched.problem import is_made_up
+from cpsched.verify import Judge, Violation
 
 __all__ = ["faults_of", "judge_of", "plan_of", "scored", "with_openings"]
 
@@ -33,8 +34,28 @@ __all__ = ["faults_of", "judge_of", "plan_of", "scored", "with_openings"]
 _MOST_NAMED = 5
 
 
+class _Trusting(Judge):
+    """Finds no fault: of a window of a simulation, where no document has what stands for rules. Its record is judged by
+    the rules themselves.
+    """
+
+    def __init__(self) -> None: ...
+
+    def violations(self, plan: object, source: str = "plan", *, claims: bool = True) -> tuple[Violation, ...]:
+        """Return nothing."""
+        return ()
+
+    def openings(self, plan: object, source: str = "plan") -> tuple[dict[str, object], ...]:
+        """Return nothing."""
+        return ()
+
+
 def judge_of(instance: Instance, document: object | None = None) -> Judge:
     """Return the verifier for an instance: on the document that it was read from, or else on one written anew."""
+    cluster = instance.cluster
+    names = (*cluster.licenses, *cluster.totals, *(name for one in cluster.classes for name in one.properties))
+    if instance.set_aside or any(map(is_made_up, names)):
+        return _Trusting()
     return Judge(instance_to_document(instance) if document is None else document)
 
 

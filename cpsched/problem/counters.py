@@ -53,7 +53,7 @@ class Counter:
                 yield from ((job_id, start) for job_id, taken in self.takes.items() if self.total - amount < taken)
 
 
-def counters_of(instance: Instance, until: int, *, soft: bool) -> Iterator[Counter]:
+def counters_of(instance: Instance, until: int, *, soft: bool, record: bool = False) -> Iterator[Counter]:
     """Yield the counters of all limits and free pools that can bind.
 
     Parameters
@@ -62,8 +62,10 @@ def counters_of(instance: Instance, until: int, *, soft: bool) -> Iterator[Count
         The end of the times that calendars are enumerated for; what holds then holds for ever.
     soft
         Whether soft limits are kept, too.
+    record
+        Whether an outstanding area is that of the jobs that run at a time, as in a record, not of all in the window.
     """
-    yield from _Limits(instance, until, soft=soft).counters()
+    yield from _Limits(instance, until, soft=soft, record=record).counters()
     supply = Supply(instance)
     for number, pool in enumerate(instance.free_pools):
         if pool.nodes is None or pool.resource in instance.cluster.licenses:
@@ -145,8 +147,8 @@ class _Bound:
 class _Limits:
     """The limits of a window; the times at which each holds are enumerated once."""
 
-    def __init__(self, instance: Instance, until: int, *, soft: bool) -> None:
-        self._instance, self._until, self._soft = instance, until, soft
+    def __init__(self, instance: Instance, until: int, *, soft: bool, record: bool) -> None:
+        self._instance, self._until, self._soft, self._record = instance, until, soft, record
         self._supply = Supply(instance)
         self._times: dict[Validity, Intervals] = {}
 
@@ -229,6 +231,13 @@ class _Limits:
             and usage.consumer.kind is limit.consumer.kind
             and usage.consumer.name in (None, bound.consumer.partition(" ")[2])
         )
+        rule = self._rule(bound, f"may have {limit.area} {bound.resource} x s outstanding")
+        if self._record:
+            # an area beyond the limit never fits, by however much it is beyond
+            most = max(0, left)
+            areas = {job.id: min(area_of(job, bound.resource), most + 1) for job in bound.jobs}
+            yield from _counter(instance, rule, areas, most, bound.times)
+            return
         left -= sum(area_of(job, bound.resource) for job in bound.jobs if job.running is not None)
         beyond: dict[str, int] = {}
         steady: set[str] = set()
@@ -240,7 +249,6 @@ class _Limits:
                 steady |= {job.id} if _is_uneven(job) else set()
             elif area:
                 beyond[job.id] = 1
-        rule = self._rule(bound, f"may have {limit.area} {bound.resource} x s outstanding")
         yield from _counter(instance, rule, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady))
 
 

@@ -76,6 +76,15 @@ class Reduced:
         resources = Amounts({name: amount for name, amount in held.resources.items() if not is_made_up(name)})
         return replace(held, node=stated.get(held.node, held.node), resources=resources)
 
+    def stated_node(self, name: str) -> str:
+        """Return the node of the instance that was given behind a node for engines."""
+        return name if self._nodes is None else self._nodes.stated.get(name, name)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether any rule was reduced."""
+        return self.instance is not self._stated
+
     def reasons(self, waiting_room: Sequence[WaitingJob]) -> tuple[WaitingJob, ...]:
         """Return a waiting room of an engine with the rules in place of the licences that stand for them."""
         jobs = {job.id: job for job in self.instance.elements()} if self.rules else {}
@@ -102,7 +111,9 @@ class Reduced:
         return replace(waiting, detail=detail)
 
 
-def reduced(instance: Instance, slices: Sequence[ReservedSlice] = (), *, soft: bool = True) -> Reduced:
+def reduced(
+    instance: Instance, slices: Sequence[ReservedSlice] = (), *, soft: bool = True, record: bool = False
+) -> Reduced:
     """Return an instance for engines, which has other means than rules: licences, guards, and amounts set aside.
 
     Parameters
@@ -113,6 +124,8 @@ def reduced(instance: Instance, slices: Sequence[ReservedSlice] = (), *, soft: b
         What its reservations got.
     soft
         Whether soft limits are kept, too.
+    record
+        Whether the jobs are played, not planned: an outstanding area is then that of the jobs that run at a time.
     """
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
     if not (instance.limits or instance.free_pools or instance.reservations or has_nodes):
@@ -120,7 +133,7 @@ def reduced(instance: Instance, slices: Sequence[ReservedSlice] = (), *, soft: b
     if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
         instance = _expanded(instance)
     until = _end_of_calendars(instance)
-    counters = list(counters_of(instance, until, soft=soft))
+    counters = list(counters_of(instance, until, soft=soft, record=record))
     nodes = NodeRules(instance, slices, until)
     rules = {counter.rule.name: counter.rule for counter in counters} | nodes.rules
     plain = nodes.apply(_with_counters(instance, counters))

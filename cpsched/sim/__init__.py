@@ -1,11 +1,11 @@
 """Event simulation: the jobs of a workload arrive, and a scheduler starts them.
 
-May import: `domain`, `problem`, `rusv`, `booking`, `formats`, `metrics`, `writing`, `errors`. Knows no scheduler: these
-plug in from above. Begin with `simulate.py`, the entry, and `scheduler.py`, the interface. Queue rules (`rules.py`) run
-in a compiled event loop (`kernels.py` on the arrays of `arrays.py`; `aside_kernels.py`: what rules set aside for a
-time). All other schedulers are called after each event (`scheduler_loop.py`), see machine and queue through a `Site`,
-and may keep an `Outlook` of future free resources; `rolling.py` makes a scheduler from a planner of windows. `load.py`
-has a workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
+May import: `domain`, `problem`, `rusv`, `booking`, `formats`, `metrics`, `planner`, `writing`, `errors`. Knows no
+scheduler: these plug in from above. Begin with `simulate.py`, the entry, and `scheduler.py`, the interface. Queue rules
+(`rules.py`) run in a compiled event loop (`kernels.py` on the arrays of `arrays.py`; `aside_kernels.py`: what rules set
+aside for a time). All other schedulers are called after each event (`scheduler_loop.py`), see machine and queue through
+a `Site`, and may keep an `Outlook` of future free resources; `rolling.py` makes a scheduler from a planner of windows.
+`load.py` has a workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
 """
 
 from cpsched.sim.checkpoint import Checkpoint

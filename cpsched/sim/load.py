@@ -13,7 +13,8 @@ from cpsched.booking import CheapFirst, Columns
 from cpsched.domain import DependencyType, Instance, Job, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.metrics import Ending
-from cpsched.problem import refusal
+from cpsched.planner import slices_of
+from cpsched.problem import reduced, refusal
 from cpsched.rusv import FOREVER, Timeline, instant_kernels
 from cpsched.sim import arrays
 from cpsched.sim.asides import Asides
@@ -78,15 +79,21 @@ class Load:
     """
 
     def __init__(self, instance: Instance) -> None:
+        #: The workload as it was given, and what its reservations got; `instance` and `jobs` have licences, guards,
+        #: nodes of reservations, and amounts set aside in place of rules.
+        self.stated, self.slices = instance, slices_of(instance) if instance.reservations else ()
+        self.reduced = reduced(instance, self.slices, record=True)
+        self.instance = instance = self.reduced.instance
         features = unsupported(instance)
         if features:
             raise UnsupportedError("simulation", features)
-        self.instance = instance
         self.now = instance.now
         jobs = instance.elements()
         #: The index of each job in the document.
         self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
         self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
+        as_stated = jobs if not self.reduced.is_changed else self.stated.elements()
+        self.stated_jobs: tuple[Job, ...] = tuple(as_stated[place] for place in self.places.tolist())
         self.columns = Columns(instance.cluster, CheapFirst())
         #: Why a job can never start here, by its index: the reason, and in words. It may run already.
         self.refused: dict[int, tuple[WaitingReason, str]] = {}
@@ -145,21 +152,21 @@ class Load:
         """
         shares: dict[object, float] = {}
         found = np.zeros(len(self.jobs), dtype=np.float64)
-        for number, job in enumerate(self.jobs):
+        for number, job in enumerate(self.stated_jobs):
             if self.demand[number] >= 0:
                 key = id(job.request), job.licenses
                 if key not in shares:
-                    shares[key] = float(self.instance.cluster.dominant_share(job.request, job.licenses))
+                    shares[key] = float(self.stated.cluster.dominant_share(job.request, job.licenses))
                 found[number] = shares[key]
         weights = np.array([float(self.instance.weight(job)) for job in self.jobs], dtype=np.float64)
         return found * self.expected_wait / weights
 
     def asked(self) -> dict[str, Ints]:
         """Return the request of each job for each resource of the machine, licences too."""
-        totals = {id(job.request): job.request.totals for job in self.jobs}
-        cluster = self.instance.cluster
-        asked = {name: self._ints(totals[id(job.request)].get(name, 0) for job in self.jobs) for name in cluster.totals}
-        return asked | {name: self._ints(job.licenses.get(name, 0) for job in self.jobs) for name in cluster.licenses}
+        totals = {id(job.request): job.request.totals for job in self.stated_jobs}
+        jobs, cluster = self.stated_jobs, self.stated.cluster
+        asked = {name: self._ints(totals[id(job.request)].get(name, 0) for job in jobs) for name in cluster.totals}
+        return asked | {name: self._ints(job.licenses.get(name, 0) for job in jobs) for name in cluster.licenses}
 
     def _demand_or_verdict(self, job: Job) -> tuple[int, tuple[WaitingReason, str] | None]:
         """Return the demand of a job, or -1 and why it can never start."""
@@ -268,11 +275,14 @@ class Load:
         Nodes that are drained or down at the beginning stay so, but fail like others: jobs that run there are cut
         short.
         """
+        parts: dict[str, list[int]] = {}  # a node, and its parts that are reserved
+        for name, number in self.columns.node_number.items():
+            parts.setdefault(self.reduced.stated_node(name), []).append(number)
         nodes: list[int] = []
         rows = []
         for outage in self.instance.outages:
             first = len(nodes)
-            nodes.extend(self.columns.node_number[name] for name in outage.nodes)
+            nodes.extend(number for name in outage.nodes for number in parts[name])
             rows.append((outage.start, arrays.BREAKS, first, len(nodes)))
             rows.append((outage.end, arrays.RETURNS, first, len(nodes)))
         rows.sort(key=lambda row: (row[0], -row[1], row[2]))  # returns of nodes come before failures in the same second

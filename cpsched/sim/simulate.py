@@ -64,7 +64,7 @@ class History:
     def record(self) -> Plan:
         """Return the history as a plan document that `cpsched verify` can check against the workload."""
         world, load = self._world, self._world.load
-        instance = load.instance
+        instance = load.stated
         ended = {run[0]: self._run(*run) for run in world.placements()}
         jobs, waiting = [], []
         for job in np.argsort(load.places, kind="stable").tolist():
@@ -77,6 +77,7 @@ class History:
                 waiting.append(WaitingJob(id=load.jobs[job].id, reason=reason, detail=detail))
             else:
                 waiting.append(self._left_over(job))
+        jobs = list(load.reduced.to_stated(jobs))
         value = objective_value(instance, jobs)
         return Plan(
             instance=instance.name,
@@ -92,9 +93,10 @@ class History:
                 stopped="done",
             ),
             jobs=tuple(jobs),
-            waiting_room=tuple(waiting),
+            waiting_room=load.reduced.reasons(waiting),
             record=True,
-            attempts=tuple(self._run(*attempt) for attempt in world.attempts()),
+            attempts=load.reduced.to_stated([self._run(*attempt) for attempt in world.attempts()]),
+            reservations=load.slices,
         )
 
     def _left_over(self, index: int) -> WaitingJob:
@@ -121,14 +123,15 @@ class History:
     def allocations(self) -> list[str]:
         """Return the nodes of each job, in document order, as ranges of their numbers in the cluster: ``0-3 7``."""
         world, load = self._world, self._world.load
-        number = {name: index for index, name in enumerate(load.instance.cluster.node_names)}
-        by_filling = np.array([number[name] for name in load.columns.node_names], dtype=np.int64)
+        number = {name: index for index, name in enumerate(load.stated.cluster.node_names)}
+        stated = map(load.reduced.stated_node, load.columns.node_names)
+        by_filling = np.array([number[name] for name in stated], dtype=np.int64)
         found = [""] * len(load.jobs)
         for job, _, _, entries in world.placements():
             nodes = by_filling[entries[:, 0]].tolist()
             running = load.jobs[job].running
             if running is not None and not nodes:
-                nodes = [number[held.node] for held in running.segments[-1].allocation]
+                nodes = [number[load.reduced.stated_node(held.node)] for held in running.segments[-1].allocation]
             found[int(load.places[job])] = _ranges(sorted(set(nodes)))
         return found
 
