@@ -63,13 +63,13 @@ def counters_of(instance: Instance, until: int, *, soft: bool, record: bool = Fa
     soft
         Whether soft limits are kept, too.
     record
-        Whether an outstanding area is that of the jobs that run at a time, as in a record, not of all in the window.
+        Whether the jobs are played, see `reduced`.
     """
     yield from _Limits(instance, until, soft=soft, record=record).counters()
     supply = Supply(instance)
     for number, pool in enumerate(instance.free_pools):
         if pool.nodes is None or pool.resource in instance.cluster.licenses:
-            yield from _counter_of_pool(instance, pool, f"free_pools[{number}]", supply, until)
+            yield from _counter_of_pool(instance, pool, f"free_pools[{number}]", supply, until, record=record)
 
 
 def valid_times(validity: Validity, instance: Instance, until: int) -> Intervals:
@@ -109,13 +109,14 @@ def _counter(
     *,
     is_strict: bool = False,
     steady: frozenset[str] = frozenset(),
+    record: bool = False,
 ) -> Iterator[Counter]:
     """Yield the counter of which no more than `left` are there at some times; nothing if that never binds."""
     if not times:
         return
     entries = [job for job in instance.jobs if takes.get(job.id)]
     total = sum(takes[job.id] * len(job.element_ids) for job in entries)
-    if total <= left or all(job.running is not None for job in entries):
+    if total <= left or (not record and all(job.running is not None for job in entries)):
         if steady:
             yield Counter(rule=rule, takes={}, total=0, is_strict=True, steady=steady)
         return
@@ -201,21 +202,31 @@ class _Limits:
         takes = {job.id: amount for job in bound.jobs if (amount := most_of(job, bound.resource, self._instance.now))}
         rule = self._rule(bound, f"may have {most} {bound.resource} at a time")
         is_strict = any(_is_uneven(job) for job in bound.jobs if job.id in takes)
-        yield from _counter(self._instance, rule, takes, most, bound.times, is_strict=is_strict)
+        if self._record and bound.limit.soft:
+            takes = {name: min(amount, most) for name, amount in takes.items()}
+        yield from _counter(self._instance, rule, takes, most, bound.times, is_strict=is_strict, record=self._record)
 
     def _requests(self, bound: _Bound) -> Iterator[Counter]:
         """Yield the counters of limits on the duration and the area of a request."""
         limit, resource = bound.limit, bound.resource
+        if self._record and limit.soft:
+            return
         measures = [(limit.duration, seconds_of, f"may use {resource} for {limit.duration} s in a job")]
         if limit.area_scope is AreaScope.REQUEST:
             measures.append((limit.area, area_of, f"may ask for {limit.area} {resource} x s in a job"))
         for most, measure, words in measures:
             if most is None:
                 continue
-            asked = {job: size for job in bound.jobs if job.running is None and (size := measure(job, resource))}
+            asked = {job: size for job in bound.jobs if self._starts(job) and (size := measure(job, resource))}
             beyond = {job.id: 1 for job, size in asked.items() if size > most}
             steady = frozenset(job.id for job in asked if _is_uneven(job) and job.id not in beyond)
-            yield from _counter(self._instance, self._rule(bound, words), beyond, 0, bound.times, steady=steady)
+            yield from _counter(
+                self._instance, self._rule(bound, words), beyond, 0, bound.times, steady=steady, record=self._record
+            )
+
+    def _starts(self, job: Job) -> bool:
+        """Tell whether a job may be started: if it is played, also one that runs, when it has been cut short."""
+        return self._record or job.running is None
 
     def _outstanding(self, bound: _Bound) -> Iterator[Counter]:
         """Yield the counter of a limit on the outstanding area: jobs are admitted by priority, then by submission, as
@@ -235,8 +246,8 @@ class _Limits:
         if self._record:
             # an area beyond the limit never fits, by however much it is beyond
             most = max(0, left)
-            areas = {job.id: min(area_of(job, bound.resource), most + 1) for job in bound.jobs}
-            yield from _counter(instance, rule, areas, most, bound.times)
+            areas = {job.id: min(area_of(job, bound.resource), most + (not limit.soft)) for job in bound.jobs}
+            yield from _counter(instance, rule, areas, most, bound.times, record=True)
             return
         left -= sum(area_of(job, bound.resource) for job in bound.jobs if job.running is not None)
         beyond: dict[str, int] = {}
@@ -265,7 +276,9 @@ def _is_uneven(job: Job) -> bool:
 # --- free pools ------------------------------------------------------------------------------------------------------
 
 
-def _counter_of_pool(instance: Instance, pool: FreePool, path: str, supply: Supply, until: int) -> Iterator[Counter]:
+def _counter_of_pool(
+    instance: Instance, pool: FreePool, path: str, supply: Supply, until: int, *, record: bool
+) -> Iterator[Counter]:
     """Yield the counter of a free pool of the whole cluster."""
     others = [job for job in instance.jobs if not is_let_in(pool, job)]
     takes = {job.id: amount for job in others if (amount := most_of(job, pool.resource, instance.now))}
@@ -277,7 +290,7 @@ def _counter_of_pool(instance: Instance, pool: FreePool, path: str, supply: Supp
     )
     times = valid_times(pool.validity, instance, until)
     is_strict = any(_is_uneven(job) for job in others if job.id in takes)
-    yield from _counter(instance, rule, takes, left, times, is_strict=is_strict)
+    yield from _counter(instance, rule, takes, left, times, is_strict=is_strict, record=record)
 
 
 def left_to_others(items: ItemBound, available: int) -> int:

@@ -64,10 +64,14 @@ class NodeRules:
         What each reservation got; a reservation that is not among them got nothing.
     until
         The end of the times that calendars are enumerated for.
+    record
+        Whether the jobs are played: one that runs may start again.
     """
 
-    def __init__(self, instance: Instance, slices: Sequence[ReservedSlice], until: int) -> None:
-        self._instance, self._until = instance, until
+    def __init__(
+        self, instance: Instance, slices: Sequence[ReservedSlice], until: int, *, record: bool = False
+    ) -> None:
+        self._instance, self._until, self._record = instance, until, record
         self._slices = [one for one in slices if one.reason is None]
         self._supply = Supply(instance)
         #: Made-up resources and properties of nodes.
@@ -103,7 +107,7 @@ class NodeRules:
             for node in queue.nodes:
                 self._is.setdefault(node, {})[rule.name] = "yes"
             for job in self._instance.jobs:
-                if job.queue == name and job.running is None:
+                if job.queue == name and (self._record or job.running is None):
                     self._of(job).where[rule.name] = "yes"
 
     # --- free pools of some nodes -------------------------------------------------------------------------------

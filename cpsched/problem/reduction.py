@@ -125,7 +125,8 @@ def reduced(
     soft
         Whether soft limits are kept, too.
     record
-        Whether the jobs are played, not planned: an outstanding area is then that of the jobs that run at a time.
+        Whether the jobs are played, not planned. An outstanding area is then that of the jobs that run at a time; a job
+        that runs may start again, when it has been cut short; and a soft limit holds for jobs together, not for one.
     """
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
     if not (instance.limits or instance.free_pools or instance.reservations or has_nodes):
@@ -134,7 +135,7 @@ def reduced(
         instance = _expanded(instance)
     until = _end_of_calendars(instance)
     counters = list(counters_of(instance, until, soft=soft, record=record))
-    nodes = NodeRules(instance, slices, until)
+    nodes = NodeRules(instance, slices, until, record=record)
     rules = {counter.rule.name: counter.rule for counter in counters} | nodes.rules
     plain = nodes.apply(_with_counters(instance, counters))
     touched = {job.id: job for job in instance.jobs if nodes.touches(job)}

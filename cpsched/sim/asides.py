@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import Columns, amounts_aside
-from cpsched.domain import SetAside
+from cpsched.domain import FOR_EVER, SetAside
 from cpsched.rusv import FOREVER
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Asides:
         """Return what is set aside in a workload."""
         capacity, whole = load.timeline.free_at(0)
         spans = [
-            (max(aside.start, load.now), min(aside.end, FOREVER), _amounts_of(aside, load.columns))
+            (max(aside.start, load.now), _end_of(aside, load.now), _amounts_of(aside, load.columns))
             for aside in load.instance.set_aside
             if aside.end > load.now
         ]
@@ -78,6 +78,11 @@ class Asides:
             whole=whole,
             spare=2 * sum(chunk.count for job in booked.tolist() for chunk in load.jobs[job].request.chunks),
         )
+
+
+def _end_of(aside: SetAside, now: int) -> int:
+    """Return the end of what is set aside, `FOREVER` where no plan knows of any."""
+    return aside.end if aside.end < now + FOR_EVER else FOREVER
 
 
 def _amounts_of(aside: SetAside, columns: Columns) -> dict[int, int]:

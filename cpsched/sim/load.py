@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import CheapFirst, Columns
-from cpsched.domain import DependencyType, Instance, Job, WaitingReason
+from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
@@ -37,23 +37,12 @@ Ints = NDArray[np.int64]
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
     """Return the features of a workload that no simulation can honour yet, each with its path."""
-    found = [
-        f"{key}: {what}"
-        for key, what, present in (
-            ("limits", "limits of consumers", instance.limits),
-            ("free_pools", "free pools", instance.free_pools),
-            ("reservations", "reservations and downtimes", instance.reservations),
-        )
-        if present
-    ]
+    found = []
     if instance.now < 0:
         found.append(f"now: a clock that begins at {instance.now}, before second 0")
     for job in instance.jobs:
-        asked = {
-            "evolves over several steps": job.is_evolving,
-            "runs inside a reservation": job.reservation is not None,
-        }
-        found.extend(f"job {job.id}: {what}" for what, is_asked in asked.items() if is_asked)
+        if job.is_evolving:
+            found.append(f"job {job.id}: evolves over several steps")
     return tuple(found)
 
 
@@ -197,12 +186,28 @@ class Load:
         """
         latest = np.full(len(self.jobs), FOREVER, dtype=np.int64)
         start_at = np.full(len(self.jobs), -1, dtype=np.int64)
+        closed = self._closed()
         for index, job in enumerate(self.jobs):
+            ends = [start for name, start, left in closed if job.licenses.get(name, 0) > left]
             if job.deadline is not None:
-                latest[index] = job.deadline - job.walltime
+                ends.append(job.deadline)
+            if ends:
+                latest[index] = min(ends) - job.walltime
             if job.start_at is not None and job.running is None:
                 latest[index] = start_at[index] = job.start_at
         return latest, start_at
+
+    def _closed(self) -> list[tuple[str, int, int]]:
+        """Return the licences that are set aside for ever, from when on, and what is left: jobs that ask for more have
+        to end before.
+        """
+        has = self.instance.cluster.licenses
+        return [
+            (name, aside.start, has[name] - amount)
+            for aside in self.instance.set_aside
+            if aside.end >= self.now + FOR_EVER
+            for name, amount in aside.licenses.items()
+        ]
 
     def _compile_links(self) -> tuple[Ints, Ints]:
         """Return the jobs that wait for each job: where those of each begin, and (job, type, delay) of each. A job

@@ -72,8 +72,10 @@ class History:
                 jobs.append(ended[job])
             elif job in load.refused:
                 reason, detail = load.refused[job]
-                if reason is WaitingReason.NOT_MAPPED or load.jobs[job].malleability is not None:
-                    reason = WaitingReason.NOT_STARTED  # another mapping, or a share of its cores, might fit
+                is_shrinkable = load.jobs[job].malleability is not None
+                if reason is WaitingReason.NOT_MAPPED or is_shrinkable or load.instance.is_restricted:
+                    # another mapping, a share of its cores, or what the rules allow beyond it might fit
+                    reason = WaitingReason.NOT_STARTED
                 waiting.append(WaitingJob(id=load.jobs[job].id, reason=reason, detail=detail))
             else:
                 waiting.append(self._left_over(job))
@@ -109,7 +111,9 @@ class History:
         # after the last end nothing is in its way but the order of the queue, which is no reason that can be checked
         is_late = latest < runs[runs[:, arrays.R_ENDING] >= arrays.COMPLETED, arrays.R_END].max(initial=load.now)
         detail = f"it could not be started by {latest}, when it had to start"
-        reason = WaitingReason.TOO_LATE if is_late else WaitingReason.NOT_STARTED
+        stated = load.stated_jobs[index]
+        is_bound = stated.deadline is not None or stated.start_at is not None or stated.reservation is not None
+        reason = WaitingReason.TOO_LATE if is_late and is_bound else WaitingReason.NOT_STARTED
         return WaitingJob(id=job.id, reason=reason, detail=detail)
 
     def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32]) -> PlannedJob:

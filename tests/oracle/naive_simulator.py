@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from math import inf, log2, log10
 from typing import NamedTuple
 
-from cpsched.domain import Arrangement, DependencyType, Instance, Job, SetAside
+from cpsched.domain import FOR_EVER, Arrangement, DependencyType, Instance, Job, SetAside
 from cpsched.metrics import Ending
 from cpsched.problem import refusal
 from cpsched.sim import BackfillRule, Order, Prediction, QueueRule
@@ -68,6 +68,8 @@ class _Life:
     #: How long it is predicted to run (s), for the order.
     predicted: int
     raises: int = 0
+    #: From when on a licence that it asks for is set aside for ever.
+    closed: float = inf
     #: From when on it waits in the queue; None while it waits for others.
     release: int | None = None
     has_come: bool = False
@@ -85,7 +87,8 @@ class _Life:
         """The last second at which it may start."""
         if self.job.start_at is not None:
             return self.job.start_at
-        return inf if self.job.deadline is None else self.job.deadline - self.job.walltime
+        end = self.closed if self.job.deadline is None else min(self.closed, self.job.deadline)
+        return end - self.job.walltime
 
     @property
     def eligible(self) -> int:
@@ -123,6 +126,11 @@ class _Play:
             _Life(job, rank, self._ending_before(job), job.walltime, job.walltime)
             for rank, job in enumerate(sorted(instance.elements(), key=lambda job: job.submit))
         ]
+        for life in self.lives:
+            for aside in instance.set_aside:
+                for name, amount in aside.licenses.items() if aside.end >= instance.now + FOR_EVER else ():
+                    if life.job.licenses.get(name, 0) > cluster.licenses[name] - amount:
+                        life.closed = min(life.closed, aside.start)
         self.by_id = {life.job.id: life for life in self.lives}
         self.awaited = {life.job.id: awaited(instance, life.job) for life in self.lives}
         #: How long the jobs of each user ran.
@@ -142,6 +150,7 @@ class _Play:
         self.booked: dict[str, tuple[int, int, _Amounts]] = {}
         #: When that changes, or may do so.
         edges = {edge for start, end, _ in self.asides if end > instance.now for edge in (start, end)}
+        edges = {edge for edge in edges if edge < instance.now + FOR_EVER}
         for life in self.lives:
             if life.job.start_at is not None and life.job.running is None and life.ending != Ending.REFUSED:
                 edges |= {life.job.start_at, life.job.start_at + life.job.walltime}

@@ -4,32 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
 
 from cpsched.domain import (
+    Access,
     Amounts,
+    AreaScope,
     Arrangement,
     Chunk,
     Cluster,
+    Consumer,
+    ConsumerKind,
     Dependency,
     DependencyType,
+    FreePool,
     FrozenMap,
     Instance,
+    ItemBound,
     Job,
     KeepFree,
+    Limit,
     NodeClass,
     Outage,
     Place,
     Placement,
     Queue,
     Request,
+    Reservation,
+    ReservationKind,
     Running,
     Segment,
     SetAside,
     Step,
+    Validity,
 )
 from cpsched.sim import BackfillRule, Order, QueueRule
 from tests.oracle.literal_planner import Node
@@ -329,6 +341,84 @@ class BusyMachine:
                 for name in names
             ),
             licenses=Amounts({LICENSE: self._one_of([1, 2])} if self._happens(0.5) else {}),
+        )
+
+    def ruled(self) -> Instance:
+        """Draw a workload of a site with limits, free pools, reservations, and nodes of a queue."""
+        instance = self.workload()
+        cluster = instance.cluster
+        reservations = tuple(self._reservation(f"r{number}", cluster) for number in range(self._one_of([0, 1, 2])))
+        guests = [one.id for one in reservations if one.kind is ReservationKind.USERS]
+        queues = {
+            "short": Queue(expected_wait=30, nodes=cluster.node_names[: self._one_of([1, 2])]),
+            "long": Queue(expected_wait=300),
+        }
+        return replace(
+            instance,
+            epoch=datetime(2026, 3, 2, 8, 0, tzinfo=UTC),
+            queues=FrozenMap(queues),
+            limits=tuple(self._limit() for _ in range(self._one_of([0, 1, 3]))),
+            free_pools=tuple(self._pool(cluster) for _ in range(self._one_of([0, 0, 1]))),
+            reservations=reservations,
+            jobs=tuple(
+                job
+                if job.running is not None
+                else replace(
+                    job,
+                    queue=self._one_of(["short", "long", "long", None]),
+                    reservation=self._one_of(guests)
+                    if guests and self._happens(0.2) and not job.request.place.exclusive
+                    else None,
+                )
+                for job in instance.jobs
+            ),
+        )
+
+    def _validity(self) -> Validity:
+        """Draw when a rule holds: always, for a time, or in each second minute."""
+        start = 10 + self._unit * self._one_of([0, 3, 9])
+        return self._one_of(
+            [
+                Validity(),
+                Validity(),
+                Validity(from_=start, until=start + self._unit * self._one_of([1, 5, 12])),
+                Validity(cron="*/2 * * * *", until=3000),
+            ]
+        )
+
+    def _limit(self) -> Limit:
+        consumer = Consumer(kind=ConsumerKind.USER, name=self._one_of(["ann", "bob", None]))
+        resource = self._one_of(["cores", "cores", "mem", "jobs", LICENSE, "*"])
+        bounds: dict[str, Any] = self._one_of(
+            [
+                {"items": ItemBound(least=self._one_of([1, 2, 4]))},
+                {"items": ItemBound(percent=Fraction(self._one_of([25, 50])))},
+                {"duration": self._unit * self._one_of([2, 6])},
+                {"area": self._unit * self._one_of([4, 16])},
+                {"area": self._unit * self._one_of([8, 32]), "area_scope": AreaScope.OUTSTANDING},
+            ]
+        )
+        return Limit(consumer=consumer, resource=resource, validity=self._validity(), soft=self._happens(0.1), **bounds)
+
+    def _pool(self, cluster: Cluster) -> FreePool:
+        access = self._one_of(
+            [Access(users=("ann",)), Access(max=Amounts({"cores": 1})), Access(max_walltime=2 * self._unit)]
+        )
+        nodes = cluster.node_names[1:] if self._happens(0.5) else None
+        items = ItemBound(least=self._one_of([1, 3]))
+        return FreePool(resource="cores", items=items, open_to=access, validity=self._validity(), nodes=nodes)
+
+    def _reservation(self, name: str, cluster: Cluster) -> Reservation:
+        start = 10 + self._unit * self._one_of([0, 2, 5, 11])
+        kind = self._one_of([ReservationKind.USERS, ReservationKind.DOWNTIME])
+        chunk = Chunk(count=self._one_of([1, 2]), resources=Amounts({"cores": self._one_of([1, 2])}))
+        return Reservation(
+            id=name,
+            start=start,
+            end=start + self._unit * self._one_of([3, 8, 20]),
+            request=Request(chunks=(chunk,), place=Place(exclusive=kind is ReservationKind.DOWNTIME)),
+            kind=kind,
+            users=("ann",) if self._happens(0.2) else (),
         )
 
     def rule(self) -> QueueRule:
