@@ -80,11 +80,6 @@ class Reduced:
         """Return the node of the instance that was given behind a node for engines."""
         return name if self._nodes is None else self._nodes.stated.get(name, name)
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether any rule was reduced."""
-        return self.instance is not self._stated
-
     def reasons(self, waiting_room: Sequence[WaitingJob]) -> tuple[WaitingJob, ...]:
         """Return a waiting room of an engine with the rules in place of the licences that stand for them."""
         jobs = {job.id: job for job in self.instance.elements()} if self.rules else {}

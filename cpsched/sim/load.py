@@ -81,7 +81,7 @@ class Load:
         #: The index of each job in the document.
         self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
         self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
-        as_stated = jobs if not self.reduced.is_changed else self.stated.elements()
+        as_stated = jobs if instance is self.stated else self.stated.elements()
         self.stated_jobs: tuple[Job, ...] = tuple(as_stated[place] for place in self.places.tolist())
         self.columns = Columns(instance.cluster, CheapFirst())
         #: Why a job can never start here, by its index: the reason, and in words. It may run already.
