@@ -27,7 +27,7 @@ from cpsched.domain import (
 from cpsched.engine import Engine, Outcome, Progress
 from cpsched.planner import PlannerEngine
 
-__all__ = ["ByClass", "Classes", "is_plain"]
+__all__ = ["ByClass", "Classes", "Opened", "is_plain"]
 
 #: Given the jobs planned so far and the waiting ones of a class, returns both with starts for some of the latter.
 Opened = Callable[[Sequence[PlannedJob], Sequence[WaitingJob]], Outcome]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -38,10 +39,11 @@ from cpsched.sim import simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.cp.trying_everything import best_plan
+from tests.judges.ruled_windows import ruled_window
 from tests.oracle.random_evolving import evolving_instances
 from tests.oracle.random_instances import instances, pressed
 from tests.oracle.random_malleable import malleable_windows
-from tests.sizes import examples
+from tests.sizes import examples, seeds
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -105,6 +107,18 @@ def test_the_search_improves_one_class_after_the_other(data: st.DataObject, wind
     instance = data.draw(windows())
     team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=30)),),))
     check_prefixes(instance, lambda instance: solve(instance, engine="search", budget=600, team=team))
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_classes_keep_the_rules_of_a_site(seed: int) -> None:
+    """Limits, pools, reservations and calendars hold in strict plans, too, whichever engine plans."""
+    document, dice = ruled_window(seed), Random(seed)
+    for job in document["jobs"]:
+        job |= {"priority": dice.randint(0, 3)} if dice.random() < 0.7 else {}
+    instance = strict(parse_instance(document, source=f"window {seed}"))
+    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=30)),),))
+    for engine, budget, of in (("planner", 0.0, None), ("easy", 0.0, None), ("search", 600.0, team)):
+        valid(instance, solve(instance, engine=engine, budget=budget, team=of))
 
 
 class Other:
