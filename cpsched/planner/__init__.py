@@ -16,7 +16,7 @@ from cpsched.planner.profile import ProfileChange, with_profile
 from cpsched.planner.queue import awaited_first, bound_jobs, by_turn, planning_order
 from cpsched.planner.reservations import slices_of
 from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
-from cpsched.planner.support import changing, unsupported
+from cpsched.planner.support import changing, unreduced, unsupported
 from cpsched.planner.warm import replanned, warm_order, with_promised_starts
 from cpsched.planner.warmup import warmup, warmup_evolving, warmup_window
 from cpsched.rusv import announced as compiling_announced
@@ -44,6 +44,7 @@ __all__ = [
     "replanned",
     "slices_of",
     "start_costs",
+    "unreduced",
     "unsupported",
     "warm_order",
     "warmup",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from cpsched.domain import Instance, Job, needs_migration
 
-__all__ = ["changing", "unsupported"]
+__all__ = ["changing", "unreduced", "unsupported"]
 
 #: Each element of an array that waits for an array waits for each of its elements; all these pairs are kept.
 MOST_LINKS = 2_000_000
 
 
-def unsupported(instance: Instance) -> tuple[str, ...]:
-    """Return the features of an instance that the planner cannot honour, each with its path."""
-    features = [
+def unreduced(instance: Instance) -> tuple[str, ...]:
+    """Return the rules of an instance that was not made for engines, each with its path: no engine knows rules."""
+    return tuple(
         f"{key}: {what}, which engines know only as `cpsched.problem.reduced` states them"
         for key, what, present in (
             ("limits", "limits of consumers", instance.limits),
@@ -20,7 +20,12 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
             ("reservations", "reservations and downtimes", instance.reservations),
         )
         if present
-    ]
+    )
+
+
+def unsupported(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that the planner cannot honour, each with its path."""
+    features = [*unreduced(instance)]
     links = _num_links(instance)
     if links > MOST_LINKS:
         features.append(f"jobs: {links:,} dependencies between single jobs, more than {MOST_LINKS:,}")

@@ -30,6 +30,7 @@ from cpsched.domain import (
     Reservation,
     Running,
     Segment,
+    SetAside,
     Step,
     WaitingReason,
 )
@@ -240,7 +241,6 @@ def test_mapping_gives_before_it_takes() -> None:
 REFUSED: dict[str, dict[str, Any]] = {
     "job e: malleable": {"malleability": Malleability(shares=(0.5,))},
     "job e: depends on other jobs": {"after": (Dependency(job="o", type=DependencyType.AFTEROK),)},
-    "job e: runs inside a reservation": {"reservation": "r"},
     "job e: asks for licences": {"licenses": Amounts({"x": 1})},
     "job e: has a start that is fixed": {"start_at": 5},
     "job e: has a deadline": {"deadline": 50},
@@ -312,9 +312,12 @@ def test_features_of_the_cluster(classes: list[Any], feature: str) -> None:
 
 
 def test_reservations() -> None:
-    """Downtimes are refused by their key."""
+    """Amounts that are set aside are refused, and so are reservations that were not made such amounts."""
     downtime = Reservation(id="r", start=1, end=2, request=Request(chunks=(chunk(cores=1),)))
-    assert refused(reservations=(downtime,)) == ("reservations: reservations and downtimes",)
+    (feature,) = refused(reservations=(downtime,))
+    assert feature.startswith("reservations: reservations and downtimes, which engines know only as")
+    aside = SetAside(start=1, end=2, allocation=(Placement(node="a", resources=Amounts({"cores": 1})),))
+    assert refused(set_aside=(aside,)) == ("reservations: nodes or licences that are set aside for a time",)
 
 
 def test_a_running_job_that_will_grow() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from cpsched.domain import Instance, Job, PlannedJob, Step, WaitingJob, repeated
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
-from cpsched.planner import planning_order
+from cpsched.planner import planning_order, unreduced
 from cpsched.policies.evolving.lists import Track, Variant, schedule
 from cpsched.problem import Machine, application_of, beyond_whole_nodes, map_to_nodes, planned_on_nodes, refusal
 from cpsched.rusv import Profile
@@ -33,7 +33,7 @@ class EvolvingEngine:
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance other than whole nodes of one kind."""
-        return beyond_whole_nodes(instance)
+        return (*unreduced(instance), *beyond_whole_nodes(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the variant.
@@ -43,7 +43,7 @@ class EvolvingEngine:
         UnsupportedError
             If the instance asks for something that cannot be honoured.
         """
-        features = beyond_whole_nodes(instance)
+        features = self.unsupported(instance)
         if features:
             raise UnsupportedError(self.name, features)
         jobs = instance.elements()
