@@ -30,7 +30,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "sim",
         "policies search cp mzn bridge report",
         "portfolio",
-        "bench daemon",
+        "answers bench daemon",
         "cli",
     )
 )
@@ -62,7 +62,8 @@ ARROWS: dict[str, frozenset[str]] = {
         "search": "domain problem rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies problem sim search cp mzn verify",
         "bench": "errors domain formats metrics portfolio sim workloads writing text",
-        "cli": "errors bench formats metrics planner portfolio report sim verify workloads writing text",
+        "answers": "errors domain rusv booking formats planner problem report text",
+        "cli": "errors answers bench formats metrics planner portfolio report sim verify workloads writing text",
     }.items()
 }
 
@@ -90,7 +91,7 @@ HOMES: dict[str, frozenset[str]] = {
         "matplotlib": "bench",
         "minizinc": "mzn",
         "numba": "rusv",
-        "numpy": "booking cp metrics planner policies report rusv search sim workloads",
+        "numpy": "answers booking cp metrics planner policies report rusv search sim workloads",
         "ortools": "cp",
         "pandas": "metrics",
         "pyarrow": "bench",

@@ -67,10 +67,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_examples_of_the_readme_work(folder: Path) -> None:
-    """Run one after the other, the README's commands end well and print what the README shows."""
-    examples = list(examples_in((ROOT / "README.md").read_text()))
-    assert len(examples) >= 6
+def check_examples(page: Path, folder: Path) -> int:
+    """Run the examples of a page one after the other; return how many they are."""
+    examples = list(examples_in(page.read_text()))
     environment = {
         **os.environ,
         "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
@@ -81,13 +80,19 @@ def test_the_examples_of_the_readme_work(folder: Path) -> None:
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     for example in examples:
         assert example.command.startswith("cpsched "), example.command
-        process = subprocess.run(  # noqa: S602 - the README is ours
+        process = subprocess.run(  # noqa: S602 - the page is ours
             example.command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
         assert process.returncode == 0, f"$ {example.command}\n{process.stderr}"
         expected, got = example.comparable(example.output), example.comparable(process.stdout)
         is_alike = checker.check_output(expected, got, flags)
         assert is_alike, f"$ {example.command}\n{process.stdout}"
+    return len(examples)
+
+
+def test_the_examples_of_the_readme_work(folder: Path) -> None:
+    """Run one after the other, the README's commands end well and print what the README shows."""
+    assert check_examples(ROOT / "README.md", folder) >= 6
 
 
 def test_examples_are_found() -> None:

@@ -6,22 +6,29 @@ the columns of the timeline, `mapping.py` has the order in which nodes are fille
 `shapes.py` and `changing.py` the jobs of several steps, and `continuation.py` the rest of a running one.
 """
 
+from cpsched.booking.changing import ChangingJobs
 from cpsched.booking.columns import WHOLE_REQUEST, Columns
 from cpsched.booking.continuation import Units, continuation, units_on
 from cpsched.booking.ledger import Ledger, Place
 from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
+from cpsched.booking.modes import CompiledMode, compiled_modes
 from cpsched.booking.remainder import amounts_aside, booked_remainder
+from cpsched.booking.shapes import Shape
 
 __all__ = [
     "WHOLE_REQUEST",
+    "ChangingJobs",
     "CheapFirst",
     "Columns",
+    "CompiledMode",
     "Ledger",
     "Mapping",
     "Place",
+    "Shape",
     "Units",
     "amounts_aside",
     "booked_remainder",
+    "compiled_modes",
     "continuation",
     "node_weight",
     "units_on",

@@ -29,10 +29,22 @@ from cpsched.writing import NO_ROOM
 __all__ = ["COMMANDS", "main", "run"]
 
 #: The commands in the order of the help; each is the attribute `command` of the module of its name.
-COMMANDS = ("solve", "replan", "verify", "show", "convert", "generate", "simulate", "bench", "schema", "warmup")
+COMMANDS = (
+    "solve",
+    "replan",
+    "verify",
+    "show",
+    "explain",
+    "convert",
+    "generate",
+    "simulate",
+    "bench",
+    "schema",
+    "warmup",
+)
 
 #: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
-_NEEDED_MIB = dict.fromkeys(("solve", "replan", "simulate", "bench", "warmup"), 1024)
+_NEEDED_MIB = dict.fromkeys(("solve", "replan", "explain", "simulate", "bench", "warmup"), 1024)
 _NEEDED_MIB |= dict.fromkeys(("show", "convert", "generate"), 384)
 #: The messages of loaders of shared libraries without memory for one.
 _WORDS_OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "libllvmlite.so")

@@ -88,10 +88,23 @@ def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
             state = "runs" if entry.running else "planned"
             click.echo(f"{state} [{planned.start}, {planned.end}), {planned.end - planned.start} s")
             click.echo(f"starts {planned.start - entry.submit} s after its submission at {entry.submit}")
+            if not plan.record and entry.running is None:
+                click.echo(_why(instance, plan, job_id))
             if words := change_description(instance, entry, planned):
                 click.echo(words)
             for segment in planned.segments:
                 _show_segment(segment)
+
+
+def _why(instance: Instance, plan: Plan, job_id: str) -> str:
+    """Return the first line of what `explain` says; of a plan that cannot be booked, that it cannot be said."""
+    from cpsched.answers import Answers, first_line
+    from cpsched.errors import DocumentError
+
+    try:
+        return first_line(instance, Answers(instance, plan).explain(job_id))
+    except DocumentError:
+        return "why not earlier is not known: the plan breaks rules (see cpsched verify)"
 
 
 def _show_segment(segment: Segment) -> None:

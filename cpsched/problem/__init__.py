@@ -11,7 +11,7 @@ from cpsched.problem.admission import chunks_on_empty_node, packs, refusal
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.precedences import Lag, Precedences, awaited_ends
 from cpsched.problem.reduction import Reduced, reduced
-from cpsched.problem.rule import is_made_up
+from cpsched.problem.rule import Rule, is_made_up, stated_name
 from cpsched.problem.taken import Column, columns_of, taken_licenses, taken_on_nodes
 from cpsched.problem.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
 from cpsched.problem.whole_nodes import Application, Machine, application_of, beyond_whole_nodes
@@ -25,6 +25,7 @@ __all__ = [
     "Machine",
     "Precedences",
     "Reduced",
+    "Rule",
     "application_of",
     "awaited_ends",
     "beyond_whole_nodes",
@@ -39,6 +40,7 @@ __all__ = [
     "planned_on_nodes",
     "reduced",
     "refusal",
+    "stated_name",
     "taken_licenses",
     "taken_on_nodes",
     "union",

@@ -39,6 +39,8 @@ class Counter:
     #: The amount that each of these jobs takes from its start to its end, by the id of its entry.
     takes: Mapping[str, int]
     total: int
+    #: The amount that they may take together while the rule holds.
+    left: int = 0
     #: Amounts that nobody can have for a time.
     closed: tuple[Amount, ...] = ()
     #: Whether a plan that the counter forbids may be allowed by the rule.
@@ -122,11 +124,11 @@ def _counter(
         return
     is_strict = is_strict or bool(steady)
     if times == ((instance.now, instance.now + FOR_EVER),):
-        yield Counter(rule=rule, takes=takes, total=left, is_strict=is_strict, steady=steady)
+        yield Counter(rule=rule, takes=takes, total=left, left=left, is_strict=is_strict, steady=steady)
         return
     running = [(job.running.segments[-1].end, takes[job.id]) for job in entries if job.running is not None]
     closed = tuple(_closed(total, left, times, running))
-    yield Counter(rule=rule, takes=takes, total=total, closed=closed, is_strict=is_strict, steady=steady)
+    yield Counter(rule=rule, takes=takes, total=total, left=left, closed=closed, is_strict=is_strict, steady=steady)
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------

@@ -44,6 +44,8 @@ class Reduced:
     instance: Instance
     #: The rules, by the names of the licences, resources and properties that stand for them.
     rules: Mapping[str, Rule]
+    #: By licence that stands for a rule, the amount that its jobs may take together while the rule holds.
+    left: Mapping[str, int]
     _nodes: NodeRules | None = None
     #: The jobs that rules about nodes are about, as they are stated, by the ids that they have in a plan; and of those
     #: that run the allocations, stated and as engines have them.
@@ -125,7 +127,7 @@ def reduced(
     """
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
     if not (instance.limits or instance.free_pools or instance.reservations or has_nodes):
-        return Reduced(instance=instance, rules={})
+        return Reduced(instance=instance, rules={}, left={})
     if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
         instance = _expanded(instance)
     until = _end_of_calendars(instance)
@@ -138,6 +140,7 @@ def reduced(
     return Reduced(
         instance=plain,
         rules=rules,
+        left={counter.rule.name: counter.left for counter in counters},
         _nodes=nodes,
         _stated={element: job for job in touched.values() for element in job.element_ids},
         _facts={job_id: (repeated(touched[job_id]), held) for job_id, held in running.items()},

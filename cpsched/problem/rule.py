@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cpsched.domain import OPTIONAL, WaitingReason
 
-__all__ = ["MARK", "Rule", "is_made_up"]
+__all__ = ["MARK", "Rule", "is_made_up", "stated_name"]
 
 #: Names that stand for rules begin with this; no text of a document has control characters.
 MARK = "\x1f"
@@ -34,3 +34,8 @@ class Rule:
 def is_made_up(name: str) -> bool:
     """Tell whether a licence, resource or property stands for a rule."""
     return name.startswith(MARK)
+
+
+def stated_name(name: str) -> str:
+    """Return the name in the document of a node or licence inside a reservation; of any other its own."""
+    return name if is_made_up(name) else name.partition(MARK)[0]

@@ -9,11 +9,12 @@ from cpsched.report.gantt import gantt_html
 from cpsched.report.runs_table import runs_table
 from cpsched.report.tables import history_table, plan_table, summary_table
 from cpsched.report.terminal import NARROWEST, terminal_gantt
-from cpsched.report.words import change_description, moment
+from cpsched.report.words import change_description, duration, moment
 
 __all__ = [
     "NARROWEST",
     "change_description",
+    "duration",
     "gantt_html",
     "history_table",
     "moment",

@@ -55,6 +55,8 @@ def test_a_planned_job_is_told_with_its_nodes(run: Run, window: Window) -> None:
         "job a, user ada, queue debug",
         "planned [50, 150), 100 s",
         "starts 50 s after its submission at 0",
+        "not at now + 0 s: too little is free of cores: 0 of 2 chunks find place; job r runs until now + 50 s on n1 "
+        "and 1 more",
         "[50, 150) on",
         "  n[1-2]  1 of chunk 0: cores=4 each",
     ]

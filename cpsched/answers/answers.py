@@ -1,0 +1,128 @@
+"""The door to answers: a plan that is kept booked, and asked about its jobs and about jobs that do not exist yet."""
+
+from __future__ import annotations
+
+from cpsched.answers.changes import changes_for
+from cpsched.answers.explanation import Blocked, Explanation, State
+from cpsched.answers.inquiry import Inquiry
+from cpsched.answers.submission import Submission
+from cpsched.answers.world import World
+from cpsched.domain import Instance, Job, Plan, PlannedJob
+
+__all__ = ["MOST_INTERVALS", "Answers"]
+
+#: The most intervals of causes in an explanation: where there are more, these begin at seconds that lie evenly.
+MOST_INTERVALS = 12
+
+
+class Answers:
+    """An instance and a plan of it, booked once and then asked often; a question leaves no trace.
+
+    Parameters
+    ----------
+    instance, plan
+        The two documents.
+
+    Raises
+    ------
+    DocumentError
+        If the plan is none of this instance, or has jobs that do not fit beside each other.
+    """
+
+    def __init__(self, instance: Instance, plan: Plan) -> None:
+        self._world = World(instance, plan)
+        self._waiting = {job.id: job for job in plan.waiting_room}
+
+    def has(self, job_id: str) -> bool:
+        """Tell whether the instance has a job, or an element of an array, of this id."""
+        return job_id in self._world.entries
+
+    def explain(self, job_id: str, at: int | None = None) -> Explanation:
+        """Return why a job starts when the plan says, and not earlier.
+
+        Parameters
+        ----------
+        job_id
+            A job of the instance, or an element of an array.
+        at
+            A second of the instance's clock: why it does not start then. None: every second from `now` on.
+
+        Raises
+        ------
+        ValueError
+            If the instance has no such job.
+        """
+        world = self._world
+        if not self.has(job_id):
+            raise ValueError(f"the instance has no job {job_id!r}")
+        entry, planned = world.entries[job_id], world.planned.get(job_id)
+        if entry.running is not None:
+            run = entry.running if planned is None else planned
+            end = run.segments[-1].end
+            return Explanation(job=job_id, state=State.RUNNING, start=run.start, end=end)
+        place = world.occupation.place_of.get(job_id)
+        with world.occupation.without([] if place is None else [place]):
+            return self._explained(entry, planned, at)
+
+    def _explained(self, job: Job, planned: PlannedJob | None, at: int | None) -> Explanation:
+        """Return the explanation of a job that waits, and holds nothing now."""
+        world, inquiry = self._world, Inquiry(self._world, job)
+        free_start = inquiry.free_start()
+        waiting = self._waiting.get(job.id)
+        last = world.last_end if planned is None else planned.start
+        blocked, is_whole = self._blocked(inquiry, last, at)
+        return Explanation(
+            job=job.id,
+            state=State.WAITING_ROOM if planned is None else State.PLANNED,
+            start=None if planned is None else planned.start,
+            end=None if planned is None else planned.end,
+            reason=None if waiting is None else waiting.reason,
+            detail=None if waiting is None else waiting.detail,
+            form=_form(job),
+            blocked=blocked,
+            is_whole=is_whole,
+            free_start=free_start,
+            changes=changes_for(world, job, None if planned is None else planned.start),
+        )
+
+    def _blocked(self, inquiry: Inquiry, last: int, at: int | None) -> tuple[tuple[Blocked, ...], bool]:
+        """Return the causes in order of time up to a second, and whether all of them; at `at` only that one."""
+        if at is not None:
+            return (inquiry.at(at, max(at + 1, last)),), True
+        first = self._world.instance.now
+        blocked: list[Blocked] = []
+        second = first
+        while second < last and len(blocked) < MOST_INTERVALS:
+            blocked.append(inquiry.at(second, last))
+            second = blocked[-1].end
+        if second >= last:
+            return tuple(blocked), True
+        seconds = (first + (last - 1 - first) * step // (MOST_INTERVALS - 1) for step in range(MOST_INTERVALS))
+        return tuple(inquiry.at(second, last) for second in seconds), False
+
+    def submit(self, job: Job) -> Submission:
+        """Return when a job that does not exist yet would start if it were submitted now, without moving any other.
+
+        Parameters
+        ----------
+        job
+            As an instance would state it (`parse_submission`); its id is that of no other job.
+
+        Raises
+        ------
+        ValueError
+            If the instance has a job of that id.
+        """
+        if job.id in self._world.members:
+            raise ValueError(f"the instance has a job {job.id!r} already")
+        return Submission.of(self._world, job)
+
+
+def _form(job: Job) -> str | None:
+    """Return how a job that can change is looked for, in words."""
+    if job.is_evolving:
+        return f"looked for as its {len(job.steps)} steps, none of them held"
+    if job.malleability is not None:
+        shares = ", ".join(f"{100 * share:.3g} %" for share in (1, *job.malleability.shares))
+        return f"looked for on one share of its cores from start to end ({shares})"
+    return None

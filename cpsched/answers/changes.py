@@ -1,0 +1,195 @@
+"""What would let a job start earlier: each change is tried on the plan before it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from cpsched.answers.explanation import Change, ChangeKind
+from cpsched.answers.inquiry import Inquiry
+from cpsched.answers.world import World
+from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Job, Place, Request
+from cpsched.report import duration
+
+__all__ = ["changes_for"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dial:
+    """A number of a job that could be smaller."""
+
+    kind: ChangeKind
+    #: The number as it is; the least one that is tried.
+    asked: int
+    least: int
+    #: The job with another number, and that change in words.
+    with_number: Callable[[int], Job]
+    words: Callable[[int], str]
+
+
+def changes_for(world: World, job: Job, before: int | None) -> tuple[Change, ...]:
+    """Return the changes, one at a time, with which a job would start before a second; None: with which it has a start.
+
+    A smaller number (chunks, cores, seconds, licences) is the largest one with which it starts as early as with the
+    smallest one.
+
+    Parameters
+    ----------
+    world
+        The plan, in which the job holds nothing.
+    job, before
+        The job as the instance states it, and its start in the plan.
+    """
+    found = [_turned(world, dial, before) for dial in _dials(job)]
+    found += [_tried(world, kind, words, changed, before) for kind, words, changed in _others(world, job)]
+    if world.all_up is not None:
+        mine = world.all_up.occupation.place_of.get(job.id)
+        with world.all_up.occupation.without([] if mine is None else [mine]):
+            words = "if the nodes that are drained or down were up"
+            found.append(_tried(world.all_up, ChangeKind.NODES, words, job, before))
+    return tuple(change for change in found if change is not None)
+
+
+def _start(world: World, job: Job) -> int | None:
+    """Return the first start of a job beside all others; None: there is none."""
+    return Inquiry(world.hosting(job), job).free_start()
+
+
+def _tried(world: World, kind: ChangeKind, words: str, changed: Job, before: int | None) -> Change | None:
+    """Return a change if the changed job starts early enough."""
+    start = _start(world, changed)
+    if start is None or (before is not None and start >= before):
+        return None
+    return Change(kind=kind, detail=words, start=start)
+
+
+def _turned(world: World, dial: _Dial, before: int | None) -> Change | None:
+    """Return the largest number with which a job starts as early as with the least one, if that is early enough."""
+    if dial.asked <= dial.least:
+        return None
+    first = _start(world, dial.with_number(dial.least))
+    if first is None or (before is not None and first >= before):
+        return None
+    low, high = dial.least, dial.asked
+    while high - low > 1:
+        middle = (low + high) // 2
+        start = _start(world, dial.with_number(middle))
+        # without a start in the plan any start is enough
+        is_early = start is not None and (before is None or start <= first)
+        low, high = (middle, high) if is_early else (low, middle)
+    start = _start(world, dial.with_number(low))
+    return None if start is None else Change(kind=dial.kind, detail=dial.words(low), start=start)
+
+
+def _dials(job: Job) -> Iterator[_Dial]:
+    """Yield the numbers of a job that could be smaller."""
+    if not job.is_evolving:
+        for kind in range(len(job.request.chunks)):
+            yield _chunks_dial(job, kind)
+            yield _cores_dial(job, kind)
+        yield _Dial(
+            kind=ChangeKind.WALLTIME,
+            asked=job.walltime,
+            least=1,
+            with_number=lambda seconds: replace(job, steps=(replace(job.steps[0], walltime=seconds),)),
+            words=lambda seconds: f"with a walltime of at most {seconds} s ({duration(seconds)})",
+        )
+    for name in job.licenses:
+        yield _license_dial(job, name)
+
+
+def _chunks_dial(job: Job, kind: int) -> _Dial:
+    """Return the number of chunks of a kind."""
+    chunk = job.request.chunks[kind]
+    return _Dial(
+        kind=ChangeKind.CHUNKS,
+        asked=chunk.count,
+        least=1,
+        with_number=lambda count: _with_chunk(job, kind, replace(chunk, count=count)),
+        words=lambda count: f"with {count} of its {chunk.count} chunks{_of_kind(job, kind)}",
+    )
+
+
+def _cores_dial(job: Job, kind: int) -> _Dial:
+    """Return the number of cores in each chunk of a kind."""
+    chunk = job.request.chunks[kind]
+    cores = chunk.resources.get("cores", 0)
+
+    def with_cores(count: int) -> Job:
+        return _with_chunk(job, kind, replace(chunk, resources=_changed(chunk.resources, "cores", count)))
+
+    return _Dial(
+        kind=ChangeKind.CORES,
+        asked=cores,
+        least=1,
+        with_number=with_cores,
+        words=lambda count: f"with {count} of its {cores} cores in each chunk{_of_kind(job, kind)}",
+    )
+
+
+def _license_dial(job: Job, name: str) -> _Dial:
+    """Return the number of licences of a name."""
+    amount = job.licenses[name]
+    return _Dial(
+        kind=ChangeKind.LICENSE,
+        asked=amount,
+        least=0,
+        with_number=lambda count: replace(job, licenses=_changed(job.licenses, name, count)),
+        words=lambda count: f"with {count} of its {amount} licences {name}",
+    )
+
+
+def _of_kind(job: Job, kind: int) -> str:
+    return f" of kind {kind}" if len(job.request.chunks) > 1 else ""
+
+
+def _with_chunk(job: Job, kind: int, chunk: Chunk) -> Job:
+    """Return a job of one step with another chunk of a kind."""
+    chunks = (*job.request.chunks[:kind], chunk, *job.request.chunks[kind + 1 :])
+    return _with_requests(job, lambda request: replace(request, chunks=chunks))
+
+
+def _changed(amounts: Amounts, name: str, amount: int) -> Amounts:
+    """Return amounts with another one of a name; nothing of it is left out."""
+    return Amounts({key: value for key, value in {**amounts, name: amount}.items() if value})
+
+
+def _others(world: World, job: Job) -> Iterator[tuple[ChangeKind, str, Job]]:
+    """Yield what else of a job could be changed, in words, and the changed job."""
+    if job.after:
+        names = ", ".join(dict.fromkeys(dependency.job for dependency in job.after))
+        yield ChangeKind.DEPENDENCY, f"without its dependency on {names}", replace(job, after=())
+    for name, changed in (
+        ("start_at", replace(job, start_at=None)),
+        ("not_before", replace(job, not_before=None)),
+        ("deadline", replace(job, deadline=None)),
+    ):
+        if changed != job:
+            yield ChangeKind.TIME, f"without its {name}", changed
+    place = job.steps[0].request.place
+    if place.exclusive:
+        shared = Place(arrangement=place.arrangement)
+        yield ChangeKind.PLACE, "if it shared its nodes with other jobs", _with_place(job, shared)
+    if place.arrangement is not Arrangement.FREE:
+        free = Place(exclusive=place.exclusive)
+        yield ChangeKind.PLACE, f"with place=free in place of {place.arrangement}", _with_place(job, free)
+    wanted = dict.fromkeys(
+        f"{name}={value}" for step in job.steps for chunk in step.request.chunks for name, value in chunk.where.items()
+    )
+    if wanted:
+        yield ChangeKind.PROPERTY, f"on nodes without {', '.join(wanted)}", _with_requests(job, _on_any_node)
+
+
+def _with_place(job: Job, place: Place) -> Job:
+    """Return a job with another place."""
+    return _with_requests(job, lambda request: replace(request, place=place))
+
+
+def _on_any_node(request: Request) -> Request:
+    """Return a request whose chunks ask for no properties."""
+    return replace(request, chunks=tuple(replace(chunk, where=FrozenMap()) for chunk in request.chunks))
+
+
+def _with_requests(job: Job, change: Callable[[Request], Request]) -> Job:
+    """Return a job with changed requests."""
+    return replace(job, steps=tuple(replace(step, request=change(step.request)) for step in job.steps))

@@ -1,0 +1,101 @@
+"""Licences, limits and free pools: what is left of them over time, beside the jobs of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.answers.occupation import Occupation, Uses
+from cpsched.problem import Rule
+from cpsched.rusv import FOREVER
+
+__all__ = ["Counter", "Gate"]
+
+Ints = NDArray[np.int64]
+
+
+class Counter:
+    """What is left over time of something that belongs to no node; times are in seconds from `now`.
+
+    Parameters
+    ----------
+    name, rule
+        A licence, and the rule that it stands for; None: it is a licence of the cluster.
+    amount
+        What the job in question takes.
+    total
+        What there is when no job takes anything.
+    closed
+        ``(start, end, amount)`` that nobody can have.
+    uses
+        What the jobs of the plan take; the job in question may be among them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rule: Rule | None,
+        amount: int,
+        total: int,
+        closed: Sequence[tuple[int, int, int]],
+        uses: Uses,
+    ) -> None:
+        self.name, self.rule, self.amount, self.total, self.uses = name, rule, amount, total, uses
+        starts, ends, amounts = np.array(closed, dtype=np.int64).reshape(-1, 3).T
+        nobody = np.full(len(starts), -1, dtype=np.int64)
+        times = np.concatenate([uses.start, uses.end, starts, ends])
+        order = np.argsort(times, kind="stable")
+        self._times: Ints = times[order]
+        self._deltas: Ints = np.concatenate([uses.used, -uses.used, amounts, -amounts])[order]
+        self._jobs: Ints = np.concatenate([uses.job, uses.job, nobody, nobody])[order]
+
+    def lacking(self, occupation: Occupation | None) -> list[tuple[int, int]]:
+        """Return the intervals in which less is left than the job takes; with None, if no other job took anything."""
+        if self.amount > self.total:
+            return [(0, FOREVER)]
+        is_there = self._jobs < 0 if occupation is None else ~occupation.is_away[self._jobs]
+        used = np.cumsum(np.where(is_there, self._deltas, 0))
+        changes = np.append(self._times[1:] > self._times[:-1], True) if len(self._times) else np.zeros(0, dtype=bool)
+        times, is_short = self._times[changes], self.total - used[changes] < self.amount
+        flips = np.flatnonzero(np.diff(np.concatenate([[0], is_short, [0]])))
+        borders = np.append(times, FOREVER)
+        return [(int(borders[first]), int(borders[last])) for first, last in flips.reshape(-1, 2).tolist()]
+
+    def first(self, occupation: Occupation | None, earliest: int, duration: int) -> int:
+        """Return the first start from a second on at which enough is left; `FOREVER` if there is none."""
+        for start, end in self.lacking(occupation):
+            if end > earliest and start < earliest + duration:
+                earliest = end
+        return min(earliest, FOREVER)
+
+    def last(self, occupation: Occupation, start: int, duration: int) -> int:
+        """Return the last start up to which enough is left at each, from one on at which it is."""
+        later = (short for short, _ in self.lacking(occupation) if short >= start + duration)
+        return min(later, default=FOREVER) - duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Gate:
+    """All that a job has to pass that belongs to no node, beside the jobs that are there."""
+
+    counters: tuple[Counter, ...] = ()
+    #: None: as if no other job took anything.
+    occupation: Occupation | None = None
+
+    def first(self, earliest: int, duration: int) -> int:
+        """Return the first start from a second on that all counters allow; `FOREVER` if there is none."""
+        before = -1
+        while before < earliest < FOREVER:
+            before = earliest
+            for counter in self.counters:
+                earliest = counter.first(self.occupation, earliest, duration)
+        return earliest
+
+    def last(self, start: int, duration: int) -> int:
+        """Return the last start up to which all counters allow each, from one on that they allow."""
+        if self.occupation is None:
+            raise ValueError("asked of no occupation")
+        return min((counter.last(self.occupation, start, duration) for counter in self.counters), default=FOREVER)

@@ -1,0 +1,222 @@
+"""Which jobs keep another one from starting at a second: a set of which none can be spared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.answers.counters import Counter, Gate
+from cpsched.answers.forms import Form, Found
+from cpsched.answers.occupation import Occupation
+from cpsched.booking import WHOLE_REQUEST
+from cpsched.rusv import FOREVER
+
+__all__ = ["Held", "Question", "fits_until", "holders_at"]
+
+Ints = NDArray[np.int64]
+Fits = Callable[[], bool]
+
+#: How much dearer a job is that ends last, by what it holds at the second in question.
+LATE = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """A job whose start is in question."""
+
+    #: What it needs of nodes.
+    form: Form
+    #: The first second, on the instance's clock, that its own times and its reservation leave it.
+    earliest: int
+    #: Licences, and rules that count what it takes.
+    counters: tuple[Counter, ...]
+
+    def find(self, occupation: Occupation, earliest: int, latest: int = FOREVER) -> Found | None:
+        """Return the place with the first start in ``[earliest, latest]`` beside the jobs that are there."""
+        return self.form.find(occupation.timeline, earliest, latest, self.gate(occupation))
+
+    def gate(self, occupation: Occupation | None) -> Gate:
+        """Return the counters beside the jobs that are there; with None, beside no job."""
+        return Gate(counters=self.counters, occupation=occupation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Held:
+    """Jobs without which a job can start, for a time."""
+
+    #: Their places in `Occupation.ids`; if any one of them is there, the job cannot start.
+    jobs: tuple[int, ...]
+    #: The second up to which the same is true at every second.
+    until: int
+    #: The numbers of the nodes that the job would get.
+    nodes: frozenset[int]
+
+
+def holders_at(occupation: Occupation, question: Question, start: int, until: int, *, is_promise: bool = False) -> Held:
+    """Return a set of jobs, as small as is found, without which a job can start at a second.
+
+    No job of the set can be spared: beside any one of them the job cannot start. There may be other such sets.
+
+    Parameters
+    ----------
+    occupation
+        The bookings, without those of the job itself.
+    question
+        A job that cannot start at any second of ``[start, until)``, but could if no other job were there.
+    start, until
+        Seconds on the timeline's clock.
+    is_promise
+        Whether the job could start then, but not stay: it is jobs that begin later that are looked for.
+
+    Notes
+    -----
+    The jobs are chosen as in the greedy cover of a set: of all nodes, next the one that gains most chunks at the least
+    cost, where a job's cost is shared among the nodes that it would free. Of the jobs chosen, those are put back that
+    can be, halves at a time: the result is irreducible, though another set may have fewer jobs.
+    """
+    end = start + question.form.duration
+
+    def fits() -> bool:
+        return question.find(occupation, start, start) is not None
+
+    with occupation.without(()):
+        before = occupation.away
+        for after in (start, -1) if is_promise else (-1,):
+            if not fits():
+                _drop_counted(occupation, question, start, after)
+                _drop_nodes(occupation, question, start, after, fits)
+        if not fits():  # several kinds of chunks can fail to find each other's nodes: all jobs are taken away
+            occupation.take_away(sorted(set(occupation.on_nodes.during(start, end).job.tolist()) - occupation.away))
+        chosen = _by_weight(occupation, occupation.away - before, start, end)
+        needed = _settle(occupation, chosen, fits)
+        found = question.find(occupation, start, start)
+        nodes = frozenset() if found is None else frozenset(found.nodes)
+        return Held(jobs=tuple(needed), until=_same_until(occupation, question, needed, start, until), nodes=nodes)
+
+
+def _settle(occupation: Occupation, jobs: Sequence[int], fits: Fits) -> list[int]:
+    """Put back those of some jobs that are away which can be; return the others, none of which can be spared."""
+    if not jobs:
+        return []
+    occupation.put_back(jobs)
+    if fits():
+        return []
+    occupation.take_away(jobs)
+    if len(jobs) == 1:
+        return list(jobs)
+    half = len(jobs) // 2
+    return [*_settle(occupation, jobs[:half], fits), *_settle(occupation, jobs[half:], fits)]
+
+
+def _drop_counted(occupation: Occupation, question: Question, start: int, after: int) -> None:
+    """Take jobs away until enough is left of what is counted: first those that have most while it lacks, and of equals
+    those that end first.
+    """
+    duration = question.form.duration
+    for counter in question.counters:
+        short = [span for span in counter.lacking(occupation) if span[1] > start and span[0] < start + duration]
+        if not short:
+            continue
+        first, last = max(start, short[0][0]), min(start + duration, short[-1][1])
+        uses = counter.uses.during(first, last, after=after)
+        overlap = np.minimum(uses.end, last) - np.maximum(uses.start, first)
+        for place in np.lexsort((uses.end, -np.minimum(uses.used, counter.amount) * overlap)).tolist():
+            if counter.first(occupation, start, duration) == start:
+                break
+            if (job := int(uses.job[place])) not in occupation.away:
+                occupation.take_away([job])
+
+
+def _drop_nodes(occupation: Occupation, question: Question, start: int, after: int, fits: Fits) -> None:
+    """Take all jobs away from one node after the other, until the job fits."""
+    end = start + question.form.duration
+    gains, lacking = _gains(occupation, question.form, start, end)
+    uses = occupation.on_nodes.during(start, end, after=after).but(occupation.away)
+    pairs = np.unique(np.stack([uses.job, uses.used], axis=1), axis=0)
+    worth = gains.sum(axis=0)
+    useful = worth[pairs[:, 1]] > 0
+    jobs, nodes = pairs[useful].T
+    cost = 1 / np.maximum(1e-9, np.minimum(1, np.bincount(jobs, weights=worth[nodes], minlength=len(occupation.ids))))
+    cost *= 1 + LATE * _ends(occupation, start, end) / end  # of equals those that end first
+    price = np.bincount(nodes, weights=cost[jobs], minlength=len(worth))
+    is_open = worth > 0
+    while is_open.any():
+        if (lacking <= 0).all() and fits():
+            return
+        rate = np.where(is_open, worth / np.maximum(price, 1e-12), -1.0)
+        node = int(rate.argmax())
+        is_open[node] = False
+        lacking = lacking - gains[:, node]
+        away = [job for job in jobs[nodes == node].tolist() if job not in occupation.away]
+        occupation.take_away(away)
+        for job in away:
+            np.subtract.at(price, nodes[jobs == job], cost[job])
+
+
+def _gains(occupation: Occupation, form: Form, start: int, end: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what a job would gain on nodes without other jobs, and what it lacks: both as parts of each kind of its
+    chunks.
+
+    Returns
+    -------
+    gains
+        float64 (kinds, nodes).
+    lacking
+        float64 (kinds,).
+    """
+    demands = occupation.columns.demands
+    free, least = (timeline.least_free(start, end)[0] for timeline in (occupation.bare, occupation.timeline))
+    is_idle = occupation.timeline.idle_nodes(least)
+    gains, lacking = [], []
+    for demand, request in form.asked:
+        for kind, _ in demands.kinds_of(demand):
+            place = occupation.columns.kind_of(kind)
+            need = 1 if place == WHOLE_REQUEST else request.chunks[place].count
+            most = np.minimum(demands.units_in(kind, free), need)
+            now = np.minimum(demands.units_in(kind, least), need)
+            if request.place.exclusive:
+                now = np.where(is_idle, now, 0)
+            gains.append(np.maximum(0, most - now) / need)
+            lacking.append(1 - now.sum() / need)
+    return np.array(gains), np.array(lacking)
+
+
+def _by_weight(occupation: Occupation, jobs: Collection[int], start: int, end: int) -> list[int]:
+    """Order jobs so that those are spared first which are on few nodes, and of these the ones that end last."""
+    uses = occupation.on_nodes.during(start, end)
+    nodes = np.bincount(uses.job, minlength=len(occupation.ids))
+    ends = _ends(occupation, start, end)
+    return sorted(jobs, key=lambda job: (int(nodes[job]), -int(ends[job]), job))
+
+
+def _ends(occupation: Occupation, start: int, end: int) -> Ints:
+    """Return when each job ends that holds nodes in ``[start, end)``; 0 for the others."""
+    uses = occupation.on_nodes.during(start, end)
+    ends: Ints = np.zeros(len(occupation.ids), dtype=np.int64)
+    np.maximum.at(ends, uses.job, uses.end)
+    return ends
+
+
+def _same_until(occupation: Occupation, question: Question, jobs: Sequence[int], start: int, until: int) -> int:
+    """Return the second, at most `until`, up to which exactly these jobs, which are away, keep a job from starting."""
+    for job in jobs:
+        occupation.put_back([job])
+        beside = question.find(occupation, start, until - 1)
+        occupation.take_away([job])
+        if beside is not None:
+            until = beside.start
+    return fits_until(occupation, question.form, question.gate(occupation), start, until)
+
+
+def fits_until(occupation: Occupation, form: Form, gate: Gate, start: int, until: int) -> int:
+    """Return the first second of ``[start, until)`` at which a job cannot start; `until` if it can at all of them."""
+    second = start
+    while second < until:
+        found = form.find(occupation.timeline, second, second, gate)
+        if found is None:
+            return second
+        second = found.last_start(occupation.timeline, until - 1, gate) + 1
+    return until

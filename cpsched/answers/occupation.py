@@ -1,0 +1,232 @@
+"""The machine as a plan books it: what each job holds, so that a job can be taken away for a question."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.booking import CheapFirst, Columns, amounts_aside, booked_remainder
+from cpsched.domain import FOR_EVER, Amounts, Instance, Job, PlannedJob, Segment
+from cpsched.errors import DocumentError, Fault
+from cpsched.problem import is_made_up
+from cpsched.rusv import FOREVER, Booking, Timeline
+
+__all__ = ["Occupation", "Uses"]
+
+Ints = NDArray[np.int64]
+#: Amounts of columns that a running job would have by itself in ``[start, end)``.
+_Wanted = tuple[int, int, dict[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Uses:
+    """The uses of nodes, or of what is counted, by jobs: one row for each; times are in seconds from `now`."""
+
+    #: int64 (uses,): the job (place in `Occupation.ids`), what it uses (node number, or amount), and
+    #: when.
+    job: Ints
+    used: Ints
+    start: Ints
+    end: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> Uses:
+        """Make the table of rows."""
+        job, used, start, end = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+        return cls(job=job, used=used, start=start, end=end)
+
+    def during(self, start: int, end: int, *, after: int = -1) -> Uses:
+        """Return the uses that overlap ``[start, end)``, of those that begin later than `after`."""
+        here = (self.start < end) & (self.end > start) & (self.start > after)
+        return Uses(job=self.job[here], used=self.used[here], start=self.start[here], end=self.end[here])
+
+    def but(self, jobs: Collection[int]) -> Uses:
+        """Return the uses by all but some jobs."""
+        here = ~np.isin(self.job, list(jobs))
+        return Uses(job=self.job[here], used=self.used[here], start=self.start[here], end=self.end[here])
+
+
+class Occupation:
+    """All that a plan books on nodes; mutable: jobs are taken away for a question, and put back after it.
+
+    Parameters
+    ----------
+    instance
+        An instance without rules (`cpsched.problem.reduced`) and licences, whose running jobs fit
+        (`cpsched.domain.fitted`).
+    planned
+        The jobs of a plan of it, running ones included.
+
+    Raises
+    ------
+    DocumentError
+        If the plan has a job that the instance does not have, or has jobs that do not fit beside each other.
+    """
+
+    def __init__(self, instance: Instance, planned: Sequence[PlannedJob]) -> None:
+        self.instance = instance
+        self.columns = Columns(instance.cluster, CheapFirst())
+        self.timeline = Timeline(self.columns.demands)
+        #: What is left by the rules when no job holds anything.
+        self.bare = Timeline(self.columns.demands)
+        self.ids: list[str] = []
+        self.place_of: dict[str, int] = {}
+        self._bookings: list[list[Booking]] = []
+        self._away: set[int] = set()
+        #: bool (jobs + 1,): which jobs are taken away; the last one, also at -1, stands for nobody, and is not.
+        self.is_away: NDArray[np.bool_] = np.zeros(len(planned) + 1, dtype=bool)
+        for one in instance.set_aside:
+            amounts, _ = amounts_aside(one, self.columns)
+            start, end = max(0, one.start - instance.now), one.end - instance.now
+            if end > start:
+                for timeline in (self.timeline, self.bare):
+                    booked_remainder(timeline, start, end if end < FOR_EVER else FOREVER, amounts, {})
+        #: Running jobs that together take more of a column than there is, and those beside them on its nodes, with what
+        #: each would have by itself, in the order in which they get what is left.
+        self._crowd: dict[int, list[_Wanted]] = {}
+        self._book(planned)
+
+    def _book(self, planned: Sequence[PlannedJob]) -> None:
+        """Book all jobs of a plan: running ones first, as far as what they hold is free; the others as a whole."""
+        now = self.instance.now
+        entries = {job.id: job for job in self.instance.elements()}
+        faults = [
+            Fault(f"jobs[{index}].id", f"Expected a job of the instance, got {job.id!r}")
+            for index, job in enumerate(planned)
+            if job.id not in entries
+        ]
+        faults += [
+            Fault(f"jobs[{index}].segments", f"Expected nodes of the cluster, got {placement.node!r}")
+            for index, job in enumerate(planned)
+            for segment in job.segments
+            for placement in segment.allocation
+            if placement.node not in self.columns.node_number
+        ]
+        if faults:
+            raise DocumentError("plan", faults)
+        nodes: list[tuple[int, int, int, int]] = []
+        running = [job for job in planned if entries[job.id].running is not None]
+        waiting = [job for job in planned if entries[job.id].running is None]
+        wanted: dict[int, list[_Wanted]] = {}
+        clipped: set[int] = set()
+        for one in sorted(running, key=lambda one: (-one.end, one.id)) + waiting:
+            place, job = len(self.ids), entries[one.id]
+            self.ids.append(one.id)
+            self.place_of[one.id] = place
+            bookings: list[Booking] = []
+            for segment in one.segments:
+                start, end = max(0, segment.start - now), segment.end - now
+                if end <= start:
+                    continue
+                amounts = self._amounts(job, segment)
+                if job.running is None and not self._is_free(job, segment, start, end, amounts):
+                    faults.append(Fault(f"job {one.id}", "Expected resources that are free beside the other jobs"))
+                    continue
+                pieces, is_less = booked_remainder(self.timeline, start, end, amounts, {})
+                bookings += pieces
+                if job.running is not None:
+                    wanted.setdefault(place, []).append((start, end, amounts))
+                    clipped |= {place} if is_less else set()
+                held = {self.columns.node_number[placement.node] for placement in segment.allocation}
+                nodes.extend((place, number, start, end) for number in sorted(held))
+            self._bookings.append(bookings)
+        if faults:
+            raise DocumentError("plan", faults)
+        self.on_nodes = Uses.of(nodes)
+        if clipped:
+            uses = self.on_nodes
+            beside = set(uses.job[np.isin(uses.used, uses.used[np.isin(uses.job, list(clipped))])].tolist())
+            self._crowd = {place: pieces for place, pieces in wanted.items() if place in beside}
+
+    def _is_free(self, job: Job, segment: Segment, start: int, end: int, amounts: dict[int, int]) -> bool:
+        """Return whether a waiting job can have what it holds, or at least all of it that documents state: engines keep
+        some rules more strictly than they are.
+        """
+        if self.timeline.is_free(self.timeline.booking(start, end, amounts, {})):
+            return True
+        stated = self._amounts(job, segment, is_stated=True)
+        return stated != amounts and self.timeline.is_free(self.timeline.booking(start, end, stated, {}))
+
+    def _amounts(self, job: Job, segment: Segment, *, is_stated: bool = False) -> dict[int, int]:
+        """Return the amounts of each column that a job holds in a segment; with `is_stated`, only those of resources
+        that documents state.
+        """
+        whole = job.steps[0].request.place.exclusive and not is_stated
+        amounts: dict[int, int] = {}
+        for held in segment.allocation:
+            resources = held.resources
+            if is_stated:
+                resources = Amounts({name: amount for name, amount in resources.items() if not is_made_up(name)})
+            for column, amount, _ in self.columns.columns_on(held.node, resources, whole=whole):
+                amounts[column] = amount if whole else amounts.get(column, 0) + amount
+        return amounts
+
+    # --- taking away --------------------------------------------------------------------------------------------
+
+    def take_away(self, jobs: Collection[int]) -> None:
+        """Release what some jobs hold, given by their places in `ids`; each is there."""
+        with self._crowd_apart(jobs):
+            for job in jobs:
+                for booking in self._bookings[job]:
+                    self.timeline.release(booking)
+            self._away.update(jobs)
+            self.is_away[list(jobs)] = True
+
+    def put_back(self, jobs: Collection[int]) -> None:
+        """Book again what some jobs hold, which were taken away."""
+        with self._crowd_apart(jobs):
+            for job in jobs:
+                for booking in self._bookings[job]:
+                    self.timeline.book(booking)
+            self._away.difference_update(jobs)
+            self.is_away[list(jobs)] = False
+
+    @contextmanager
+    def _crowd_apart(self, jobs: Collection[int]) -> Iterator[None]:
+        """Release the whole crowd for the time of a block, if one of some jobs is in it; then book those that are
+        there, each as far as the ones before leave it.
+        """
+        if self._crowd.keys().isdisjoint(jobs):
+            yield
+            return
+        for job in self._crowd:
+            for booking in self._bookings[job] if job not in self._away else ():
+                self.timeline.release(booking)
+            self._bookings[job] = []
+        yield
+        for job, pieces in self._crowd.items():
+            for start, end, amounts in pieces if job not in self._away else ():
+                self._bookings[job] += booked_remainder(self.timeline, start, end, amounts, {})[0]
+
+    @property
+    def away(self) -> frozenset[int]:
+        """The jobs that are taken away."""
+        return frozenset(self._away)
+
+    @contextmanager
+    def without(self, jobs: Collection[int]) -> Iterator[None]:
+        """Take some jobs away for the time of a block; what else it takes away is put back too."""
+        before = self.away
+        self.take_away([job for job in jobs if job not in before])
+        try:
+            yield
+        finally:
+            self.put_back(self.away - before)
+
+    def counts(self, resource: str) -> NDArray[np.bool_]:
+        """Return which columns of the timeline count a resource."""
+        demands = self.columns.demands
+        found: NDArray[np.bool_] = np.zeros(demands.num_columns, dtype=bool)
+        for firsts, keys, run in zip(demands.columns, self.columns.run_columns, demands.layout.runs, strict=True):
+            for first, (name, _) in zip(firsts, keys, strict=True):
+                found[first : first + run.length] |= name == resource
+        return found
+
+    def nodes_of(self, job: int, start: int, end: int) -> set[int]:
+        """Return the nodes that a job holds in ``[start, end)``."""
+        uses = self.on_nodes
+        return set(uses.used[(uses.job == job) & (uses.start < end) & (uses.end > start)].tolist())

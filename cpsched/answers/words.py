@@ -1,0 +1,115 @@
+"""Explanations and submissions in words, with dates where the instance has an epoch; names cannot harm a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cpsched.answers.explanation import Blocked, Cause, CauseKind, Explanation, Holder, State
+from cpsched.answers.submission import Submission
+from cpsched.domain import Instance
+from cpsched.formats import fold_hostlist
+from cpsched.report import duration, moment
+from cpsched.text import printable
+
+__all__ = ["explanation_lines", "first_line", "submission_lines"]
+
+#: The most jobs of a cause that are named; the rest is counted.
+MOST_HOLDERS = 10
+
+
+def first_line(instance: Instance, explanation: Explanation) -> str:
+    """Return in one sentence why a job does not start now, or that it runs."""
+    told = explanation
+    if told.state is State.RUNNING:
+        return "runs: what has started is never moved"
+    if told.state is State.WAITING_ROOM and not told.blocked:
+        return f"has no start: {printable(told.detail or 'the plan does not say why')}"
+    if not told.blocked:
+        return "starts at the first second that it may"
+    first = told.blocked[0]
+    if first.cause.kind is CauseKind.NOTHING:
+        return f"could start at {moment(instance, first.start)}, beside all other jobs; the plan has it later"
+    words = f"not at {moment(instance, first.start)}: {printable(first.cause.detail)}"
+    holders = first.cause.holders
+    if not holders:
+        return words
+    more = f" and {len(holders) - 1} more" if len(holders) > 1 else ""
+    return f"{words}; {_holder_words(instance, holders[-1])}{more}"
+
+
+def explanation_lines(instance: Instance, explanation: Explanation) -> Iterator[str]:
+    """Yield an explanation line by line."""
+    told = explanation
+    yield f"job {printable(told.job)}: {_plan_words(instance, told)}"
+    yield first_line(instance, told)
+    if told.form is not None:
+        yield told.form
+    if told.state is State.RUNNING:
+        return
+    if told.blocked:
+        yield "causes:" if told.is_whole else "causes at some seconds until then (--at asks about another one):"
+    for blocked in told.blocked:
+        yield from _blocked_lines(instance, blocked)
+    if told.free_start is not None and (told.start is None or told.free_start < told.start):
+        yield f"free: it could start at {moment(instance, told.free_start)}, beside all other jobs"
+    if told.changes:
+        yield "it could start earlier, beside all other jobs:" if told.start is not None else "it could start:"
+    for change in told.changes:
+        yield f"  at {moment(instance, change.start)} {printable(change.detail)}"
+
+
+def _plan_words(instance: Instance, told: Explanation) -> str:
+    """Return what the plan makes of a job."""
+    if told.start is None or told.end is None:
+        if told.reason is None:
+            return "not in the plan"
+        return f"in the waiting room, {told.reason}: {printable(told.detail or '')}"
+    verb = "runs" if told.state is State.RUNNING else "planned"
+    span = f"{moment(instance, told.start)} to {moment(instance, told.end)}"
+    return f"{verb} from {span} ({duration(told.end - told.start)})"
+
+
+def _blocked_lines(instance: Instance, blocked: Blocked) -> Iterator[str]:
+    """Yield an interval with its cause, and the jobs behind it."""
+    cause = blocked.cause
+    until = f" until {moment(instance, blocked.end)}" if blocked.end > blocked.start + 1 else ""
+    yield f"  {moment(instance, blocked.start)}{until}: {_cause_words(cause)}"
+    for holder in cause.holders[:MOST_HOLDERS]:
+        yield f"    {_holder_words(instance, holder)}"
+    if len(cause.holders) > MOST_HOLDERS:
+        yield f"    and {len(cause.holders) - MOST_HOLDERS} more"
+
+
+def _cause_words(cause: Cause) -> str:
+    """Return a cause with its nodes and its rule."""
+    where = f" on {_node_words(cause.nodes)}" if cause.nodes else ""
+    rule = f" ({cause.rule})" if cause.rule is not None else ""
+    return f"{cause.kind}: {printable(cause.detail)}{where}{printable(rule)}"
+
+
+def _holder_words(instance: Instance, holder: Holder) -> str:
+    """Return another job, and until when it is in the way."""
+    who = f"job {printable(holder.job)}" + ("" if holder.user is None else f" of {printable(holder.user)}")
+    if holder.start is None or holder.end is None:
+        return f"{who} has no start"
+    where = f" on {_node_words(holder.nodes)}" if holder.nodes else ""
+    if holder.is_running:
+        return f"{who} runs until {moment(instance, holder.end)}{where}"
+    return f"{who} is planned from {moment(instance, holder.start)} to {moment(instance, holder.end)}{where}"
+
+
+def _node_words(nodes: Sequence[str]) -> str:
+    return printable(fold_hostlist(list(nodes)))
+
+
+def submission_lines(instance: Instance, submission: Submission) -> Iterator[str]:
+    """Yield when and where a new job would start."""
+    planned = submission.planned
+    if planned is None:
+        yield f"would have no start: {printable(submission.detail)}"
+        return
+    wait = planned.start - instance.now
+    when = "at once" if wait == 0 else f"in {duration(wait)}"
+    yield f"would start {when}, at {moment(instance, planned.start)}, and end by {moment(instance, planned.end)}"
+    for segment in planned.segments:
+        yield f"  on {_node_words(list(dict.fromkeys(placement.node for placement in segment.allocation)))}"

@@ -1,0 +1,47 @@
+"""``cpsched explain``: why a job starts when a plan says, and not earlier."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from cpsched.cli.options import EXISTING_FILE
+from cpsched.text import printable
+
+__all__ = ["command"]
+
+
+@click.command("explain", epilog="Example: cpsched explain window.json plan.json 1201 --at 600")
+@click.argument("instance", type=EXISTING_FILE)
+@click.argument("plan", type=EXISTING_FILE)
+@click.argument("job")
+@click.option(
+    "--at",
+    type=int,
+    metavar="SECOND",
+    help="Why it does not start then, in seconds of the instance's clock.  [default: at every second from now on]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with times on the instance's clock.")
+def command(instance: Path, plan: Path, job: str, at: int | None, as_json: bool) -> None:
+    """Explain why JOB does not start earlier than in PLAN.
+
+    For each interval of time before its start, the first cause is named, and the fewest other jobs that were found
+    without which the job could start. Each change that is listed was tried: with it, the job would start earlier
+    beside all other jobs as they are planned.
+    """
+    from cpsched.answers import Answers, explanation_lines
+    from cpsched.cli.screen import echo_json
+    from cpsched.formats import read_instance, read_plan
+
+    window = read_instance(instance)
+    answers = Answers(window, read_plan(plan))
+    if not answers.has(job):
+        raise click.BadParameter(f"The instance has no job {printable(job)!r}.", param_hint="JOB")
+    told = answers.explain(job, at)
+    if as_json:
+        echo_json(asdict(told))
+        return
+    for line in explanation_lines(window, told):
+        click.echo(line)
