@@ -62,7 +62,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "search": "domain problem rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies problem sim search cp mzn verify",
         "bench": "errors domain formats metrics portfolio sim workloads writing text",
-        "answers": "errors domain rusv booking formats planner problem report text",
+        "answers": "errors domain rusv booking formats metrics planner portfolio problem report text",
         "cli": "errors answers bench formats metrics planner portfolio report sim verify workloads writing text",
     }.items()
 }

@@ -104,6 +104,13 @@ def test_bounds_are_below_plans(repository: Path) -> None:
     assert all(float(bound.replace(",", "")) <= float(plan.replace(",", "")) for plan, bound in figures)
 
 
+def test_answers_are_timed(repository: Path) -> None:
+    """bench_answers times explanations and submissions on a plan, and judges nothing at tiny sizes."""
+    ((title, rows),) = tables_of(run(repository, "bench_answers")).items()
+    assert title == "Answers about a plan of 100 jobs on 24 nodes, seconds"
+    assert [row[-1] for row in rows] == ["-", "-", "-"]
+
+
 def test_engines_are_compared(repository: Path) -> None:
     """bench_engine prints all its sections; the portfolio is worse than nobody, and proves what is tiny."""
     tables = tables_of(run(repository, "bench_engine"))

@@ -3,13 +3,14 @@
 May import: `portfolio` and what is below it; numpy. Begin with `answers.py`. `world.py` keeps a plan booked
 (`occupation.py`), and a job is looked for in one of its `forms.py`; `inquiry.py` finds the cause second by second,
 `holders.py` the jobs behind it, `changes.py` what would change it; `submission.py` is about a job that does not exist
-yet. `explanation.py` has what is answered, `words.py` says it.
+yet, and `whatif.py` about changes that are planned again. `explanation.py` has what is answered, `words.py` says it.
 """
 
 from cpsched.answers.answers import MOST_INTERVALS, Answers
 from cpsched.answers.explanation import Blocked, Cause, CauseKind, Change, ChangeKind, Explanation, Holder, State
 from cpsched.answers.submission import SUBMITTED, Submission, parse_submission, parse_walltime
-from cpsched.answers.words import explanation_lines, first_line, submission_lines
+from cpsched.answers.whatif import Comparison, JobChange, WhatIf, changed_instance, compared, what_if
+from cpsched.answers.words import comparison_lines, explanation_lines, first_line, submission_lines
 
 __all__ = [
     "MOST_INTERVALS",
@@ -20,13 +21,20 @@ __all__ = [
     "CauseKind",
     "Change",
     "ChangeKind",
+    "Comparison",
     "Explanation",
     "Holder",
+    "JobChange",
     "State",
     "Submission",
+    "WhatIf",
+    "changed_instance",
+    "compared",
+    "comparison_lines",
     "explanation_lines",
     "first_line",
     "parse_submission",
     "parse_walltime",
     "submission_lines",
+    "what_if",
 ]

@@ -1,4 +1,4 @@
-"""Explanations and submissions in words, with dates where the instance has an epoch; names cannot harm a terminal."""
+"""Answers in words, with dates where the instance has an epoch; names cannot harm a terminal."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from cpsched.answers.explanation import Blocked, Cause, CauseKind, Explanation, Holder, State
 from cpsched.answers.submission import Submission
+from cpsched.answers.whatif import Comparison, JobChange
 from cpsched.domain import Instance
 from cpsched.formats import fold_hostlist
-from cpsched.report import duration, moment
+from cpsched.report import duration, moment, value_text
 from cpsched.text import printable
 
-__all__ = ["explanation_lines", "first_line", "submission_lines"]
+__all__ = ["comparison_lines", "explanation_lines", "first_line", "submission_lines"]
 
 #: The most jobs of a cause that are named; the rest is counted.
 MOST_HOLDERS = 10
+#: The most jobs of a comparison that are listed in each part; the rest is counted.
+MOST_MOVED = 20
 
 
 def first_line(instance: Instance, explanation: Explanation) -> str:
@@ -100,6 +103,52 @@ def _holder_words(instance: Instance, holder: Holder) -> str:
 
 def _node_words(nodes: Sequence[str]) -> str:
     return printable(fold_hostlist(list(nodes)))
+
+
+def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> Iterator[str]:
+    """Yield which jobs gain and which pay.
+
+    Parameters
+    ----------
+    instance
+        The one before the change.
+    comparison
+        The two plans.
+    name
+        Of the objective.
+    """
+    moved = comparison.moved
+    for title, jobs in (
+        ("later", [job for job in moved if (job.seconds or 0) > 0]),
+        ("earlier", [job for job in reversed(moved) if (job.seconds or 0) < 0]),
+        ("no start any more", [job for job in moved if job.after is None and not job.is_gone]),
+        ("a start at last", [job for job in moved if job.before is None and not job.is_new and job.after is not None]),
+        ("new", [job for job in comparison.jobs if job.is_new]),
+        ("gone", [job for job in comparison.jobs if job.is_gone]),
+    ):
+        if jobs:
+            yield f"{title}:"
+        for job in jobs[:MOST_MOVED]:
+            yield f"  {_moved_words(instance, job)}"
+        if len(jobs) > MOST_MOVED:
+            yield f"  and {len(jobs) - MOST_MOVED} more"
+    for sign, word in ((1, "later"), (-1, "earlier")):
+        count, seconds = comparison.seconds(sign)
+        yield f"{count} of {len(comparison.jobs)} jobs start {word}, by {duration(seconds)} in all"
+    before, after = (value_text(value) for value in (comparison.value_before, comparison.value_after))
+    yield f"{name} of the jobs in both plans: {before} before, {after} after"
+
+
+def _moved_words(instance: Instance, job: JobChange) -> str:
+    """Return a job with its two starts."""
+    who = f"job {printable(job.job)}" + ("" if job.user is None else f" of {printable(job.user)}")
+    before, after = (None if start is None else moment(instance, start) for start in (job.before, job.after))
+    if job.is_gone:
+        return f"{who}: {'had no start' if before is None else f'was planned for {before}'}"
+    if job.is_new:
+        return f"{who}: {'has no start' if after is None else f'would start at {after}'}"
+    shift = "" if job.seconds is None else f", {duration(abs(job.seconds))} {'later' if job.seconds > 0 else 'earlier'}"
+    return f"{who}: {before or 'no start'} -> {after or 'no start'}{shift}"
 
 
 def submission_lines(instance: Instance, submission: Submission) -> Iterator[str]:

@@ -35,6 +35,7 @@ COMMANDS = (
     "verify",
     "show",
     "explain",
+    "whatif",
     "convert",
     "generate",
     "simulate",
@@ -44,7 +45,7 @@ COMMANDS = (
 )
 
 #: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
-_NEEDED_MIB = dict.fromkeys(("solve", "replan", "explain", "simulate", "bench", "warmup"), 1024)
+_NEEDED_MIB = dict.fromkeys(("solve", "replan", "explain", "whatif", "simulate", "bench", "warmup"), 1024)
 _NEEDED_MIB |= dict.fromkeys(("show", "convert", "generate"), 384)
 #: The messages of loaders of shared libraries without memory for one.
 _WORDS_OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "libllvmlite.so")

@@ -9,7 +9,7 @@ from cpsched.report.gantt import gantt_html
 from cpsched.report.runs_table import runs_table
 from cpsched.report.tables import history_table, plan_table, summary_table
 from cpsched.report.terminal import NARROWEST, terminal_gantt
-from cpsched.report.words import change_description, duration, moment
+from cpsched.report.words import change_description, duration, moment, value_text
 
 __all__ = [
     "NARROWEST",
@@ -22,4 +22,5 @@ __all__ = [
     "runs_table",
     "summary_table",
     "terminal_gantt",
+    "value_text",
 ]

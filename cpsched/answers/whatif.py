@@ -1,0 +1,252 @@
+"""What if? The plan of a changed instance beside the old one, job by job: which jobs gain, and which pay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from cpsched.answers.submission import parse_submission
+from cpsched.domain import Instance, Job, NodeClass, NodeState, Plan, PlannedJob
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats import instance_to_document, parse_instance
+from cpsched.metrics import objective_value
+from cpsched.portfolio import replan, solve
+
+__all__ = ["Comparison", "JobChange", "WhatIf", "changed_instance", "compared", "what_if"]
+
+#: The source of faults in a change.
+SOURCE = "the change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """What is to be different; each part may be empty."""
+
+    #: New jobs, as `parse_submission` reads them.
+    add: tuple[str, ...] = ()
+    #: Ids of jobs, of arrays or of elements of arrays; what waits for them waits no more.
+    drop: tuple[str, ...] = ()
+    #: Nodes on which nothing new starts.
+    drain: tuple[str, ...] = ()
+    #: Other walltimes (s), by the ids of entries.
+    walltime: Mapping[str, int] | None = None
+    #: Further limits, each as JSON as in ``limits`` of an instance.
+    limit: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is different."""
+        return not (self.add or self.drop or self.drain or self.walltime or self.limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobChange:
+    """One waiting job in both plans."""
+
+    job: str
+    user: str | None
+    #: Its starts; None: it has none in that plan.
+    before: int | None
+    after: int | None
+    #: Whether the instance has it, before and after the change.
+    is_new: bool = False
+    is_gone: bool = False
+
+    @property
+    def seconds(self) -> int | None:
+        """By how much it starts later; less than 0: earlier; None: it has no start in one of the plans."""
+        return None if self.before is None or self.after is None else self.after - self.before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A plan before a change, and the plan after it."""
+
+    instance: Instance
+    plan: Plan
+    #: All waiting jobs of either instance, those that lose most first.
+    jobs: tuple[JobChange, ...]
+    #: The objective over the jobs that have a start in both plans.
+    value_before: float
+    value_after: float
+
+    @property
+    def moved(self) -> tuple[JobChange, ...]:
+        """The jobs that start at another time, or have a start in one of the plans only."""
+        return tuple(job for job in self.jobs if job.before != job.after)
+
+    def seconds(self, sign: int) -> tuple[int, int]:
+        """Return how many jobs start later (1) or earlier (-1), and by how many seconds together."""
+        shifts = [job.seconds * sign for job in self.jobs if job.seconds is not None and job.seconds * sign > 0]
+        return len(shifts), sum(shifts)
+
+
+def what_if(instance: Instance, plan: Plan, request: WhatIf, *, budget: float = 0.0, seed: int = 0) -> Comparison:
+    """Change an instance, plan it again, and compare.
+
+    Each job keeps its place where it still can, and moves up where resources became free (`replan`); with a budget the
+    new plan is then improved, so that further jobs may move.
+
+    Parameters
+    ----------
+    instance, plan
+        The two documents.
+    request
+        What is different.
+    budget
+        Seconds for improving the new plan.
+    seed
+        Of the improvement.
+
+    Raises
+    ------
+    DocumentError
+        If the change is none, or the plan is none of the instance.
+    EngineError
+        If the changed instance asks for something that cannot be honoured.
+    """
+    changed = changed_instance(instance, request)
+    ids = {job.id for job in changed.elements()}
+    kept = replace(
+        plan,
+        jobs=tuple(job for job in plan.jobs if job.id in ids),
+        waiting_room=tuple(job for job in plan.waiting_room if job.id in ids),
+    )
+    _, new = replan(changed, kept)
+    if budget > 0:
+        new = solve(changed, budget=budget, seed=seed, warm=new)
+    return compared(instance, plan, changed, new)
+
+
+def changed_instance(instance: Instance, request: WhatIf) -> Instance:
+    """Return an instance with a change, checked as a document.
+
+    Raises
+    ------
+    DocumentError
+        With all faults of the change.
+    """
+    faults = list(_unknown(instance, request))
+    if faults:
+        raise DocumentError(SOURCE, faults)
+    changed = _without(instance, frozenset(request.drop)) if request.drop else instance
+    if request.drain:
+        classes = tuple(part for one in instance.cluster.classes for part in _drained(one, frozenset(request.drain)))
+        changed = replace(changed, cluster=replace(instance.cluster, classes=classes))
+    for number, text in enumerate(request.add, 1):
+        job = parse_submission(text, changed, source=SOURCE)
+        if job.id in changed.members():
+            job = replace(job, id=f"{job.id}-{number}")
+        changed = replace(changed, jobs=(*changed.jobs, job))
+    document = instance_to_document(changed)
+    for entry in document.get("jobs", []):
+        if entry["id"] in (request.walltime or {}):
+            entry["walltime"] = (request.walltime or {})[entry["id"]]
+    document["limits"] = [*document.get("limits", []), *map(_limit, request.limit)]
+    return parse_instance(document, source=SOURCE)
+
+
+def _unknown(instance: Instance, request: WhatIf) -> Iterator[Fault]:
+    """Yield a fault for each name that the instance does not have, and for each walltime that a job cannot have."""
+    members, entries = instance.members(), {job.id: job for job in instance.jobs}
+    nodes = set(instance.cluster.node_names)
+    for name in request.drop:
+        if name not in members:
+            yield Fault("drop", f"Expected a job of the instance, got {name!r}")
+    for name in request.drain:
+        if name not in nodes:
+            yield Fault("drain", f"Expected a node of the cluster, got {name!r}")
+    for name in request.walltime or {}:
+        if name not in entries:
+            yield Fault("walltime", f"Expected a job of the instance, or a whole array, got {name!r}")
+        elif entries[name].is_evolving:
+            yield Fault("walltime", f"Expected a job of one step, got {name!r}, which has {len(entries[name].steps)}")
+
+
+def _without(instance: Instance, dropped: Collection[str]) -> Instance:
+    """Return an instance without some jobs; what waited for them does not."""
+    jobs = []
+    for job in instance.jobs:
+        if job.id in dropped:
+            continue
+        if job.array is not None:
+            elements = zip(job.array, job.element_ids, strict=True)
+            left = tuple(index for index, name in elements if name not in dropped)
+            if not left:
+                continue
+            job = replace(job, array=left)
+        jobs.append(job)
+    left_ids = {name for job in jobs for name in (job.id, *job.element_ids)}
+    return replace(
+        instance,
+        jobs=tuple(replace(job, after=tuple(one for one in job.after if one.job in left_ids)) for job in jobs),
+    )
+
+
+def _drained(node_class: NodeClass, nodes: Collection[str]) -> Iterator[NodeClass]:
+    """Yield a class in parts, some of whose nodes are drained; what is down stays down."""
+    for is_drained, names in groupby(node_class.names, key=lambda name: name in nodes):
+        is_changed = is_drained and node_class.state is NodeState.UP
+        yield replace(node_class, names=tuple(names), state=NodeState.DRAIN if is_changed else node_class.state)
+
+
+def _limit(text: str) -> Any:
+    """Return a limit as JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(SOURCE, [Fault("limit", f"Expected a JSON object, got: {error}")]) from None
+
+
+def compared(instance: Instance, plan: Plan, changed: Instance, new: Plan) -> Comparison:
+    """Return two plans side by side."""
+    before, after = ({job.id: job for job in one.jobs} for one in (plan, new))
+    jobs = {job.id: job for job in instance.elements()}
+    others = {job.id: job for job in changed.elements()}
+    waiting = [job for job in {**others, **jobs}.values() if job.running is None]
+    changes = [_change(job, before, after, jobs, others) for job in waiting]
+    both = before.keys() & after.keys() & jobs.keys() & others.keys()
+    values = (
+        objective_value(one, [job for job in of_plan.jobs if job.id in both])
+        for one, of_plan in ((instance, plan), (changed, new))
+    )
+    value_before, value_after = values
+    return Comparison(
+        instance=changed,
+        plan=new,
+        jobs=tuple(sorted(changes, key=_loss)),
+        value_before=value_before,
+        value_after=value_after,
+    )
+
+
+def _change(
+    job: Job,
+    before: Mapping[str, PlannedJob],
+    after: Mapping[str, PlannedJob],
+    jobs: Mapping[str, Job],
+    others: Mapping[str, Job],
+) -> JobChange:
+    """Return a job in both plans."""
+    return JobChange(
+        job=job.id,
+        user=job.user,
+        before=before[job.id].start if job.id in before else None,
+        after=after[job.id].start if job.id in after else None,
+        is_new=job.id not in jobs,
+        is_gone=job.id not in others,
+    )
+
+
+def _loss(change: JobChange) -> tuple[int, int, str]:
+    """Order jobs: those that lose their start, then by loss, then those that gain one, that are new, and that go."""
+    if change.is_gone:
+        return 4, 0, change.job
+    if change.is_new:
+        return 3, 0, change.job
+    if change.seconds is not None:
+        return 1, -change.seconds, change.job
+    return (0 if change.after is None and change.before is not None else 2), 0, change.job

@@ -1,0 +1,158 @@
+"""``cpsched whatif``: what a change would do to a plan, and when a job would start that is submitted now."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cpsched.cli.options import EXISTING_FILE, PLAN_FILE
+from cpsched.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.answers import Comparison
+    from cpsched.domain import Instance, Plan
+
+__all__ = ["command"]
+
+
+@click.command("whatif", epilog="Example: cpsched whatif window.json plan.json --drain 'node[1-4]'")
+@click.argument("instance", type=EXISTING_FILE)
+@click.argument("plan", type=EXISTING_FILE, required=False)
+@click.option(
+    "--add",
+    multiple=True,
+    metavar="REQUEST",
+    help="A new job, submitted now: 8:ncpus=2,walltime=2h or JSON as in an instance, or a file with one.",
+)
+@click.option("--drop", multiple=True, metavar="JOB", help="Without this job, array, or element of an array.")
+@click.option("--drain", metavar="NODES", help="Nothing new starts on these nodes, a host list.")
+@click.option("--walltime", multiple=True, metavar="JOB=TIME", help="Another walltime of a job, as in 71=1h30m.")
+@click.option("--limit", multiple=True, metavar="JSON", help="A further limit, as in an instance; or a file with one.")
+@click.option(
+    "--submit", metavar="REQUEST", help="When would this job start, beside PLAN as it is? Written as for --add."
+)
+@click.option(
+    "--budget",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0, 10**6),
+    metavar="SECONDS",
+    help="Time for improving the new plan; 0: jobs keep their places where they can.",
+)
+@PLAN_FILE
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    instance: Path,
+    plan: Path | None,
+    add: tuple[str, ...],
+    drop: tuple[str, ...],
+    drain: str | None,
+    walltime: tuple[str, ...],
+    limit: tuple[str, ...],
+    submit: str | None,
+    budget: float,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare a plan with that of a changed instance.
+
+    It is said which jobs gain and which pay. Without PLAN, the planner's plan is compared. --submit only looks, and moves no job.
+    """
+    from cpsched.answers import WhatIf, comparison_lines, what_if
+    from cpsched.cli.screen import echo_json
+    from cpsched.formats import expand_hostlist, read_instance, write_plan
+
+    request = WhatIf(
+        add=tuple(map(_text, add)),
+        drop=drop,
+        drain=() if drain is None else tuple(expand_hostlist(drain)),
+        walltime=dict(map(_walltime, walltime)),
+        limit=tuple(map(_text, limit)),
+    )
+    if request.is_empty is (submit is None):
+        raise click.UsageError("Expected changes, or --submit alone.")
+    window = read_instance(instance)
+    before = _plan_of(window, plan)
+    if submit is not None:
+        _submit(window, before, _text(submit), as_json=as_json)
+        return
+    comparison = what_if(window, before, request, budget=budget)
+    if output is not None:
+        write_plan(comparison.plan, output)
+    if as_json:
+        echo_json(_document(before, comparison, output))
+        return
+    for line in comparison_lines(window, comparison, before.objective.name):
+        click.echo(line)
+    if output is not None:
+        click.echo(f"plan: {printable(str(output))}")
+
+
+def _plan_of(window: Instance, path: Path | None) -> Plan:
+    """Return the plan of a file, or the planner's."""
+    from cpsched.formats import read_plan
+    from cpsched.portfolio import solve
+
+    return solve(window, engine="planner", budget=0) if path is None else read_plan(path)
+
+
+def _text(value: str) -> str:
+    """Return the text of a file of this name, or the value itself where it is no file."""
+    try:
+        path = Path(value)
+        return path.read_text(encoding="utf-8").strip() if path.is_file() else value
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"Expected a text, or a file with one, got {printable(value[:100])!r}") from error
+
+
+def _walltime(value: str) -> tuple[str, int]:
+    """Return the job and the seconds of ``JOB=TIME``."""
+    from cpsched.answers import parse_walltime
+
+    job, sign, time = value.rpartition("=")
+    seconds = parse_walltime(time)
+    if not sign or not job or seconds is None:
+        message = f"Expected a job and a time such as 71=1h30m, got {printable(value)!r}."
+        raise click.BadParameter(message, param_hint="--walltime")
+    return job, seconds
+
+
+def _submit(window: Instance, plan: Plan, text: str, *, as_json: bool) -> None:
+    """Print when a job would start."""
+    from cpsched.answers import Answers, parse_submission, submission_lines
+    from cpsched.cli.screen import echo_json
+
+    submission = Answers(window, plan).submit(parse_submission(text, window))
+    planned = submission.planned
+    if as_json:
+        segments = () if planned is None else planned.segments
+        echo_json(
+            {
+                "job": submission.job.id,
+                "start": None if planned is None else planned.start,
+                "end": None if planned is None else planned.end,
+                "wait": None if planned is None else planned.start - window.now,
+                "nodes": list(dict.fromkeys(held.node for one in segments for held in one.allocation)),
+                "detail": submission.detail,
+            }
+        )
+        return
+    for line in submission_lines(window, submission):
+        click.echo(line)
+
+
+def _document(before: Plan, comparison: Comparison, output: Path | None) -> dict[str, object]:
+    """Return a comparison as JSON has it."""
+    later, earlier = comparison.seconds(1), comparison.seconds(-1)
+    return {
+        "objective": before.objective.name,
+        "value_before": comparison.value_before,
+        "value_after": comparison.value_after,
+        "later": {"jobs": later[0], "seconds": later[1]},
+        "earlier": {"jobs": earlier[0], "seconds": earlier[1]},
+        "jobs": [asdict(job) | {"seconds": job.seconds} for job in comparison.jobs],
+        "plan": None if output is None else str(output),
+    }
