@@ -59,7 +59,8 @@ def command(
 ) -> None:
     """Compare a plan with that of a changed instance.
 
-    It is said which jobs gain and which pay. Without PLAN, the planner's plan is compared. --submit only looks, and moves no job.
+    The output says which jobs gain and which pay. Without PLAN, the planner's plan is compared. --submit only looks,
+    and moves no job.
     """
     from cpsched.answers import WhatIf, comparison_lines, what_if
     from cpsched.cli.screen import echo_json
