@@ -20,6 +20,7 @@ from cpsched.domain import (
     SetAside,
     WaitingJob,
     WaitingReason,
+    priority_classes,
     repeated,
 )
 from cpsched.problem.counters import Counter, counters_of
@@ -178,10 +179,14 @@ def _expanded(instance: Instance) -> Instance:
 
     # an element is counted as one (``arrayjobs``) also where it is planned by itself
     elements = {name for job in instance.jobs if job.array is not None for name in job.element_ids}
+    # all elements of an array are of one class
+    classes = priority_classes(instance) if instance.has_strict_priorities else {}
     return replace(
         instance,
         jobs=tuple(
-            replace(job, after=expanded(job.after), array=() if job.id in elements else None)
+            replace(job, after=expanded(job.after), array=(), priority=classes.get(job.id, job.priority))
+            if job.id in elements
+            else replace(job, after=expanded(job.after), array=None)
             for job in instance.elements()
         ),
     )

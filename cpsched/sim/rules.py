@@ -36,7 +36,7 @@ class Order(IntEnum):
     #: F1 of Carastan-Santos and de Camargo (SC'17).
     F1 = arrays.BY_F1
     #: Weighted shortest processing time first (Smith, 1956): the smallest product of (estimated) walltime, largest
-    #: share of the machine and expected wait first.
+    #: share of the machine and expected wait / weight first.
     WSPT = arrays.BY_WSPT
     #: WFP3 and UNICEF of Tang et al. (IPDPS'10), as in the same paper: the waiting counts, anew in each pass.
     WFP3 = arrays.BY_WFP3

@@ -281,6 +281,36 @@ def test_an_engine_that_knows_nothing_set_aside_plans_one_class_only() -> None:
         solve(two, engine="simple", team=Team(first=Simple()))
 
 
+def test_a_start_that_only_the_verifier_finds_comes_before_lower_classes() -> None:
+    """A job for which the planner finds no nodes, but the verifier does, gets them before a lower class takes them."""
+    document = json.loads((CASES / "not-mapped-exit3.json").read_text())
+    low = [{"id": f"low{n}", "submit": 0, "walltime": 9, "request": "2:ncpus=1", "priority": -1} for n in range(9)]
+    instance = parse_instance(document | {"jobs": [*low, *document["jobs"]], "priorities": "strict"}, source="case")
+    for engine in ("planner", "wspt_list", "search"):
+        assert starts(instance, valid(instance, solve(instance, engine=engine, budget=0.5)))["j5"] == 0
+
+
+def test_an_array_is_of_one_class_where_a_limit_takes_its_elements_apart() -> None:
+    """A limit of an outstanding area makes jobs of the elements of an array: they stay of the class of the array."""
+    high = {"id": "high", "submit": 0, "walltime": 5, "request": "ncpus=4", "priority": 9}
+    jobs = [
+        {"id": "a", "user": "u", "submit": 0, "walltime": 10, "request": "ncpus=4", "array": {"indices": "0-2"}},
+        {"id": "b", "submit": 0, "walltime": 10, "request": "ncpus=4", "priority": 5},
+        high | {"after": [{"job": "a[1]", "type": "afterok"}]},
+    ]
+    limit = {"consumer": {"user": "u"}, "resource": "cores", "area": 10_000, "area_scope": "outstanding"}
+    document = {
+        "format": "cpsched-instance/1",
+        "name": "arrays",
+        "cluster": {"nodes": [{"names": "n1", "resources": {"cores": 4}}]},
+        "jobs": jobs,
+        "priorities": "strict",
+    }
+    for more in ({}, {"limits": [limit]}):
+        instance = parse_instance(document | more, source="arrays")
+        assert starts(instance, valid(instance, solve(instance, engine="planner")))["b"] == 35
+
+
 def crowd(num_jobs: int, num_classes: int) -> Instance:
     """Return a window of many jobs, the classes of which are mixed."""
     jobs = [
