@@ -152,6 +152,7 @@ class LogFileModel(WorkloadModel):
     memory_field: Literal["kb-per-processor", "bytes-per-job"] = Field(
         "kb-per-processor", description="Meaning and unit of field 10 (SWF only)"
     )
+    dependencies: bool = Field(False, description="Whether jobs wait for their preceding jobs (SWF only)")
 
 
 class GeneratedModel(WorkloadModel):

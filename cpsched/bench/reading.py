@@ -226,6 +226,7 @@ def _read_log(reading: _Reading, model: LogFileModel, at: Location) -> LogFile:
         selection=_read_selection(model.selection or SelectionModel()),
         cores_per_chunk=model.cores_per_chunk,
         memory_field=MemoryField(model.memory_field),
+        dependencies=model.dependencies,
     )
     return LogFile(path=reading.file((*at, "log"), model.log), options=options)
 

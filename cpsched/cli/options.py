@@ -118,6 +118,11 @@ CORES_PER_CHUNK = click.option(
     type=click.IntRange(min=1),
     help="Number of cores of a chunk (whole nodes), instead of single cores.",
 )
+DEPENDENCIES = click.option(
+    "--dependencies",
+    is_flag=True,
+    help="Jobs wait for their preceding jobs and think times (fields 17 and 18 of SWF).",
+)
 MEMORY_FIELD = click.option(
     "--memory-field",
     type=click.Choice(["kb-per-processor", "bytes-per-job"]),

@@ -10,6 +10,7 @@ import click
 
 from cpsched.cli.options import (
     CORES_PER_CHUNK,
+    DEPENDENCIES,
     EXISTING_FILE,
     FIRST,
     JOBS,
@@ -31,8 +32,18 @@ _CLUSTER = click.option(
     type=EXISTING_FILE,
     help="Instance document with the machine of a log.  [default: the machine in the log's header]",
 )
-_OPTIONS = (STATUS, QUEUE, PARTITION, SUBMITTED, FIRST, JOBS, CORES_PER_CHUNK, MEMORY_FIELD)
-_NAMES = ("status", "queue", "partition", "submitted", "first", "jobs", "cores_per_chunk", "memory_field")
+_OPTIONS = (STATUS, QUEUE, PARTITION, SUBMITTED, FIRST, JOBS, CORES_PER_CHUNK, MEMORY_FIELD, DEPENDENCIES)
+_NAMES = (
+    "status",
+    "queue",
+    "partition",
+    "submitted",
+    "first",
+    "jobs",
+    "cores_per_chunk",
+    "memory_field",
+    "dependencies",
+)
 
 
 def log_options(*, cluster: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCu
 from pydantic_core.core_schema import WithDefaultSchema
 
 from cpsched.formats.faults import MOST_FAULTS
-from cpsched.formats.notations import MAX_AMOUNT, MAX_NAME
+from cpsched.formats.notations import MAX_AMOUNT, MAX_DURATION, MAX_NAME
 from cpsched.formats.request_text import MAX_COUNT
 
 __all__ = [
@@ -49,7 +49,6 @@ __all__ = [
 ]
 
 _MAX_TIME = 10**12
-_MAX_DURATION = 10**10
 _MAX_PLAN_TIME = 10**17
 _MAX_AREA = 10**18
 _MAX_NUMBER = 1e100
@@ -119,7 +118,7 @@ ListOf = Annotated[list[T], WrapValidator(_one_by_one)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 Time = Annotated[int, Field(ge=-_MAX_TIME, le=_MAX_TIME)]
-Duration = Annotated[int, Field(gt=0, le=_MAX_DURATION)]
+Duration = Annotated[int, Field(gt=0, le=MAX_DURATION)]
 Amount = Annotated[int, Field(ge=0, le=MAX_AMOUNT)]
 AmountsField = dict[Name, Amount]
 Count = Annotated[int, Field(gt=0, le=MAX_COUNT)]

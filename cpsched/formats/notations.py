@@ -16,6 +16,7 @@ from cpsched.errors import SyntaxFault
 __all__ = [
     "MAX_AMOUNT",
     "MAX_ARRAY",
+    "MAX_DURATION",
     "MAX_NAME",
     "check_cron",
     "format_indices",
@@ -30,6 +31,8 @@ __all__ = [
 
 #: The largest amount of a resource, and the most elements of an array (formats.md, limits of the documents).
 MAX_AMOUNT = 2**31 - 1
+#: Walltimes, durations and delays of a document (s).
+MAX_DURATION = 10**10
 MAX_ARRAY = 10**6
 #: The most characters of a name.
 MAX_NAME = 256

@@ -1,11 +1,13 @@
 """The FIFO scheduler of OpenPBS, with starving jobs (PBS-1 to PBS-6; Bode, Halstead, Kendall, Lei, Jackson, ALS 2000).
 
 Of its options (PBS-3) three are built, with the defaults of its sample but for the order: ``max_starve``,
-``help_starving_jobs`` and ``sort_by``. Not built are: ``strict_fifo`` (`fcfs` is that); ``round_robin``, ``by_queue``
-and ``sort_queues`` (all jobs are in one queue); ``load_balancing`` and ``sync_time``, which are about measured load;
-``dedicated_prefix`` and the variants for prime time (simulations have no reservations); ``fair_share`` with
-``half_life`` and ``unknown_shares`` (PBS-4); and limits of running jobs. Jobs that ask for more than the machine, which
-OpenPBS deletes (PBS-5), are refused by the simulator.
+``help_starving_jobs`` and ``sort_by``. Limits of running jobs are limits of the workload, and dedicated time is a
+reservation or a downtime of it: the simulator keeps them at each start, before any rule of the queue. Not built are:
+``strict_fifo`` (`fcfs` is that); ``round_robin``, ``by_queue`` and ``sort_queues``, since all jobs are in one queue;
+``load_balancing`` and ``sync_time``, which are about measured load; other orders in prime time, of which the paper
+tells nothing; and ``fair_share`` with ``half_life`` and ``unknown_shares``, which is off in the sample and in the
+paper's runs (PBS-4). Jobs that ask for more than the machine, which OpenPBS deletes (PBS-5), are refused by the
+simulator.
 """
 
 from __future__ import annotations

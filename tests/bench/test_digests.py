@@ -52,6 +52,7 @@ def test_everything_else_counts(cell: Cell, tmp_path: Path) -> None:
         replace(source, options=replace(source.options, selection=Selection(first=1))),
         replace(source, options=replace(source.options, cores_per_chunk=4)),
         replace(source, options=replace(source.options, memory_field=MemoryField.BYTES_PER_JOB)),
+        replace(source, options=replace(source.options, dependencies=True)),
         InstanceFile(path=tmp_path / "log"),
         Generated(generator="lublin", parameters=FrozenMap({"jobs": 1})),
         Generated(generator="lublin", parameters=FrozenMap({"jobs": 2})),

@@ -83,7 +83,7 @@ def test_a_window_is_made_of_such_logs_too(run: Run, accounting: Path, events: P
     assert "3 x left out by the filter status" in shown.stderr
 
 
-@pytest.mark.parametrize("option", [("--cores-per-chunk", 4), ("--memory-field", "bytes-per-job")])
+@pytest.mark.parametrize("option", [("--cores-per-chunk", 4), ("--memory-field", "bytes-per-job"), ("--dependencies",)])
 def test_options_for_the_fields_of_other_logs_are_refused(
     run: Run, accounting: Path, option: tuple[object, ...]
 ) -> None:
@@ -91,8 +91,8 @@ def test_options_for_the_fields_of_other_logs_are_refused(
     shown = run("simulate", accounting, *option)
     assert shown.exit_code == ExitCode.BAD_INPUT
     assert (
-        "Expected a log in Standard Workload Format for cores_per_chunk and memory_field, got Torque accounting"
-        in shown.stderr
+        "Expected a log in Standard Workload Format for cores_per_chunk, memory_field and dependencies, "
+        "got Torque accounting" in shown.stderr
     )
 
 

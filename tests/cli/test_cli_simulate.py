@@ -461,3 +461,18 @@ def test_the_bar_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
         assert said in text
     with screen.simulation_bar("easy", date=str, wanted=False) as show:
         assert show is None
+
+
+def test_jobs_of_a_log_wait_for_their_preceding_jobs(run: Run, tmp_path: Path) -> None:
+    """The second job comes at 10, the first one ends at 50: with 5 s to think it starts at 55, and that is counted."""
+    log = tmp_path / "log.swf"
+    log.write_text(
+        "; MaxProcs: 4\n1 0 0 50 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n2 10 0 5 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 1 5\n"
+    )
+    for options, start in ((), 10), (("--dependencies",), 55):
+        folder = tmp_path / str(start)
+        shown = run("simulate", log, *options, "--policy", "fcfs", "-o", folder, "--verify")
+        assert shown.exit_code == 0, shown.stderr
+        assert ("1 x waits for its preceding job" in shown.stderr) is bool(options)
+        rows = list(csv.DictReader((folder / "jobs.csv").read_text().splitlines()))
+        assert float(rows[1]["starting_time"]) == start

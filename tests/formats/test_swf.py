@@ -250,3 +250,26 @@ def test_real_logs_become_workloads(shared_data: Path, name: str) -> None:
                                       "CEA-Curie-2011-2.1-cln.firsthalf": 17}.get(name, 0)  # fmt: skip
     assert all(job.runtime is not None for job in jobs)
     assert [job.submit for job in jobs] == sorted(job.submit for job in jobs)
+
+
+def test_jobs_wait_for_their_preceding_jobs_if_asked_to(tmp_path: Path) -> None:
+    """Fields 17 and 18: the job before that is known, and the seconds after its end; others are done without."""
+    lines = [
+        line(number=1, prev=1),
+        line(number=2, submit=5, prev=1, think=30),
+        line(number=3, submit=6, prev=2),
+        line(number=4, submit=7, prev=1, think=-1),
+        line(number=5, submit=8, prev=9, think=5),
+    ]
+    log = log_of(tmp_path, *lines)
+    assert not any(job.after for job in log_to_instance(log, machine()).instance.jobs)
+    window = log_to_instance(log, machine(), dependencies=True)
+    assert [[(link.job, link.type, link.delay) for link in job.after] for job in window.instance.jobs] == [
+        [],
+        [("1", "afterany", 30)],
+        [("2", "afterany", 0)],
+        [("1", "afterany", 0)],
+        [],
+    ]
+    assert window.counts == {LogAnomaly.WAITS: 3, LogAnomaly.NOT_SIMULATED: 1}
+    assert "line 2: job 2: waits for job 1, and 30 s more" in map(str, window.adjusted)

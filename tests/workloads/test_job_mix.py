@@ -93,3 +93,11 @@ def test_mixes_are_instances(seed: int) -> None:
     assert made == job_mix(seed)
     assert parse_instance(instance_to_document(made)) == made
     assert all(job.runtime is not None and 0 < job.runtime <= job.walltime for job in made.jobs)
+
+
+def test_efficiencies_are_those_of_the_paper() -> None:
+    """Of the paper's 76 jobs 5 ran for at most half of what they asked for, and 23 for more than 90 % (MIX-3)."""
+    mixes = [job_mix(seed).jobs for seed in range(300)]
+    ratios = np.array([(job.runtime or 0) / job.walltime for jobs in mixes for job in jobs])
+    assert (ratios <= 0.5).mean() == pytest.approx(5 / 76, abs=0.02)
+    assert (ratios > 0.9).mean() == pytest.approx(23 / 76, abs=0.03)

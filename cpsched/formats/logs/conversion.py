@@ -26,7 +26,7 @@ from cpsched.formats.faults import shown
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, NotTaken
 from cpsched.formats.logs.selection import Logged, Selection
 from cpsched.formats.logs.swf_jobs import MemoryField, SwfTranslator
-from cpsched.formats.notations import is_name
+from cpsched.formats.notations import MAX_DURATION, is_name
 from cpsched.formats.swf import BadCalendar, SwfLog, date_of
 from cpsched.formats.trusted import trusted
 
@@ -35,7 +35,7 @@ __all__ = ["LogWindow", "log_to_instance"]
 _Line = TypeVar("_Line", bound=Logged)
 
 #: The bounds of the instance document: times and durations.
-_MAX_TIME, _MAX_DURATION = 10**12, 10**10
+_MAX_TIME, _MAX_DURATION = 10**12, MAX_DURATION
 #: Classes of walltime for jobs without a declared queue: name, longest walltime (s), expected wait (s).
 _WALLTIME_CLASSES = (("short", 3600, 1800), ("medium", 21600, 21600), ("long", _MAX_DURATION, 86400))
 #: The property of a node that says in which partition it is.
@@ -82,6 +82,7 @@ def log_to_instance(
     now: int | None = None,
     cores_per_chunk: int | None = None,
     memory_field: MemoryField = MemoryField.KB_PER_PROCESSOR,
+    dependencies: bool = False,
 ) -> LogWindow:
     """Make an instance of the jobs of a log, on the nodes and in the queues of `machine`.
 
@@ -110,6 +111,9 @@ def log_to_instance(
     cores_per_chunk, memory_field
         The meaning of the processors and the memory of a job in Standard Workload Format, see `SwfTranslator`; default:
         each processor is a chunk of one core. Other logs state it themselves.
+    dependencies
+        Whether jobs in Standard Workload Format wait for their preceding jobs, and then for their think times. The
+        submit times of a log have these in them already, as they were then.
 
     Raises
     ------
@@ -124,7 +128,10 @@ def log_to_instance(
     if isinstance(log, SwfLog):
         has_memory = "mem" in machine.cluster.totals
         translator = SwfTranslator(
-            cores_per_chunk=cores_per_chunk or 1, memory_field=memory_field, has_memory=has_memory
+            cores_per_chunk=cores_per_chunk or 1,
+            memory_field=memory_field,
+            has_memory=has_memory,
+            dependencies=dependencies,
         )
         lines, kept_out = selection.of(log.jobs)
         converter.convert(lines, translator.job_of, is_by_submit=True)
@@ -235,6 +242,8 @@ class _Converter:
         walltime = self._walltime(log_job, notes)
         runtime = self._runtime(log_job, notes)
         after = _known_dependencies(log_job.after, known, notes) if log_job.after else ()
+        if not after:
+            notes = [note for note in notes if note[0] is not LogAnomaly.WAITS]
         demand = self._demands.of(log_job)
         for anomaly, message in notes:
             self._note(self.adjusted, log_job, anomaly, message)

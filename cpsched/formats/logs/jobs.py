@@ -44,6 +44,7 @@ class LogAnomaly(StrEnum):
     NO_MEMORY = "memory not requested: none is booked"
     ON_ONE_NODE = "number of nodes not requested, but amounts per node: all on one node"
     NOT_SIMULATED = "something that it asked for is not simulated: done without"
+    WAITS = "waits for its preceding job (fields 17 and 18)"
     OUT_OF_ORDER = "submitted before the job above: sorted in"
     NO_CALENDAR = "when the log began is not understood: the instance has no epoch"
     TOO_LARGE = "larger than the machine: it can never run"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from cpsched.domain import Amounts, Chunk, Request
+from cpsched.domain import Amounts, Chunk, Dependency, DependencyType, Request
 from cpsched.formats.logs.jobs import LogAnomaly, LogJob, Note, NotTaken
-from cpsched.formats.notations import MAX_AMOUNT
+from cpsched.formats.notations import MAX_AMOUNT, MAX_DURATION
 from cpsched.formats.request_text import MAX_COUNT
 from cpsched.formats.swf import SwfJob
 
@@ -41,9 +41,14 @@ class SwfTranslator:
         The meaning of field 10 in this log.
     has_memory
         Whether memory counts.
+    dependencies
+        Whether a job waits for its preceding job, and then for the think time (fields 17 and 18).
     """
 
-    def __init__(self, *, cores_per_chunk: int, memory_field: MemoryField, has_memory: bool) -> None:
+    def __init__(
+        self, *, cores_per_chunk: int, memory_field: MemoryField, has_memory: bool, dependencies: bool = False
+    ) -> None:
+        self._dependencies = dependencies
         self._cores = cores_per_chunk
         self._memory_field = memory_field
         self._has_memory = has_memory
@@ -62,6 +67,10 @@ class SwfTranslator:
             why = "is that of a part of a job that was swapped or checkpointed, not of a job"
             raise NotTaken(LogAnomaly.PART, _field(11, line.status, why))
         request, notes = self._request(line)
+        after = self._after(line)
+        if after:
+            message = f"waits for job {after[0].job}, and {after[0].delay} s more"
+            notes = (*notes, (LogAnomaly.WAITS, message))
         return LogJob(
             id=line.id,
             line=line.line,
@@ -73,8 +82,17 @@ class SwfTranslator:
             group=self._name("g", line.group),
             queue=self._name("q", line.queue),
             status=line.status,
+            after=after,
             notes=notes,
         )
+
+    def _after(self, line: SwfJob) -> tuple[Dependency, ...]:
+        """Return the dependency on the preceding job; no log says how that has to end."""
+        before, think_time = line.preceding_job, line.think_time
+        if not self._dependencies or before is None or before < 0 or before == line.number:
+            return ()
+        delay = min(max(think_time or 0, 0), MAX_DURATION)
+        return (Dependency(job=str(before), type=DependencyType.AFTERANY, delay=delay),)
 
     def _request(self, line: SwfJob) -> tuple[Request, tuple[Note, ...]]:
         """Return the request of a line, the same object for equal requests."""

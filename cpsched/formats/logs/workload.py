@@ -23,6 +23,8 @@ from cpsched.text import printable
 __all__ = ["LogOptions", "TakenJobs", "WorkloadNotes", "is_log", "read_workload", "take_jobs"]
 
 _SUFFIXES = (".gz", ".swf", ".acct", ".events")
+#: What is said of the fields of Standard Workload Format where nothing is.
+_PLAIN = (None, MemoryField.KB_PER_PROCESSOR, False)
 #: The longest name in a document.
 _MAX_NAME = 256
 
@@ -41,12 +43,15 @@ class LogOptions:
         Cores of a chunk; None: 1. For logs in Standard Workload Format only.
     memory_field : MemoryField
         The meaning of field 10. For logs in Standard Workload Format only.
+    dependencies : bool
+        Whether jobs wait for their preceding jobs (fields 17 and 18). For logs in Standard Workload Format only.
     """
 
     cluster: Path | None = None
     selection: Selection = field(default_factory=Selection)
     cores_per_chunk: int | None = None
     memory_field: MemoryField = MemoryField.KB_PER_PROCESSOR
+    dependencies: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +158,7 @@ def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | Non
         now=now,
         cores_per_chunk=options.cores_per_chunk,
         memory_field=options.memory_field,
+        dependencies=options.dependencies,
     )
     return TakenJobs(window=window, faults=log.faults, assumed=assumed)
 
@@ -167,7 +173,8 @@ def _check_options(path: Path, kind: LogKind, options: LogOptions) -> None:
                 for name in sorted(map(str, chosen or ()))
                 if not name.removeprefix("-").isdecimal()
             ]
-    elif options.cores_per_chunk is not None or options.memory_field is not MemoryField.KB_PER_PROCESSOR:
-        faults.append(Fault("", f"Expected a {LogKind.SWF} for cores_per_chunk and memory_field, got {kind}"))
+    elif (options.cores_per_chunk, options.memory_field, options.dependencies) != _PLAIN:
+        named = "cores_per_chunk, memory_field and dependencies"
+        faults.append(Fault("", f"Expected a {LogKind.SWF} for {named}, got {kind}"))
     if faults:
         raise DocumentError(str(path), faults)
