@@ -6,6 +6,19 @@ they are checked once. Begin with `instance.py` and `plan.py`: they are the two 
 
 from cpsched.domain.chunk_layers import ChunkLayer, chunk_layers, needs_migration
 from cpsched.domain.cluster import AdmitCondition, Cluster, KeepFree, NodeClass, NodeState, Outage
+from cpsched.domain.events import (
+    AllocationFailed,
+    CapacityChanged,
+    JobAltered,
+    JobCancelled,
+    JobEnded,
+    JobExtended,
+    NodesChanged,
+    ProfileChange,
+    ReservationDropped,
+    ReservationMade,
+    WindowEvent,
+)
 from cpsched.domain.facts import Fitted, fitted
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, FOR_EVER, Instance, Objective, ObjectiveTerm, SetAside
@@ -62,8 +75,24 @@ from cpsched.domain.rules import (
     Usage,
     Validity,
 )
+from cpsched.domain.states import TRANSITIONS, RequestState, may_become, state_of
 
 __all__ = [
+    "AllocationFailed",
+    "CapacityChanged",
+    "JobAltered",
+    "JobCancelled",
+    "JobEnded",
+    "JobExtended",
+    "NodesChanged",
+    "ProfileChange",
+    "ReservationDropped",
+    "ReservationMade",
+    "WindowEvent",
+    "TRANSITIONS",
+    "RequestState",
+    "may_become",
+    "state_of",
     "DEFAULT_EXPECTED_WAIT",
     "FOR_EVER",
     "OPTIONAL",

@@ -21,7 +21,7 @@ from cpsched.domain import (
     repeated,
 )
 
-__all__ = ["advanced"]
+__all__ = ["advanced", "without"]
 
 
 def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
@@ -45,7 +45,23 @@ def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
     """
     if at < instance.now:
         raise ValueError(f"expected a second from {instance.now} on, got {at}")
-    started = _started_jobs(instance, plan, at)
+    return _after(instance, _started_jobs(instance, plan, at), at)
+
+
+def without(instance: Instance, ended: Mapping[str, PlannedJob]) -> Instance:
+    """Return a window in which some jobs have ended by `now`, whatever was planned of them.
+
+    Parameters
+    ----------
+    ended
+        Their runs, by id; all end at `now` or before.
+    """
+    running = {job.id: repeated(job) for job in instance.jobs if job.running is not None}
+    return _after(instance, {**running, **ended}, instance.now)
+
+
+def _after(instance: Instance, started: Mapping[str, PlannedJob], at: int) -> Instance:
+    """Return a window at a second before which some jobs have started, and some of them ended."""
     links = _Links(instance, started, at)
     jobs: list[Job] = []
     for entry in instance.jobs:
@@ -79,7 +95,7 @@ def _started_jobs(instance: Instance, plan: Plan, at: int) -> dict[str, PlannedJ
 class _Links:
     """The rest of dependencies on jobs some of which have started, and some of which have ended."""
 
-    def __init__(self, instance: Instance, started: dict[str, PlannedJob], at: int) -> None:
+    def __init__(self, instance: Instance, started: Mapping[str, PlannedJob], at: int) -> None:
         self._members, self._started, self.at = instance.members(), started, at
 
     def kept(self, job: Job) -> tuple[Dependency, ...]:

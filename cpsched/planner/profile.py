@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import NoReturn
 
@@ -16,6 +16,7 @@ from cpsched.domain import (
     Instance,
     Job,
     Placement,
+    ProfileChange,
     Request,
     Running,
     Segment,
@@ -25,16 +26,7 @@ from cpsched.domain import (
 from cpsched.errors import DocumentError, EngineError, Fault
 from cpsched.problem import refusal
 
-__all__ = ["ProfileChange", "with_profile"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileChange:
-    """A new profile of a running evolving job from now on, in place of the promised one."""
-
-    job: str
-    #: At least one. The first is the one it is in: what it holds, and for how many more seconds.
-    steps: tuple[Step, ...]
+__all__ = ["with_profile"]
 
 
 def with_profile(instance: Instance, change: ProfileChange) -> Instance:

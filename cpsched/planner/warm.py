@@ -13,7 +13,7 @@ from cpsched.planner.planner import NAME
 from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
 from cpsched.planner.shrink import Values, go_on_shrunk, lenders
 
-__all__ = ["replanned", "warm_order", "with_promised_starts"]
+__all__ = ["replanned", "replanned_after", "warm_order", "with_promised_starts"]
 
 
 def replanned(instance: Instance, plan: Plan) -> Outcome:
@@ -53,6 +53,96 @@ def replanned(instance: Instance, plan: Plan) -> Outcome:
         if is_new:
             _shrink_more(ledger, order, values, before)
     return admission.outcome(ledger)
+
+
+def replanned_after(instance: Instance, plan: Plan, urgent: Sequence[str] = ()) -> Outcome:
+    """Bring a plan up to date after an event, so that no job starts later without a cause (OCCS-34, OCCS-36).
+
+    Each job keeps its start and nodes if they are still free and allowed; where there is not enough for all of them,
+    jobs with a fixed start keep theirs first, then those of higher priority, then those that start earlier. Of the
+    others, the urgent ones may displace jobs of lower priority. Then all that have no place are planned, in
+    `planning_order`, and jobs move up until no job can.
+
+    Parameters
+    ----------
+    plan
+        A plan of this window before the event.
+    urgent
+        Waiting jobs that displace others of lower priority, if that lets them start as planned.
+
+    Raises
+    ------
+    UnsupportedError
+        If the instance asks for something that the planner cannot honour yet.
+    """
+    admission = AdmissionResult.of(instance, engine=NAME)
+    ledger = Ledger(instance, admission.admitted)
+    jobs = {job.id: job for job in admission.admitted}
+    before = {name: job for name, job in _planned_by(plan).items() if name in jobs}
+    order = [job.id for job in planning_order(instance, admission.admitted)]
+    ledger.running.restore(ledger.running.resumed(plan.jobs))
+
+    def rank(job: Job) -> tuple[bool, int, int]:
+        return job.start_at is None, -instance.priority(job), before[job.id].start
+
+    keepers = awaited_first(instance, sorted((jobs[name] for name in before), key=rank))
+    for job in keepers:
+        ledger.restore(before[job.id])
+    for name in order:
+        if name in urgent and name in before and not ledger.is_booked(name):
+            _displace(ledger, jobs, name, before)
+    for name in order:
+        if not ledger.is_booked(name) and not (name in before and ledger.restore(before[name])):
+            ledger.plan([name])
+    while ledger.backfill(order):
+        pass
+    if shrunk := _shrunk(ledger):
+        go_on_shrunk(ledger, order, Values(instance, ledger), names=shrunk)
+    return admission.outcome(ledger)
+
+
+def _displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping[str, PlannedJob]) -> None:
+    """Book a job at its planned start, and release as many jobs of lower priority as that needs; or none, if that does
+    not help.
+
+    The lowest priority leaves first, then the latest start; a job that has left and still fits comes back.
+    """
+    instance, planned = ledger.instance, before[name]
+    start = max(planned.start, instance.now)
+    if ledger.place([name], earliest=start, latest=start):
+        return
+    own, end = instance.priority(jobs[name]), start + planned.end - planned.start
+
+    def is_movable(other: str) -> bool:
+        return other != name and jobs[other].start_at is None and instance.priority(jobs[other]) < own
+
+    mark, released = ledger.marked(), list[str]()
+    near = [other for other, place in before.items() if place.start < end and place.end > start and is_movable(other)]
+    for victim in sorted(near, key=lambda other: (instance.priority(jobs[other]), -before[other].start)):
+        leaving = _with_followers(ledger, victim)
+        if not all(map(is_movable, leaving)):
+            continue
+        for other in leaving:
+            ledger.release(other)
+        released += leaving
+        if ledger.place([name], earliest=start, latest=start):
+            for other in reversed(released):
+                if other in before:
+                    ledger.restore(before[other])
+            return
+    ledger.back_to(mark)
+
+
+def _with_followers(ledger: Ledger, name: str) -> list[str]:
+    """Return a booked job and all booked ones that wait for it, directly or not: those that wait come first."""
+    found, pending = dict[str, None](), [name]
+    while pending:
+        one = pending.pop()
+        if ledger.is_booked(one):
+            found.pop(one, None)
+            found[one] = None
+            pending.extend(ledger.followers(one))
+    return list(reversed(found))
 
 
 def _shrunk(ledger: Ledger) -> list[str]:

@@ -1,31 +1,47 @@
-"""`replan`: the next plan of a window after time has passed, or after a change."""
+"""`replan`: the next plan of a window after time has passed, or after events."""
 
 from __future__ import annotations
 
-from cpsched.domain import Instance, Plan, fitted
-from cpsched.engine import Budget
-from cpsched.errors import DocumentError, Fault
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cpsched.domain import (
+    Event,
+    Instance,
+    Job,
+    JobAltered,
+    JobExtended,
+    Plan,
+    PromisedStart,
+    WindowEvent,
+    fitted,
+)
+from cpsched.engine import Budget, Outcome
+from cpsched.errors import DocumentError, EngineError, Fault
 from cpsched.formats import checked, instance_to_document, parse_instance
-from cpsched.planner import ProfileChange, advanced, with_profile
-from cpsched.portfolio.classes import ByClass
+from cpsched.planner import Aftermath, advanced, after_event, replanned_after
+from cpsched.portfolio.causes import Delay, delays
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import judge_of, plan_of
-from cpsched.portfolio.warm_start import WarmStart
 
 __all__ = ["replan"]
 
 #: The engine's name in plans of `replan`.
 NAME = "replan"
+#: Characters of an event in a plan, at the most.
+_LONGEST_EVENT = 500
 
 
 def replan(
-    instance: Instance, plan: Plan, *, at: int | None = None, change: ProfileChange | None = None
+    instance: Instance, plan: Plan, *, at: int | None = None, events: Sequence[WindowEvent] = ()
 ) -> tuple[Instance, Plan]:
-    """Advance a window to a later second, apply a change, and update its plan.
+    """Advance a window to a later second, apply events, and update its plan.
 
     Each job keeps its start and nodes if they are still free and allowed, and moves up if resources have become free
-    (`cpsched.planner.replanned`). To improve the new plan further, pass it to `solve` as `warm`.
+    (`cpsched.planner.replanned_after`). A job that fails to get its allocation, or loses a node, may displace waiting
+    jobs of lower priority to start as it was planned. The plan's `events` name the cause of each later start. A second
+    call without events moves nothing. To improve the new plan further, pass it to `solve` as `warm`.
 
     Parameters
     ----------
@@ -35,33 +51,126 @@ def replan(
         A plan of it, as which all jobs have started and ended up to `at`.
     at
         The new `now`; None: the window's.
-    change
-        The new steps of a running job from then on; None: no change.
+    events
+        What happened at that second, one after the other.
 
     Returns
     -------
     instance, plan
-        The window at `at`, with the change, and its plan, which the verifier has passed.
+        The window at `at`, after the events, and its plan, which the verifier has passed.
 
     Raises
     ------
     DocumentError
-        If the plan is not one of the window, or the job cannot have the change.
+        If the plan is not one of the window, or an event names what is not there, or not in a state for it.
     EngineError
-        If a change conflicts with promises, or the window asks for something that cannot be honoured.
+        If an event asks for what cannot be granted, or the window asks for something that cannot be honoured.
     UnverifiedError
         If the new plan breaks a rule that no single job is to blame for: a bug of cpsched.
     """
     instance = checked(instance)
     clock = Budget(0)
     moved = _moved(instance, plan, instance.now if at is None else at)
-    if change is not None:
-        moved = with_profile(moved, change)
-    judge = judge_of(moved)
-    window = EngineWindow.of(moved)
-    outcome = window.outcome(ByClass(WarmStart(window.held(plan))).plan(window.instance, None))
-    new = plan_of(moved, NAME, outcome, slices=window.slices, budget=0, elapsed=clock.elapsed)
-    return moved, verified(judge, moved, new, engine=NAME, elapsed=clock.elapsed)
+    told = {name: job.told for job in instance.jobs if job.told is not None for name in job.element_ids}
+    current, said, late = plan, list[str](), dict[str, Delay]()
+    for event in events or (None,):
+        after = Aftermath(instance=moved, plan=current, words="time has passed")
+        if event is not None:
+            after = after_event(moved, current, event)
+            moved = _checked(_told_again(after.instance, told), f"the window after {after.words}")
+        window, outcome = _planned_again(moved, after)
+        late |= {one.job: one for one in _delays(window, moved, outcome, after)}
+        if event is not None:
+            said += [after.words, *(f"job {name}: {what}" for name, what in after.touched.items() if name not in late)]
+            _check_granted(event, moved, after, outcome, window, late)
+        current = plan_of(moved, NAME, outcome, slices=window.slices, budget=0, elapsed=clock.elapsed)
+    new = verified(judge_of(moved), moved, current, engine=NAME, elapsed=clock.elapsed)
+    starts = {job.id: job.start for job in new.jobs}
+    first = {job.id: job.start for job in plan.jobs}
+    causes = [
+        str(replace(one, before=first.get(name, one.before), after=starts.get(name)))
+        for name, one in late.items()
+        if name not in starts or starts[name] > first.get(name, one.before)
+    ]
+    at_ = round(clock.elapsed, 3)
+    told_events = tuple(Event(at=at_, by=NAME, what=what[:_LONGEST_EVENT]) for what in (*said, *causes))
+    return moved, replace(new, events=(*new.events, *told_events))
+
+
+def _planned_again(moved: Instance, after: Aftermath) -> tuple[EngineWindow, Outcome]:
+    """Return the window for engines, and its new plan, stated.
+
+    Jobs that the plan before has moved up beyond soft limits keep their starts: these limits are not looked at.
+    """
+    window = EngineWindow.of(moved, soft=False, kept=after.plan.reservations)
+    planned = replanned_after(window.instance, window.held(after.plan), after.urgent)
+    return window, window.outcome(planned)
+
+
+def _delays(window: EngineWindow, moved: Instance, outcome: Outcome, after: Aftermath) -> tuple[Delay, ...]:
+    """Return the jobs that start later than in the plan before an event."""
+    takes = {job.id: job.licenses for job in window.instance.elements()}
+    slices = (after.plan.reservations, window.slices)
+    before = [job for job in after.plan.jobs if job.end > moved.now]
+    return delays(moved, takes, before, outcome.jobs, slices, touched=after.touched, words=after.words)
+
+
+def _check_granted(
+    event: WindowEvent,
+    moved: Instance,
+    after: Aftermath,
+    outcome: Outcome,
+    window: EngineWindow,
+    late: Mapping[str, Delay],
+) -> None:
+    """Refuse an alteration that leaves its job no start, and an extension for which others would have to wait."""
+    if isinstance(event, JobAltered):
+        had = {job.id for job in after.plan.jobs}
+        for waiting in outcome.waiting_room:
+            if waiting.id in had and waiting.id in after.touched:
+                message = f"job {event.job} cannot be altered so: {waiting.detail}; the old request remains"
+                raise EngineError(message)
+    if not isinstance(event, JobExtended):
+        return
+    refused = f"job {event.job} cannot be extended by {event.seconds} s"
+    if fitted(moved).stated and not fitted(_unextended(moved, event)).stated:
+        raise EngineError(f"{refused}: its nodes are promised to other running jobs then")
+    if before := [one.id for one in after.plan.reservations if one.end > moved.now and one not in window.slices]:
+        raise EngineError(f"{refused}: its nodes are those of reservation {before[0]} then")
+    jobs = {job.id: job for job in moved.elements()}
+    most = moved.priority(jobs[event.job])
+    for name in late:
+        if name in jobs and (jobs[name].start_at is not None or moved.priority(jobs[name]) >= most):
+            raise EngineError(f"{refused}: job {name}, which is not of lower priority, has its nodes then")
+
+
+def _unextended(moved: Instance, event: JobExtended) -> Instance:
+    """Return a window without the extension of a job."""
+
+    def shorter(job: Job) -> Job:
+        if job.id != event.job or job.running is None:
+            return job
+        *first, last = job.running.segments
+        segments = (*first, replace(last, end=last.end - event.seconds))
+        return replace(job, running=replace(job.running, segments=segments))
+
+    return replace(moved, jobs=tuple(map(shorter, moved.jobs)))
+
+
+def _told_again(instance: Instance, told: Mapping[str, PromisedStart]) -> Instance:
+    """Return a window in which jobs that wait again were told what they had been told."""
+
+    def again(job: Job) -> Job:
+        if job.running is not None or job.told is not None or job.id not in told:
+            return job
+        return replace(job, told=told[job.id])
+
+    return replace(instance, jobs=tuple(map(again, instance.jobs)))
+
+
+def _checked(instance: Instance, source: str) -> Instance:
+    """Return a window after an event, read again: an event may ask for what cannot be."""
+    return parse_instance(instance_to_document(instance), source=source)
 
 
 def _moved(instance: Instance, plan: Plan, at: int) -> Instance:
