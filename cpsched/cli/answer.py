@@ -20,6 +20,8 @@ __all__ = ["print_plan_as_json", "print_plan_summary"]
 
 #: The most jobs of the waiting room that are listed; the rest is counted.
 _MOST_WAITING = 10
+#: The most events that are listed.
+_MOST_EVENTS = 40
 
 
 def print_plan_as_json(
@@ -54,8 +56,10 @@ def print_plan_summary(instance: Instance, plan: Plan, written: dict[str, Path |
     from cpsched.report import summary_table
 
     print_whole(summary_table(instance, plan))
-    for event in plan.events:
+    for event in plan.events[:_MOST_EVENTS]:
         click.echo(f"{printable(event.by)} after {event.at:.1f} s: {printable(event.what)}")
+    if len(plan.events) > _MOST_EVENTS:
+        click.echo(f"... and {len(plan.events) - _MOST_EVENTS} more, in the plan's events")
     for waiting in plan.waiting_room[:_MOST_WAITING]:
         click.echo(f"waiting room: {printable(waiting.id)}: {waiting.reason}: {printable(waiting.detail)}")
     if len(plan.waiting_room) > _MOST_WAITING:

@@ -14,15 +14,15 @@ from pathlib import Path
 from cpsched.domain import Instance, Plan
 from cpsched.errors import Fault
 from cpsched.formats.built import checked
+from cpsched.formats.event_document import parse_events
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.fields import DocumentModel, Omittable, keys_of_models, refusal
-from cpsched.formats.files import load_document, read_document, write_document
+from cpsched.formats.files import load_document, load_json, read_document, read_json, write_document
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, parse_instance
 from cpsched.formats.instance_writer import instance_to_document
 from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
-from cpsched.formats.steps import parse_steps
 from cpsched.formats.toml import load_toml, parse_toml
 from cpsched.formats.trusted import trusted
 
@@ -40,16 +40,18 @@ __all__ = [
     "instance_to_document",
     "keys_of_models",
     "load_document",
+    "load_json",
     "load_toml",
+    "parse_events",
     "parse_instance",
     "parse_plan",
     "parse_request",
-    "parse_steps",
     "parse_toml",
     "plan_schema",
     "plan_to_document",
     "read_document",
     "read_instance",
+    "read_json",
     "read_plan",
     "refusal",
     "shown",

@@ -18,7 +18,16 @@ from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.opening import open_input
 from cpsched.writing import write_bytes
 
-__all__ = ["MAX_BYTES", "load_document", "read_document", "walk", "write_document", "write_whole"]
+__all__ = [
+    "MAX_BYTES",
+    "load_document",
+    "load_json",
+    "read_document",
+    "read_json",
+    "walk",
+    "write_document",
+    "write_whole",
+]
 
 #: The largest document, unpacked (formats.md, limits of the documents).
 MAX_BYTES = 256 * 2**20
@@ -75,10 +84,21 @@ def load_document(source: str | Path) -> dict[str, Any]:
         If the file cannot be read, has more bytes, values or keys than a document may have, is no UTF-8, no JSON, no
         object, nested too deeply, or has a key twice in one object, or numbers that are none.
     """
+    return _an_object(load_json(source), str(source))
+
+
+def load_json(source: str | Path) -> object:
+    """Read any JSON value from a file or a pipe, as `load_document` reads an object.
+
+    Raises
+    ------
+    DocumentError
+        As `load_document` does.
+    """
     name = str(source)
     try:
         with open_input(Path(source)) as stream:
-            return read_document(stream, name)
+            return read_json(stream, name)
     except (OSError, ValueError) as error:
         # ValueError: a NUL in the path. gzip.BadGzipFile is an OSError.
         _refuse(name, "file", f"Expected a readable file, got: {getattr(error, 'strerror', None) or error}")
@@ -86,6 +106,26 @@ def load_document(source: str | Path) -> dict[str, Any]:
 
 def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
     """Read a JSON object from an open file, as `load_document` does; `name` is what it is called in messages.
+
+    Raises
+    ------
+    DocumentError
+        As `load_document` does.
+    OSError
+        If it cannot be read.
+    """
+    return _an_object(read_json(stream, name), name)
+
+
+def _an_object(document: object, name: str) -> dict[str, Any]:
+    """Return a document, which must be an object."""
+    if not isinstance(document, dict):
+        _refuse(name, "document", f"Expected an object, got {shown(document)}")
+    return document
+
+
+def read_json(stream: BinaryIO, name: str) -> object:
+    """Read any JSON value from an open file, with the bounds of `read_document`.
 
     Raises
     ------
@@ -106,8 +146,6 @@ def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
         _refuse(name, "document", "Expected an instance or a plan, got objects or lists nested too deeply")
     if refused:
         _refuse_marked(document, name)
-    if not isinstance(document, dict):
-        _refuse(name, "document", f"Expected an object, got {shown(document)}")
     return document
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from cpsched.domain import Amounts, Instance, Job, Place, Request, Step
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.instance_reader import parse_instance
 from cpsched.formats.instance_writer import instance_to_document
 
-__all__ = ["parse_steps"]
+__all__ = ["read_steps"]
 
 
-def parse_steps(text: str, instance: Instance, job: Job, *, source: str = "<memory>") -> tuple[Step, ...]:
-    """Return the steps that a JSON list says: each an object of ``walltime`` and ``request``.
+def read_steps(written: object, instance: Instance, job: Job) -> tuple[Step, ...]:
+    """Return the steps that a list says: each an object of ``walltime`` and ``request``.
 
     Place and licences are the job's, and need not be said.
 
@@ -23,10 +20,6 @@ def parse_steps(text: str, instance: Instance, job: Job, *, source: str = "<memo
     DocumentError
         With everything that is wrong with them.
     """
-    try:
-        written: Any = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DocumentError(source, [Fault("steps", f"Expected a JSON list, got: {error}")]) from None
     document = {
         "format": "cpsched-instance/1",
         "name": "steps",
@@ -34,13 +27,13 @@ def parse_steps(text: str, instance: Instance, job: Job, *, source: str = "<memo
         "jobs": [{"id": job.id, "submit": 0, "steps": written}],
     }
     try:
-        (read,) = parse_instance(document, source=source).jobs
+        (read,) = parse_instance(document).jobs
     except DocumentError as error:
         faults = [Fault(fault.path.removeprefix("jobs[0]."), fault.message) for fault in error.faults]
-        raise DocumentError(source, faults) from None
+        raise DocumentError(error.source, faults) from None
     place = job.steps[0].request.place
     if read.steps[0].request.place not in (Place(), place) or read.licenses not in (Amounts(), job.licenses):
-        raise DocumentError(source, [Fault("steps", "Expected the place and the licences of the job, or none")])
+        raise DocumentError("steps", [Fault("steps", "Expected the place and the licences of the job, or none")])
     return tuple(
         Step(walltime=step.walltime, request=Request(chunks=step.request.chunks, place=place)) for step in read.steps
     )

@@ -3,8 +3,8 @@
 May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `queue.py` has the
 order in which jobs are planned, `admission_result.py` the jobs that may be planned at all and the outcome of each,
 `support.py` the refused features, `costs.py` the costs of starts, `shrink.py` shrinks malleable jobs, `warm.py` begins
-from an earlier plan, `advance.py` advances a window in time, `happening.py` applies an event to it, `profile.py` changes the steps of a running job,
-`warmup.py` compiles the kernels ahead of time.
+from an earlier plan, `advance.py` advances a window in time, `happening.py` applies an event to it, `profile.py`
+changes the steps of a running job, `warmup.py` compiles the kernels ahead of time.
 """
 
 from cpsched.planner.admission_result import AdmissionResult
@@ -23,10 +23,10 @@ from cpsched.planner.warmup import warmup, warmup_evolving, warmup_window
 from cpsched.rusv import announced as compiling_announced
 
 __all__ = [
+    "EXPECTED_STATES",
     "FIRST_KINK",
     "LEVEL",
     "RATE",
-    "EXPECTED_STATES",
     "AdmissionResult",
     "Aftermath",
     "Planner",

@@ -65,6 +65,8 @@ class Aftermath:
     touched: dict[str, str] = field(default_factory=dict)
     #: Waiting jobs that may displace others of lower priority, to start as they were planned.
     urgent: tuple[str, ...] = ()
+    #: Waiting jobs that ask for something else.
+    altered: tuple[str, ...] = ()
 
 
 def after_event(instance: Instance, plan: Plan, event: WindowEvent) -> Aftermath:
@@ -204,6 +206,7 @@ def _altered(instance: Instance, plan: Plan, event: JobAltered) -> Aftermath:
         plan=replace(plan, jobs=tuple(map(as_long, plan.jobs))),
         words=f"job {event.job} was altered",
         touched=dict.fromkeys(job.element_ids, "it was altered"),
+        altered=job.element_ids,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from cpsched.booking import Ledger
@@ -55,7 +55,9 @@ def replanned(instance: Instance, plan: Plan) -> Outcome:
     return admission.outcome(ledger)
 
 
-def replanned_after(instance: Instance, plan: Plan, urgent: Sequence[str] = ()) -> Outcome:
+def replanned_after(
+    instance: Instance, plan: Plan, *, urgent: Collection[str] = (), altered: Collection[str] = ()
+) -> Outcome:
     """Bring a plan up to date after an event, so that no job starts later without a cause (OCCS-34, OCCS-36).
 
     Each job keeps its start and nodes if they are still free and allowed; where there is not enough for all of them,
@@ -69,6 +71,8 @@ def replanned_after(instance: Instance, plan: Plan, urgent: Sequence[str] = ()) 
         A plan of this window before the event.
     urgent
         Waiting jobs that displace others of lower priority, if that lets them start as planned.
+    altered
+        Waiting jobs that ask for something else now: they keep their places behind all others.
 
     Raises
     ------
@@ -82,8 +86,8 @@ def replanned_after(instance: Instance, plan: Plan, urgent: Sequence[str] = ()) 
     order = [job.id for job in planning_order(instance, admission.admitted)]
     ledger.running.restore(ledger.running.resumed(plan.jobs))
 
-    def rank(job: Job) -> tuple[bool, int, int]:
-        return job.start_at is None, -instance.priority(job), before[job.id].start
+    def rank(job: Job) -> tuple[bool, bool, int, int]:
+        return job.id in altered, job.start_at is None, -instance.priority(job), before[job.id].start
 
     keepers = awaited_first(instance, sorted((jobs[name] for name in before), key=rank))
     for job in keepers:
@@ -122,6 +126,7 @@ def _displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mappin
         leaving = _with_followers(ledger, victim)
         if not all(map(is_movable, leaving)):
             continue
+        leaving = [other for other in leaving if ledger.is_booked(other)]
         for other in leaving:
             ledger.release(other)
         released += leaving
@@ -134,14 +139,10 @@ def _displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mappin
 
 
 def _with_followers(ledger: Ledger, name: str) -> list[str]:
-    """Return a booked job and all booked ones that wait for it, directly or not: those that wait come first."""
-    found, pending = dict[str, None](), [name]
-    while pending:
-        one = pending.pop()
-        if ledger.is_booked(one):
-            found.pop(one, None)
-            found[one] = None
-            pending.extend(ledger.followers(one))
+    """Return a job and all that wait for it, directly or not, in reverse: the job itself is the last."""
+    found = [name]
+    for one in found:
+        found += [follower for follower in ledger.followers(one) if follower not in found]
     return list(reversed(found))
 
 

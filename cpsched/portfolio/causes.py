@@ -41,8 +41,8 @@ def delays(
 ) -> tuple[Delay, ...]:
     """Return all jobs of a window that start later than before, each with the cause.
 
-    The cause is the first of: what the event says of the job; a node that is not up; a job that it waits for; a job that
-    has its nodes then, or what a limit or a licence has left, and did not have it before; a reservation; the event.
+    The cause is the first of: what the event says of the job; a node that is not up; a job that it waits for; a job
+    that has its nodes then, or of the same licence or limit, and did not have it before; a reservation; the event.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ class _Search:
         before, after = self._slices
         nodes = {node for _, _, node in _held(job)}
         for slice_ in after:
-            if slice_ not in before and slice_.start < job.end and slice_.end > job.start:
-                if any(held.node in nodes for held in slice_.allocation):
-                    return f"reservation {slice_.id} has its nodes from {slice_.start} to {slice_.end}"
+            is_new = slice_ not in before and slice_.start < job.end and slice_.end > job.start
+            if is_new and any(held.node in nodes for held in slice_.allocation):
+                return f"reservation {slice_.id} has its nodes from {slice_.start} to {slice_.end}"
         if any(one.id == self._jobs[job.id].reservation for one in before if one not in after):
             return f"reservation {self._jobs[job.id].reservation} has other nodes, or none"
         return None

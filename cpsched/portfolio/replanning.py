@@ -86,6 +86,11 @@ def replan(
         current = plan_of(moved, NAME, outcome, slices=window.slices, budget=0, elapsed=clock.elapsed)
     new = verified(judge_of(moved), moved, current, engine=NAME, elapsed=clock.elapsed)
     starts = {job.id: job.start for job in new.jobs}
+    late |= {
+        job.id: Delay(job=job.id, before=job.start, after=None, cause="the verifier refused the place found for it")
+        for job in current.jobs
+        if starts.get(job.id) != job.start and job.id not in late
+    }
     first = {job.id: job.start for job in plan.jobs}
     causes = [
         str(replace(one, before=first.get(name, one.before), after=starts.get(name)))
@@ -103,7 +108,7 @@ def _planned_again(moved: Instance, after: Aftermath) -> tuple[EngineWindow, Out
     Jobs that the plan before has moved up beyond soft limits keep their starts: these limits are not looked at.
     """
     window = EngineWindow.of(moved, soft=False, kept=after.plan.reservations)
-    planned = replanned_after(window.instance, window.held(after.plan), after.urgent)
+    planned = replanned_after(window.instance, window.held(after.plan), urgent=after.urgent, altered=after.altered)
     return window, window.outcome(planned)
 
 

@@ -50,14 +50,19 @@ def replan(run: Run, example: Path) -> Replan:
     return replan_example
 
 
-def asked(*steps: tuple[int, int]) -> str:
-    """Return steps of (walltime, nodes) as JSON."""
-    return json.dumps([{"walltime": walltime, "request": f"{nodes}:ncpus=16"} for walltime, nodes in steps])
+def asked(*steps: tuple[int, int]) -> list[dict[str, Any]]:
+    """Return steps of (walltime, nodes)."""
+    return [{"walltime": walltime, "request": f"{nodes}:ncpus=16"} for walltime, nodes in steps]
 
 
-def profile(steps: object, job: str = "A") -> tuple[object, ...]:
+def happened(**event: object) -> tuple[str, str]:
+    """Return the options of an event."""
+    return ("--event", json.dumps(event))
+
+
+def profile(steps: object, job: str = "A") -> tuple[str, str]:
     """Return the options of a profile event."""
-    return ("--event", "profile", "--job", job, "--steps", steps)
+    return happened(event="profile", job=job, steps=steps)
 
 
 def test_the_example_of_the_docs(section: str, replan: Replan, example: Path) -> None:
@@ -107,12 +112,23 @@ def test_once_more(run: Run, replan: Replan, example: Path) -> None:
     assert said["engine"]["name"] == "replan"
 
 
-def test_the_steps_may_stand_in_a_file(replan: Replan, example: Path) -> None:
-    """A file has the same JSON list."""
-    steps = example / "steps.json"
-    steps.write_text(asked((8, 2), (10, 3)))
-    assert replan(*profile(steps), "--quiet").output == ""
-    assert {job.id: job.start for job in read_plan(example / "new-plan.json").jobs}["B"] == 4
+def test_events_may_be_in_a_file(replan: Replan, example: Path) -> None:
+    """A file has one event, or a list of them, which happen one after the other."""
+    events = example / "events.json"
+    change = {"event": "profile", "job": "A", "steps": asked((8, 2), (10, 3))}
+    events.write_text(json.dumps([change, {"event": "cancelled", "job": "B"}]))
+    assert replan("--event", events, "--quiet").output == ""
+    assert [job.id for job in read_plan(example / "new-plan.json").jobs] == ["A"]
+
+
+def test_the_cause_of_a_later_start_is_printed(run: Run, window: Window) -> None:
+    """Job a loses n2 and waits for it in vain; the event and the cause are printed, and are in the plan."""
+    shown = run("replan", window.instance_file, window.plan_file, *happened(event="node_down", nodes="n2"), "--json")
+    assert shown.exit_code == ExitCode.FINE, shown.output
+    said = [event["what"] for event in json.loads(shown.stdout)["events"]]
+    assert said[0] == "node n2 is down"
+    assert "job a has no start any more, planned was 50: its node n2 is down" in said
+    assert "job b starts at 50, planned was 0: its node n2 is down" in said
 
 
 @pytest.mark.parametrize(
@@ -122,15 +138,21 @@ def test_the_steps_may_stand_in_a_file(replan: Replan, example: Path) -> None:
         (profile(asked((6, 3), (5, 3))), ExitCode.BAD_INPUT, "steps[0].request: Expected what the job holds at 4: 32"),
         (profile(asked((6, 2)), job="B"), ExitCode.BAD_INPUT, "Expected a job that runs at 4, got one that waits"),
         (profile(asked((6, 2)), job="C"), ExitCode.BAD_INPUT, "Expected a job that runs at 4, got one that is not"),
-        (profile(asked((6, 2)), job="X\x1b[2J"), ExitCode.BAD_INPUT, "The instance has no job"),
+        (
+            profile(asked((6, 2)), job="X\x1b[2J"),
+            ExitCode.BAD_INPUT,
+            "job: Expected a text without control characters, got",
+        ),
         (profile(asked((0, 2))), ExitCode.BAD_INPUT, "steps[0].walltime: Expected"),
-        (profile('[{"walltime": 5, "request": "2:ncpux=16"}]'), ExitCode.BAD_INPUT, "steps[0].request"),
-        (profile('[{"walltime": 5, "request": "2:ncpus=16,place=pack"}]'), ExitCode.BAD_INPUT, "the place and the"),
-        (profile("[]"), ExitCode.BAD_INPUT, "steps: Expected"),
-        (profile("[5"), ExitCode.BAD_INPUT, "Expected a JSON list, got"),
-        (profile("no.json"), ExitCode.BAD_INPUT, "Expected a JSON list or a file that has one, got 'no.json'"),
-        (("--event", "profile", "--job", "A"), ExitCode.BAD_INPUT, "--event profile needs --job and --steps"),
-        (("--job", "A"), ExitCode.BAD_INPUT, "--job and --steps belong to --event profile"),
+        (profile([{"walltime": 5, "request": "2:ncpux=16"}]), ExitCode.BAD_INPUT, "steps[0].request"),
+        (profile([{"walltime": 5, "request": "2:ncpus=16,place=pack"}]), ExitCode.BAD_INPUT, "the place and the"),
+        (profile([]), ExitCode.BAD_INPUT, "steps: Expected"),
+        (("--event", "[5"), ExitCode.BAD_INPUT, "Expected JSON, got"),
+        (("--event", "[5]"), ExitCode.BAD_INPUT, "[0]: Expected an event, an object, got 5"),
+        (("--event", "no.json"), ExitCode.BAD_INPUT, "no.json: 1 fault"),
+        (happened(event="profil", job="A"), ExitCode.BAD_INPUT, "did you mean profile?"),
+        (happened(event="profile", job="A"), ExitCode.BAD_INPUT, "steps: Expected this key, got nothing"),
+        (happened(event="extended", job="C", seconds=1), ExitCode.BAD_INPUT, "Expected a job that is running at 4"),
         (("--at", -1), ExitCode.BAD_INPUT, "Expected a second from 0 on (now of instance and plan), got -1"),
     ],
 )
@@ -171,7 +193,7 @@ def test_a_promise_to_others_is_in_the_way(run: Run, tmp_path: Path) -> None:
     window.instance["jobs"][1]["running"]["segments"].pop()
     plan = tmp_path / "plan.json"
     assert run("solve", window.instance_file, "--engine", "planner", "-o", plan, "--quiet").exit_code == ExitCode.FINE
-    steps = '[{"walltime": 6, "request": "2:ncpus=1"}]'
+    steps = [{"walltime": 6, "request": "2:ncpus=1"}]
     shown = run("replan", window.instance_file, plan, *profile(steps, job="B"), "-o", tmp_path / "new.json")
     assert shown.exit_code == ExitCode.REFUSED
     assert "others were promised for later; the promise to the job itself remains" in shown.stderr

@@ -20,6 +20,7 @@ from cpsched.domain import (
     Place,
     Placement,
     Plan,
+    ProfileChange,
     Queue,
     Request,
     Running,
@@ -29,7 +30,7 @@ from cpsched.domain import (
 )
 from cpsched.errors import DocumentError, EngineError
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.planner import ProfileChange, with_profile
+from cpsched.planner import with_profile
 from cpsched.portfolio import replan
 from tests.booking.small_windows import FREE, PACK, SCATTER, chunk, nodes, waiting, window
 from tests.oracle.random_evolving import evolving_instances
@@ -108,7 +109,7 @@ def test_a_job_changes_its_mind(asked: list[tuple[int, int]], new: list[tuple[in
     """A grows at 10, so that B, who finds two nodes from 4 on, has to wait until 20. At 4 A says otherwise."""
     before = solved(EXAMPLE)
     assert {job.id: job.start for job in before.jobs}["B"] == 20
-    then, plan = replan(EXAMPLE, before, at=4, change=ProfileChange(job="A", steps=steps(*asked)))
+    then, plan = replan(EXAMPLE, before, at=4, events=(ProfileChange(job="A", steps=steps(*asked)),))
     assert promised(then, "A") == new
     assert {job.id: job.start for job in plan.jobs} == {"A": 0, "B": start}
 
@@ -193,7 +194,7 @@ def test_the_chunks_that_leave_are_those_of_the_kind_that_shrinks(kept: str) -> 
     )
     instance = window([nodes("x y", cores=4)], job)
     assert parse_instance(instance_to_document(instance)) == instance
-    _, plan = replan(instance, solved(instance), change=ProfileChange(job="e", steps=job.steps))
+    _, plan = replan(instance, solved(instance), events=(ProfileChange(job="e", steps=job.steps),))
     (planned,) = plan.jobs
     assert [{(one.node, one.chunk) for one in segment.allocation} for segment in planned.segments] == [
         set(stands.items()),
@@ -367,7 +368,7 @@ def test_what_was_promised_can_be_had_again(data: st.DataObject) -> None:
     shorter = tuple(replace(step, walltime=data.draw(st.integers(1, step.walltime))) for step in asked)
     old = [max(instance.now, segment.start) for segment in job.running.segments if segment.end > instance.now]
     for wanted in (asked, shorter):
-        then, new = replan(instance, plan, change=ProfileChange(job=job.id, steps=wanted))
+        then, new = replan(instance, plan, events=(ProfileChange(job=job.id, steps=wanted),))
         (after,) = (one.running for one in then.jobs if one.id == job.id)
         assert after is not None
         starts = [max(instance.now, segment.start) for segment in after.segments if segment.end > instance.now]
@@ -392,7 +393,7 @@ def test_whatever_is_asked_for(data: st.DataObject) -> None:
         asked.append(Step(walltime=data.draw(st.integers(1, 5)), request=replace(base, chunks=chunks)))
     change = ProfileChange(job=job.id, steps=tuple(asked))
     try:
-        then, _ = replan(instance, plan, change=change)
+        then, _ = replan(instance, plan, events=(change,))
     except (DocumentError, EngineError):
         return
     (after,) = (one for one in then.jobs if one.id == job.id)
