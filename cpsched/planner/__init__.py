@@ -8,7 +8,7 @@ changes the steps of a running job, `warmup.py` compiles the kernels ahead of ti
 """
 
 from cpsched.planner.admission_result import AdmissionResult
-from cpsched.planner.advance import advanced
+from cpsched.planner.advance import advanced, with_slices
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
 from cpsched.planner.planner import Planner
@@ -56,4 +56,5 @@ __all__ = [
     "warmup_window",
     "with_profile",
     "with_promised_starts",
+    "with_slices",
 ]

@@ -12,16 +12,20 @@ from cpsched.domain import (
     DependencyType,
     Instance,
     Job,
+    NodeState,
     Placement,
     Plan,
     PlannedJob,
+    Reservation,
+    ReservationKind,
+    ReservedSlice,
     Running,
     Segment,
     counted,
     repeated,
 )
 
-__all__ = ["advanced", "without"]
+__all__ = ["advanced", "with_slices", "without"]
 
 
 def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
@@ -58,6 +62,31 @@ def without(instance: Instance, ended: Mapping[str, PlannedJob]) -> Instance:
     """
     running = {job.id: repeated(job) for job in instance.jobs if job.running is not None}
     return _after(instance, {**running, **ended}, instance.now)
+
+
+def with_slices(instance: Instance, slices: Sequence[ReservedSlice]) -> Instance:
+    """Return a window whose reservations have what a plan says that they got, as far as those nodes are not down.
+
+    A recurring one has it at its next time. What a plan does not say of a reservation remains as it is.
+    """
+    classes = instance.cluster.class_of
+    own: dict[str, ReservedSlice] = {}
+    for slice_ in slices:
+        if slice_.end > instance.now:
+            own.setdefault(slice_.id, slice_)
+
+    def kept(reservation: Reservation) -> Reservation:
+        slice_ = own.get(reservation.id)
+        if slice_ is None or reservation.request is None:
+            return reservation
+        is_there = reservation.kind is ReservationKind.DOWNTIME or all(
+            classes[held.node].state is not NodeState.DOWN
+            and all(amount <= classes[held.node].resources.get(name, 0) for name, amount in held.resources.items())
+            for held in slice_.allocation
+        )
+        return replace(reservation, allocation=slice_.allocation if is_there else ())
+
+    return replace(instance, reservations=tuple(map(kept, instance.reservations)))
 
 
 def _after(instance: Instance, started: Mapping[str, PlannedJob], at: int) -> Instance:

@@ -228,9 +228,9 @@ def _extended(instance: Instance, plan: Plan, event: JobExtended) -> Aftermath:
         raise EngineError(message)
     if job.deadline is not None and end > job.deadline:
         raise EngineError(f"job {job.id} would end at {end}, after its deadline {job.deadline}")
-    inside = next((one for one in instance.reservations if one.id == job.reservation), None)
-    if inside is not None and end > inside.end:
-        raise EngineError(f"job {job.id} would end at {end}, after its reservation {inside.id}, at {inside.end}")
+    for slice_ in plan.reservations:
+        if slice_.id == job.reservation and slice_.start < last.end <= slice_.end < end:
+            raise EngineError(f"job {job.id} would end at {end}, after its reservation {slice_.id}, at {slice_.end}")
     longer = replace(running, segments=(*running.segments[:-1], replace(last, end=end)))
     words = f"job {job.id} was extended to {end}"
     extended = _with_job(instance, job.id, lambda job: replace(job, running=longer))

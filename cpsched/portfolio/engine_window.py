@@ -24,12 +24,9 @@ class EngineWindow:
     _fitted: Fitted
 
     @classmethod
-    def of(cls, instance: Instance, *, soft: bool = True, kept: Sequence[ReservedSlice] = ()) -> Self:
-        """Return the window for engines; with `soft`, they keep soft limits too.
-
-        Reservations have what they were `kept` in an earlier plan, if it is still free.
-        """
-        slices = slices_of(instance, kept)
+    def of(cls, instance: Instance, *, soft: bool = True) -> Self:
+        """Return the window for engines; with `soft`, they keep soft limits too."""
+        slices = slices_of(instance)
         without_rules = reduced(instance, slices, soft=soft)
         return cls(slices=slices, _reduced=without_rules, _fitted=fitted(without_rules.instance))
 

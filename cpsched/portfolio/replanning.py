@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cpsched.domain import (
@@ -13,13 +13,14 @@ from cpsched.domain import (
     JobExtended,
     Plan,
     PromisedStart,
+    Segment,
     WindowEvent,
     fitted,
 )
 from cpsched.engine import Budget, Outcome
 from cpsched.errors import DocumentError, EngineError, Fault
 from cpsched.formats import checked, instance_to_document, parse_instance
-from cpsched.planner import Aftermath, advanced, after_event, replanned_after
+from cpsched.planner import Aftermath, advanced, after_event, replanned_after, with_slices
 from cpsched.portfolio.causes import Delay, delays
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.repair import verified
@@ -77,7 +78,8 @@ def replan(
         after = Aftermath(instance=moved, plan=current, words="time has passed")
         if event is not None:
             after = after_event(moved, current, event)
-            moved = _checked(_told_again(after.instance, told), f"the window after {after.words}")
+            changed = with_slices(_told_again(after.instance, told), current.reservations)
+            moved = _checked(changed, f"the window after {after.words}")
         window, outcome = _planned_again(moved, after)
         late |= {one.job: one for one in _delays(window, moved, outcome, after)}
         if event is not None:
@@ -107,7 +109,7 @@ def _planned_again(moved: Instance, after: Aftermath) -> tuple[EngineWindow, Out
 
     Jobs that the plan before has moved up beyond soft limits keep their starts: these limits are not looked at.
     """
-    window = EngineWindow.of(moved, soft=False, kept=after.plan.reservations)
+    window = EngineWindow.of(moved, soft=False)
     planned = replanned_after(window.instance, window.held(after.plan), urgent=after.urgent, altered=after.altered)
     return window, window.outcome(planned)
 
@@ -140,13 +142,24 @@ def _check_granted(
     refused = f"job {event.job} cannot be extended by {event.seconds} s"
     if fitted(moved).stated and not fitted(_unextended(moved, event)).stated:
         raise EngineError(f"{refused}: its nodes are promised to other running jobs then")
-    if before := [one.id for one in after.plan.reservations if one.end > moved.now and one not in window.slices]:
-        raise EngineError(f"{refused}: its nodes are those of reservation {before[0]} then")
     jobs = {job.id: job for job in moved.elements()}
+    (last,) = [segment for job, segment in _last_segments(moved) if job == event.job]
+    nodes = {held.node for held in last.allocation}
+    for slice_ in window.slices:
+        is_then = slice_.start < last.end and slice_.end > last.end - event.seconds
+        if is_then and slice_.id != jobs[event.job].reservation and nodes & {one.node for one in slice_.allocation}:
+            raise EngineError(f"{refused}: its nodes are those of reservation {slice_.id} then")
     most = moved.priority(jobs[event.job])
     for name in late:
         if name in jobs and (jobs[name].start_at is not None or moved.priority(jobs[name]) >= most):
             raise EngineError(f"{refused}: job {name}, which is not of lower priority, has its nodes then")
+
+
+def _last_segments(instance: Instance) -> Iterator[tuple[str, Segment]]:
+    """Yield the last segment of each running job."""
+    for job in instance.jobs:
+        if job.running is not None:
+            yield job.id, job.running.segments[-1]
 
 
 def _unextended(moved: Instance, event: JobExtended) -> Instance:
@@ -188,7 +201,7 @@ def _moved(instance: Instance, plan: Plan, at: int) -> Instance:
         faults.append(Fault("now", f"Expected a second from {first} on (now of instance and plan), got {at}"))
     if faults:
         raise DocumentError("plan", faults)
-    moved = advanced(instance, plan, at)
+    moved = with_slices(advanced(instance, plan, at), plan.reservations)
     source, warnings = f"the window at {at}", list[Fault]()
     read = parse_instance(instance_to_document(moved), source=source, on_warning=warnings.append)
     if fitted(read).stated and not fitted(instance).stated:
