@@ -49,7 +49,7 @@ def _over(
 
 def overcommitted(uses: Sequence[HolderUse], amounts: Mapping[str, int]) -> list[tuple[int, int]]:
     """Return the times ``[start, end)`` at which running jobs alone take more of a node than there is."""
-    facts = [use for use in uses if use.owner.is_fact]
+    facts = [use for use in uses if isinstance(use.owner.who, Booking) and use.owner.is_fact]
     return sorted({(overload.start, overload.end) for overload in overloads(facts, amounts)})
 
 
