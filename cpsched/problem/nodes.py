@@ -216,11 +216,11 @@ class NodeRules:
             # on other nodes it could leave more to others; at another time its jobs could start sooner
             is_free = reservation.request is not None and not reservation.allocation
             self.is_strict = self.is_strict or is_free or (reservation.validity is not None and slice_ in guests)
-            held = _added_up(slice_, instance.cluster if reservation.is_exclusive else None)
+            held = _added_up(slice_, None)
             # a guest that wants its node for itself has to have all of it, also what the reservation has not
             is_alone = any(job.steps[0].request.place.exclusive for job in guests.get(slice_, ()))
             self.is_strict = self.is_strict or is_alone
-            closed = _added_up(slice_, instance.cluster) if is_alone else held
+            closed = _added_up(slice_, instance.cluster) if is_alone or reservation.is_exclusive else held
             allocation = tuple(Placement(node=node, resources=amounts) for node, amounts in closed.items())
             aside = SetAside(start=start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
             if reservation.is_closure or reservation.allocation:  # had whatever else is there

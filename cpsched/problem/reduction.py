@@ -52,6 +52,8 @@ class Reduced:
     #: that run the allocations, stated and as engines have them.
     _stated: Mapping[str, Job] = field(default_factory=dict)
     _facts: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
+    #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
+    _closing: Mapping[str, Rule] = field(default_factory=dict)
 
     def to_stated(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """Return the jobs of a plan of an engine as a plan of the instance that was given has them."""
@@ -96,6 +98,9 @@ class Reduced:
                     rule = self.rules[name]
                     detail = f"{rule.words} ({rule.path})"
                     return WaitingJob(id=waiting.id, reason=rule.reason, detail=detail)
+        if waiting.reason is WaitingReason.TOO_LATE and job.id in self._closing:
+            rule = self._closing[job.id]
+            return WaitingJob(id=waiting.id, reason=rule.reason, detail=f"{rule.words} ({rule.path})")
         detail = waiting.detail
         for name, rule in self.rules.items():
             # what a chunk asks for besides is no news to its user
@@ -145,7 +150,23 @@ def reduced(
         _nodes=nodes,
         _stated={element: job for job in touched.values() for element in job.element_ids},
         _facts={job_id: (repeated(touched[job_id]), held) for job_id, held in running.items()},
+        _closing=_closing(instance, counters),
     )
+
+
+def _closing(instance: Instance, counters: Sequence[Counter]) -> dict[str, Rule]:
+    """Return the first rule that closes for ever to each job that has no last start of its own, by ids of a plan."""
+    ends: dict[str, tuple[int, Rule]] = {}
+    for counter in counters:
+        for job_id, time in counter.last_chances(instance.now + FOR_EVER):
+            if job_id not in ends or time < ends[job_id][0]:
+                ends[job_id] = time, counter.rule
+    return {
+        element: ends[job.id][1]
+        for job in instance.jobs
+        if job.id in ends and instance.latest_start(job) is None
+        for element in job.element_ids
+    }
 
 
 def _mapped(job: PlannedJob, place: Callable[[Placement], Placement]) -> PlannedJob:
