@@ -216,11 +216,13 @@ class NodeRules:
             # on other nodes it could leave more to others; at another time its jobs could start sooner
             is_free = reservation.request is not None and not reservation.allocation
             self.is_strict = self.is_strict or is_free or (reservation.validity is not None and slice_ in guests)
-            held = _added_up(slice_, None)
+            held = _added_up(slice_.allocation)
             # a guest that wants its node for itself has to have all of it, also what the reservation has not
             is_alone = any(job.steps[0].request.place.exclusive for job in guests.get(slice_, ()))
             self.is_strict = self.is_strict or is_alone
-            closed = _added_up(slice_, instance.cluster) if is_alone or reservation.is_exclusive else held
+            closed = held
+            if is_alone or reservation.is_exclusive:
+                closed = {node: instance.cluster.class_of[node].resources for node in held}
             allocation = tuple(Placement(node=node, resources=amounts) for node, amounts in closed.items())
             aside = SetAside(start=start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
             if reservation.is_closure or reservation.allocation:  # had whatever else is there
@@ -229,6 +231,8 @@ class NodeRules:
                 self._asides += beside(aside, [*held_by(others), *self._asides], instance.cluster)
             else:
                 self._asides.append(aside)
+            for stays in _held_after(slice_, guests.get(slice_, ())):
+                self._asides += beside(stays, self._asides, instance.cluster)
             if slice_ in guests:
                 self._host(f"reservations[{number}]", reservation, slice_, held, guests[slice_])
 
@@ -426,15 +430,22 @@ def _asks_for(job: Job, resource: str) -> bool:
     return any(resource in chunk.resources for step in job.steps for chunk in step.request.chunks)
 
 
-def _added_up(slice_: ReservedSlice, whole: Cluster | None) -> dict[str, Amounts]:
-    """Return what a reservation has on each node: all of it where it has whole nodes of a cluster."""
+def _held_after(slice_: ReservedSlice, guests: Sequence[Job]) -> Iterator[SetAside]:
+    """Yield what running jobs of a reservation have after its end: the nodes of the cluster, on which they stay."""
+    for held in held_by(guests):
+        if held.end > slice_.end:
+            amounts = _added_up(held.allocation)
+            allocation = tuple(Placement(node=node, resources=here) for node, here in amounts.items())
+            yield SetAside(start=max(held.start, slice_.end), end=held.end, allocation=allocation)
+
+
+def _added_up(allocation: Sequence[Placement]) -> dict[str, Amounts]:
+    """Return what an allocation has on each node."""
     held: dict[str, dict[str, int]] = {}
-    for placement in slice_.allocation:
+    for placement in allocation:
         here = held.setdefault(placement.node, {})
         for name, amount in placement.resources.items():
             here[name] = here.get(name, 0) + amount
-    if whole is not None:
-        return {node: whole.class_of[node].resources for node in held}
     return {node: Amounts(amounts) for node, amounts in held.items()}
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 
+from cpsched.formats import instance_to_document, parse_instance, plan_to_document
 from cpsched.portfolio import solve
+from cpsched.verify import verify
+from tests.oracle.random_reservations import reserved_window
 from tests.problem.test_rules_in_engines import ENGINES, instance_of, job
+from tests.sizes import seeds
 
 RUNNING = {"start": -50, "allocation": [{"node": "n1", "chunk": 0, "count": 1, "resources": {"cores": 2}}]}
 
@@ -93,3 +98,44 @@ class TestReservations:
         starts, got = _planned(engine, jobs, reservations)
         assert got == {("k", -10): {"n4"}, ("m", 100): {"n4"}}
         assert starts == {"guest": 150, "b": 300}
+
+    def test_a_job_that_outlasts_its_reservation(self, engine: str) -> None:
+        """What runs in a reservation beyond its end stays on its node, which is not free before."""
+        full = {"start": -50, "allocation": [{"node": "n1", "chunk": 0, "count": 1, "resources": {"cores": 4}}]}
+        reservation = {"id": "k", "start": -50, "end": 100, "request": "ncpus=4", "allocation": full["allocation"]}
+        jobs = [
+            job("r", "alice", "ncpus=4", 350, running=full, reservation="k"),
+            job("wide", "bob", "4:ncpus=4", 50),
+        ]
+        starts, _ = _planned(engine, jobs, [reservation])
+        assert starts == {"r": -50, "wide": 300}
+
+    def test_guests_of_an_exclusive_reservation(self, engine: str) -> None:
+        """It has its nodes for itself, but its jobs have no more of them than it asks for."""
+        reservation = {"id": "x", "start": 0, "end": 100, "request": "ncpus=2,place=excl"}
+        jobs = [
+            job("guest", "alice", "ncpus=2", 50, reservation="x"),
+            job("big", "alice", "ncpus=3", 50, reservation="x"),
+            job("wide", "bob", "4:ncpus=2", 50, place="scatter"),
+        ]
+        starts, _ = _planned(engine, jobs, [reservation])
+        assert starts == {"guest": 0, "wide": 100}
+
+
+@pytest.mark.parametrize("seed", seeds(200))
+def test_random_windows(seed: int) -> None:
+    """A window with reservations of every kind survives its document, and the planner's plan passes the verifier."""
+    document = reserved_window(Random(seed))
+    instance = parse_instance(document)
+    assert parse_instance(instance_to_document(instance)) == instance
+    plan = solve(instance, engine="planner", budget=0)
+    assert verify(document, plan_to_document(plan)) == ()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_job_that_a_calendar_shuts_out(engine: str) -> None:
+    """A job for which no pause of a limit is long enough waits for the limit, not for a deadline that it never had."""
+    limit = {"consumer": {"user": "alice"}, "resource": "cores", "items": "2", "validity": {"cron": "0-29 * * * *"}}
+    instance = instance_of([job("a", "alice", "ncpus=4", 3000)], limits=[limit])
+    (waiting,) = solve(instance, engine=engine, budget=0.5).waiting_room
+    assert str(waiting.reason) == "limit"
