@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from cpsched.answers.changes import changes_for
 from cpsched.answers.explanation import Blocked, Explanation, State
 from cpsched.answers.inquiry import Inquiry
@@ -11,7 +13,7 @@ from cpsched.domain import Instance, Job, Plan, PlannedJob
 
 __all__ = ["MOST_INTERVALS", "Answers"]
 
-#: The most intervals of causes in an explanation: where there are more, these begin at seconds that lie evenly.
+#: The most intervals of causes in an explanation: where there are more, the first half of these, and the others evenly.
 MOST_INTERVALS = 12
 
 
@@ -89,16 +91,18 @@ class Answers:
         """Return the causes in order of time up to a second, and whether all of them; at `at` only that one."""
         if at is not None:
             return (inquiry.at(at, max(at + 1, last)),), True
-        first = self._world.instance.now
+        half = MOST_INTERVALS // 2
         blocked: list[Blocked] = []
-        second = first
-        while second < last and len(blocked) < MOST_INTERVALS:
+        second = self._world.instance.now
+        while second < last and len(blocked) < half:
             blocked.append(inquiry.at(second, last))
             second = blocked[-1].end
-        if second >= last:
-            return tuple(blocked), True
-        seconds = (first + (last - 1 - first) * step // (MOST_INTERVALS - 1) for step in range(MOST_INTERVALS))
-        return tuple(inquiry.at(second, last) for second in seconds), False
+        for step in range(half) if second < last else ():
+            sampled = second + (last - 1 - second) * step // (half - 1)
+            if sampled >= blocked[-1].end:
+                blocked.append(inquiry.at(sampled, last))
+        is_whole = all(one.end == other.start for one, other in pairwise(blocked))
+        return tuple(blocked), is_whole and (not blocked or blocked[-1].end >= last)
 
     def submit(self, job: Job) -> Submission:
         """Return when a job that does not exist yet would start if it were submitted now, without moving any other.

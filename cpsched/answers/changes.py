@@ -78,7 +78,7 @@ def _turned(world: World, dial: _Dial, before: int | None) -> Change | None:
         is_early = start is not None and (before is None or start <= first)
         low, high = (middle, high) if is_early else (low, middle)
     start = _start(world, dial.with_number(low))
-    return None if start is None else Change(kind=dial.kind, detail=dial.words(low), start=start)
+    return None if start is None else Change(kind=dial.kind, detail=dial.words(low), start=start, amount=low)
 
 
 def _dials(job: Job) -> Iterator[_Dial]:

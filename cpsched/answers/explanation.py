@@ -106,6 +106,8 @@ class Change:
     detail: str
     #: The second at which it could then start.
     start: int
+    #: The number of chunks, cores, seconds or licences with which it could; None: the change is none of a number.
+    amount: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ class Explanation:
     detail: str | None = None
     #: How an evolving or malleable job was looked for; None: as the one block that it is.
     form: str | None = None
-    #: In order of time, up to the planned start; unless it `is_whole`, seconds are left out, and intervals may overlap.
+    #: In order of time, up to the planned start; unless it `is_whole`, seconds are left out.
     blocked: tuple[Blocked, ...] = ()
     is_whole: bool = True
     #: The first second at which the job could start beside all others; None: there is none.

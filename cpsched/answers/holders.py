@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.answers.counters import Counter, Gate
-from cpsched.answers.forms import Form, Found
+from cpsched.answers.forms import Block, Form, Found
 from cpsched.answers.occupation import Occupation
 from cpsched.booking import WHOLE_REQUEST
+from cpsched.domain import Request
 from cpsched.rusv import FOREVER
 
 __all__ = ["Held", "Question", "fits_until", "holders_at"]
@@ -21,6 +22,8 @@ Fits = Callable[[], bool]
 
 #: How much dearer a job is that ends last, by what it holds at the second in question.
 LATE = 0.01
+#: Of more jobs than this it is not asked until when each of them is needed, but until when nothing changes.
+MOST_TRIED = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,11 +93,57 @@ def holders_at(occupation: Occupation, question: Question, start: int, until: in
                 _drop_nodes(occupation, question, start, after, fits)
         if not fits():  # several kinds of chunks can fail to find each other's nodes: all jobs are taken away
             occupation.take_away(sorted(set(occupation.on_nodes.during(start, end).job.tolist()) - occupation.away))
-        chosen = _by_weight(occupation, occupation.away - before, start, end)
-        needed = _settle(occupation, chosen, fits)
+        sure = _surely_needed(occupation, question.form, occupation.away - before, start, end)
+        others = _by_weight(occupation, occupation.away - before - sure, start, end)
+        needed = [*sorted(sure), *_settle(occupation, others, fits)]
         found = question.find(occupation, start, start)
         nodes = frozenset() if found is None else frozenset(found.nodes)
         return Held(jobs=tuple(needed), until=_same_until(occupation, question, needed, start, until), nodes=nodes)
+
+
+def _surely_needed(occupation: Occupation, form: Form, jobs: Collection[int], start: int, end: int) -> frozenset[int]:
+    """Return jobs, of some that are away, beside any one of which a job cannot start; others may be needed too.
+
+    A job is tried on those of its nodes that nobody else is on meanwhile, where exactly its amounts would be lacking.
+    """
+    if len(form.asked) > 1 or (isinstance(form, Block) and len(form.modes) > 1):
+        return frozenset()
+    demands, ((demand, request),) = occupation.columns.demands, form.asked
+    kinds = demands.kinds_of(demand)
+    if len(kinds) > 1:
+        return frozenset()
+    kind = kinds[0][0]
+    need = _need(occupation, kind, request)
+    free = occupation.timeline.least_free(start, end)[0]
+    present = occupation.on_nodes.during(start, end).but(occupation.away)
+    is_alone = np.ones(demands.layout.num_nodes, dtype=bool)
+    is_alone[present.used] = False
+    units = demands.units_in(kind, free)
+    if request.place.exclusive:
+        units = np.where(occupation.timeline.idle_nodes(free), units, 0)
+    found = set()
+    for job in jobs:
+        booking = occupation.taken(job, start, end)
+        if booking is None:
+            continue
+        nodes = occupation.node_of[booking.columns]
+        here = is_alone[nodes]
+        if request.place.exclusive:
+            beside = units.copy()
+            beside[nodes[here]] = 0
+        else:
+            less = free.copy()
+            np.subtract.at(less, booking.columns[here], booking.amounts[here])
+            beside = demands.units_in(kind, less)
+        if np.minimum(beside, units).sum() < need:
+            found.add(job)
+    return frozenset(found)
+
+
+def _need(occupation: Occupation, kind: int, request: Request) -> int:
+    """Return how many units of a kind of a demand for a request are needed."""
+    place = occupation.columns.kind_of(kind)
+    return 1 if place == WHOLE_REQUEST else request.chunks[place].count
 
 
 def _settle(occupation: Occupation, jobs: Sequence[int], fits: Fits) -> list[int]:
@@ -150,7 +199,8 @@ def _drop_nodes(occupation: Occupation, question: Question, start: int, after: i
         node = int(rate.argmax())
         is_open[node] = False
         lacking = lacking - gains[:, node]
-        away = [job for job in jobs[nodes == node].tolist() if job not in occupation.away]
+        here = np.flatnonzero(nodes == node)
+        away = [job for job in jobs[here].tolist() if not occupation.is_away[job]]
         occupation.take_away(away)
         for job in away:
             np.subtract.at(price, nodes[jobs == job], cost[job])
@@ -173,8 +223,7 @@ def _gains(occupation: Occupation, form: Form, start: int, end: int) -> tuple[ND
     gains, lacking = [], []
     for demand, request in form.asked:
         for kind, _ in demands.kinds_of(demand):
-            place = occupation.columns.kind_of(kind)
-            need = 1 if place == WHOLE_REQUEST else request.chunks[place].count
+            need = _need(occupation, kind, request)
             most = np.minimum(demands.units_in(kind, free), need)
             now = np.minimum(demands.units_in(kind, least), need)
             if request.place.exclusive:
@@ -202,6 +251,8 @@ def _ends(occupation: Occupation, start: int, end: int) -> Ints:
 
 def _same_until(occupation: Occupation, question: Question, jobs: Sequence[int], start: int, until: int) -> int:
     """Return the second, at most `until`, up to which exactly these jobs, which are away, keep a job from starting."""
+    if len(jobs) > MOST_TRIED:
+        return min(until, _unchanged_until(occupation, start, start + question.form.duration))
     for job in jobs:
         occupation.put_back([job])
         beside = question.find(occupation, start, until - 1)
@@ -209,6 +260,15 @@ def _same_until(occupation: Occupation, question: Question, jobs: Sequence[int],
         if beside is not None:
             until = beside.start
     return fits_until(occupation, question.form, question.gate(occupation), start, until)
+
+
+def _unchanged_until(occupation: Occupation, start: int, end: int) -> int:
+    """Return the first later start for which something else is free in a window as long as ``[start, end)``."""
+    times = occupation.timeline.breakpoints()
+    first, last = np.searchsorted(times, [start, end - 1], side="right").tolist()
+    steps = [int(times[first]) - start] if first < len(times) else []
+    steps += [int(times[last]) - end + 1] if last < len(times) else []
+    return start + min(steps, default=FOREVER - end)
 
 
 def fits_until(occupation: Occupation, form: Form, gate: Gate, start: int, until: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,6 +217,23 @@ class Occupation:
             yield
         finally:
             self.put_back(self.away - before)
+
+    @cached_property
+    def node_of(self) -> Ints:
+        """The number of the node that each column of the timeline belongs to."""
+        demands = self.columns.demands
+        found: Ints = np.zeros(demands.num_columns, dtype=np.int64)
+        node = 0
+        for firsts, run in zip(demands.columns, demands.layout.runs, strict=True):
+            for first in firsts:
+                found[first : first + run.length] = np.arange(node, node + run.length)
+            node += run.length
+        return found
+
+    def taken(self, job: int, start: int, end: int) -> Booking | None:
+        """Return what a job takes in ``[start, end)``; None if it takes nothing, or changes meanwhile."""
+        near = [one for one in self._bookings[job] if one.start < end and one.end > start]
+        return near[0] if len(near) == 1 else None
 
     def counts(self, resource: str) -> NDArray[np.bool_]:
         """Return which columns of the timeline count a resource."""

@@ -305,3 +305,74 @@ def test_many_causes_are_sampled_evenly() -> None:
     plan = planned(instance)
     for blocked in explanation.blocked:
         assert could_start(instance, plan, "asked", blocked.start, without=set(holders(blocked)))
+
+
+def test_a_downtime_is_named_by_its_place() -> None:
+    """All nodes are down from 50 to 80: a job of 100 s starts behind that, one of at most 50 s before it."""
+    instance = window(
+        {"id": "asked", "request": "ncpus=1"},
+        reservations=[{"id": "weekly", "start": 50, "end": 80, "request": "4:ncpus=4,place=scatter:excl",
+                       "kind": "downtime"}],
+    )  # fmt: skip
+    explanation = told(instance, "asked")
+    blocked = only(explanation)
+    assert (blocked.cause.kind, blocked.cause.rule, blocked.end) == (CauseKind.RULE, "reservations[0]", 80)
+    assert "weekly" in blocked.cause.detail
+    (change,) = (change for change in explanation.changes if change.kind is ChangeKind.WALLTIME)
+    assert (change.amount, change.start) == (50, 0)
+
+
+def test_jobs_of_a_reservation_have_its_nodes_only() -> None:
+    """In a reservation of one node from 30 on the second job waits for the first one, whose node has its own name."""
+    instance = window(
+        {"id": "first", "request": "ncpus=4", "reservation": "course", "priority": 9},
+        {"id": "asked", "request": "ncpus=4", "reservation": "course"},
+        reservations=[{"id": "course", "start": 30, "end": 500, "request": "1:ncpus=4", "users": ["ann"]}],
+    )  # fmt: skip
+    explanation = told(instance, "asked")
+    before, behind = explanation.blocked
+    assert (before.cause.kind, before.cause.rule, before.end) == (CauseKind.RULE, "reservations[0]", 30)
+    assert (behind.cause.kind, behind.end, explanation.start) == (CauseKind.RESOURCE, 130, 130)
+    ((name, nodes),) = holders(behind).items()
+    assert name == "first"
+    assert set(nodes) <= {"n1", "n2", "n3", "n4"}
+
+
+def test_jobs_of_a_queue_have_its_nodes_only() -> None:
+    """A queue of one node: its second job waits for the first, though other nodes are free."""
+    instance = window(
+        {"id": "first", "request": "ncpus=4", "queue": "gpu", "priority": 9},
+        {"id": "asked", "request": "ncpus=4", "queue": "gpu"},
+        queues={"gpu": {"expected_wait": 60, "nodes": "n3"}},
+    )
+    blocked = only(told(instance, "asked"))
+    assert blocked.cause.kind is CauseKind.RESOURCE
+    assert holders(blocked) == {"first": ("n3",)}
+
+
+def test_a_malleable_job_is_looked_for_on_one_share() -> None:
+    """A job that can run on half its cores has no cause for waiting where half of them are free."""
+    instance = window(
+        {"id": "first", "request": "2:ncpus=4", "priority": 9},
+        {"id": "asked", "request": "4:ncpus=4", "malleable": {"shares": [0.5]}},
+    )
+    explanation = told(instance, "asked")
+    assert explanation.form is not None
+    assert "50 %" in explanation.form
+    for blocked in explanation.blocked:
+        assert blocked.cause.kind is CauseKind.RESOURCE
+        assert set(holders(blocked)) == {"first"}
+
+
+def test_running_jobs_that_share_too_little_are_named_together() -> None:
+    """Two running jobs hold the same whole node, a fact: a third one could have it only without both of them."""
+    instance = window(
+        *({"id": name, "request": "ncpus=2,place=excl", "walltime": walltime,
+           "running": {"start": 0, "allocation": [{"node": "n", "resources": {"cores": 2}}]}}
+          for name, walltime in (("r", 50), ("s", 80))),
+        {"id": "asked", "request": "ncpus=4"},
+        cluster={"nodes": [{"names": "n", "resources": {"cores": 4}}]},
+    )  # fmt: skip
+    first, second = told(instance, "asked").blocked
+    assert (set(holders(first)), first.end) == ({"r", "s"}, 50)
+    assert (set(holders(second)), second.end) == ({"s"}, 80)
