@@ -203,12 +203,13 @@ class ByClass:
         self._engine.prepare()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return the features that the engine cannot honour; amounts that are set aside, if there are classes."""
-        if instance.has_strict_priorities and len(Classes(instance).left) > 1:
-            instance = replace(
-                instance, set_aside=(*instance.set_aside, SetAside(start=instance.now, end=instance.now))
-            )
-        return self._engine.unsupported(instance)
+        """Return the features that the engine cannot honour; several classes, if it knows no amounts set aside."""
+        features = self._engine.unsupported(instance)
+        if features or not instance.has_strict_priorities or len(Classes(instance).left) < 2:
+            return features
+        aside = SetAside(start=instance.now, end=instance.now)
+        beside = self._engine.unsupported(replace(instance, set_aside=(*instance.set_aside, aside)))
+        return ("priorities: strict, with several classes of jobs",) if beside else ()
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs of an instance."""

@@ -277,7 +277,7 @@ def test_an_engine_that_knows_nothing_set_aside_plans_one_class_only() -> None:
     one = strict(window([nodes("n1", cores=4)], waiting("a", 10, chunk(cores=2), priority=1)))
     two = replace(one, jobs=(*one.jobs, waiting("b", 10, chunk(cores=2))))
     assert valid(one, solve(one, engine="simple", team=Team(first=Simple()))).jobs
-    with pytest.raises(UnsupportedError):
+    with pytest.raises(UnsupportedError, match="priorities: strict, with several classes of jobs"):
         solve(two, engine="simple", team=Team(first=Simple()))
 
 
