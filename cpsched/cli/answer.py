@@ -44,6 +44,7 @@ def print_plan_as_json(
             "incumbents": document.get("incumbents", []),
             "events": document.get("events", []),
             "waiting_room": document.get("waiting_room", []),
+            "reservations": document.get("reservations", []),
             "warnings": [asdict(warning) for warning in warnings],
             **{name: None if path is None else str(path) for name, path in written.items()},
         }
@@ -53,7 +54,7 @@ def print_plan_as_json(
 def print_plan_summary(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:
     """Print the figures as tables, then the waiting room, the verdict and the files written."""
     from cpsched.cli.screen import print_whole
-    from cpsched.report import summary_table
+    from cpsched.report import moment, summary_table
 
     print_whole(summary_table(instance, plan))
     for event in plan.events[:_MOST_EVENTS]:
@@ -64,6 +65,12 @@ def print_plan_summary(instance: Instance, plan: Plan, written: dict[str, Path |
         click.echo(f"waiting room: {printable(waiting.id)}: {waiting.reason}: {printable(waiting.detail)}")
     if len(plan.waiting_room) > _MOST_WAITING:
         click.echo(f"waiting room: ... and {len(plan.waiting_room) - _MOST_WAITING} more")
+    refused = [one for one in plan.reservations if one.reason is not None]
+    for one in refused[:_MOST_WAITING]:
+        times = f"from {moment(instance, one.start)} to {moment(instance, one.end)}"
+        click.echo(f"reservation {printable(one.id)} {times} is not had: {printable(one.reason or '')}")
+    if len(refused) > _MOST_WAITING:
+        click.echo(f"reservations: ... and {len(refused) - _MOST_WAITING} more that are not had")
     click.echo("verified: no violations")
     for name, path in written.items():
         if path is not None:

@@ -26,7 +26,15 @@ def command(instance: Path, plan: Path, gantt: bool, job: str | None, html: Path
     """Show a plan as tables, as a chart, or one of its jobs."""
     from cpsched.cli.screen import output, print_whole
     from cpsched.formats import read_instance, read_plan
-    from cpsched.report import NARROWEST, gantt_html, history_table, plan_table, summary_table, terminal_gantt
+    from cpsched.report import (
+        NARROWEST,
+        gantt_html,
+        history_table,
+        plan_table,
+        reservation_table,
+        summary_table,
+        terminal_gantt,
+    )
     from cpsched.writing import write_text
 
     if sum((gantt, job is not None, html is not None)) > 1:
@@ -41,8 +49,11 @@ def command(instance: Path, plan: Path, gantt: bool, job: str | None, html: Path
     elif gantt:
         print_whole(terminal_gantt(made_for, shown, width=max(NARROWEST, output().width)))
     else:
-        for part in (plan_table(made_for, shown), summary_table(made_for, shown), history_table(shown)):
-            print_whole(part)
+        print_whole(plan_table(made_for, shown))
+        if shown.reservations:
+            print_whole(reservation_table(made_for, shown))
+        print_whole(summary_table(made_for, shown))
+        print_whole(history_table(shown))
 
 
 def _check_belongs(plan: Plan, instance: Instance, source: str) -> None:
@@ -67,6 +78,11 @@ def _check_belongs(plan: Plan, instance: Instance, source: str) -> None:
         for index, job in enumerate(plan.waiting_room)
         if job.id not in jobs
     ]
+    for index, slice_ in enumerate(plan.reservations):
+        faults += [
+            Fault(f"reservations[{index}].allocation", f"Expected nodes of the cluster, got {node!r}")
+            for node in sorted({placement.node for placement in slice_.allocation} - nodes)
+        ]
     if faults:
         raise DocumentError(source, faults)
 

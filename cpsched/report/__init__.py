@@ -7,7 +7,7 @@ terminal as markup or escape codes. Begin with `gantt.py` and its ``gantt_*.js``
 
 from cpsched.report.gantt import gantt_html
 from cpsched.report.runs_table import runs_table
-from cpsched.report.tables import history_table, plan_table, summary_table
+from cpsched.report.tables import history_table, plan_table, reservation_table, summary_table
 from cpsched.report.terminal import NARROWEST, terminal_gantt
 from cpsched.report.words import change_description, duration, moment, value_text
 
@@ -19,6 +19,7 @@ __all__ = [
     "history_table",
     "moment",
     "plan_table",
+    "reservation_table",
     "runs_table",
     "summary_table",
     "terminal_gantt",

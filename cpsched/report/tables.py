@@ -12,7 +12,7 @@ from cpsched.metrics import jobs_by_id, summarise
 from cpsched.report.words import duration, figures, moment, value_text
 from cpsched.text import printable
 
-__all__ = ["history_table", "plan_table", "summary_table"]
+__all__ = ["history_table", "plan_table", "reservation_table", "summary_table"]
 
 #: With more incumbents than this, the first and the last of them are listed.
 MOST_INCUMBENTS = 20
@@ -59,6 +59,19 @@ def summary_table(instance: Instance, plan: Plan) -> RenderableType:
         seconds = (duration(row.mean), duration(row.median), duration(row.max))
         waits.add_row(Text(printable(row.queue or "(no queue)")), f"{row.count:,}", *seconds)
     return Group(head, waits)
+
+
+def reservation_table(instance: Instance, plan: Plan) -> Table:
+    """Return one row per reservation and time: its nodes, or why it could not be had."""
+    table = Table(title="reservations")
+    for heading in ("id", "start", "end", "nodes"):
+        table.add_column(heading, overflow="fold")
+    for slice_ in plan.reservations:
+        names = tuple(dict.fromkeys(held.node for held in slice_.allocation))
+        got = fold_hostlist(names) if slice_.reason is None else f"not had: {slice_.reason}"
+        cells = (slice_.id, moment(instance, slice_.start), moment(instance, slice_.end), got)
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table
 
 
 def history_table(plan: Plan) -> RenderableType:

@@ -113,3 +113,20 @@ def test_two_ways_to_show_exclude_each_other(run: Run, window: Window) -> None:
     """A plan is shown in one way at a time."""
     shown = run("show", window.instance_file, window.plan_file, "--gantt", "--job", "a")
     assert shown.exit_code == ExitCode.BAD_INPUT
+
+
+def test_reservations_are_told_with_their_nodes_or_why_they_are_not_had(run: Run, window: Window) -> None:
+    """There is one row for each time of a reservation; one of other nodes than the cluster's is refused."""
+    held = [{"node": "n1", "resources": {"cores": 4}}, {"node": "n2", "resources": {"cores": 4}}]
+    window.plan["reservations"] = [
+        {"id": "lesson", "start": 50, "end": 60, "allocation": held},
+        {"id": "lesson", "start": 150, "end": 160, "reason": "two nodes are too few"},
+    ]
+    shown = run("show", window.instance_file, window.plan_file)
+    assert shown.exit_code == ExitCode.FINE
+    assert "n[1-2]" in shown.stdout
+    assert "not had: two nodes are too few" in shown.stdout
+    held[0]["node"] = "n9"
+    refused = run("show", window.instance_file, window.plan_file)
+    assert refused.exit_code == ExitCode.BAD_INPUT
+    assert "reservations[0].allocation" in refused.stderr

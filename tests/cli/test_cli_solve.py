@@ -292,3 +292,14 @@ def test_progress_is_drawn_on_a_terminal(run: Run, window: Window, monkeypatch: 
     assert "planning" in shown.stderr
     assert "best 1.00 by planner" in shown.stderr
     assert json.loads(shown.stdout)["instance"] == "hand-made"
+
+
+def test_a_reservation_that_is_not_had_is_told(run: Run, window: Window) -> None:
+    """Its time and the reason are printed, and it is in the JSON."""
+    window.instance["reservations"] = [{"id": "lesson", "start": 50, "end": 60, "request": "9:ncpus=4"}]
+    told = run("solve", window.instance_file, "--engine", "planner")
+    assert told.exit_code == ExitCode.FINE
+    assert "reservation lesson from now + 50 s to now + 1 min is not had: " in told.stdout
+    document = json.loads(run("solve", window.instance_file, "--engine", "planner", "--json").stdout)
+    assert [entry["id"] for entry in document["reservations"]] == ["lesson"]
+    assert document["reservations"][0]["reason"]

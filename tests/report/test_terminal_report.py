@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from cpsched.domain import FrozenMap, Incumbent, Instance, MaxWait, Plan, PromisedStart, Queue
-from cpsched.report import history_table, moment, plan_table, summary_table, terminal_gantt
+from cpsched.report import history_table, moment, plan_table, reservation_table, summary_table, terminal_gantt
 from tests.report.report_plans import HOSTILE, a_plan
 
 
@@ -31,6 +31,7 @@ def all_reports(instance: Instance, plan: Plan) -> list[RenderableType]:
     """Make everything that goes to a terminal."""
     return [
         plan_table(instance, plan),
+        reservation_table(instance, plan),
         summary_table(instance, plan),
         history_table(plan),
         terminal_gantt(instance, plan, width=100),
