@@ -11,7 +11,7 @@ reservations on nodes.
 
 from cpsched.engine import Engine
 from cpsched.policies.catalogue import SCHEDULERS, make_scheduler, scheduler_from
-from cpsched.policies.evolving import VARIANTS, EvolvingEngine
+from cpsched.policies.evolving import VARIANTS, EvolvingEngine, EvolvingOnline
 from cpsched.policies.policy import Policy
 from cpsched.policies.policy_engine import PolicyEngine
 from cpsched.policies.queue_rules import WINDOW_RULES, by_smith
@@ -20,7 +20,9 @@ from cpsched.policies.sd import SD_RULES, SdEngine
 __all__ = [
     "POLICIES",
     "SCHEDULERS",
+    "VARIANTS",
     "EvolvingEngine",
+    "EvolvingOnline",
     "Policy",
     "PolicyEngine",
     "SdEngine",

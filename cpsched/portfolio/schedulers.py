@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from cpsched.policies import POLICIES, SCHEDULERS, scheduler_from
+from cpsched.policies import POLICIES, SCHEDULERS, VARIANTS, EvolvingOnline, scheduler_from
 from cpsched.portfolio.online import make_engine_scheduler
 from cpsched.portfolio.teams import ENGINES
 from cpsched.sim import QueueRule, Scheduler
@@ -16,7 +16,12 @@ __all__ = ["ALL_SCHEDULERS", "label_of", "make_any_scheduler", "parameter_text"]
 _WSPT = "wspt_list"
 #: The factory of each scheduler, with its parameters as keywords.
 ALL_SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
-    engine: partial(make_engine_scheduler, engine) for engine in ENGINES if engine == _WSPT or engine not in POLICIES
+    **{variant.name: partial(EvolvingOnline, variant) for variant in VARIANTS},
+    **{
+        engine: partial(make_engine_scheduler, engine)
+        for engine in ENGINES
+        if engine == _WSPT or engine not in POLICIES
+    },
 }
 
 

@@ -12,7 +12,7 @@ from cpsched.sim.checkpoint import Checkpoint
 from cpsched.sim.load import unsupported
 from cpsched.sim.rolling import Planning, Rolling
 from cpsched.sim.rules import BackfillRule, Order, Prediction, QueueRule
-from cpsched.sim.scheduler import Change, Counting, Decision, News, Scheduler, Start
+from cpsched.sim.scheduler import Change, Counting, Decision, News, NextStep, Scheduler, Start
 from cpsched.sim.simulate import History, Interrupted, Moment, simulate
 from cpsched.sim.site import Changes, Outlook, Site
 from cpsched.sim.warmup import warm_up_simulation
@@ -28,6 +28,7 @@ __all__ = [
     "Interrupted",
     "Moment",
     "News",
+    "NextStep",
     "Order",
     "Outlook",
     "Planning",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,15 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
         found.append(f"now: a clock that begins at {instance.now}, before second 0")
     for job in instance.jobs:
         if job.is_evolving:
-            found.append(f"job {job.id}: evolves over several steps")
+            beside = {
+                "runs already": job.running is not None,
+                "accepts one start only": job.start_at is not None,
+                "its nodes may fail (outages)": bool(instance.outages),
+                "amounts are set aside for a time": bool(instance.set_aside),
+            }
+            found.extend(
+                f"job {job.id}: evolves over several steps, and {what}" for what, is_so in beside.items() if is_so
+            )
     return tuple(found)
 
 
@@ -77,12 +85,15 @@ class Load:
         if features:
             raise UnsupportedError("simulation", features)
         self.now = instance.now
-        jobs = instance.elements()
+        jobs = tuple(map(_as_rigid, instance.elements()))
+        stated = jobs if instance is self.stated else tuple(map(_as_rigid, self.stated.elements()))
         #: The index of each job in the document.
         self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
         self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
-        as_stated = jobs if instance is self.stated else self.stated.elements()
-        self.stated_jobs: tuple[Job, ...] = tuple(as_stated[place] for place in self.places.tolist())
+        self.stated_jobs: tuple[Job, ...] = tuple(stated[place] for place in self.places.tolist())
+        #: The jobs of several steps, by index; in `jobs` they are rigid, with what their largest step asks for.
+        several = {job.id: job for job in instance.elements() if job.is_evolving}
+        self.evolving = {index: several[job.id] for index, job in enumerate(self.jobs) if job.id in several}
         self.columns = Columns(instance.cluster, CheapFirst())
         #: Why a job can never start here, by its index: the reason, and in words. It may run already.
         self.refused: dict[int, tuple[WaitingReason, str]] = {}
@@ -91,6 +102,9 @@ class Load:
         self.runtime = self._ints(-1 if job.runtime is None else job.runtime for job in self.jobs)
         self.expected_wait = self._ints(instance.expected_wait(job) for job in self.jobs)
         self.demand = self._compile()
+        for index, evolving_job in self.evolving.items():
+            if (verdict := refusal(instance, evolving_job)) is not None:
+                self.refused[index], self.demand[index] = verdict, -1
         self._refuse_unmapped()
         #: The modes of malleable jobs, by index.
         self.job_modes = modes_of_jobs(self.jobs, self.demand, self.columns)
@@ -292,6 +306,14 @@ class Load:
             rows.append((outage.end, arrays.RETURNS, first, len(nodes)))
         rows.sort(key=lambda row: (row[0], -row[1], row[2]))  # returns of nodes come before failures in the same second
         return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(nodes, dtype=np.int64)
+
+
+def _as_rigid(job: Job) -> Job:
+    """Return a job of one step: an evolving one with what its step with the most cores asks for, all the time."""
+    if not job.is_evolving:
+        return job
+    largest = max(job.steps, key=lambda step: step.request.totals.get("cores", 0))
+    return replace(job, steps=(replace(largest, walltime=job.walltime),), expand_limit=1)
 
 
 def _cores(job: Job) -> int:

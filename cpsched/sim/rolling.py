@@ -9,7 +9,7 @@ from typing import Protocol
 
 from cpsched.domain import Cluster, FrozenMap, Instance, Job, NodeState, Plan, PlannedJob, WaitingReason
 from cpsched.errors import EngineError
-from cpsched.sim.scheduler import Change, Decision, News, Start
+from cpsched.sim.scheduler import Change, Decision, News, NextStep, Start
 from cpsched.sim.site import Site
 
 __all__ = ["Planning", "Rolling"]
@@ -56,6 +56,9 @@ class Rolling:
     ValueError
         If the interval is negative.
     """
+
+    #: Plans have all steps of a job.
+    starts_evolving = True
 
     def __init__(self, planning: Planning, *, min_interval: int = 0) -> None:
         if min_interval < 0:
@@ -106,6 +109,7 @@ class Rolling:
         waiting = set(site.queue.tolist())
         due: list[Start] = []
         changes: list[tuple[int, Change]] = []
+        steps: list[NextStep] = []
         later = [self._next_cycle] if self._is_stale else []
         for planned in plan.jobs:
             job = self._index[planned.id]
@@ -115,14 +119,21 @@ class Rolling:
             later.extend(segment.end for segment in planned.segments[:-1] if segment.end > site.now)
             if job in waiting:
                 due.append(self._start(site, job, planned))
+            elif site.jobs[job].is_evolving:
+                steps += [
+                    NextStep(job, segment.allocation) for segment in planned.segments[1:] if segment.start == site.now
+                ]
             elif (change := self._change(site, job, planned)) is not None:
                 more = int(change.modes.sum()) - int(site.modes_of(job).sum())
                 changes.append((-more, change))
         changes.sort(key=lambda pair: (pair[0], pair[1].job))  # later modes have less cores: these come first
-        return Decision(starts=due, changes=[change for _, change in changes], wake=min(later, default=None))
+        in_order = [change for _, change in changes]
+        return Decision(starts=due, changes=in_order, steps=steps, wake=min(later, default=None))
 
     def _start(self, site: Site, job: int, planned: PlannedJob) -> Start:
         """Return the start of a waiting job that is planned for now."""
+        if site.jobs[job].is_evolving:
+            return site.start_in_steps(job, planned.segments)
         start = site.start_on(job, planned.segments[0].allocation)
         if start is None:
             raise EngineError(f"{self.name} plans job {planned.id} at {site.now} on nodes where it may not run")
@@ -149,7 +160,7 @@ def _window(site: Site, out: Collection[str]) -> Instance:
 
 def _believed(job: Job, seconds: int) -> Job:
     """Return a job that takes so many seconds at full share."""
-    if job.walltime == seconds:
+    if job.walltime == seconds or job.is_evolving:
         return job
     (step,) = job.steps
     return replace(job, steps=(replace(step, walltime=seconds),))

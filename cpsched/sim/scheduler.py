@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cpsched.domain import Placement, Segment
     from cpsched.sim.site import Site
 
-__all__ = ["Change", "Counting", "Decision", "News", "Scheduler", "Start"]
+__all__ = ["Change", "Counting", "Decision", "News", "NextStep", "Scheduler", "Start"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,9 @@ class Start:
     entries: NDArray[Any]
     #: int8 (·,): in which of its modes (`cpsched.domain.modes`) it runs on each entry; None: at full share.
     modes: NDArray[Any] | None = None
+    #: Of an evolving job: what it holds in each of its steps, from when to when, each until the next one begins. What
+    #: later steps hold is decided when they begin; until then it may be empty.
+    segments: tuple[Segment, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,15 +51,24 @@ class Change:
     modes: NDArray[Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NextStep:
+    """A running evolving job whose next step begins now, as its start has told."""
+
+    job: int
+    allocation: tuple[Placement, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The jobs that start now, and the latest time of the scheduler's next call (None: at the next event).
 
-    Running jobs change in this order, before the others start.
+    Running jobs change in this order, before the others start; steps of evolving jobs begin together, after these.
     """
 
     starts: Sequence[Start] = ()
     changes: Sequence[Change] = ()
+    steps: Sequence[NextStep] = ()
     wake: int | None = None
 
 

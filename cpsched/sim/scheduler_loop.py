@@ -60,7 +60,7 @@ class _Loop:
         is_woken = self._wake is not None and self._wake <= now
         if is_woken:
             self._wake = None
-        has_work = self._world.num_waiting or self._world.is_shrunk
+        has_work = self._world.num_waiting or self._world.is_shrunk or self._world.evolves
         has_news = self._arrived or self._gone or self._expired or self._has_returned
         if has_work and (is_woken or has_news):
             self._ask(now)
@@ -100,6 +100,12 @@ class _Loop:
                     f"{self._scheduler.name} changes job {job} at {self._world.now}, which does not run, "
                     "cannot run so, or takes cores that are not free"
                 )
+        if decision.steps and not self._world.next_steps(decision.steps):
+            names = ", ".join(self._site.jobs[one.job].id for one in decision.steps)
+            raise EngineError(
+                f"{self._scheduler.name} begins the next steps of {names} at {self._world.now}, "
+                "which is not their time, or on nodes that are not free"
+            )
         for start in decision.starts:
             if not self._world.can_begin(start):
                 job = self._site.jobs[start.job].id

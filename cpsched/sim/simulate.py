@@ -21,6 +21,7 @@ from cpsched.domain import (
     WaitingReason,
     repeated,
 )
+from cpsched.errors import UnsupportedError
 from cpsched.formats import checked
 from cpsched.metrics import Runs, objective_value, suffered
 from cpsched.sim import arrays
@@ -140,6 +141,23 @@ class History:
         return found
 
 
+def _check_evolving(world: World, scheduler: QueueRule | Scheduler, *, is_charged: bool, is_kept: bool) -> None:
+    """Refuse to simulate evolving jobs where their steps cannot begin as they were promised."""
+    beside = {
+        f"under {scheduler.name}, which starts rigid jobs": not getattr(scheduler, "starts_evolving", False),
+        "with decisions that take time": is_charged,
+        "with a checkpoint": is_kept,
+    }
+    features = [
+        f"job {job.id}: evolves over several steps, {what}"
+        for job in world.load.evolving.values()
+        for what, is_so in beside.items()
+        if is_so
+    ]
+    if features:
+        raise UnsupportedError("simulation", features)
+
+
 def _ended(job: Job, end: int) -> PlannedJob:
     """Return a job that ran before the beginning, up to its end."""
     run = repeated(job)
@@ -211,6 +229,8 @@ def simulate(
     instance = replace(checked(instance), set_aside=instance.set_aside)
     began = time.perf_counter()
     world = World(Load(instance))
+    if world.load.evolving:
+        _check_evolving(world, scheduler, is_charged=charge_overhead, is_kept=checkpoint is not None)
     count, seconds = len(world.load.jobs), list[float]()
     keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import booked_remainder
-from cpsched.domain import Instance, Job, Placement
+from cpsched.domain import Instance, Job, Placement, Segment
 from cpsched.rusv import FOREVER, Booking, Timeline, instant_kernels
 from cpsched.sim import arrays
 from cpsched.sim.scheduler import Change, Start
@@ -29,7 +29,9 @@ class Site:
         self._world = world
         load = world.load
         #: The jobs; runtimes are left out.
-        self.jobs: tuple[Job, ...] = tuple(replace(job, runtime=None) for job in load.jobs)
+        self.jobs: tuple[Job, ...] = tuple(
+            replace(load.evolving.get(index, job), runtime=None) for index, job in enumerate(load.jobs)
+        )
         #: The machine and its rules, without jobs.
         self.instance = replace(load.instance, jobs=(), outages=())
         self.submit, self.walltime, self.cores, self.demand = load.submit, load.walltime, load.cores, load.demand
@@ -171,6 +173,17 @@ class Site:
         if entries is None or chosen is None:
             return None
         return Start(job, entries, chosen if chosen.any() else None)
+
+    def start_in_steps(self, job: int, segments: Sequence[Segment]) -> Start:
+        """Return the start of an evolving job; see `Start`."""
+        kind = self.columns.demands.kinds_of(int(self.demand[job]))[0][0]
+        names = dict.fromkeys(held.node for segment in segments for held in segment.allocation)
+        rows = [(self.columns.node_number[name], kind, 1) for name in names]
+        return Start(job, np.array(rows, dtype=np.int32).reshape(-1, 3), segments=tuple(segments))
+
+    def course_of(self, job: int) -> tuple[Segment, ...]:
+        """Return what a running evolving job holds in each of its steps, as far as that is decided."""
+        return self._world.course_of(job)
 
     def change_to(self, job: int, allocation: Sequence[Placement]) -> Change | None:
         """Return the change of a running job to what an allocation states from now on; None if it is no change.

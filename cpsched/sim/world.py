@@ -16,7 +16,7 @@ from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
 from cpsched.sim import arrays, aside_kernels, kernels
 from cpsched.sim.load import Load, empty_state
-from cpsched.sim.scheduler import Change, Start
+from cpsched.sim.scheduler import Change, NextStep, Start
 from cpsched.sim.shares import Held, JobModes, Work
 
 __all__ = ["RAISES", "World"]
@@ -49,6 +49,8 @@ class World:
         #: A cache of the changes by job, valid for this number of changes; see `_changes_of`.
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._indexed = 0
+        #: What evolving jobs hold, by index: the segments of their starts, with what was decided since.
+        self._courses: dict[int, list[Segment]] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -191,6 +193,8 @@ class World:
             return False
         if s.start_at[job] >= 0 or self.now > s.latest[job]:
             return False
+        if start.segments is not None or job in self.load.evolving:
+            return self._can_evolve(start)
         if start.modes is not None:
             job_modes = self._modes_of(job, start.entries, start.modes)
             if job_modes is None:
@@ -205,12 +209,110 @@ class World:
         for start in starts:
             while len(self.state.pool) - self.state.clock[arrays.C_POOL] < len(start.entries):
                 self._double("pool")
+            if start.segments is not None:
+                self._set_course(start.job, start.segments)
             if start.modes is not None:
                 self._shape(
                     start.job, start.entries, start.modes, self.now, Fraction(0), int(self.state.estimate[start.job])
                 )
             kernels.begin_there(start.job, start.entries, self.now, self.state, self.machine, self.tables, self.scratch)
         kernels.close_gaps(self.state)
+
+    # --- evolving jobs --------------------------------------------------------------------------------------------
+
+    @property
+    def evolves(self) -> bool:
+        """Whether an evolving job runs."""
+        runs = self.state.runs
+        return any(
+            runs[job, arrays.R_END] >= 0 and runs[job, arrays.R_ENDING] == arrays.WAITING for job in self._courses
+        )
+
+    def course_of(self, job: int) -> tuple[Segment, ...]:
+        """Return what an evolving job holds in each of its steps, as far as that is decided."""
+        return tuple(self._courses[job])
+
+    def _can_evolve(self, start: Start) -> bool:
+        """Return whether an evolving job has as many segments as steps, one after the other from now on, each held for
+        no shorter than its walltime and no longer than it may be, and what the first one takes is free.
+        """
+        job, segments = self.load.evolving.get(start.job), start.segments
+        if job is None or segments is None or len(segments) != len(job.steps) or segments[0].start != self.now:
+            return False
+        for segment, step, most, after in zip(
+            segments, job.steps, job.longest_steps, (*segments[1:], None), strict=True
+        ):
+            seconds = segment.end - segment.start
+            if seconds < step.walltime or (most is not None and seconds > max(most, step.walltime)):
+                return False
+            if after is not None and after.start != segment.end:
+                return False
+        return self._is_free(self._held_by(start.job, segments[0].allocation), segments[0].end)
+
+    def _held_by(self, job: int, allocation: Sequence[Placement]) -> Held:
+        """Return what an evolving job takes on some nodes."""
+        load, taken = self.load, dict[int, int]()
+        is_whole = load.jobs[job].request.place.exclusive
+        for held in allocation:
+            for column, amount, _ in load.columns.columns_on(held.node, held.resources, whole=is_whole):
+                taken[column] = amount if is_whole else taken.get(column, 0) + amount
+        sums = np.zeros(len(self.scratch.samounts), dtype=np.int64)
+        for column, amount in taken.items():
+            for system in self.tables.colsys[column].tolist():
+                if system >= 0:
+                    sums[system] += amount
+        for name, amount in load.jobs[job].licenses.items():
+            sums[load.columns.license_number[name]] += amount
+        return Held(
+            columns=np.array(list(taken), dtype=np.int64),
+            amounts=np.array(list(taken.values()), dtype=np.int64),
+            sums=sums,
+        )
+
+    def _set_course(self, job: int, segments: Sequence[Segment]) -> None:
+        """Note when the steps of a job that starts now begin, and what the first one holds.
+
+        A step does as much work as its walltime has seconds; the job ends in the step in which its runtime is done.
+        """
+        s, start = self.state, segments[0].start
+        self._courses[job] = list(segments)
+        self._fix(job, self._held_by(job, segments[0].allocation))
+        left, end = int(self._lengths[job]), segments[-1].end
+        for segment, step in zip(segments, self.load.evolving[job].steps, strict=True):
+            if left <= step.walltime:
+                end = segment.start + left
+                break
+            left -= step.walltime
+        s.jobs[job, arrays.J_LENGTH] = end - start
+        s.jobs[job, arrays.J_WALLTIME] = s.estimate[job] = (
+            segments[-1].start - start + self.load.evolving[job].steps[-1].walltime
+        )
+
+    def next_steps(self, steps: Sequence[NextStep]) -> bool:
+        """Begin steps of running jobs now, all at once; return whether they begin now, and what they take is free."""
+        s = self.state
+        for one in steps:
+            course = self._courses.get(one.job, [])
+            place = next((index for index, segment in enumerate(course) if segment.start == self.now), 0)
+            if place == 0 or s.runs[one.job, arrays.R_ENDING] != arrays.WAITING:
+                return False
+            course[place] = replace(course[place], allocation=one.allocation)
+        for one in steps:
+            kernels.give_back(one.job, s, self.machine, self.tables, self.scratch)
+            self._fix(one.job, self._held_by(one.job, one.allocation))
+        s = self.state
+        for one in steps:
+            at, count = s.fixed[one.job].tolist()
+            held = Held(
+                columns=s.fixed_columns[at : at + count], amounts=s.fixed_amounts[at : at + count], sums=s.sums[one.job]
+            )
+            if not self._is_free(held, self.now):
+                return False
+            while len(self.state.heap) < self.state.clock[arrays.C_HEAP] + 4 * len(s.runs):
+                self._double("heap")
+            s = self.state
+            kernels.book_run(one.job, self.now, s, self.machine, self.tables, self.scratch)
+        return True
 
     @property
     def is_shrunk(self) -> bool:
@@ -392,6 +494,8 @@ class World:
         if job.running is not None and count == 0:
             *past, last = job.running.segments
             return replace(job, after=(), running=Running(start=start, segments=(*past, replace(last, end=end))))
+        if index in self._courses:
+            return replace(job, after=(), not_before=None, running=Running(start=start, segments=self.course_of(index)))
         allocation = self.load.columns.allocation_of(job.request, self.state.pool[first : first + count])
         segment = Segment(start=start, end=end, allocation=allocation)
         return replace(job, after=(), not_before=None, running=Running(start=start, segments=(segment,)))
@@ -459,6 +563,10 @@ class World:
         is_stated
             Whether a job that has run since before the beginning states its chunks though the instance does not.
         """
+        if job in self._courses:
+            return tuple(
+                replace(segment, end=min(segment.end, end)) for segment in self._courses[job] if segment.start < end
+            )
         of_job, job_modes = self.load.jobs[job], self.load.job_modes.get(job)
         changes = [change for change in self._changes_of(job) if start <= change[0] < end]
         if job_modes is None or not changes:
