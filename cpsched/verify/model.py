@@ -467,7 +467,7 @@ class Instance:
         return (*self._up_totals, *self.licenses)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Booking:
     """A job of the plan, or a running job of the instance, with its time and nodes."""
 
@@ -480,6 +480,18 @@ class Booking:
     is_more: bool = False
     #: Whether this is an attempt: a run that ended because a node failed.
     is_cut: bool = False
+
+    @cached_property
+    def totals(self) -> tuple[Mapping[str, int], ...]:
+        """The amounts that the job has on all nodes together, in each of its segments."""
+        found: list[Mapping[str, int]] = []
+        for segment in self.segments:
+            total: dict[str, int] = {}
+            for placement in segment.allocation:
+                for name, amount in placement.resources.items():
+                    total[name] = total.get(name, 0) + amount
+            found.append(total)
+        return tuple(found)
 
     @property
     def is_running(self) -> bool:

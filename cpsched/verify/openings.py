@@ -15,8 +15,20 @@ from math import ceil, floor
 
 from cpsched.verify.case import Case
 from cpsched.verify.layouts import Layout, lay_steps, placements
-from cpsched.verify.model import Booking, Chunk, Job, NodeClass, Request, Segment, Slice, SliceKey, Step, Waiting
-from cpsched.verify.rules.limits import may_join
+from cpsched.verify.model import (
+    Booking,
+    Chunk,
+    Job,
+    NodeClass,
+    Placement,
+    Request,
+    Segment,
+    Slice,
+    SliceKey,
+    Step,
+    Waiting,
+)
+from cpsched.verify.rules.limits import may_join, with_steady_rules
 from cpsched.verify.rules.timing import released_at
 from cpsched.verify.shares import rate_of
 from cpsched.verify.space import Room, Space
@@ -129,6 +141,8 @@ class Openings:
         for course in _courses(job):
             if job.reservation is None and lay_steps(course, job.walltime, 0, empty.rooms) is None:
                 continue
+            if not self._may_ever_join(waiting, course):
+                continue
             for start in self._starts(job, within, course, earliest, latest):
                 booking = self._at(waiting, within, course, start)
                 if booking is not None and self._may_join(booking):
@@ -215,6 +229,21 @@ class Openings:
             begin = segments[-1].end if segments else start
             segments.append(Segment(begin, begin + step.walltime, placements(layout, step.request)))
         return Booking(waiting.id, job, start, end, tuple(segments))
+
+    @cached_property
+    def _steady(self) -> Case:
+        return with_steady_rules(self._case)
+
+    def _may_ever_join(self, waiting: Waiting, course: Sequence[Step]) -> bool:
+        """Return whether the rules that always hold admit a job after everything else: else they never do."""
+        start = self._case.horizon
+        segments: list[Segment] = []
+        for step in course:
+            begin = segments[-1].end if segments else start
+            held = Placement("", None, None, step.request.totals())
+            segments.append(Segment(begin, begin + step.walltime, (held,)))
+        candidate = Booking(waiting.id, waiting.job, start, segments[-1].end, tuple(segments))
+        return may_join(self._steady, (*self._case.bookings, *self._taken), candidate)
 
     def _may_join(self, booking: Booking) -> bool:
         """Return whether limits and free pools admit a job."""

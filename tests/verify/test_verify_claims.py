@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cpsched.verify import Judge, verify
+from cpsched.verify.openings import Openings
 from tests.verify.random_claims import judged, random_claims
 from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan, planned, segment, waiting
 
@@ -154,3 +155,19 @@ def test_the_effort_is_bounded() -> None:
     violations = verify(document, answer)
     assert {violation.rule for violation in violations} <= {"waiting_room"}
     assert time.monotonic() - began < 60
+
+
+def test_no_opening_is_looked_for_where_a_rule_always_forbids_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job beyond a limit that always holds is laid on no nodes; beyond one that ends it is, after that."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("nodes were looked for")
+
+    limit = {"consumer": {"user": "u"}, "resource": "cores", "items": "1"}
+    claim = plan([], [waiting("a", "limit")])
+    with monkeypatch.context() as patched:
+        patched.setattr(Openings, "_at", refuse)
+        assert verify(instance(job(user="u"), limits=[limit]), claim) == ()
+    ends = {**limit, "validity": {"until": 50}}
+    (violation,) = verify(instance(job(user="u"), limits=[ends]), claim)
+    assert "could start at 50" in violation.message

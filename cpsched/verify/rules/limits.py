@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from cpsched.verify.case import Case
 from cpsched.verify.model import Booking, Instance, Job, Limit, Pool
 from cpsched.verify.sweep import Use, holders, overloads
-from cpsched.verify.validity import Validity, first_moment
+from cpsched.verify.validity import ALWAYS, Validity, first_moment
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_free_pools", "check_limits", "is_let_in", "is_ruled_out", "may_join"]
+__all__ = ["check_free_pools", "check_limits", "is_let_in", "is_ruled_out", "may_join", "with_steady_rules"]
 
 JobUse = Use[Booking]
 
@@ -43,12 +44,11 @@ def _uses(booking: Booking, resource: str, nodes: frozenset[str] | None = None) 
     if whole is not None:
         return [Use(booking.start, booking.end, {resource: whole}, booking)] if whole else []
     uses: list[JobUse] = []
-    for segment in booking.segments:
-        amount = sum(
-            placement.resources.get(resource, 0)
-            for placement in segment.allocation
-            if nodes is None or placement.node in nodes
-        )
+    for segment, total in zip(booking.segments, booking.totals, strict=True):
+        if nodes is None:
+            amount = total.get(resource, 0)
+        else:
+            amount = sum(one.resources.get(resource, 0) for one in segment.allocation if one.node in nodes)
         if amount:
             uses.append(Use(segment.start, segment.end, {resource: amount}, booking))
     return uses
@@ -100,6 +100,14 @@ def may_join(case: Case, bookings: Sequence[Booking], candidate: Booking) -> boo
                 return False
     pools = (pool for pool in case.instance.pools if not is_let_in(pool, candidate.job))
     return not any(any(_check_pool(case, pool, [*bookings, candidate])) for pool in pools)
+
+
+def with_steady_rules(case: Case) -> Case:
+    """Return a case of whose limits and free pools only those are left that hold at all times, on whichever nodes."""
+    instance = case.instance
+    limits = tuple(one for one in instance.limits if one.validity == ALWAYS and one.resource != "*")
+    pools = tuple(one for one in instance.pools if one.validity == ALWAYS and one.nodes is None)
+    return replace(case, instance=replace(instance, limits=limits, pools=pools))
 
 
 def _bounds(instance: Instance, limits: Sequence[Limit], subject: str) -> Iterator[Bound]:
