@@ -180,35 +180,44 @@ def _drop_counted(occupation: Occupation, question: Question, start: int, after:
 
 
 def _drop_nodes(occupation: Occupation, question: Question, start: int, after: int, fits: Fits) -> None:
-    """Take all jobs away from one node after the other, until the job fits."""
+    """Take jobs that begin later than `after` away from one node after the other, until the job fits."""
     end = start + question.form.duration
-    gains, lacking = _gains(occupation, question.form, start, end)
+    gains, lacking = _gains(occupation, question.form, start, end, is_later=after >= start)
     uses = occupation.on_nodes.during(start, end, after=after).but(occupation.away)
-    pairs = np.unique(np.stack([uses.job, uses.used], axis=1), axis=0)
+    pairs = np.unique(np.stack([uses.used, uses.job], axis=1), axis=0)
     worth = gains.sum(axis=0)
-    useful = worth[pairs[:, 1]] > 0
-    jobs, nodes = pairs[useful].T
+    nodes, jobs = pairs[worth[pairs[:, 0]] > 0].T
+    first_of = np.searchsorted(nodes, np.arange(len(worth) + 1)).tolist()
+    by_job = nodes[np.argsort(jobs, kind="stable")]
+    first_by = np.searchsorted(np.sort(jobs), np.arange(len(occupation.ids) + 1)).tolist()
     cost = 1 / np.maximum(1e-9, np.minimum(1, np.bincount(jobs, weights=worth[nodes], minlength=len(occupation.ids))))
     cost *= 1 + LATE * _ends(occupation, start, end) / end  # of equals those that end first
     price = np.bincount(nodes, weights=cost[jobs], minlength=len(worth))
     is_open = worth > 0
+    surplus, next_try = 0, 1  # where enough seems free and is not, it is tried again after twice as many nodes
     while is_open.any():
-        if (lacking <= 0).all() and fits():
-            return
-        rate = np.where(is_open, worth / np.maximum(price, 1e-12), -1.0)
-        node = int(rate.argmax())
-        is_open[node] = False
-        lacking = lacking - gains[:, node]
-        here = np.flatnonzero(nodes == node)
-        away = [job for job in jobs[here].tolist() if not occupation.is_away[job]]
+        if (lacking <= 1e-9).all():
+            surplus += 1
+            if surplus == next_try:
+                if fits():
+                    return
+                next_try *= 2
+        node = int(np.where(is_open, worth / np.maximum(price, 1e-12), -1.0).argmax())
+        away = [job for job in jobs[first_of[node] : first_of[node + 1]].tolist() if not occupation.is_away[job]]
         occupation.take_away(away)
         for job in away:
-            np.subtract.at(price, nodes[jobs == job], cost[job])
+            price[by_job[first_by[job] : first_by[job + 1]]] -= cost[job]
+        free = is_open & (price <= 1e-9)
+        free[node] = True
+        lacking = lacking - gains[:, free].sum(axis=1)
+        is_open &= ~free
 
 
-def _gains(occupation: Occupation, form: Form, start: int, end: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what a job would gain on nodes without other jobs, and what it lacks: both as parts of each kind of its
-    chunks.
+def _gains(
+    occupation: Occupation, form: Form, start: int, end: int, *, is_later: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what a job would gain on nodes without other jobs, or without those that begin later than it, and what it
+    lacks: both as parts of each kind of its chunks.
 
     Returns
     -------
@@ -218,7 +227,8 @@ def _gains(occupation: Occupation, form: Form, start: int, end: int) -> tuple[ND
         float64 (kinds,).
     """
     demands = occupation.columns.demands
-    free, least = (timeline.least_free(start, end)[0] for timeline in (occupation.bare, occupation.timeline))
+    least = occupation.timeline.least_free(start, end)[0]
+    free = occupation.timeline.free_at(start)[0] if is_later else occupation.bare.least_free(start, end)[0]
     is_idle = occupation.timeline.idle_nodes(least)
     gains, lacking = [], []
     for demand, request in form.asked:
