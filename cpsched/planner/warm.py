@@ -84,6 +84,7 @@ def replanned_after(
     jobs = {job.id: job for job in admission.admitted}
     before = {name: job for name, job in _planned_by(plan).items() if name in jobs}
     order = [job.id for job in planning_order(instance, admission.admitted)]
+    urgent = frozenset(urgent)
     ledger.running.restore(ledger.running.resumed(plan.jobs))
 
     def rank(job: Job) -> tuple[bool, bool, int, int]:

@@ -32,6 +32,8 @@ __all__ = ["replan"]
 NAME = "replan"
 #: Characters of an event in a plan, at the most.
 _LONGEST_EVENT = 500
+#: The most times that a window with jobs that change is planned after one event.
+_MOST_PASSES = 20
 
 
 def replan(
@@ -110,7 +112,15 @@ def _planned_again(moved: Instance, after: Aftermath) -> tuple[EngineWindow, Out
     Jobs that the plan before has moved up beyond soft limits keep their starts: these limits are not looked at.
     """
     window = EngineWindow.of(moved, soft=False)
-    planned = replanned_after(window.instance, window.held(after.plan), urgent=after.urgent, altered=after.altered)
+    held = window.held(after.plan)
+    planned = replanned_after(window.instance, held, urgent=after.urgent, altered=after.altered)
+    if any(job.is_evolving or job.malleability is not None for job in moved.jobs):
+        # what one of them gives back, others may have: until nothing moves
+        for _ in range(_MOST_PASSES):
+            again = replanned_after(window.instance, replace(held, now=moved.now, jobs=planned.jobs))
+            if again.jobs == planned.jobs:
+                break
+            planned = again
     return window, window.outcome(planned)
 
 

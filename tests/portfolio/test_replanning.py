@@ -9,6 +9,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cpsched.domain import (
     AllocationFailed,
@@ -40,7 +42,9 @@ from cpsched.portfolio import replan, solve
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.judges.ruled_windows import ruled_window
-from tests.sizes import seeds
+from tests.oracle.random_evolving import evolving_instances
+from tests.oracle.random_malleable import malleable_windows
+from tests.sizes import examples, seeds
 
 ONE, FULL = chunk(cores=1), chunk(cores=4)
 
@@ -87,8 +91,11 @@ def starts(jobs: tuple[PlannedJob, ...]) -> dict[str, int]:
 
 def check(seed: int) -> str:
     """Let some seconds pass in a random window with rules, and some events happen; return how it ended."""
-    random = Random(seed)
-    instance = parse_instance(ruled_window(seed))
+    return check_window(parse_instance(ruled_window(seed)), Random(seed))
+
+
+def check_window(instance: Instance, random: Random) -> str:
+    """Let some seconds pass in a window, and some events happen; return how it ended."""
     plan = solve(instance, engine="planner", budget=0)
     events = drawn_events(random, instance)
     try:
@@ -121,6 +128,14 @@ def check_step(old: Plan, moved: Instance, new: Plan) -> None:
 def test_whatever_happens(seed: int) -> None:
     """After random events in a random window with all rules the plan is sound, causes are named, and it stays."""
     check(seed)
+
+
+@pytest.mark.kernels
+@examples(300)
+@given(malleable_windows() | evolving_instances(), st.randoms(use_true_random=False))
+def test_whatever_happens_to_jobs_that_change(instance: Instance, random: Random) -> None:
+    """So it is where jobs are malleable or evolve, waiting and running ones."""
+    check_window(instance, random)
 
 
 def happened(instance: Instance, *events: WindowEvent, at: int | None = None) -> tuple[Instance, Plan, dict[str, int]]:
