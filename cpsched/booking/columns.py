@@ -340,6 +340,8 @@ class Columns:
             if part.resources != chunks[part.chunk].taken(part.count):
                 return None
             held[part.chunk][node] = held[part.chunk].get(node, 0) + part.count
+        if not self._has_room(allocation):
+            return None
         used = [node for counts in held for node in counts]
         if [sum(counts.values()) for counts in held] != [chunk.count for chunk in chunks]:
             return None
@@ -354,6 +356,17 @@ class Columns:
                 return None
             rows.extend((node, kind, count) for node, count in sorted(counts.items()))
         return np.array(rows, dtype=np.int32)
+
+    def _has_room(self, allocation: Sequence[Placement]) -> bool:
+        """Return whether nodes have what several kinds of chunks take of them together: an exclusive job is booked as
+        the whole of its nodes, whatever they have.
+        """
+        taken: dict[tuple[str, str], int] = {}
+        for part in allocation:
+            for name, amount in part.resources.items():
+                taken[part.node, name] = taken.get((part.node, name), 0) + amount
+        classes = self.cluster.class_of
+        return all(amount <= classes[node].resources.get(name, amount) for (node, name), amount in taken.items())
 
     def kind_of(self, number: int) -> int:
         """Return which kind of chunk (index in its request) a kind of the demand table is, or `WHOLE_REQUEST`."""

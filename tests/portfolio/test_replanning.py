@@ -26,6 +26,7 @@ from cpsched.domain import (
     JobExtended,
     NodesChanged,
     NodeState,
+    Place,
     Plan,
     PlannedJob,
     PromisedStart,
@@ -362,6 +363,14 @@ def test_capacities_change() -> None:
     licensed = [replace(job, licenses=Amounts({"lic": 1})) for job in jobs]
     one = node(*licensed, licenses={"lic": 2})
     assert happened(one, CapacityChanged(licenses=Amounts({"lic": 1})))[2] == {"x": 5, "y": 0}
+
+
+def test_an_exclusive_job_leaves_a_node_that_has_become_too_small() -> None:
+    """The verifier has nothing to refuse: two kinds of chunks that take 5 cores together do not stay on 4."""
+    one = window([nodes("a b", cores=6)], waiting("x", 5, ONE, chunk(2, cores=2), place=Place(exclusive=True)))
+    _, plan, found = happened(one, CapacityChanged(nodes=(place_of(one, "x"),), resources=Amounts({"cores": 4})))
+    assert found == {"x": 0}
+    assert [event.by for event in plan.events] == ["replan"]
 
 
 def test_reservations_come_and_go() -> None:
