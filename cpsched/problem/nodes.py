@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from cpsched.domain import (
     FOR_EVER,
@@ -29,7 +30,7 @@ from cpsched.domain import (
     SetAside,
     WaitingReason,
 )
-from cpsched.problem.amounts import Supply
+from cpsched.problem.amounts import Amount, Supply
 from cpsched.problem.asides import beside, held_by
 from cpsched.problem.counters import is_let_in, left_to_others, valid_times
 from cpsched.problem.rule import MARK, Rule
@@ -136,32 +137,32 @@ class NodeRules:
             taken = self._taken(others, pool.resource)
             quota = self._quotas(pool.nodes, has, taken, left)
             is_always = times == ((instance.now, instance.now + FOR_EVER),)
-            for node, amount in has.items():
-                most = max(quota[node], taken.get(node, 0)) if is_always else amount
-                self._has.setdefault(node, {})[rule.name] = most
-            if not is_always:
-                self._close(rule.name, times, {node: has[node] - amount for node, amount in quota.items()}, has, taken)
+            for node, most in has.items():
+                held = taken.get(node, ())
+                is_plain = is_always and sum(amount for _, _, amount in held) <= quota[node]
+                self._has.setdefault(node, {})[rule.name] = quota[node] if is_plain else most
+                if not is_plain:
+                    self._asides += _closed(
+                        Placement(node=node, resources=Amounts({rule.name: most})), quota[node], times, held
+                    )
             for job in others:
                 self._of(job).takes[rule.name] = pool.resource
 
     def _amount(self, node: str, resource: str) -> int:
         return self._instance.cluster.class_of[node].resources.get(resource, 0)
 
-    def _taken(self, jobs: Sequence[Job], resource: str) -> dict[str, int]:
-        """Return the most that running jobs have of a resource on each node from now on."""
-        taken: dict[str, int] = {}
+    def _taken(self, jobs: Sequence[Job], resource: str) -> dict[str, list[Amount]]:
+        """Return when running jobs have something of a resource from now on, by node."""
+        taken: dict[str, list[Amount]] = {}
         for job in jobs:
-            most: dict[str, int] = {}
             for segment in job.running.segments if job.running is not None else ():
-                if segment.end > self._instance.now:
-                    for held in segment.allocation:
-                        most[held.node] = max(most.get(held.node, 0), held.resources.get(resource, 0))
-            for node, amount in most.items():
-                taken[node] = taken.get(node, 0) + amount
+                for held in segment.allocation if segment.end > self._instance.now else ():
+                    if amount := held.resources.get(resource, 0):
+                        taken.setdefault(held.node, []).append((segment.start, segment.end, amount))
         return taken
 
     def _quotas(
-        self, nodes: Sequence[str], has: Mapping[str, int], taken: Mapping[str, int], left: int
+        self, nodes: Sequence[str], has: Mapping[str, int], taken: Mapping[str, list[Amount]], left: int
     ) -> dict[str, int]:
         """Return how much jobs without access may have on each node of a pool: the nodes that they have already first,
         then in document order. Nodes that are not up get nothing.
@@ -174,23 +175,6 @@ class NodeRules:
                 quota[node] = min(left, has[node])
                 left -= quota[node]
         return {node: quota.get(node, 0) for node in nodes}
-
-    def _close(
-        self,
-        name: str,
-        times: Sequence[tuple[int, int]],
-        closed: Mapping[str, int],
-        has: Mapping[str, int],
-        taken: Mapping[str, int],
-    ) -> None:
-        """Set what is closed aside, but for what running jobs have."""
-        allocation = tuple(
-            Placement(node=node, resources=Amounts({name: amount}))
-            for node, most in closed.items()
-            if (amount := min(most, has[node] - taken.get(node, 0))) > 0
-        )
-        if allocation:
-            self._asides += (SetAside(start=start, end=end, allocation=allocation) for start, end in times)
 
     # --- reservations -------------------------------------------------------------------------------------------
 
@@ -396,6 +380,22 @@ class NodeRules:
             if of is None or held.resources.get(of)
         }
         return replace(held, node=node, resources=Amounts({**held.resources, **more}))
+
+
+def _closed(
+    whole: Placement, left: int, times: Sequence[tuple[int, int]], taken: Sequence[Amount]
+) -> Iterator[SetAside]:
+    """Yield what is set aside of a made-up resource of a node so that `left` of it are there at some times, but for
+    what running jobs have.
+    """
+    ((name, most),) = whole.resources.items()
+    borders = {time for start, end, _ in taken for time in (start, end)}
+    for first, last in times:
+        cuts = sorted({first, last, *(time for time in borders if first < time < last)})
+        for start, end in pairwise(cuts):
+            used = sum(amount for begin, stop, amount in taken if begin <= start < stop)
+            if amount := max(0, most - max(left, used)):
+                yield SetAside(start=start, end=end, allocation=(replace(whole, resources=Amounts({name: amount})),))
 
 
 def _virtual(name: str, slice_: ReservedSlice) -> str:
