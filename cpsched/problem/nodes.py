@@ -251,12 +251,14 @@ class NodeRules:
             name = _virtual(node, slice_)
             self.stated[name] = node
             node_class = self._instance.cluster.class_of[node]
+            # on a part of a node a job of the reservation cannot be alone
+            whole = {entry.name: "whole"} if node_class.resources.items() <= amounts.items() else {}
             self._virtual.append(
                 replace(
                     node_class,
                     names=(name,),
                     resources=Amounts({**amounts, **self._has.get(node, {}), entry.name: _PLENTY}),
-                    properties=FrozenMap({**node_class.properties, **self._is.get(node, {})}),
+                    properties=FrozenMap({**node_class.properties, **self._is.get(node, {}), **whole}),
                     admits=tuple(
                         replace(one, min=Amounts({**one.min, entry.name: 1}))
                         for one in node_class.admits or (AdmitCondition(),)
@@ -274,6 +276,8 @@ class NodeRules:
             asked = self._of(job)
             asked.slice_ = slice_
             asked.takes[entry.name] = None
+            if job.steps[0].request.place.exclusive:
+                asked.where[entry.name] = "whole"
             for license_name in job.licenses:
                 self._license(license_name, slice_, reservation.licenses.get(license_name, 0))
 
