@@ -180,7 +180,6 @@ class Openings:
         self, job: Job, within: Slice | None, course: Sequence[Step], earliest: int, latest: int | None
     ) -> Iterator[int]:
         """Yield starts at which the cluster as a whole has enough: `earliest`, and those at which something ends."""
-        space = self._space(within)
         length = sum(step.walltime for step in course)
         ends = [] if job.deadline is None else [job.deadline]
         if within is not None:
@@ -188,6 +187,7 @@ class Openings:
         last = min([*([] if latest is None else [latest]), *(end - length for end in ends)], default=None)
         if last is not None and last < earliest:
             return
+        space = self._space(within)
         begins = [sum(step.walltime for step in course[:index]) for index in range(len(course))]
         self._charge(1 + (len(space.total.times) + len(course) * len(self._ends)) // LEVELS_PER_LOOK)
         starts = {end - begin for begin in begins for end in self._ends}
@@ -256,6 +256,8 @@ class Openings:
     def _space(self, within: Slice | None) -> Space:
         key = None if within is None else within.key
         if key not in self._spaces:
+            if within is not None:  # one for each of its times
+                self._charge(len(self._case.instance.nodes))
             space = self._spaces[key] = Space(self._case, within)
             for booking in self._taken:
                 space.add(booking)

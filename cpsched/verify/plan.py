@@ -30,6 +30,8 @@ REASONS = (
     "not_started",
 )
 PLACEMENT_KEYS = {"node", "chunk", "count", "resources"}
+#: Those of a running job, and of nodes that a reservation names.
+WHOLE_KEYS = {"node", "resources"}
 
 
 class PlanReader:
@@ -322,12 +324,14 @@ def _read_placement(cursor: Cursor) -> Placement:
 
 def _quick_placement(raw: object) -> Placement | None:
     """Read a placement that is plainly in order; None sends it to the reader that explains."""
-    if type(raw) is not dict or raw.keys() != PLACEMENT_KEYS:
+    if type(raw) is not dict or (raw.keys() != PLACEMENT_KEYS and raw.keys() != WHOLE_KEYS):
         return None
-    node, chunk, count, resources = raw["node"], raw["chunk"], raw["count"], raw["resources"]
+    node, chunk, count, resources = raw["node"], raw.get("chunk", 0), raw.get("count", 1), raw["resources"]
     if type(node) is not str or type(chunk) is not int or type(count) is not int or type(resources) is not dict:
         return None
     for name, amount in resources.items():
         if type(name) is not str or type(amount) is not int or not 0 < amount <= MAX_AMOUNT:
             return None
+    if raw.keys() == WHOLE_KEYS:
+        return Placement(node, None, None, resources)
     return Placement(node, chunk, count, resources) if chunk >= 0 < count else None

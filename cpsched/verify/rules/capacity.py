@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from cpsched.verify.case import Case, Holder, HolderUse
 from cpsched.verify.model import Booking, Slice, SliceKey
@@ -118,10 +120,13 @@ def slice_amounts(slice_: Slice, node: str) -> dict[str, int]:
 
 def check_closures(case: Case) -> Iterator[Violation]:
     """Nothing is planned on a node during a downtime of it; running work and what a reservation has already go on."""
-    for node, closed in case.closures.items():
+    for node, closures in case.closures.items():
+        closed = sorted(closures, key=lambda one: one.start)
+        latest = list(accumulate((one.end for one in closed), max))
         for use in (*case.job_uses.get(node, ()), *case.slice_uses.get(node, ())):
-            closure = next((one for one in closed if one.start < use.end and use.start < one.end), None)
-            if closure is not None and not use.owner.is_fact:
+            begun = bisect_left(closed, use.end, key=lambda one: one.start)
+            if begun and latest[begun - 1] > use.start and not use.owner.is_fact:
+                closure = next(one for one in closed if one.end > use.start)
                 message = f"{use.owner} is on {node} at {max(use.start, closure.start)}, in the time of {closure.owner}"
                 yield Violation("reservation", node, message)
 
