@@ -146,6 +146,24 @@ def test_bench_changing(repository: Path) -> None:
     assert row[5].startswith("sd_")
 
 
+def test_windows_with_rules_are_planned(repository: Path) -> None:
+    """bench_rules prints its tables: all plans are verified, the portfolio is worse than neither planner nor rule."""
+    tables = tables_of(run(repository, "bench_rules"))
+    (queue,), (eurora,) = tables.values()
+    assert (queue[3], queue[4]) == ("4", "0")
+    assert float(queue[10].replace(",", "")) <= float(queue[9].replace(",", ""))
+    rule, planner, portfolio = (float(cell.replace(",", "")) for cell in eurora[3:6])
+    assert portfolio <= min(rule, planner)
+
+
+def test_random_judges_print_their_tables(repository: Path) -> None:
+    """random_judges rules tells which rules the windows had, what changed plans broke, and who planned them."""
+    tables = tables_of(run(repository, "random_judges", "rules"))
+    assert list(tables) == ["Rules", "Changed plans, by the first rule that they break", "Engines"]
+    engines = {row[0]: row[1:] for row in tables["Engines"]}
+    assert engines["planner"][0] == "10"
+
+
 def test_logs_are_simulated(repository: Path) -> None:
     """bench_sim prints a row for each rule; nobody waits longer under EASY than under strict order in the mean."""
     tables = tables_of(run(repository, "bench_sim"))
