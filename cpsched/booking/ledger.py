@@ -28,7 +28,7 @@ from cpsched.booking.running import RunningJobs
 from cpsched.booking.shapes import Shape
 from cpsched.domain import Instance, Job, PlannedJob, Segment
 from cpsched.problem import awaited_ends
-from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, Timeline
+from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, State, Timeline
 
 __all__ = ["Ledger", "Mark", "Place"]
 
@@ -52,7 +52,7 @@ class Place:
 class Mark:
     """All that was booked on a ledger at some time."""
 
-    timeline: tuple[NDArray[Any], ...]
+    timeline: State
     table: tuple[NDArray[Any], ...]
     parts: dict[int, list[Part]]
     running: tuple[dict[str, list[Booking]], dict[str, PlannedJob]]

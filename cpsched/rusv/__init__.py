@@ -11,7 +11,8 @@ planner books on; its kernels are in `kernels.py`, and `jit.py` compiles them,
 
 from cpsched.rusv import instant_kernels, kernels, step_kernels
 from cpsched.rusv.compression import Compression
-from cpsched.rusv.jit import announced, kernel
+from cpsched.rusv.jit import allocating_kernel, announced, kernel
+from cpsched.rusv.kernels import Scratch, State, Tables
 from cpsched.rusv.profile import Profile
 from cpsched.rusv.step_sequences import StepSequence, StepSequences, Turns
 from cpsched.rusv.timeline import NOWHERE, Booking, Demands, Fit, JobTable, KindDemand, Layout, Run, Timeline
@@ -32,13 +33,17 @@ __all__ = [
     "Profile",
     "Run",
     "Rusv",
+    "Scratch",
     "Slot",
+    "State",
     "StepSequence",
     "StepSequences",
+    "Tables",
     "Timeline",
     "Turns",
     "UsedVector",
     "WindowVector",
+    "allocating_kernel",
     "announced",
     "instant_kernels",
     "kernel",

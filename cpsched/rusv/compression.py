@@ -57,8 +57,9 @@ class Compression:
         #: Until when no job can gain without a release, except jobs that are new among the first ones.
         self._slot_end = 0
         self._biggest = _biggest(demands)
-        #: Scratch: the kinds, with what windows must have that are of interest; what is left at their ends; notes.
-        self._wanted: Ints = demands.tables()["kinds"].copy()
+        #: Scratch: the tables, with the kinds of which windows must have as much as is of interest; what is left at
+        #: their ends; notes.
+        self._wanted = demands.tables()._replace(kinds=demands.tables().kinds.copy())
         self._tail = np.zeros((2, demands.num_columns), dtype=np.int32)
         self._memory: Ints = np.zeros((len(demands), 17, 3), dtype=np.int64)
 
@@ -86,19 +87,33 @@ class Compression:
         self._counters[compress_kernels.C_CHANCE] += 1
         while done < len(queue):
             arguments = self._timeline.kernel_arguments()
-            self._make_room(len(arguments[1]))
-            code, done = compress_kernels.compress(
-                queue, done, depth, self._enough, self._tried, self._chunk_of,
-                self._biggest, self._tail, self._wanted,
-                self._nodes, self._units, self._until, self._room, self._looked, self._scratch,
-                self._times, self._least, self._counters,
-                table.jobs, table.starts, table.spans, table.pool, table.used, self._memory,
-                table.waits_of, table.waits, table.followers_of, table.followers, *arguments,
-            )  # fmt: skip
+            self._make_room(len(arguments[0].slots))
+            code, done = compress_kernels.compress(queue, done, depth, self._notes(), table.arrays(), *arguments)
             if code != kernels.DONE:
                 self._timeline.make_room(code, table)
         if self._counters[compress_kernels.C_CHANCE] == chances + 1:
-            self._slot_end = int(compress_kernels.next_break(now, *arguments[:4]))
+            self._slot_end = int(compress_kernels.next_break(now, arguments[0]))
+
+    def _notes(self) -> compress_kernels.Notes:
+        """Return the notes as the kernels take them."""
+        return compress_kernels.Notes(
+            enough=self._enough,
+            tried=self._tried,
+            chunk_of=self._chunk_of,
+            biggest=self._biggest,
+            wanted=self._wanted,
+            tail=self._tail,
+            nodes=self._nodes,
+            units=self._units,
+            until=self._until,
+            room=self._room,
+            looked=self._looked,
+            scratch=self._scratch,
+            times=self._times,
+            least=self._least,
+            counters=self._counters,
+            bounds=self._memory,
+        )
 
     def _make_room(self, slots: int) -> None:
         """Make space for a scan of this many slots: their begins; and, from now to the end of each, the least free
@@ -127,7 +142,7 @@ def _biggest(demands: Demands) -> Ints:
 def _chunks(demands: Demands) -> Ints:
     """Return a number for each demand, the same for demands for equal chunks of one kind; -1 for all others."""
     tables = demands.tables()
-    heads, kinds, segments, terms = (tables[name] for name in ("demands", "kinds", "segments", "terms"))
+    heads, kinds, segments, terms = tables.demands, tables.kinds, tables.segments, tables.terms
     known: dict[bytes, int] = {}
     found: Ints = np.full(len(demands), -1, dtype=np.int64)
     for demand in range(len(demands)):

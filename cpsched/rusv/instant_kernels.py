@@ -1,13 +1,10 @@
 """Kernels for one moment: the amounts that are free now, or at one later second, without a time axis.
 
-`free` has the free amount of every node column, `sfree` that of every system column.
+`free` has the free amount of every node column, `sfree` that of every system column; `t` and `x` are the timeline's
+`Tables` and `Scratch`.
 """
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
-
-from numpy.typing import NDArray
 
 from cpsched.rusv.jit import kernel
 from cpsched.rusv.kernels import (
@@ -35,37 +32,6 @@ from cpsched.rusv.kernels import (
 )
 
 
-class Tables(NamedTuple):
-    """The possible requests and the machine: the tables of `Demands` and of the layout."""
-
-    demands: NDArray[Any]
-    kinds: NDArray[Any]
-    segments: NDArray[Any]
-    terms: NDArray[Any]
-    scale: NDArray[Any]
-    sysreq: NDArray[Any]
-    reach: NDArray[Any]
-    runs: NDArray[Any]
-    runcols: NDArray[Any]
-    capacity: NDArray[Any]
-    colsys: NDArray[Any]
-    run_of: NDArray[Any]
-
-
-class Scratch(NamedTuple):
-    """The arrays that the kernels write into: the mapping of a demand, and the amounts of a placement."""
-
-    copied: NDArray[Any]
-    buffer: NDArray[Any]
-    entries: NDArray[Any]
-    columns: NDArray[Any]
-    amounts: NDArray[Any]
-    scolumns: NDArray[Any]
-    samounts: NDArray[Any]
-    stamps: NDArray[Any]
-    head: NDArray[Any]
-
-
 @kernel
 def has_sums(demand, sfree, demands, sysreq):
     """Tell whether the sums over the system, and the licenses, suffice for a demand (necessary)."""
@@ -78,9 +44,7 @@ def has_sums(demand, sfree, demands, sysreq):
 @kernel
 def has_nodes(demand, free, t, x):
     """Tell whether enough chunks of each kind fit (necessary). An exclusive demand clears nodes that are not idle."""
-    return suffices(
-        demand, free, x.buffer, t.demands, t.kinds, t.segments, t.terms, t.scale, t.reach, t.runs, t.runcols, t.capacity
-    )
+    return suffices(demand, free, x.buffer, t)
 
 
 @kernel
@@ -93,15 +57,13 @@ def map_now(demand, free, sfree, t, x):
     if t.demands[demand, D_FLAGS] & (EXCLUSIVE | JOINT) == 0:
         if not has_nodes(demand, free, t, x):
             return 0
-        return map_chunks(demand, free, x.entries, t.demands, t.kinds, t.segments, t.terms, t.runs, t.runcols, t.run_of)
+        return map_chunks(demand, free, t, x)
     attempt = demand
     while attempt >= 0:  # mapping lowers the amounts that it is given
-        copy(x.copied, free)
-        if not has_nodes(demand, x.copied, t, x):
+        copy(x.free[0], free)
+        if not has_nodes(demand, x.free[0], t, x):
             return 0
-        count = map_chunks(
-            attempt, x.copied, x.entries, t.demands, t.kinds, t.segments, t.terms, t.runs, t.runcols, t.run_of
-        )
+        count = map_chunks(attempt, x.free[0], t, x)
         if count > 0:
             return count
         attempt = t.demands[attempt, D_OTHERWISE]
@@ -144,8 +106,8 @@ def map_chunks_late(demand, later, now, t, x):
     count, flags = 0, t.demands[demand, D_FLAGS]
     for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
         need, most = t.kinds[kind, K_NEED], t.kinds[kind, K_MOST]
-        late = count_kind(kind, later, x.buffer, t.kinds, t.segments, t.terms, t.scale)
-        late -= count_kind(kind, now, x.buffer, t.kinds, t.segments, t.terms, t.scale)
+        late = count_kind(kind, later, x.buffer, t)
+        late -= count_kind(kind, now, x.buffer, t)
         late = min(late, need)
         early = need - late
         for segment in range(t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]):
@@ -184,13 +146,13 @@ def map_late(demand, free, later, now, t, x):
     """
     attempt = demand
     while attempt >= 0:
-        copy(x.copied, later)
-        lower_by_two(now, free, x.copied)
+        copy(x.free[0], later)
+        lower_by_two(now, free, x.free[0])
         if t.demands[demand, D_FLAGS] & EXCLUSIVE:
             for k in range(t.demands[demand, D_REACH], t.demands[demand + 1, D_REACH]):
-                clear_busy(t.reach[k], x.copied, t.runs, t.runcols, t.capacity)
-                clear_busy(t.reach[k], now, t.runs, t.runcols, t.capacity)
-        count = map_chunks_late(attempt, x.copied, now, t, x)
+                clear_busy(t.reach[k], x.free[0], t)
+                clear_busy(t.reach[k], now, t)
+        count = map_chunks_late(attempt, x.free[0], now, t, x)
         if count > 0:
             return count
         attempt = t.demands[attempt, D_OTHERWISE]
@@ -203,11 +165,7 @@ def spell_out(demand, entries, count, t, x):
 
     Returns the number of node columns.
     """
-    filled, systems = placement_columns(
-        demand, entries, count, 1,
-        t.demands, t.kinds, t.segments, t.terms, t.sysreq, t.runs, t.runcols, t.capacity, t.colsys, t.run_of,
-        x.columns, x.amounts, x.scolumns, x.samounts, x.stamps, x.head,
-    )  # fmt: skip
+    filled, systems = placement_columns(demand, entries, count, t, x)
     for k in range(systems, x.samounts.shape[0]):
         x.samounts[k] = 0
     for k in range(systems - 1, -1, -1):  # from the compact form to one amount for each column, in place

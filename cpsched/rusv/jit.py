@@ -1,4 +1,4 @@
-"""The one place where kernels are compiled: `kernel` decorates a plain function on arrays."""
+"""The one place where kernels are compiled: `kernel` and `allocating_kernel` decorate plain functions on arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numba.core import config, event
 
 from cpsched.rusv.kernel_cache import folder_of_module
 
-__all__ = ["announced", "kernel"]
+__all__ = ["allocating_kernel", "announced", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,10 +39,24 @@ def announced(notify: Callable[[], None]) -> AbstractContextManager[None]:
 
 
 def kernel(function: F) -> F:
-    """Compile `function` at its first call; it runs without the GIL and without checks, which the wrapper owns."""
+    """Compile `function` at its first call; it runs without the GIL and without checks, which the wrapper owns.
+
+    A kernel only borrows its arrays, from its caller: it makes none and returns none. So their references are not
+    counted, which costs more than the work of a small kernel that gets all arrays of a timeline.
+    """
+    return _compiled(function, counts_references=False)
+
+
+def allocating_kernel(function: F) -> F:
+    """Compile `function` like `kernel`; it may make arrays, whose references are counted."""
+    return _compiled(function, counts_references=True)
+
+
+def _compiled(function: F, *, counts_references: bool) -> F:
     before = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets its options at run time
     config.CACHE_DIR = str(folder_of_module(function.__globals__))  # type: ignore[attr-defined]
+    options = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": counts_references}
     try:
-        return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+        return cast(F, numba.njit(**options)(function))
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]

@@ -10,24 +10,16 @@ a search reads one row for a whole block.
 The free amount of column c in slot r of block b is ``rows[r, c] + blk[b, LAZY, c]``; the lazy part is folded into the
 rows of a column whenever a booking covers the block only in part, so that both parts stay within the capacity.
 
-Arrays of the state, in the order in which the kernels take them:
-
-======== ========================= ==================================================================================
-head     int64 (HEAD,)             counters, see ``H_*``
-slots    int64 (rows, 2)           start of the slot; how many bookings begin or end there (the origin has one more)
-order    int32 (blocks,)           the blocks in time order
-members  int32 (blocks, BLOCK + 1) the slots of a block in time order; in the last place how many there are
-rows     int32 (rows, W)           free amounts of the node columns, without the block's lazy part
-blk      int32 (blocks, 2, W)      lazy part and minimum of each node column
-srows    int64 (rows, Q)           free amounts of the system columns, without the block's lazy part
-sblk     int64 (blocks, 3, Q)      lazy part, minimum and maximum of each system column
-spare    int32 (2, rows)           stacks of unused rows and blocks
-======== ========================= ==================================================================================
+The kernels take their arrays in named tuples, which are passed last: the timeline's `State` (`s`), the `Tables` of what
+can be asked for (`t`), a `Scratch` (`x`), and the `Jobs` of a table (`j`).
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.rusv.jit import kernel
 from cpsched.rusv.vector import FOREVER
@@ -37,7 +29,7 @@ BLOCK = 32
 #: Nodes whose counts are added up in 32 bits; times the most chunks that a request may have, this stays below 2^31.
 PART = 2048
 
-H_BLOCKS, H_SPARE_ROWS, H_SPARE_BLOCKS, H_STAMP, H_FREED, HEAD = 0, 1, 2, 3, 4, 5
+H_BLOCKS, H_SPARE_ROWS, H_SPARE_BLOCKS, H_FREED, HEAD = 0, 1, 2, 3, 4
 LAZY, LOW, HIGH = 0, 1, 2
 
 # columns of the demand tables, see timeline.Demands
@@ -49,22 +41,122 @@ EXCLUSIVE, SCATTER, JOINT = 1, 2, 4
 DONE, GROW_STATE, GROW_POOL = 0, 1, 2
 
 
+class State(NamedTuple):
+    """What is free, and when: a timeline."""
+
+    #: int64 (HEAD,): counters, see ``H_*``.
+    head: NDArray[Any]
+    #: int64 (rows, 2): start of the slot; how many bookings begin or end there (the origin has one more).
+    slots: NDArray[Any]
+    #: int32 (blocks,): the blocks in time order.
+    order: NDArray[Any]
+    #: int32 (blocks, BLOCK + 1): the slots of a block in time order; in the last place how many there are.
+    members: NDArray[Any]
+    #: int32 (rows, W): free amounts of the node columns, without the block's lazy part.
+    rows: NDArray[Any]
+    #: int32 (blocks, 2, W): lazy part and minimum of each node column.
+    blk: NDArray[Any]
+    #: int64 (rows, Q): free amounts of the system columns, without the block's lazy part.
+    srows: NDArray[Any]
+    #: int64 (blocks, 3, Q): lazy part, minimum and maximum of each system column.
+    sblk: NDArray[Any]
+    #: int32 (2, rows): stacks of unused rows and blocks.
+    spare: NDArray[Any]
+
+
+class Tables(NamedTuple):
+    """What can be asked for, and the machine; a table that others point into has a last row with the ends."""
+
+    #: int64 (demands + 1, 7): where the rows of each demand begin in the other tables, its flags, and what is tried
+    #: where it does not fit, see ``D_*``.
+    demands: NDArray[Any]
+    #: int64 (kinds + 1, 3): chunks needed, first segment, and the most chunks on a node, see ``K_*``.
+    kinds: NDArray[Any]
+    #: int64 (segments + 1, 3): adjacent nodes that may hold a kind: first node, number of nodes, first term, see
+    #: ``S_*``.
+    segments: NDArray[Any]
+    #: int64 (terms, 2): column of a segment's first node, and the amount that a chunk takes of it.
+    terms: NDArray[Any]
+    #: float64 (terms, 2): factor and summand that divide by the amount (`count_kind`).
+    scale: NDArray[Any]
+    #: int64 (·, 2): system column, and the amount that must be free of it; a demand's licences come last.
+    sysreq: NDArray[Any]
+    #: int64 (·, 2): ranges ``[begin, end)`` of the columns that a demand looks at.
+    ranges: NDArray[Any]
+    #: int64 (·,): the runs whose nodes a demand may have.
+    reach: NDArray[Any]
+    #: int64 (runs + 1, 3): equal neighbours: first node, number of nodes, and where their columns begin in `runcols`.
+    runs: NDArray[Any]
+    #: int64 (·,): columns of the first node of each run.
+    runcols: NDArray[Any]
+    #: int32 (W,): the amount of each node column when nothing is booked.
+    capacity: NDArray[Any]
+    #: int64 (W, 2): the system columns that add up a node column, -1 for none.
+    colsys: NDArray[Any]
+    #: int64 (nodes,): the run of each node.
+    run_of: NDArray[Any]
+
+
+class Scratch(NamedTuple):
+    """The arrays that kernels write into: the search and the mapping of a demand, and the amounts of a placement."""
+
+    #: int32 (2, W): the least that is free in a window, while it is looked for.
+    free: NDArray[Any]
+    #: float64 (nodes,)
+    buffer: NDArray[Any]
+    #: int32 (·, 3): where a demand was mapped to, rows of (node, kind, chunks).
+    entries: NDArray[Any]
+    #: int64 (·,): node columns of a placement, and their amounts.
+    columns: NDArray[Any]
+    amounts: NDArray[Any]
+    #: int64 (Q,): system columns of a placement, and their amounts.
+    scolumns: NDArray[Any]
+    samounts: NDArray[Any]
+    #: int64 (nodes,): the last placement, by the counter `stamp`, that took the node whole.
+    stamps: NDArray[Any]
+    #: int64 (1,): the number of placements so far.
+    stamp: NDArray[Any]
+
+
+class Taken(NamedTuple):
+    """Amounts of node columns and of system columns, int64 (·,)."""
+
+    columns: NDArray[Any]
+    amounts: NDArray[Any]
+    scolumns: NDArray[Any]
+    samounts: NDArray[Any]
+
+
+class Jobs(NamedTuple):
+    """Jobs and their places: the arrays of a `timeline.JobTable`, which describes them."""
+
+    jobs: NDArray[Any]
+    starts: NDArray[Any]
+    spans: NDArray[Any]
+    pool: NDArray[Any]
+    used: NDArray[Any]
+    waits_of: NDArray[Any]
+    waits: NDArray[Any]
+    followers_of: NDArray[Any]
+    followers: NDArray[Any]
+
+
 # --- the time axis -------------------------------------------------------------------------------------------------
 
 
 @kernel
-def locate(head, slots, order, members, time):
+def locate(time, s):
     """Return (place of the block in `order`, index in the block) of the slot that holds `time`."""
-    low, high = 0, head[H_BLOCKS]
+    low, high = 0, s.head[H_BLOCKS]
     while high - low > 1:
         middle = (low + high) >> 1
-        if slots[members[order[middle], 0], 0] <= time:
+        if s.slots[s.members[s.order[middle], 0], 0] <= time:
             low = middle
         else:
             high = middle
-    block = order[low]
-    index = members[block, BLOCK] - 1
-    while slots[members[block, index], 0] > time:
+    block = s.order[low]
+    index = s.members[block, BLOCK] - 1
+    while s.slots[s.members[block, index], 0] > time:
         index -= 1
     return low, index
 
@@ -77,148 +169,148 @@ def copy(target, source):
 
 
 @kernel
-def summarise_block(block, members, rows, blk, srows, sblk):
+def summarise_block(block, s):
     """Compute the minima (and maxima) of a block anew."""
-    count = members[block, BLOCK]
-    width = rows.shape[1]
-    first = members[block, 0]
+    count = s.members[block, BLOCK]
+    width = s.rows.shape[1]
+    first = s.members[block, 0]
     for c in range(width):
-        blk[block, LOW, c] = rows[first, c]
+        s.blk[block, LOW, c] = s.rows[first, c]
     for k in range(1, count):
-        row = members[block, k]
+        row = s.members[block, k]
         for c in range(width):
-            blk[block, LOW, c] = min(blk[block, LOW, c], rows[row, c])
+            s.blk[block, LOW, c] = min(s.blk[block, LOW, c], s.rows[row, c])
     for c in range(width):
-        blk[block, LOW, c] += blk[block, LAZY, c]
-    for q in range(srows.shape[1]):
-        summarise_system(block, q, members, srows, sblk)
+        s.blk[block, LOW, c] += s.blk[block, LAZY, c]
+    for q in range(s.srows.shape[1]):
+        summarise_system(block, q, s)
 
 
 @kernel
-def summarise_system(block, q, members, srows, sblk):
+def summarise_system(block, q, s):
     """Compute minimum and maximum of one system column of a block anew."""
-    low = srows[members[block, 0], q]
+    low = s.srows[s.members[block, 0], q]
     high = low
-    for k in range(1, members[block, BLOCK]):
-        value = srows[members[block, k], q]
+    for k in range(1, s.members[block, BLOCK]):
+        value = s.srows[s.members[block, k], q]
         low = min(low, value)
         high = max(high, value)
-    sblk[block, LOW, q] = low + sblk[block, LAZY, q]
-    sblk[block, HIGH, q] = high + sblk[block, LAZY, q]
+    s.sblk[block, LOW, q] = low + s.sblk[block, LAZY, q]
+    s.sblk[block, HIGH, q] = high + s.sblk[block, LAZY, q]
 
 
 @kernel
-def split_block(place, head, order, members, rows, blk, srows, sblk, spare):
+def split_block(place, s):
     """Move the later half of a full block into a new block behind it."""
-    block = order[place]
-    head[H_SPARE_BLOCKS] -= 1
-    new = spare[1, head[H_SPARE_BLOCKS]]
+    block = s.order[place]
+    s.head[H_SPARE_BLOCKS] -= 1
+    new = s.spare[1, s.head[H_SPARE_BLOCKS]]
     half = BLOCK // 2
     for k in range(half, BLOCK):
-        members[new, k - half] = members[block, k]
-    members[new, BLOCK] = BLOCK - half
-    members[block, BLOCK] = half
-    copy(blk[new, LAZY], blk[block, LAZY])
-    copy(sblk[new, LAZY], sblk[block, LAZY])
-    for k in range(head[H_BLOCKS], place + 1, -1):
-        order[k] = order[k - 1]
-    order[place + 1] = new
-    head[H_BLOCKS] += 1
-    summarise_block(block, members, rows, blk, srows, sblk)
-    summarise_block(new, members, rows, blk, srows, sblk)
+        s.members[new, k - half] = s.members[block, k]
+    s.members[new, BLOCK] = BLOCK - half
+    s.members[block, BLOCK] = half
+    copy(s.blk[new, LAZY], s.blk[block, LAZY])
+    copy(s.sblk[new, LAZY], s.sblk[block, LAZY])
+    for k in range(s.head[H_BLOCKS], place + 1, -1):
+        s.order[k] = s.order[k - 1]
+    s.order[place + 1] = new
+    s.head[H_BLOCKS] += 1
+    summarise_block(block, s)
+    summarise_block(new, s)
 
 
 @kernel
-def add_break(time, head, slots, order, members, rows, blk, srows, sblk, spare):
+def add_break(time, s):
     """Make `time` a breakpoint, or count one more use of the slot that begins there."""
-    place, index = locate(head, slots, order, members, time)
-    block = order[place]
-    row = members[block, index]
-    if slots[row, 0] == time:
-        slots[row, 1] += 1
+    place, index = locate(time, s)
+    block = s.order[place]
+    row = s.members[block, index]
+    if s.slots[row, 0] == time:
+        s.slots[row, 1] += 1
         return
-    if members[block, BLOCK] == BLOCK:
-        split_block(place, head, order, members, rows, blk, srows, sblk, spare)
+    if s.members[block, BLOCK] == BLOCK:
+        split_block(place, s)
         if index >= BLOCK // 2:
             index -= BLOCK // 2
-            block = order[place + 1]
-    head[H_SPARE_ROWS] -= 1
-    new = spare[0, head[H_SPARE_ROWS]]
-    slots[new, 0] = time
-    slots[new, 1] = 1
-    copy(rows[new], rows[row])
-    copy(srows[new], srows[row])
-    for k in range(members[block, BLOCK], index + 1, -1):
-        members[block, k] = members[block, k - 1]
-    members[block, index + 1] = new
-    members[block, BLOCK] += 1
+            block = s.order[place + 1]
+    s.head[H_SPARE_ROWS] -= 1
+    new = s.spare[0, s.head[H_SPARE_ROWS]]
+    s.slots[new, 0] = time
+    s.slots[new, 1] = 1
+    copy(s.rows[new], s.rows[row])
+    copy(s.srows[new], s.srows[row])
+    for k in range(s.members[block, BLOCK], index + 1, -1):
+        s.members[block, k] = s.members[block, k - 1]
+    s.members[block, index + 1] = new
+    s.members[block, BLOCK] += 1
 
 
 @kernel
-def drop_break(time, head, slots, order, members, rows, blk, srows, sblk, spare):
+def drop_break(time, s):
     """Count one use less of the slot that begins at `time`; join it to the one before at the last use."""
-    place, index = locate(head, slots, order, members, time)
-    block = order[place]
-    row = members[block, index]
-    slots[row, 1] -= 1
-    if slots[row, 1] > 0:
+    place, index = locate(time, s)
+    block = s.order[place]
+    row = s.members[block, index]
+    s.slots[row, 1] -= 1
+    if s.slots[row, 1] > 0:
         return
-    spare[0, head[H_SPARE_ROWS]] = row
-    head[H_SPARE_ROWS] += 1
-    count = members[block, BLOCK] - 1
+    s.spare[0, s.head[H_SPARE_ROWS]] = row
+    s.head[H_SPARE_ROWS] += 1
+    count = s.members[block, BLOCK] - 1
     for k in range(index, count):
-        members[block, k] = members[block, k + 1]
-    members[block, BLOCK] = count
+        s.members[block, k] = s.members[block, k + 1]
+    s.members[block, BLOCK] = count
     if count == 0:
-        remove_block(place, head, order, spare)
+        remove_block(place, s)
         return
-    joined = merge_next(place, head, order, members, rows, blk, srows, sblk, spare)
+    joined = merge_next(place, s)
     if index == 0 or joined:  # elsewhere the row before, which is equal, stays in the block and keeps the minimum
-        summarise_block(block, members, rows, blk, srows, sblk)
+        summarise_block(block, s)
 
 
 @kernel
-def remove_block(place, head, order, spare):
+def remove_block(place, s):
     """Take a block out of the order."""
-    spare[1, head[H_SPARE_BLOCKS]] = order[place]
-    head[H_SPARE_BLOCKS] += 1
-    head[H_BLOCKS] -= 1
-    for k in range(place, head[H_BLOCKS]):
-        order[k] = order[k + 1]
+    s.spare[1, s.head[H_SPARE_BLOCKS]] = s.order[place]
+    s.head[H_SPARE_BLOCKS] += 1
+    s.head[H_BLOCKS] -= 1
+    for k in range(place, s.head[H_BLOCKS]):
+        s.order[k] = s.order[k + 1]
 
 
 @kernel
-def fold_block(block, members, rows, blk, srows, sblk):
+def fold_block(block, s):
     """Fold the lazy part of a block into its rows, which then hold the free amounts (a difference of two lazy parts
     could exceed 32 bits).
     """
-    for k in range(members[block, BLOCK]):
-        row = members[block, k]
-        for c in range(rows.shape[1]):
-            rows[row, c] += blk[block, LAZY, c]
-        for q in range(srows.shape[1]):
-            srows[row, q] += sblk[block, LAZY, q]
-    for c in range(rows.shape[1]):
-        blk[block, LAZY, c] = 0
-    for q in range(srows.shape[1]):
-        sblk[block, LAZY, q] = 0
+    for k in range(s.members[block, BLOCK]):
+        row = s.members[block, k]
+        for c in range(s.rows.shape[1]):
+            s.rows[row, c] += s.blk[block, LAZY, c]
+        for q in range(s.srows.shape[1]):
+            s.srows[row, q] += s.sblk[block, LAZY, q]
+    for c in range(s.rows.shape[1]):
+        s.blk[block, LAZY, c] = 0
+    for q in range(s.srows.shape[1]):
+        s.sblk[block, LAZY, q] = 0
 
 
 @kernel
-def merge_next(place, head, order, members, rows, blk, srows, sblk, spare):
+def merge_next(place, s):
     """Join a block with the next if both are nearly empty; tell whether it did (minima are the caller's)."""
-    if place + 1 >= head[H_BLOCKS]:
+    if place + 1 >= s.head[H_BLOCKS]:
         return False
-    block, follower = order[place], order[place + 1]
-    count, more = members[block, BLOCK], members[follower, BLOCK]
+    block, follower = s.order[place], s.order[place + 1]
+    count, more = s.members[block, BLOCK], s.members[follower, BLOCK]
     if count + more > BLOCK // 2:
         return False
-    fold_block(block, members, rows, blk, srows, sblk)
-    fold_block(follower, members, rows, blk, srows, sblk)
+    fold_block(block, s)
+    fold_block(follower, s)
     for k in range(more):
-        members[block, count + k] = members[follower, k]
-    members[block, BLOCK] = count + more
-    remove_block(place + 1, head, order, spare)
+        s.members[block, count + k] = s.members[follower, k]
+    s.members[block, BLOCK] = count + more
+    remove_block(place + 1, s)
     return True
 
 
@@ -226,35 +318,33 @@ def merge_next(place, head, order, members, rows, blk, srows, sblk, spare):
 
 
 @kernel
-def shift(
-    start, end, columns, amounts, count, scolumns, samounts, scount, head, slots, order, members, rows, blk, srows, sblk
-):
-    """Add `amounts` to the free amounts of `columns` in ``[start, end)``; both must be breakpoints (or the end
-    FOREVER).
+def shift(start, end, sign, taken, count, scount, s):
+    """Add the first `count` amounts of node columns, and the first `scount` of system columns, times `sign`, to the
+    free amounts in ``[start, end)``; both must be breakpoints (or the end FOREVER).
     """
-    place, index = locate(head, slots, order, members, start)
-    while place < head[H_BLOCKS]:
-        block = order[place]
-        size = members[block, BLOCK]
+    place, index = locate(start, s)
+    while place < s.head[H_BLOCKS]:
+        block = s.order[place]
+        size = s.members[block, BLOCK]
         stop = index
-        while stop < size and slots[members[block, stop], 0] < end:
+        while stop < size and s.slots[s.members[block, stop], 0] < end:
             stop += 1
         if stop == index:
             return
         whole = index == 0 and stop == size
         if whole:
             for k in range(count):
-                blk[block, LAZY, columns[k]] += amounts[k]
-                blk[block, LOW, columns[k]] += amounts[k]
+                s.blk[block, LAZY, taken.columns[k]] += sign * taken.amounts[k]
+                s.blk[block, LOW, taken.columns[k]] += sign * taken.amounts[k]
             for k in range(scount):
                 for part in range(3):
-                    sblk[block, part, scolumns[k]] += samounts[k]
+                    s.sblk[block, part, taken.scolumns[k]] += sign * taken.samounts[k]
         else:
-            shift_part(block, index, stop, columns, amounts, count, members, rows, blk)
+            shift_part(block, index, stop, sign, taken, count, s)
             for k in range(scount):
                 for m in range(index, stop):
-                    srows[members[block, m], scolumns[k]] += samounts[k]
-                summarise_system(block, scolumns[k], members, srows, sblk)
+                    s.srows[s.members[block, m], taken.scolumns[k]] += sign * taken.samounts[k]
+                summarise_system(block, taken.scolumns[k], s)
         if stop < size:
             return
         place += 1
@@ -262,76 +352,72 @@ def shift(
 
 
 @kernel
-def shift_part(block, begin, stop, columns, amounts, count, members, rows, blk):
-    """Add `amounts` to some slots of a block; fold the lazy part of these columns into the rows, renew their minima."""
-    size = members[block, BLOCK]
+def shift_part(block, begin, stop, sign, taken, count, s):
+    """Add amounts (times `sign`) to some slots of a block; fold the lazy part of these columns into the rows, renew their minima."""
+    size = s.members[block, BLOCK]
     for k in range(count):
-        column = columns[k]
-        lazy = blk[block, LAZY, column]
-        amount = amounts[k] + lazy
-        low = rows[members[block, 0], column] + (amount if begin == 0 else lazy)
+        column = taken.columns[k]
+        lazy = s.blk[block, LAZY, column]
+        amount = sign * taken.amounts[k] + lazy
+        low = s.rows[s.members[block, 0], column] + (amount if begin == 0 else lazy)
         for m in range(size):
-            row = members[block, m]
-            value = rows[row, column] + (amount if begin <= m < stop else lazy)
-            rows[row, column] = value
+            row = s.members[block, m]
+            value = s.rows[row, column] + (amount if begin <= m < stop else lazy)
+            s.rows[row, column] = value
             low = min(low, value)
-        blk[block, LAZY, column] = 0
-        blk[block, LOW, column] = low
+        s.blk[block, LAZY, column] = 0
+        s.blk[block, LOW, column] = low
 
 
 @kernel
-def placement_columns(
-    demand, entries, count, sign,
-    demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-    columns, amounts, scolumns, samounts, stamps, head,
-):  # fmt: skip
-    """Write the amounts of a placement: node columns with amounts, system columns with amounts (times `sign`).
+def placement_columns(demand, entries, count, t, x):
+    """Write the amounts of a placement to the scratch `x`: node columns with amounts, system columns with amounts.
 
     An exclusive demand takes its nodes whole. Returns the numbers of node and of system columns.
     """
     filled = 0
     systems = 0
-    for q in range(samounts.shape[0]):
-        samounts[q] = 0
-    exclusive = demands[demand, D_FLAGS] & EXCLUSIVE
-    head[H_STAMP] += 1
+    for q in range(x.samounts.shape[0]):
+        x.samounts[q] = 0
+    exclusive = t.demands[demand, D_FLAGS] & EXCLUSIVE
+    x.stamp[0] += 1
     before, segment = -1, 0  # entries are in the order of kinds and of their segments
     for e in range(count):
         node, kind, chunks = entries[e, 0], entries[e, 1], entries[e, 2]
         if exclusive:
-            if stamps[node] == head[H_STAMP]:
+            if x.stamps[node] == x.stamp[0]:
                 continue
-            stamps[node] = head[H_STAMP]
-            run = run_of[node]
-            inside = node - runs[run, 0]
-            for k in range(runs[run, 2], runs[run + 1, 2]):
-                column = runcols[k] + inside
-                columns[filled] = column
-                amounts[filled] = sign * capacity[column]
+            x.stamps[node] = x.stamp[0]
+            run = t.run_of[node]
+            inside = node - t.runs[run, 0]
+            for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
+                column = t.runcols[k] + inside
+                x.columns[filled] = column
+                x.amounts[filled] = t.capacity[column]
                 filled += 1
         else:
             if kind != before:
-                segment = kinds[kind, K_SEG]
+                segment = t.kinds[kind, K_SEG]
                 before = kind
-            inside = node - segments[segment, S_FIRST]
-            while not 0 <= inside < segments[segment, S_LENGTH]:
+            inside = node - t.segments[segment, S_FIRST]
+            while not 0 <= inside < t.segments[segment, S_LENGTH]:
                 segment += 1
-                inside = node - segments[segment, S_FIRST]
-            for k in range(segments[segment, S_TERM], segments[segment + 1, S_TERM]):
-                columns[filled] = terms[k, 0] + inside
-                amounts[filled] = sign * chunks * terms[k, 1]
+                inside = node - t.segments[segment, S_FIRST]
+            for k in range(t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]):
+                x.columns[filled] = t.terms[k, 0] + inside
+                x.amounts[filled] = chunks * t.terms[k, 1]
                 filled += 1
     for k in range(filled):
         for part in range(2):
-            q = colsys[columns[k], part]
+            q = t.colsys[x.columns[k], part]
             if q >= 0:
-                samounts[q] += amounts[k]
-    for k in range(demands[demand, D_LICENSE], demands[demand + 1, D_SYS]):
-        samounts[sysreq[k, 0]] += sign * sysreq[k, 1]
-    for q in range(samounts.shape[0]):
-        if samounts[q] != 0:
-            scolumns[systems] = q
-            samounts[systems] = samounts[q]
+                x.samounts[q] += x.amounts[k]
+    for k in range(t.demands[demand, D_LICENSE], t.demands[demand + 1, D_SYS]):
+        x.samounts[t.sysreq[k, 0]] += t.sysreq[k, 1]
+    for q in range(x.samounts.shape[0]):
+        if x.samounts[q] != 0:
+            x.scolumns[systems] = q
+            x.samounts[systems] = x.samounts[q]
             systems += 1
     return filled, systems
 
@@ -403,104 +489,104 @@ def lower_by_two(target, source, low):
 
 
 @kernel
-def count_kind(kind, free, buffer, kinds, segments, terms, scale):
+def count_kind(kind, free, buffer, t):
     """Return how many chunks of a kind fit into `free`, the free amounts of the node columns.
 
     ``floor(x / a)`` is taken as the whole part of ``x * (1 / a) + 0.5 / a``, which is exact for all 32-bit amounts and
     compiles to vector instructions, unlike a division of integers.
     """
     total = 0
-    most = np.int32(kinds[kind, K_MOST])
-    for segment in range(kinds[kind, K_SEG], kinds[kind + 1, K_SEG]):
-        length = segments[segment, S_LENGTH]
-        first, last = segments[segment, S_TERM], segments[segment + 1, S_TERM]
-        free0 = free[terms[first, 0] : terms[first, 0] + length]
-        a0, b0 = scale[first, 0], scale[first, 1]
+    most = np.int32(t.kinds[kind, K_MOST])
+    for segment in range(t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]):
+        length = t.segments[segment, S_LENGTH]
+        first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
+        free0 = free[t.terms[first, 0] : t.terms[first, 0] + length]
+        a0, b0 = t.scale[first, 0], t.scale[first, 1]
         if last - first == 1 and most == 1:
-            total += count_enough(free0, np.int32(terms[first, 1]))
+            total += count_enough(free0, np.int32(t.terms[first, 1]))
         elif last - first == 1:
             total += sum_one(free0, a0, b0, most)
         elif last - first == 2:
-            free1 = free[terms[first + 1, 0] : terms[first + 1, 0] + length]
-            total += sum_two(free0, a0, b0, free1, scale[first + 1, 0], scale[first + 1, 1], most)
+            free1 = free[t.terms[first + 1, 0] : t.terms[first + 1, 0] + length]
+            total += sum_two(free0, a0, b0, free1, t.scale[first + 1, 0], t.scale[first + 1, 1], most)
         else:
             least = buffer[:length]
             for n in range(length):
                 least[n] = free0[n] * a0 + b0
             for k in range(first + 1, last):
-                lower(least, free[terms[k, 0] : terms[k, 0] + length], scale[k, 0], scale[k, 1])
+                lower(least, free[t.terms[k, 0] : t.terms[k, 0] + length], t.scale[k, 0], t.scale[k, 1])
             for n in range(length):
                 total += np.int64(min(np.int32(least[n]), most))
     return total
 
 
 @kernel
-def suffices(demand, free, buffer, demands, kinds, segments, terms, scale, reach, runs, runcols, capacity):
+def suffices(demand, free, buffer, t):
     """Tell whether enough chunks of each kind fit into `free`, each kind by itself (necessary; sufficient for one
     kind).
 
     For an exclusive demand the columns of nodes that are not idle are set to zero first.
     """
-    if demands[demand, D_FLAGS] & EXCLUSIVE:
-        for k in range(demands[demand, D_REACH], demands[demand + 1, D_REACH]):
-            clear_busy(reach[k], free, runs, runcols, capacity)
-    for kind in range(demands[demand, D_KIND], demands[demand + 1, D_KIND]):
-        if count_kind(kind, free, buffer, kinds, segments, terms, scale) < kinds[kind, K_NEED]:
+    if t.demands[demand, D_FLAGS] & EXCLUSIVE:
+        for k in range(t.demands[demand, D_REACH], t.demands[demand + 1, D_REACH]):
+            clear_busy(t.reach[k], free, t)
+    for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
+        if count_kind(kind, free, buffer, t) < t.kinds[kind, K_NEED]:
             return False
     return True
 
 
 @kernel
-def clear_busy(run, free, runs, runcols, capacity):
+def clear_busy(run, free, t):
     """Set the columns of a run of nodes to zero on each node of which one column is not wholly free."""
-    first, last = runs[run, 2], runs[run + 1, 2]
-    for n in range(runs[run, 1]):
+    first, last = t.runs[run, 2], t.runs[run + 1, 2]
+    for n in range(t.runs[run, 1]):
         idle = True
         for k in range(first, last):
-            idle &= free[runcols[k] + n] == capacity[runcols[k] + n]
+            idle &= free[t.runcols[k] + n] == t.capacity[t.runcols[k] + n]
         if not idle:
             for k in range(first, last):
-                free[runcols[k] + n] = 0
+                free[t.runcols[k] + n] = 0
 
 
 @kernel
-def is_good(block, index, demand, members, srows, sblk, demands, sysreq):
+def is_good(block, index, demand, s, t):
     """Tell whether one slot has what the demand needs of the system columns."""
-    row = members[block, index]
+    row = s.members[block, index]
     good = True
-    for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
-        good &= srows[row, sysreq[k, 0]] + sblk[block, LAZY, sysreq[k, 0]] >= sysreq[k, 1]
+    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+        good &= s.srows[row, t.sysreq[k, 0]] + s.sblk[block, LAZY, t.sysreq[k, 0]] >= t.sysreq[k, 1]
     return good
 
 
 @kernel
-def is_block_good(block, demand, sblk, demands, sysreq):
+def is_block_good(block, demand, s, t):
     """Tell whether every slot of a block has what the demand needs of the system columns."""
     good = True
-    for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
-        good &= sblk[block, LOW, sysreq[k, 0]] >= sysreq[k, 1]
+    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+        good &= s.sblk[block, LOW, t.sysreq[k, 0]] >= t.sysreq[k, 1]
     return good
 
 
 @kernel
-def is_block_bad(block, demand, sblk, demands, sysreq):
+def is_block_bad(block, demand, s, t):
     """Tell whether no slot of a block can have what the demand needs of the system columns."""
     bad = False
-    for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
-        bad |= sblk[block, HIGH, sysreq[k, 0]] < sysreq[k, 1]
+    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+        bad |= s.sblk[block, HIGH, t.sysreq[k, 0]] < t.sysreq[k, 1]
     return bad
 
 
 @kernel
-def next_good(demand, place, index, head, order, members, srows, sblk, demands, sysreq):
+def next_good(demand, place, index, s, t):
     """Return the first slot from the given one on that has what the demand needs of the system (place -1 if there is
     none).
     """
-    while place < head[H_BLOCKS]:
-        block = order[place]
-        if not is_block_bad(block, demand, sblk, demands, sysreq):
-            while index < members[block, BLOCK]:
-                if is_good(block, index, demand, members, srows, sblk, demands, sysreq):
+    while place < s.head[H_BLOCKS]:
+        block = s.order[place]
+        if not is_block_bad(block, demand, s, t):
+            while index < s.members[block, BLOCK]:
+                if is_good(block, index, demand, s, t):
                     return place, index
                 index += 1
         place, index = place + 1, 0
@@ -508,29 +594,26 @@ def next_good(demand, place, index, head, order, members, srows, sblk, demands, 
 
 
 @kernel
-def last_bad(demand, place, index, stop_place, stop_index, order, members, srows, sblk, demands, sysreq):
+def last_bad(demand, place, index, stop_place, stop_index, s, t):
     """Return the last slot in ``[stop, given]`` that lacks what the demand needs of the system (place -1 if there is
     none).
     """
     while place >= stop_place:
-        block = order[place]
+        block = s.order[place]
         low = stop_index if place == stop_place else 0
-        if not is_block_good(block, demand, sblk, demands, sysreq):
+        if not is_block_good(block, demand, s, t):
             while index >= low:
-                if not is_good(block, index, demand, members, srows, sblk, demands, sysreq):
+                if not is_good(block, index, demand, s, t):
                     return place, index
                 index -= 1
         place -= 1
         if place >= stop_place:
-            index = members[order[place], BLOCK] - 1
+            index = s.members[s.order[place], BLOCK] - 1
     return -1, 0
 
 
 @kernel
-def next_window(
-    demand, start, duration, latest, place, index, known_place, known_index,
-    head, slots, order, members, srows, sblk, demands, sysreq,
-):  # fmt: skip
+def next_window(demand, start, duration, latest, place, index, known_place, known_index, s, t):
     """Phase 1: the earliest window from `start` on in which every slot has what the demand needs of the system.
 
     `place`, `index` is the slot that holds `start`; from there to before `known_place`, `known_index` all slots are
@@ -539,81 +622,74 @@ def next_window(
     """
     while True:
         if place == known_place and index == known_index:
-            place, index = next_good(demand, place, index, head, order, members, srows, sblk, demands, sysreq)
+            place, index = next_good(demand, place, index, s, t)
             if place < 0:
                 return -1, 0, 0, 0, 0
-            start = max(start, slots[members[order[place], index], 0])
+            start = max(start, s.slots[s.members[s.order[place], index], 0])
             known_place, known_index = place, index
         if start > latest:
             return -1, 0, 0, 0, 0
-        last_place, last_index = locate(head, slots, order, members, start + duration - 1)
-        bad_place, bad_index = last_bad(
-            demand, last_place, last_index, known_place, known_index, order, members, srows, sblk, demands, sysreq
-        )
+        last_place, last_index = locate(start + duration - 1, s)
+        bad_place, bad_index = last_bad(demand, last_place, last_index, known_place, known_index, s, t)
         if bad_place < 0:
             return start, place, index, last_place, last_index
-        place, index = following(bad_place, bad_index, order, members)
-        known_place, known_index = following(last_place, last_index, order, members)
-        if place == head[H_BLOCKS]:
+        place, index = following(bad_place, bad_index, s)
+        known_place, known_index = following(last_place, last_index, s)
+        if place == s.head[H_BLOCKS]:
             return -1, 0, 0, 0, 0
-        start = slots[members[order[place], index], 0]
+        start = s.slots[s.members[s.order[place], index], 0]
 
 
 @kernel
-def following(place, index, order, members):
+def following(place, index, s):
     """Return the slot after the given one (of the block after the last one if there is none)."""
-    if index + 1 < members[order[place], BLOCK]:
+    if index + 1 < s.members[s.order[place], BLOCK]:
         return place, index + 1
     return place + 1, 0
 
 
 @kernel
-def take_slots(block, low, high, source, target, members, rows, blk, ranges, first, last):
-    """Set `target` to the minimum of `source` and the slots `low` … `high` of a block, over some ranges of columns."""
-    whole = low == 0 and high == members[block, BLOCK] - 1
-    for k in range(first, last):
-        begin, end = ranges[k, 0], ranges[k, 1]
+def take_slots(demand, block, low, high, source, target, s, t):
+    """Set `target` to the minimum of `source` and the slots `low` … `high` of a block, over the columns that a demand
+    takes.
+    """
+    whole = low == 0 and high == s.members[block, BLOCK] - 1
+    for k in range(t.demands[demand, D_RANGE], t.demands[demand + 1, D_RANGE]):
+        begin, end = t.ranges[k, 0], t.ranges[k, 1]
         if whole:
-            lower_by_two(target[begin:end], source[begin:end], blk[block, LOW, begin:end])
+            lower_by_two(target[begin:end], source[begin:end], s.blk[block, LOW, begin:end])
             continue
-        lazy = blk[block, LAZY, begin:end]
-        lower_from_row(target[begin:end], source[begin:end], rows[members[block, high], begin:end], lazy)
+        lazy = s.blk[block, LAZY, begin:end]
+        lower_from_row(target[begin:end], source[begin:end], s.rows[s.members[block, high], begin:end], lazy)
         for m in range(low, high):
-            lower_by_row(target[begin:end], rows[members[block, m], begin:end], lazy)
+            lower_by_row(target[begin:end], s.rows[s.members[block, m], begin:end], lazy)
 
 
 @kernel
-def scan_window(
-    demand, place, index, last_place, last_index,
-    order, members, rows, blk,
-    demands, kinds, segments, terms, scale, ranges, reach, runs, runcols, capacity,
-    free, buffer,
-):  # fmt: skip
-    """Take the minimum of the free amounts over the slots of a window, from its last to its first.
+def scan_window(demand, place, index, last_place, last_index, source, s, t, x):
+    """Take the minimum of the amounts in `source` and of the free amounts over the slots of a window, from its last to
+    its first.
 
-    Returns (side, place, index): which half of `free` holds the minimum; and the first slot, seen from the end, with
+    Returns (side, place, index): which half of `x.free` holds the minimum; and the first slot, seen from the end, with
     which too little is left for the demand (place -1 if there is none).
     """
-    first, last = demands[demand, D_RANGE], demands[demand + 1, D_RANGE]
-    side, source = 0, capacity
+    side = 0
     at, high = last_place, last_index
     singly = False  # a block that fails as a whole is checked again, slot by slot
     while True:
-        block = order[at]
+        block = s.order[at]
         low = index if at == place else 0
         other = 1 - side
-        take_slots(block, high if singly else low, high, source, free[other], members, rows, blk, ranges, first, last)
-        if suffices(
-            demand, free[other], buffer, demands, kinds, segments, terms, scale, reach, runs, runcols, capacity
-        ):
-            side, source = other, free[other]
+        take_slots(demand, block, high if singly else low, high, source, x.free[other], s, t)
+        if suffices(demand, x.free[other], x.buffer, t):
+            side, source = other, x.free[other]
             if singly:
                 high -= 1
             elif at == place:
                 return side, -1, 0
             else:
                 at -= 1
-                high = members[order[at], BLOCK] - 1
+                high = s.members[s.order[at], BLOCK] - 1
         elif singly or low == high:
             return side, at, high
         else:
@@ -621,12 +697,7 @@ def scan_window(
 
 
 @kernel
-def earliest_fit(
-    demand, start, duration, latest,
-    head, slots, order, members, rows, blk, srows, sblk,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
-    free, buffer, entries,
-):  # fmt: skip
+def earliest_fit(demand, start, duration, latest, s, t, x):
     """Find the earliest start in ``[start, latest]`` at which the demand fits for `duration`, and where.
 
     For each window that phase 1 offers, the minimum of the free amounts is taken over its slots. If too little is left
@@ -636,113 +707,96 @@ def earliest_fit(
 
     Returns (start or -1, number of `entries`).
     """
-    place, index = locate(head, slots, order, members, start)
+    place, index = locate(start, s)
     known_place, known_index = place, index
     last_place, last_index = place, index
     attempt = demand
     while True:
         if attempt == demand:
             start, place, index, last_place, last_index = next_window(
-                demand, start, duration, latest, place, index, known_place, known_index,
-                head, slots, order, members, srows, sblk, demands, sysreq,
-            )  # fmt: skip
+                demand, start, duration, latest, place, index, known_place, known_index, s, t
+            )
             if start < 0:
                 return -1, 0
-        side, at, blocked = scan_window(
-            demand, place, index, last_place, last_index,
-            order, members, rows, blk,
-            demands, kinds, segments, terms, scale, ranges, reach, runs, runcols, capacity,
-            free, buffer,
-        )  # fmt: skip
+        side, at, blocked = scan_window(demand, place, index, last_place, last_index, t.capacity, s, t, x)
         if at >= 0:
             place, index = at, blocked
         else:
-            count = map_chunks(attempt, free[side], entries, demands, kinds, segments, terms, runs, runcols, run_of)
+            count = map_chunks(attempt, x.free[side], t, x)
             if count > 0:
                 return start, count
-            attempt = demands[attempt, D_OTHERWISE]
+            attempt = t.demands[attempt, D_OTHERWISE]
             if attempt >= 0:
                 continue  # the mapping has overwritten the minimum: it is taken again
             attempt = demand
-        place, index = following(place, index, order, members)
-        if place == head[H_BLOCKS]:
+        place, index = following(place, index, s)
+        if place == s.head[H_BLOCKS]:
             return -1, 0
-        start = slots[members[order[place], index], 0]
-        known_place, known_index = following(last_place, last_index, order, members)
+        start = s.slots[s.members[s.order[place], index], 0]
+        known_place, known_index = following(last_place, last_index, s)
 
 
 @kernel
-def free_from(
-    demand, start, end,
-    head, slots, order, members, rows, blk, srows, sblk,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity,
-    free, buffer,
-):  # fmt: skip
+def free_from(demand, start, end, s, t, x):
     """Return the earliest second from `start` on from which a demand fits until `end`, each of its kinds by itself;
     `end` if it does not fit in the slot before that.
     """
-    place, index = locate(head, slots, order, members, start)
-    last_place, last_index = locate(head, slots, order, members, end - 1)
-    bad_place, bad_index = last_bad(
-        demand, last_place, last_index, place, index, order, members, srows, sblk, demands, sysreq
-    )
+    place, index = locate(start, s)
+    last_place, last_index = locate(end - 1, s)
+    bad_place, bad_index = last_bad(demand, last_place, last_index, place, index, s, t)
     if bad_place >= 0:
         if bad_place == last_place and bad_index == last_index:
             return end
-        place, index = following(bad_place, bad_index, order, members)
-        start = slots[members[order[place], index], 0]
-    _, at, blocked = scan_window(
-        demand, place, index, last_place, last_index,
-        order, members, rows, blk,
-        demands, kinds, segments, terms, scale, ranges, reach, runs, runcols, capacity,
-        free, buffer,
-    )  # fmt: skip
+        place, index = following(bad_place, bad_index, s)
+        start = s.slots[s.members[s.order[place], index], 0]
+    _, at, blocked = scan_window(demand, place, index, last_place, last_index, t.capacity, s, t, x)
     if at < 0:
         return start
     if at == last_place and blocked == last_index:
         return end
-    place, index = following(at, blocked, order, members)
-    return slots[members[order[place], index], 0]
+    place, index = following(at, blocked, s)
+    return s.slots[s.members[s.order[place], index], 0]
 
 
 @kernel
-def map_chunks(demand, free, entries, demands, kinds, segments, terms, runs, runcols, run_of):
+def map_chunks(demand, free, t, x):
     """Phase 2: cheap nodes first, as many chunks as fit (OCCS-30); kinds in the order of the table.
 
-    Writes (node, kind, chunks) to `entries` and returns how many, or 0 if some kind does not fit beside the others.
+    Writes (node, kind, chunks) to the scratch `x` and returns how many, or 0 if some kind does not fit beside the
+    others.
     """
     count = 0
-    joint = demands[demand, D_FLAGS] & JOINT
-    for kind in range(demands[demand, D_KIND], demands[demand + 1, D_KIND]):
-        need = kinds[kind, K_NEED]
-        segment = kinds[kind, K_SEG]
-        while need > 0 and segment < kinds[kind + 1, K_SEG]:
-            first, last = segments[segment, S_TERM], segments[segment + 1, S_TERM]
-            column, least = terms[first, 0], terms[first, 1]
-            for n in range(segments[segment, S_LENGTH]):
+    joint = t.demands[demand, D_FLAGS] & JOINT
+    for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
+        need = t.kinds[kind, K_NEED]
+        segment = t.kinds[kind, K_SEG]
+        while need > 0 and segment < t.kinds[kind + 1, K_SEG]:
+            first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
+            column, least = t.terms[first, 0], t.terms[first, 1]
+            for n in range(t.segments[segment, S_LENGTH]):
                 if free[column + n] < least:
                     continue
-                take = min(need, kinds[kind, K_MOST])
+                take = min(need, t.kinds[kind, K_MOST])
                 for k in range(first, last):
-                    value, amount = free[terms[k, 0] + n], terms[k, 1]
+                    value, amount = free[t.terms[k, 0] + n], t.terms[k, 1]
                     if value < amount:
                         take = 0
                         break
                     if value < take * amount:
                         take = value // amount
                 if take > 0:
-                    entries[count, 0] = segments[segment, S_FIRST] + n
-                    entries[count, 1] = kind
-                    entries[count, 2] = take
+                    x.entries[count, 0] = t.segments[segment, S_FIRST] + n
+                    x.entries[count, 1] = kind
+                    x.entries[count, 2] = take
                     count += 1
                     need -= take
                     if joint:
                         for k in range(first, last):
-                            free[terms[k, 0] + n] -= take * terms[k, 1]
-                        if demands[demand, D_FLAGS] & SCATTER:
-                            run = run_of[entries[count - 1, 0]]
-                            for k in range(runs[run, 2], runs[run + 1, 2]):
-                                free[runcols[k] + entries[count - 1, 0] - runs[run, 0]] = 0
+                            free[t.terms[k, 0] + n] -= take * t.terms[k, 1]
+                        if t.demands[demand, D_FLAGS] & SCATTER:
+                            run = t.run_of[x.entries[count - 1, 0]]
+                            for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
+                                free[t.runcols[k] + x.entries[count - 1, 0] - t.runs[run, 0]] = 0
                     if need == 0:
                         break
             segment += 1
@@ -755,52 +809,30 @@ def map_chunks(demand, free, entries, demands, kinds, segments, terms, runs, run
 
 
 @kernel
-def take_placement(
-    demand, entries, count, start, end, sign,
-    head, slots, order, members, rows, blk, srows, sblk, spare,
-    demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-    columns, amounts, scolumns, samounts, stamps,
-):  # fmt: skip
+def take_placement(demand, entries, count, start, end, sign, s, t, x):
     """Take (sign -1) a placement from the free amounts in ``[start, end)``, or give it back (sign 1); the breakpoints
     do not change.
     """
-    filled, systems = placement_columns(
-        demand, entries, count, sign,
-        demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-        columns, amounts, scolumns, samounts, stamps, head,
-    )  # fmt: skip
-    shift(
-        start, end, columns, amounts, filled, scolumns, samounts, systems,
-        head, slots, order, members, rows, blk, srows, sblk,
-    )  # fmt: skip
+    filled, systems = placement_columns(demand, entries, count, t, x)
+    shift(start, end, sign, Taken(x.columns, x.amounts, x.scolumns, x.samounts), filled, systems, s)
 
 
 @kernel
-def book(
-    start, end, columns, amounts, scolumns, samounts, head, slots, order, members, rows, blk, srows, sblk, spare
-):  # fmt: skip
+def book(start, end, taken, s):
     """Take amounts from the free amounts in ``[start, end)``."""
-    add_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
+    add_break(start, s)
     if end < FOREVER:
-        add_break(end, head, slots, order, members, rows, blk, srows, sblk, spare)
-    shift(
-        start, end, columns, -amounts, columns.shape[0], scolumns, -samounts, scolumns.shape[0],
-        head, slots, order, members, rows, blk, srows, sblk,
-    )  # fmt: skip
+        add_break(end, s)
+    shift(start, end, -1, taken, taken.columns.shape[0], taken.scolumns.shape[0], s)
 
 
 @kernel
-def release(
-    start, end, columns, amounts, scolumns, samounts, head, slots, order, members, rows, blk, srows, sblk, spare
-):  # fmt: skip
+def release(start, end, taken, s):
     """Give amounts back in ``[start, end)``: the exact inverse of `book`."""
-    shift(
-        start, end, columns, amounts, columns.shape[0], scolumns, samounts, scolumns.shape[0],
-        head, slots, order, members, rows, blk, srows, sblk,
-    )  # fmt: skip
-    drop_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
+    shift(start, end, 1, taken, taken.columns.shape[0], taken.scolumns.shape[0], s)
+    drop_break(start, s)
     if end < FOREVER:
-        drop_break(end, head, slots, order, members, rows, blk, srows, sblk, spare)
+        drop_break(end, s)
 
 
 @kernel
@@ -841,35 +873,30 @@ def remember_start(memory, earliest, duration, start):
 
 
 @kernel
-def earliest_after(job, earliest, starts, waits_of, waits):
+def earliest_after(job, earliest, j):
     """Return the first start from `earliest` on that keeps a job's distance to all jobs that it waits for; FOREVER if
     one of those has no start.
     """
-    for k in range(waits_of[job], waits_of[job + 1]):
-        before = starts[waits[k, 0]]
+    for k in range(j.waits_of[job], j.waits_of[job + 1]):
+        before = j.starts[j.waits[k, 0]]
         if before < 0:
             return FOREVER
-        earliest = max(earliest, before + waits[k, 1])
+        earliest = max(earliest, before + j.waits[k, 1])
     return earliest
 
 
 @kernel
-def latest_before(job, latest, starts, followers_of, followers):
+def latest_before(job, latest, j):
     """Return the last start up to `latest` that keeps the distance of all planned jobs that wait for the job."""
-    for k in range(followers_of[job], followers_of[job + 1]):
-        after = starts[followers[k, 0]]
+    for k in range(j.followers_of[job], j.followers_of[job + 1]):
+        after = j.starts[j.followers[k, 0]]
         if after >= 0:
-            latest = min(latest, after - followers[k, 1])
+            latest = min(latest, after - j.followers[k, 1])
     return latest
 
 
 @kernel
-def place_jobs(
-    queue, begin, end, jobs, starts, spans, pool, used, bounds, waits_of, waits, followers_of, followers,
-    head, slots, order, members, rows, blk, srows, sblk, spare,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
-    free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
-):  # fmt: skip
+def place_jobs(queue, begin, end, bounds, j, s, t, x):
     """Place the jobs of ``queue[begin:end]`` in turn, each as early as it fits beside all others.
 
     A job without a place gets one, if there is one. A job with a place is unbooked and planned again; it takes the new
@@ -885,59 +912,44 @@ def place_jobs(
     moved = 0
     for k in range(begin, end):
         job = queue[k]
-        if head[H_SPARE_ROWS] < 2 or head[H_SPARE_BLOCKS] < 2:
+        if s.head[H_SPARE_ROWS] < 2 or s.head[H_SPARE_BLOCKS] < 2:
             return GROW_STATE, k, moved
-        if pool.shape[0] - used[0] < entries.shape[0]:
+        if j.pool.shape[0] - j.used[0] < x.entries.shape[0]:
             return GROW_POOL, k, moved
-        demand, duration = jobs[job, 0], jobs[job, 3]
-        released = earliest_after(job, jobs[job, 1], starts, waits_of, waits)
-        earliest, latest = released, jobs[job, 2]
-        old, first, count = starts[job], spans[job, 0], spans[job, 1]
+        demand, duration = j.jobs[job, 0], j.jobs[job, 3]
+        released = earliest_after(job, j.jobs[job, 1], j)
+        earliest, latest = released, j.jobs[job, 2]
+        old, first, count = j.starts[job], j.spans[job, 0], j.spans[job, 1]
         if old < 0:
-            latest = latest_before(job, latest, starts, followers_of, followers)
+            latest = latest_before(job, latest, j)
         else:
             latest = min(latest, old - 1)  # which keeps the distance of the jobs that wait for it
-            take_placement(
-                demand, pool[first : first + count], count, old, old + duration, 1,
-                head, slots, order, members, rows, blk, srows, sblk, spare,
-                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-                columns, amounts, scolumns, samounts, stamps,
-            )  # fmt: skip
-        if demands[demand, D_FLAGS] & JOINT == 0:
-            known = remembered_start(bounds[demand], earliest, duration, head[H_FREED])
+            take_placement(demand, j.pool[first : first + count], count, old, old + duration, 1, s, t, x)
+        if t.demands[demand, D_FLAGS] & JOINT == 0:
+            known = remembered_start(bounds[demand], earliest, duration, s.head[H_FREED])
             if old >= 0:
                 known = min(known, old - duration + 1)
             earliest = max(earliest, known)
         start, found = -1, 0
         if earliest <= latest and released < FOREVER:
-            start, found = earliest_fit(
-                demand, earliest, duration, latest,
-                head, slots, order, members, rows, blk, srows, sblk,
-                demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
-                free, buffer, entries,
-            )  # fmt: skip
+            start, found = earliest_fit(demand, earliest, duration, latest, s, t, x)
         if start >= 0:
             moved += 1
-            if found > spans[job, 2]:
-                first = used[0]
-                used[0] += found
-                spans[job, 0], spans[job, 2] = first, found
-            starts[job], spans[job, 1] = start, found
-            keep_entries(pool, first, entries, found)
-            add_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
-            add_break(start + duration, head, slots, order, members, rows, blk, srows, sblk, spare)
+            if found > j.spans[job, 2]:
+                first = j.used[0]
+                j.used[0] += found
+                j.spans[job, 0], j.spans[job, 2] = first, found
+            j.starts[job], j.spans[job, 1] = start, found
+            keep_entries(j.pool, first, x.entries, found)
+            add_break(start, s)
+            add_break(start + duration, s)
             if old >= 0:
-                drop_break(old, head, slots, order, members, rows, blk, srows, sblk, spare)
-                drop_break(old + duration, head, slots, order, members, rows, blk, srows, sblk, spare)
-                head[H_FREED] = min(head[H_FREED], old)
+                drop_break(old, s)
+                drop_break(old + duration, s)
+                s.head[H_FREED] = min(s.head[H_FREED], old)
             old, count = start, found
         if old >= 0:
-            if demands[demand, D_FLAGS] & JOINT == 0:
+            if t.demands[demand, D_FLAGS] & JOINT == 0:
                 remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
-            take_placement(
-                demand, pool[first : first + count], count, old, old + duration, -1,
-                head, slots, order, members, rows, blk, srows, sblk, spare,
-                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-                columns, amounts, scolumns, samounts, stamps,
-            )  # fmt: skip
+            take_placement(demand, j.pool[first : first + count], count, old, old + duration, -1, s, t, x)
     return DONE, end, moved

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cpsched.rusv import step_kernels
 
 __all__ = ["StepSequence", "StepSequences", "Turns"]
 
@@ -72,16 +73,15 @@ class StepSequences:
                 orders.append((len(turns), filling))
                 turns.extend(order.layers)
             heads.append((len(steps), len(conditions), len(layers), len(orders)))
-        #: The tables, in the order of the kernels.
-        self.tables: tuple[NDArray[Any], ...] = (
-            _table(heads, 4),
-            _table(steps, 3),
-            _table(conditions, 3),
-            _table(layers, 4),
-            np.array(layer_kinds, dtype=np.int64),
-            _table(orders, 2),
-            np.array(turns, dtype=np.int64),
-            np.array(fillings, dtype=np.int64).reshape(len(fillings), num_nodes),
+        self.tables = step_kernels.Sequences(
+            heads=_table(heads, 4),
+            steps=_table(steps, 3),
+            conditions=_table(conditions, 3),
+            layers=_table(layers, 4),
+            layer_kinds=np.array(layer_kinds, dtype=np.int64),
+            orders=_table(orders, 2),
+            turns=np.array(turns, dtype=np.int64),
+            fillings=np.array(fillings, dtype=np.int64).reshape(len(fillings), num_nodes),
         )
         #: The number of steps of each sequence, and the most entries of its steps together.
         self.num_steps: list[int] = [len(sequence.steps) for sequence in sequences]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import instant_kernels, kernels, step_kernels
+from cpsched.rusv.kernels import Jobs, Scratch, State, Tables, Taken
 from cpsched.rusv.step_sequences import StepSequences
 from cpsched.rusv.vector import FOREVER
 
@@ -92,7 +93,8 @@ class Demands:
         self._rows: dict[str, list[tuple[int, ...]]] = {
             name: [] for name in ("demands", "kinds", "segments", "terms", "sysreq", "ranges", "reach")
         }
-        self._tables: dict[str, NDArray[Any]] | None = None
+        self._machine = self._spell_out()
+        self._tables: Tables | None = None
 
     def __len__(self) -> int:
         return len(self._rows["demands"])
@@ -206,8 +208,8 @@ class Demands:
             of_segment = [(slice(column, column + length), amount) for column, amount in terms[term:last]]
             yield slice(first, first + length), of_segment
 
-    def tables(self) -> dict[str, NDArray[Any]]:
-        """Return the tables as arrays; a table that others point into has a last row with the ends."""
+    def tables(self) -> Tables:
+        """Return the tables of all current demands as arrays."""
         if self._tables is None:
             rows = self._rows
             ends = {
@@ -215,16 +217,44 @@ class Demands:
                 "kinds": (0, len(rows["segments"]), 0),
                 "segments": (0, 0, len(rows["terms"])),
             }
-            tables: dict[str, NDArray[Any]] = {
-                name: np.array([*rows[name], end], dtype=np.int64) for name, end in ends.items()
-            }
-            for name in ("terms", "sysreq", "ranges"):
-                tables[name] = np.array(rows[name], dtype=np.int64).reshape(-1, 2)
-            tables["reach"] = np.array(rows["reach"], dtype=np.int64).reshape(-1)
-            inverse = 1.0 / tables["terms"][:, 1]
-            tables["scale"] = np.stack([inverse, 0.5 * inverse], axis=1)
-            self._tables = tables
+            terms = np.array(rows["terms"], dtype=np.int64).reshape(-1, 2)
+            inverse = 1.0 / terms[:, 1]
+            self._tables = Tables(
+                **{name: np.array([*rows[name], end], dtype=np.int64) for name, end in ends.items()},
+                **{name: np.array(rows[name], dtype=np.int64).reshape(-1, 2) for name in ("sysreq", "ranges")},
+                terms=terms,
+                scale=np.stack([inverse, 0.5 * inverse], axis=1),
+                reach=np.array(rows["reach"], dtype=np.int64).reshape(-1),
+                **self._machine,
+            )
         return self._tables
+
+    def _spell_out(self) -> dict[str, NDArray[Any]]:
+        """Return the tables of the layout as arrays."""
+        capacity = np.zeros(self.num_columns, dtype=np.int32)
+        column_system = np.full((self.num_columns, 2), -1, dtype=np.int64)
+        runs: list[tuple[int, int, int]] = []
+        run_columns: list[int] = []
+        for first, run, columns in zip(self._first_node.tolist(), self.layout.runs, self.columns, strict=False):
+            runs.append((first, run.length, len(run_columns)))
+            run_columns.extend(columns)
+            for column, amount, sums in zip(columns, run.capacity, run.system, strict=True):
+                capacity[column : column + run.length] = amount
+                column_system[column : column + run.length, : len(sums)] = sums
+        runs.append((self.layout.num_nodes, 0, len(run_columns)))
+        lengths = [run.length for run in self.layout.runs]
+        return {
+            "runs": np.array(runs, dtype=np.int64),
+            "runcols": np.array(run_columns, dtype=np.int64),
+            "capacity": capacity,
+            "colsys": column_system,
+            "run_of": np.repeat(np.arange(len(lengths)), lengths).astype(np.int64),
+        }
+
+
+def _most_kinds(tables: Tables) -> int:
+    """Return the most kinds of chunks that one demand has, at least 1."""
+    return int(np.diff(tables.demands[:, kernels.D_KIND]).max(initial=1))
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -299,6 +329,13 @@ class JobTable:
         self.pool: Entries = np.zeros((1024, 3), dtype=np.int32)
         self.used: Ints = np.zeros(1, dtype=np.int64)
 
+    def arrays(self) -> Jobs:
+        """Return the table as the kernels take it."""
+        return Jobs(
+            *(self.jobs, self.starts, self.spans, self.pool, self.used),
+            *(self.waits_of, self.waits, self.followers_of, self.followers),
+        )
+
     def entries(self, job: int) -> Entries:
         """Return the placement of a job: rows of (node, kind, chunks)."""
         first, count, _ = self.spans[job]
@@ -309,10 +346,8 @@ class JobTable:
         leave it; the first is `FOREVER` while one that it waits for has no place.
         """
         _, earliest, latest, _ = self.jobs[job]
-        return (
-            int(kernels.earliest_after(job, earliest, self.starts, self.waits_of, self.waits)),
-            int(kernels.latest_before(job, latest, self.starts, self.followers_of, self.followers)),
-        )
+        arrays = self.arrays()
+        return int(kernels.earliest_after(job, earliest, arrays)), int(kernels.latest_before(job, latest, arrays))
 
     def keep(self, job: int, start: int, entries: Entries) -> None:
         """Record the place of a job; the timeline has booked it already."""
@@ -363,92 +398,61 @@ class Timeline:
     def __init__(self, demands: Demands) -> None:
         layout = demands.layout
         self.demands = demands
-        self._lay_out(layout)
-        nodes, width = layout.num_nodes, demands.num_columns
-        systems = len(layout.system_capacity)
-        self._state = _empty_state(self._capacity, np.array(layout.system_capacity, dtype=np.int64))
+        nodes, systems = layout.num_nodes, len(layout.system_capacity)
+        #: The tables for which the scratch has space.
+        self._known = demands.tables()
+        self._state = _empty_state(self._known.capacity, np.array(layout.system_capacity, dtype=np.int64))
         self._bounds = np.zeros((0, _MEMORY + 1, 3), dtype=np.int64)
-        self._free = np.zeros((2, width), dtype=np.int32)
-        self._buffer = np.zeros(nodes, dtype=np.float64)
-        self._scolumns = np.zeros(systems, dtype=np.int64)
-        self._samounts = np.zeros(systems, dtype=np.int64)
-        self._stamps = np.zeros(nodes, dtype=np.int64)
-        #: The tables of the demands, and the same as the kernels take them.
-        self._table: dict[str, NDArray[Any]] | None = None
-        self._spelled_table: tuple[NDArray[Any], ...] = ()
-        self._fit_scratch(1)
+        entries, columns, amounts = self._space_for(_most_kinds(self._known))
+        self._scratch = Scratch(
+            free=np.zeros((2, demands.num_columns), dtype=np.int32),
+            buffer=np.zeros(nodes, dtype=np.float64),
+            entries=entries,
+            columns=columns,
+            amounts=amounts,
+            scolumns=np.zeros(systems, dtype=np.int64),
+            samounts=np.zeros(systems, dtype=np.int64),
+            stamps=np.zeros(nodes, dtype=np.int64),
+            stamp=np.zeros(1, dtype=np.int64),
+        )
 
-    def _lay_out(self, layout: Layout) -> None:
-        """Spell the layout out as arrays."""
-        width = self.demands.num_columns
-        self._capacity = np.zeros(width, dtype=np.int32)
-        self._column_system = np.full((width, 2), -1, dtype=np.int64)
-        runs: list[tuple[int, int, int]] = []
-        run_columns: list[int] = []
-        first = 0
-        for run, columns in zip(layout.runs, self.demands.columns, strict=True):
-            runs.append((first, run.length, len(run_columns)))
-            run_columns.extend(columns)
-            first += run.length
-            for column, amount, sums in zip(columns, run.capacity, run.system, strict=True):
-                self._capacity[column : column + run.length] = amount
-                self._column_system[column : column + run.length, : len(sums)] = sums
-        runs.append((first, 0, len(run_columns)))
-        self._runs = np.array(runs, dtype=np.int64)
-        self._run_columns = np.array(run_columns, dtype=np.int64)
-        self._run_of = np.repeat(np.arange(len(layout.runs)), [run.length for run in layout.runs]).astype(np.int64)
-
-    def _fit_scratch(self, kinds: int) -> None:
-        """Make space for the entries of a demand of this many kinds."""
-        entries = max(1, len(self._stamps) * kinds)
+    def _space_for(self, kinds: int) -> tuple[Entries, Ints, Ints]:
+        """Return space for the entries of a demand of this many kinds, and for their columns and amounts."""
+        entries = max(1, self.demands.layout.num_nodes * kinds)
         columns = entries * max((len(run.capacity) for run in self.demands.layout.runs), default=1)
-        self._entries = np.zeros((entries, 3), dtype=np.int32)
-        self._columns = np.zeros(columns, dtype=np.int64)
-        self._amounts = np.zeros(columns, dtype=np.int64)
-
-    # --- the arguments of the kernels, in their order -----------------------------------------------------------
-
-    def _tables(self) -> tuple[NDArray[Any], ...]:
-        """Return the tables of all current demands; scratch has space for them."""
-        table = self.demands.tables()
-        if table is self._table:
-            return self._spelled_table
-        kinds = int(np.diff(table["demands"][:, kernels.D_KIND]).max(initial=1))
-        if kinds * len(self._stamps) > len(self._entries):
-            self._fit_scratch(kinds)
-        if len(self._bounds) < len(self.demands):
-            bounds = np.zeros((len(self.demands), *self._bounds.shape[1:]), dtype=np.int64)
-            bounds[: len(self._bounds)] = self._bounds
-            self._bounds = bounds
-        names = ("demands", "kinds", "segments", "terms", "scale", "sysreq", "ranges", "reach")
-        self._table = table
-        self._spelled_table = (*(table[name] for name in names), self._runs, self._run_columns, self._capacity)
-        return self._spelled_table
-
-    def kernel_arguments(self) -> tuple[NDArray[Any], ...]:
-        """Return the arrays that a kernel of another room needs to book, release and search: state, tables, scratch."""
         return (
-            *(*self._state, *self._tables(), self._column_system, self._run_of),
-            *(self._free, self._buffer, self._entries),
-            *(self._columns, self._amounts, self._scolumns, self._samounts, self._stamps),
+            np.zeros((entries, 3), dtype=np.int32),
+            np.zeros(columns, dtype=np.int64),
+            np.zeros(columns, dtype=np.int64),
         )
 
-    def instant_views(self) -> tuple[instant_kernels.Tables, instant_kernels.Scratch]:
+    # --- the arguments of the kernels ---------------------------------------------------------------------------
+
+    def _tables(self) -> Tables:
+        """Return the tables of all current demands; scratch has space for them."""
+        tables = self.demands.tables()
+        if tables is self._known:
+            return tables
+        kinds = _most_kinds(tables)
+        if kinds * self.demands.layout.num_nodes > len(self._scratch.entries):
+            entries, columns, amounts = self._space_for(kinds)
+            self._scratch = self._scratch._replace(entries=entries, columns=columns, amounts=amounts)
+        self._known = tables
+        return tables
+
+    def kernel_arguments(self) -> tuple[State, Tables, Scratch]:
+        """Return the arrays that a kernel of another room needs to book, release and search: state, tables, scratch."""
+        tables = self._tables()  # first: more demands enlarge the scratch
+        return self._state, tables, self._scratch
+
+    def instant_views(self) -> tuple[Tables, Scratch]:
         """Return the tables and the scratch that the kernels of one moment need, for the demands that there are now."""
-        demands, kinds, segments, terms, scale, sysreq, _, reach, runs, run_columns, capacity = self._tables()
-        tables = instant_kernels.Tables(
-            *(demands, kinds, segments, terms, scale, sysreq, reach, runs, run_columns, capacity),
-            *(self._column_system, self._run_of),
-        )
-        free, buffer, entries, columns, amounts, scolumns, samounts, stamps = self.kernel_arguments()[-8:]
-        head = np.zeros(8, dtype=np.int64)
-        return tables, instant_kernels.Scratch(
-            free[0], buffer, entries, columns, amounts, scolumns, samounts, stamps, head
-        )
+        _, tables, scratch = self.kernel_arguments()
+        return tables, scratch
 
     def entries_found(self, count: int) -> Entries:
         """Return the entries that a kernel of another room has found with these arrays."""
-        return self._entries[:count].copy()
+        return self._scratch.entries[:count].copy()
 
     def grow(self) -> None:
         """Double the space for slots."""
@@ -460,33 +464,32 @@ class Timeline:
         """Book amounts; the caller guarantees that they are free, and in range."""
         if not 0 <= booking.start < booking.end:
             raise ValueError(f"Expected 0 <= start < end, got a booking of [{booking.start}, {booking.end})")
-        head = self._state[0]
+        head = self._state.head
         if head[kernels.H_SPARE_ROWS] < 2 or head[kernels.H_SPARE_BLOCKS] < 2:
             self.grow()
-        kernels.book(*_spelled(booking), *self._state)
+        kernels.book(booking.start, min(booking.end, FOREVER), _taken(booking), self._state)
 
     def release(self, booking: Booking) -> None:
         """Release a booking: the exact inverse of `book`."""
         self._forget()
-        kernels.release(*_spelled(booking), *self._state)
+        kernels.release(booking.start, min(booking.end, FOREVER), _taken(booking), self._state)
 
-    def marked(self) -> tuple[NDArray[Any], ...]:
-        """Return a mark of the current bookings, for `restore`."""
-        return tuple(array.copy() for array in self._state)
+    def marked(self) -> State:
+        """Return a mark of the current bookings, for `back_to`."""
+        return State(*(array.copy() for array in self._state))
 
-    def back_to(self, mark: tuple[NDArray[Any], ...]) -> None:
+    def back_to(self, mark: State) -> None:
         """Restore the bookings at the time of the mark."""
         self._forget()
-        self._state = tuple(array.copy() for array in mark)
-        self._stamps[:] = 0  # their counter, which is in the state, is restored too
+        self._state = State(*(array.copy() for array in mark))
 
     def is_free(self, booking: Booking) -> bool:
         """Return whether the amounts of a booking are free during its whole interval."""
-        rows, blk, srows, sblk = self._state[4:8]
+        state = self._state
         between, parts = self._slots_of(booking.start, booking.end)
         for (columns, amounts), slot_rows, blocks in (
-            (_summed(booking.columns, booking.amounts), rows, blk),
-            ((booking.system_columns, booking.system_amounts), srows, sblk),
+            (_summed(booking.columns, booking.amounts), state.rows, state.blk),
+            ((booking.system_columns, booking.system_amounts), state.srows, state.sblk),
         ):
             if (blocks[between[:, None], kernels.LOW, columns] < amounts).any():
                 return False
@@ -499,9 +502,9 @@ class Timeline:
         """Return the blocks that lie in ``[start, end)`` as a whole, and of the first and the last block the slots that
         do.
         """
-        head, slots, order, members = self._state[:4]
-        place, index = kernels.locate(head, slots, order, members, start)
-        last_place, last_index = kernels.locate(head, slots, order, members, end - 1)
+        order, members = self._state.order, self._state.members
+        place, index = kernels.locate(start, self._state)
+        last_place, last_index = kernels.locate(end - 1, self._state)
         first, last = members[order[place]], members[order[last_place]]
         parts = [(order[place], first[index : first[-1]]), (order[last_place], last[: last_index + 1])]
         if place == last_place:
@@ -511,18 +514,14 @@ class Timeline:
     def _forget(self) -> None:
         """Drop remembered starts: they hold only while nothing is given back."""
         self._bounds[:, 0, 0] = 0
-        self._state[0][kernels.H_FREED] = FOREVER
+        self._state.head[kernels.H_FREED] = FOREVER
 
     def earliest_fit(self, demand: int, *, earliest: int, latest: int, duration: int) -> Fit | None:
         """Return the earliest start in ``[earliest, latest]`` at which `demand` fits for `duration` seconds, and where;
         or None.
         """
-        tables = self._tables()
-        start, count = kernels.earliest_fit(  # type: ignore[call-arg]  # mypy does not count through starred tuples
-            demand, max(earliest, 0), duration, latest, *self._state[:-1], *tables, self._run_of,
-            self._free, self._buffer, self._entries,
-        )  # fmt: skip
-        return None if start < 0 else Fit(int(start), self._entries[:count].copy())
+        start, count = kernels.earliest_fit(demand, max(earliest, 0), duration, latest, *self.kernel_arguments())
+        return None if start < 0 else Fit(int(start), self.entries_found(count))
 
     def fit_late(self, demand: int, held: Booking, now: int) -> Entries | None:
         """Return where a booked demand can move to, at the same time, so that much is left of what is free at `now`:
@@ -540,11 +539,7 @@ class Timeline:
         """Return the earliest second in ``[start, end]`` from which on `demand` fits until `end`, each of its kinds by
         itself.
         """
-        tables = self._tables()
-        found = kernels.free_from(  # type: ignore[call-arg]  # mypy does not count through starred tuples
-            demand, start, end, *self._state[:-1], *tables, self._free, self._buffer
-        )
-        return int(found)
+        return int(kernels.free_from(demand, start, end, *self.kernel_arguments()))
 
     def find_sequence(
         self, sequences: StepSequences, sequence: int, *, earliest: int, latest: int, end_by: int, tries: int
@@ -563,16 +558,17 @@ class Timeline:
         tries
             The number of schedules with held steps for which a mapping is tried.
         """
-        begins = np.zeros(sequences.num_steps[sequence], dtype=np.int64)
-        found = np.zeros((sequences.most_entries[sequence], 3), dtype=np.int32)
-        spans = np.zeros(len(begins) + 1, dtype=np.int64)
-        world = (*self._state[:-1], *self._tables(), self._run_of, self._free, self._buffer, self._entries)
-        if not step_kernels.find_sequence(
-            sequence, earliest, latest, end_by, tries, begins, found, spans, sequences.tables, world
-        ):
+        steps = sequences.num_steps[sequence]
+        place = step_kernels.Place(
+            begins=np.zeros(steps, dtype=np.int64),
+            found=np.zeros((sequences.most_entries[sequence], 3), dtype=np.int32),
+            spans=np.zeros(steps + 1, dtype=np.int64),
+        )
+        world = step_kernels.World(*self.kernel_arguments())
+        if not step_kernels.find_sequence(sequence, earliest, latest, end_by, tries, place, sequences.tables, world):
             return None
-        parts = np.split(found[: spans[-1]], spans[1:-1])
-        return list(zip(begins.tolist(), parts, strict=True))
+        parts = np.split(place.found[: place.spans[-1]], place.spans[1:-1])
+        return list(zip(place.begins.tolist(), parts, strict=True))
 
     def booking(self, start: int, end: int, taken: Mapping[int, int], licenses: Mapping[int, int]) -> Booking:
         """Return a booking of amounts by node column, and by system column for what no node has; sums follow by
@@ -581,7 +577,7 @@ class Timeline:
         columns = np.array(list(taken), dtype=np.int64)
         amounts = np.array(list(taken.values()), dtype=np.int64)
         system = np.zeros(len(self.demands.layout.system_capacity), dtype=np.int64)
-        for sums in self._column_system[columns].T:
+        for sums in self._known.colsys[columns].T:
             np.add.at(system, sums[sums >= 0], amounts[sums >= 0])
         for number, amount in licenses.items():
             system[number] += amount
@@ -590,19 +586,15 @@ class Timeline:
 
     def booking_of(self, demand: int, entries: Entries, start: int, end: int) -> Booking:
         """Return the booking of a demand placed at `entries` in ``[start, end)``."""
-        demands, kinds, segments, terms, _, sysreq, _, _, runs, run_columns, capacity = self._tables()
-        filled, systems = kernels.placement_columns(
-            demand, entries, len(entries), 1,
-            demands, kinds, segments, terms, sysreq, runs, run_columns, capacity, self._column_system, self._run_of,
-            self._columns, self._amounts, self._scolumns, self._samounts, self._stamps, self._state[0],
-        )  # fmt: skip
+        tables, scratch = self.instant_views()
+        filled, systems = kernels.placement_columns(demand, entries, len(entries), tables, scratch)
         return Booking(
             start,
             end,
-            self._columns[:filled].copy(),
-            self._amounts[:filled].copy(),
-            self._scolumns[:systems].copy(),
-            self._samounts[:systems].copy(),
+            scratch.columns[:filled].copy(),
+            scratch.amounts[:filled].copy(),
+            scratch.scolumns[:systems].copy(),
+            scratch.samounts[:systems].copy(),
         )
 
     # --- many jobs ----------------------------------------------------------------------------------------------
@@ -618,20 +610,20 @@ class Timeline:
 
         No start gets later (OCCS-34).
         """
-        if self._state[0][kernels.H_FREED] < FOREVER:
+        if self._state.head[kernels.H_FREED] < FOREVER:
             self._forget()
         return self._place(table, queue, progress)
 
     def _place(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None) -> int:
         """Run `kernels.place_jobs` over a queue in portions, and enlarge arrays when it asks for it."""
         done, moved = 0, 0
+        lacking = len(self.demands) - len(self._bounds)
+        if lacking > 0:
+            self._bounds = np.concatenate([self._bounds, np.zeros((lacking, _MEMORY + 1, 3), dtype=np.int64)])
         while done < len(queue):
-            arguments = self.kernel_arguments()  # first: more demands enlarge `_bounds`
-            code, done, more = kernels.place_jobs(
-                queue, done, min(done - done % PORTION + PORTION, len(queue)),
-                table.jobs, table.starts, table.spans, table.pool, table.used, self._bounds,
-                table.waits_of, table.waits, table.followers_of, table.followers, *arguments,
-            )  # fmt: skip
+            arguments = self.kernel_arguments()
+            portion = min(done - done % PORTION + PORTION, len(queue))
+            code, done, more = kernels.place_jobs(queue, done, portion, self._bounds, table.arrays(), *arguments)
             moved += more
             if code != kernels.DONE:
                 self.make_room(code, table)
@@ -644,37 +636,38 @@ class Timeline:
         if code == kernels.GROW_STATE:
             self.grow()
         else:
-            room = max(len(table.pool), len(self._entries))
+            room = max(len(table.pool), len(self._scratch.entries))
             table.pool = np.concatenate([table.pool, np.zeros((room, 3), dtype=np.int32)])
 
     # --- looking ------------------------------------------------------------------------------------------------
 
     def breakpoints(self) -> Ints:
         """Return the starts of all slots, ascending; the first is 0."""
-        head, slots, order, members = self._state[:4]
-        rows = [row for block in order[: head[kernels.H_BLOCKS]] for row in members[block, : members[block, -1]]]
-        starts: Ints = slots[rows, 0]
+        state = self._state
+        used = state.order[: state.head[kernels.H_BLOCKS]]
+        rows = [row for block in used for row in state.members[block, : state.members[block, -1]]]
+        starts: Ints = state.slots[rows, 0]
         return starts
 
     def free_at(self, time: int) -> tuple[Ints, Ints]:
         """Return the free amounts at `time`: of the node columns, and of the system columns."""
-        head, slots, order, members, rows, blk, srows, sblk, _ = self._state
-        place, index = kernels.locate(head, slots, order, members, time)
-        block = order[place]
-        row = members[block, index]
+        state = self._state
+        place, index = kernels.locate(time, state)
+        block = state.order[place]
+        row = state.members[block, index]
         return (
-            rows[row].astype(np.int64) + blk[block, kernels.LAZY],
-            srows[row] + sblk[block, kernels.LAZY],
+            state.rows[row].astype(np.int64) + state.blk[block, kernels.LAZY],
+            state.srows[row] + state.sblk[block, kernels.LAZY],
         )
 
     def least_free(self, start: int, end: int) -> tuple[Ints, Ints]:
         """Return the amounts that are free throughout ``[start, end)``: of the node columns, and of the system
         columns.
         """
-        rows, blk, srows, sblk = self._state[4:8]
+        state = self._state
         between, parts = self._slots_of(start, end)
         found: list[Ints] = []
-        for slot_rows, blocks in ((rows, blk), (srows, sblk)):
+        for slot_rows, blocks in ((state.rows, state.blk), (state.srows, state.sblk)):
             least = [blocks[between, kernels.LOW].min(axis=0)] if len(between) else []
             least += [slot_rows[inside].min(axis=0) + blocks[block, kernels.LAZY] for block, inside in parts]
             found.append(np.min(least, axis=0).astype(np.int64))
@@ -682,18 +675,19 @@ class Timeline:
 
     def idle_nodes(self, free: Ints) -> NDArray[np.bool_]:
         """Return which nodes are completely free; `free` has the amount of each node column."""
-        idle: NDArray[np.bool_] = np.ones(len(self._stamps), dtype=bool)
-        for (first, length, _), columns in zip(self._runs.tolist(), self.demands.columns, strict=False):
+        tables = self._known
+        idle: NDArray[np.bool_] = np.ones(self.demands.layout.num_nodes, dtype=bool)
+        for (first, length, _), columns in zip(tables.runs.tolist(), self.demands.columns, strict=False):
             for column in columns:
                 whole = slice(column, column + length)
-                idle[first : first + length] &= free[whole] == self._capacity[whole]
+                idle[first : first + length] &= free[whole] == tables.capacity[whole]
         return idle
 
     @property
     def num_slots(self) -> int:
         """The number of slots of the time axis."""
-        head, _, order, members = self._state[:4]
-        return int(members[order[: head[kernels.H_BLOCKS]], -1].sum())
+        state = self._state
+        return int(state.members[state.order[: state.head[kernels.H_BLOCKS]], -1].sum())
 
 
 def _summed(columns: Ints, amounts: Ints) -> tuple[Ints, Ints]:
@@ -704,13 +698,12 @@ def _summed(columns: Ints, amounts: Ints) -> tuple[Ints, Ints]:
     return once, sums
 
 
-def _spelled(booking: Booking) -> tuple[Any, ...]:
-    """Return a booking as the arguments of the kernels."""
-    end = min(booking.end, FOREVER)
-    return booking.start, end, booking.columns, booking.amounts, booking.system_columns, booking.system_amounts
+def _taken(booking: Booking) -> Taken:
+    """Return the amounts of a booking as the kernels take them."""
+    return Taken(booking.columns, booking.amounts, booking.system_columns, booking.system_amounts)
 
 
-def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> tuple[NDArray[Any], ...]:
+def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> State:
     """Return the arrays of a timeline on which nothing is booked, with space for this many slots."""
     blocks = rows
     head = np.zeros(kernels.HEAD, dtype=np.int64)
@@ -732,12 +725,12 @@ def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> tuple
     head[kernels.H_FREED] = FOREVER
     head[kernels.H_SPARE_ROWS] = head[kernels.H_SPARE_BLOCKS] = rows - 1
     order = np.zeros(blocks, dtype=np.int32)
-    return head, slots, order, members, free, blk, srows, sblk, spare
+    return State(head, slots, order, members, free, blk, srows, sblk, spare)
 
 
-def _doubled(state: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+def _doubled(state: State) -> State:
     """Return the same timeline in arrays with twice as many slots and blocks."""
-    head, slots, order, members, rows, blk, srows, sblk, spare = state
+    head, spare = state.head, state.spare
     old = spare.shape[1]
     more = np.zeros((2, 2 * old), dtype=spare.dtype)
     tops = []
@@ -756,7 +749,14 @@ def _doubled(state: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
         return grown
 
     of_slots, of_blocks = tops
-    return (
-        *(head, doubled(slots, of_slots), doubled(order, of_blocks), doubled(members, of_blocks)),
-        *(doubled(rows, of_slots), doubled(blk, of_blocks), doubled(srows, of_slots), doubled(sblk, of_blocks), more),
+    return State(
+        head=head,
+        slots=doubled(state.slots, of_slots),
+        order=doubled(state.order, of_blocks),
+        members=doubled(state.members, of_blocks),
+        rows=doubled(state.rows, of_slots),
+        blk=doubled(state.blk, of_blocks),
+        srows=doubled(state.srows, of_slots),
+        sblk=doubled(state.sblk, of_blocks),
+        spare=more,
     )

@@ -53,7 +53,6 @@ class Chain:
         #: Seconds from the start of each job to the end of the last job that waits for it.
         self.tails = tails(table)
         self._set_guide(np.inf)
-        self._random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
         self._figures = np.zeros(3)
         count, nodes = len(jobs), len(instance.cluster.node_names)
         #: The most entries that the placement of each job may have.
@@ -61,14 +60,18 @@ class Chain:
         table.reserve(rooms)
         self._ranks = np.zeros(count)
         self._nodes_of = np.zeros((count, -(-nodes // 64)), dtype=np.uint64)
-        self._fitting = np.zeros((nodes, 2), dtype=np.int64)
-        self._marks = np.zeros(count + 1, dtype=np.int64)
-        self._chosen = np.zeros(kernels.MOST_REMOVED, dtype=np.int64)
-        self._keys = np.zeros(kernels.MOST_REMOVED)
-        self._sequence = np.zeros(kernels.MOST_REMOVED, dtype=np.int64)
-        self._old = np.zeros((kernels.MOST_REMOVED, 3), dtype=np.int64)
-        self._old_pool = np.zeros((kernels.MOST_REMOVED, int(rooms.max()), 3), dtype=np.int32)
-        self._entries = np.zeros((int(rooms.max()), 3), dtype=np.int32)
+        self._draft = kernels.Draft(
+            figures=self._figures,
+            random=np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64),
+            marks=np.zeros(count + 1, dtype=np.int64),
+            chosen=np.zeros(kernels.MOST_REMOVED, dtype=np.int64),
+            keys=np.zeros(kernels.MOST_REMOVED),
+            sequence=np.zeros(kernels.MOST_REMOVED, dtype=np.int64),
+            old=np.zeros((kernels.MOST_REMOVED, 3), dtype=np.int64),
+            old_pool=np.zeros((kernels.MOST_REMOVED, int(rooms.max()), 3), dtype=np.int32),
+            best_entries=np.zeros((int(rooms.max()), 3), dtype=np.int32),
+            fitting=np.zeros((nodes, 2), dtype=np.int64),
+        )
         self.best_value = np.inf
 
     @property
@@ -122,9 +125,8 @@ class Chain:
         code, done = timeline_kernels.GROW_STATE, 0
         while code == timeline_kernels.GROW_STATE:
             code, done, limit = kernels.settle(
-                order, done, limit, bounds, table.jobs, table.starts, table.spans, table.pool, self.costs,
-                table.waits_of, table.waits, table.followers_of, table.followers, *timeline.kernel_arguments(),
-            )  # fmt: skip
+                order, done, limit, bounds, self.costs, table.arrays(), *timeline.kernel_arguments()
+            )
             if code == timeline_kernels.GROW_STATE:
                 timeline.grow()
         return bool(code == timeline_kernels.DONE)
@@ -132,7 +134,7 @@ class Chain:
     def _clear(self) -> None:
         """Remove all jobs, and set each to its full mode."""
         table = self.ledger.table
-        kernels.clear(table.jobs, table.starts, table.spans, table.pool, *self.ledger.timeline.kernel_arguments())
+        kernels.clear(table.arrays(), *self.ledger.timeline.kernel_arguments())
         self._take_modes(self._first_mode[:-1])
 
     def _take_modes(self, modes: NDArray[np.int64]) -> None:
@@ -172,17 +174,21 @@ class Chain:
     def run(self, steps: int, temperature: float) -> None:
         """Do `steps` steps at one temperature (in mean costs of a job)."""
         table, timeline = self.ledger.table, self.ledger.timeline
+        costs = kernels.Costs(
+            costs=self._guide,
+            least_starts=self.earliest,
+            ranks=self._ranks,
+            nodes_of=self._nodes_of,
+            first_mode=self._first_mode,
+            modes=self._modes,
+            mode_costs=self._mode_guide,
+            taken=self._taken,
+        )
         target = self._figures[kernels.STEPS] + steps
         while (left := int(target - self._figures[kernels.STEPS])) > 0:
             code = kernels.ruin_and_recreate(
-                left, self._random, temperature, self._end_price, self._figures,
-                table.jobs, table.starts, table.spans, table.pool, self._guide,
-                table.waits_of, table.waits, table.followers_of, table.followers, self.earliest,
-                self._ranks, self._nodes_of, self._first_mode, self._modes, self._mode_guide, self._taken,
-                self._marks, self._chosen, self._keys, self._sequence, self._old, self._old_pool,
-                self._entries, self._fitting,
-                *timeline.kernel_arguments(),
-            )  # fmt: skip
+                left, temperature, self._end_price, costs, self._draft, table.arrays(), *timeline.kernel_arguments()
+            )
             if code == timeline_kernels.GROW_STATE:
                 timeline.grow()
         value = self.value_of(table.starts)

@@ -21,8 +21,6 @@ from cpsched.search.costs import guided, rates_of
 __all__ = ["EvolvingChain"]
 
 Ints = NDArray[np.int64]
-#: Times, amounts and size of a profile.
-_Profile = tuple[Ints, Ints, Ints]
 
 
 class EvolvingChain:
@@ -45,24 +43,28 @@ class EvolvingChain:
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
         self._instance, self._jobs = instance, jobs
         self._machine = Machine.of(instance)
-        self._capacity = len(self._machine.names)
         self._applications = [application_of(instance, job) for job in jobs]
         pieces = [_pieces(application.steps) for application in self._applications]
         ends = list(accumulate(map(len, pieces), initial=0))
-        self._pieces: Ints = np.array([piece for of_job in pieces for piece in of_job], dtype=np.int64)
-        self._spans: Ints = np.array(list(pairwise(ends)), dtype=np.int64)
+        flat: Ints = np.array([piece for of_job in pieces for piece in of_job], dtype=np.int64)
+        spans: Ints = np.array(list(pairwise(ends)), dtype=np.int64)
         self._earliest: Ints = np.array([one.earliest for one in self._applications], dtype=np.int64)
         self._durations: Ints = np.array([job.walltime for job in jobs], dtype=np.int64)
         self._costs = start_costs(instance, jobs, self._durations)
-        self._end_price = end_price(instance)
-        self._empty = _profile_of(self._machine.free_from, room=len(self._pieces) + len(jobs))
-        self._starts, self._profile = _blank(len(jobs)), _copied(self._empty)
-        self._kept_starts, self._kept_profile = _blank(len(jobs)), _copied(self._empty)
+        self._end_price = float(end_price(instance))
+        self._shapes = kernels.Shapes(spans, flat, len(self._machine.names))
+        room = len(flat) + len(jobs)
+        self._empty = kernels.Plan(_blank(len(jobs)), *_profile_of(self._machine.free_from, room=room))
+        #: The current plan, and the same once more.
+        self._plan, self._kept = _copied(self._empty), _copied(self._empty)
         self._best_starts = _blank(len(jobs))
         self._ranks = np.zeros(len(jobs))
-        self._random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
-        self._marks, self._chosen = _blank(len(jobs) + 1), _blank(kernels.MOST_REMOVED)
-        self._keys = np.zeros(kernels.MOST_REMOVED)
+        self._draft = kernels.Draft(
+            random=np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64),
+            marks=_blank(len(jobs) + 1),
+            chosen=_blank(kernels.MOST_REMOVED),
+            keys=np.zeros(kernels.MOST_REMOVED),
+        )
         #: The cost of the best plan so far.
         self.best_value = np.inf
         self.plan_list(self._queue())
@@ -113,15 +115,13 @@ class EvolvingChain:
 
     def _settle(self, order: Ints, least: Ints, limit: float) -> float | None:
         """Insert jobs in this order into the empty plan; see `kernels.settle`."""
-        self._profile = _copied(self._empty)
-        if not kernels.settle(
-            order, least, limit, self._spans, self._pieces, self._starts, self._costs, *self._profile, self._capacity
-        ):
+        self._plan = _copied(self._empty)
+        if not kernels.settle(order, least, limit, self._costs, self._shapes, self._plan):
             return None
-        self._kept_starts, self._kept_profile = self._starts.copy(), _copied(self._profile)
-        value = self._value_of(self._starts)
+        self._kept = _copied(self._plan)
+        value = self._value_of(self.starts)
         if value < self.best_value:
-            self.best_value, self._best_starts = value, self._starts.copy()
+            self.best_value, self._best_starts = value, self.starts.copy()
         return value
 
     def _value_of(self, starts: Ints) -> float:
@@ -132,7 +132,8 @@ class EvolvingChain:
     @property
     def starts(self) -> Ints:
         """The starts of the current plan (s after `now`)."""
-        return self._starts
+        starts: Ints = self._plan.starts
+        return starts
 
     # --- steps --------------------------------------------------------------------------------------------------
 
@@ -144,11 +145,11 @@ class EvolvingChain:
         """Do `steps` steps at one temperature (in mean costs of a job)."""
         end = float((self._best_starts + self._durations).max())
         guide = guided(self._costs, self._end_price, self._durations, end)
+        costs = kernels.Costs(self._earliest, self._costs, guide, self._ranks, self._end_price)
         self.best_value = kernels.ruin_and_recreate(
-            steps, self._random, temperature, self._end_price, self.best_value, self._spans, self._pieces,
-            self._earliest, self._costs, guide, self._ranks, self._marks, self._chosen, self._keys,
-            self._starts, *self._profile, self._kept_starts, *self._kept_profile, self._best_starts, self._capacity,
-        )  # fmt: skip
+            *(steps, temperature, self.best_value, self._best_starts),
+            *(self._shapes, costs, self._draft, self._plan, self._kept),
+        )
 
     # --- the best plan ------------------------------------------------------------------------------------------
 
@@ -183,13 +184,14 @@ def _blank(length: int) -> Ints:
     return np.zeros(length, dtype=np.int64)
 
 
-def _copied(profile: _Profile) -> _Profile:
-    times, used, size = profile
-    return times.copy(), used.copy(), size.copy()
+def _copied(plan: kernels.Plan) -> kernels.Plan:
+    return kernels.Plan(*(array.copy() for array in plan))
 
 
-def _profile_of(free_from: Sequence[int], room: int) -> _Profile:
-    """Return the profile of the running jobs, with space for this number of further breakpoints."""
+def _profile_of(free_from: Sequence[int], room: int) -> tuple[Ints, Ints, Ints]:
+    """Return times, amounts and size of the profile of the running jobs, with space for this number of further
+    breakpoints.
+    """
     ends, counts = np.unique([end for end in free_from if end > 0], return_counts=True)
     times, used = _blank(1 + len(ends) + room), _blank(1 + len(ends) + room)
     times[1 : 1 + len(ends)] = ends

@@ -10,7 +10,10 @@ ends of running jobs, and the times at which a piece begins or ends. The arrays 
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.rusv import NOWHERE, kernel
 from cpsched.search.kernels import (
@@ -33,16 +36,62 @@ SINCE, UNTIL, AMOUNT = 0, 1, 2
 FIRST, BEHIND = 0, 1
 
 
+class Shapes(NamedTuple):
+    """The jobs, and the machine."""
+
+    #: int64 (jobs, 2): see ``FIRST``.
+    jobs: NDArray[Any]
+    #: int64 (pieces, 3): see ``SINCE``.
+    pieces: NDArray[Any]
+    #: The number of nodes.
+    capacity: int
+
+
+class Costs(NamedTuple):
+    """What starts cost."""
+
+    #: int64 (jobs,): earliest starts.
+    earliest: NDArray[Any]
+    #: float64 (jobs, ·): true costs, and those by which steps are accepted, see `cost_of`.
+    costs: NDArray[Any]
+    guide: NDArray[Any]
+    #: float64 (jobs,): jobs with small ranks are inserted first.
+    ranks: NDArray[Any]
+    #: The price of a second of the last end.
+    end_price: float
+
+
+class Draft(NamedTuple):
+    """What a step writes down."""
+
+    #: uint64 (1,): the state of the random numbers.
+    random: NDArray[Any]
+    #: int64 (jobs + 1,): the step in which a job was last removed; the last one is the present step.
+    marks: NDArray[Any]
+    #: int64 and float64 (MOST_REMOVED,): the removed jobs, and their keys.
+    chosen: NDArray[Any]
+    keys: NDArray[Any]
+
+
+class Plan(NamedTuple):
+    """The starts of the jobs, `NOWHERE` for none, and the profile of the nodes in use."""
+
+    starts: NDArray[Any]
+    times: NDArray[Any]
+    used: NDArray[Any]
+    size: NDArray[Any]
+
+
 # --- the profile -----------------------------------------------------------------------------------------------------
 
 
 @kernel
-def piece_at(times, size, time):
+def piece_at(time, p):
     """Return the last breakpoint that is not after `time`."""
-    low, high = 0, size[0]
+    low, high = 0, p.size[0]
     while high - low > 1:
         middle = (low + high) >> 1
-        if times[middle] <= time:
+        if p.times[middle] <= time:
             low = middle
         else:
             high = middle
@@ -50,23 +99,23 @@ def piece_at(times, size, time):
 
 
 @kernel
-def earliest_start(job, earliest, latest, jobs, pieces, times, used, size, capacity):
+def earliest_start(job, earliest, latest, a, p):
     """Return the first start from `earliest` on at which all pieces fit; `NOWHERE` if it is after `latest`.
 
     Where a piece does not fit, no start fits before the piece begins after the last breakpoint with too few free nodes:
     the start jumps there. The start is found when all pieces in turn fit.
     """
-    first, behind = jobs[job, FIRST], jobs[job, BEHIND]
+    first, behind = a.jobs[job, FIRST], a.jobs[job, BEHIND]
     start, piece, content = earliest, first, 0
     while content < behind - first:
         if start > latest:
             return NOWHERE
-        since, room = start + pieces[piece, SINCE], capacity - pieces[piece, AMOUNT]
-        at = piece_at(times, size, start + pieces[piece, UNTIL] - 1)
-        while used[at] <= room and times[at] > since:
+        since, room = start + a.pieces[piece, SINCE], a.capacity - a.pieces[piece, AMOUNT]
+        at = piece_at(start + a.pieces[piece, UNTIL] - 1, p)
+        while p.used[at] <= room and p.times[at] > since:
             at -= 1
-        if used[at] > room:
-            start = times[at + 1] - pieces[piece, SINCE]
+        if p.used[at] > room:
+            start = p.times[at + 1] - a.pieces[piece, SINCE]
             content = 0
         else:
             content += 1
@@ -75,67 +124,67 @@ def earliest_start(job, earliest, latest, jobs, pieces, times, used, size, capac
 
 
 @kernel
-def hold(job, start, sign, jobs, pieces, times, used, size):
+def hold(job, start, sign, a, p):
     """Add the nodes of a job that begins at `start` (`sign` 1), or subtract them (-1); return the index of
     the breakpoint at `start`.
 
     Breakpoints that are no longer needed stay.
     """
-    first, behind = jobs[job, FIRST], jobs[job, BEHIND]
+    first, behind = a.jobs[job, FIRST], a.jobs[job, BEHIND]
     new = 0
     for place in range(first, behind + 1):
-        border = start + (pieces[place, SINCE] if place < behind else pieces[behind - 1, UNTIL])
-        if times[piece_at(times, size, border)] != border:
+        border = start + (a.pieces[place, SINCE] if place < behind else a.pieces[behind - 1, UNTIL])
+        if p.times[piece_at(border, p)] != border:
             new += 1
-    at, to, place = size[0] - 1, size[0] - 1 + new, behind
-    size[0] += new
+    at, to, place = p.size[0] - 1, p.size[0] - 1 + new, behind
+    p.size[0] += new
     while at < to:  # an entry moves by the number of new breakpoints before it
-        border = start + (pieces[place, SINCE] if place < behind else pieces[behind - 1, UNTIL])
-        while times[at] > border:
-            times[to], used[to] = times[at], used[at]
+        border = start + (a.pieces[place, SINCE] if place < behind else a.pieces[behind - 1, UNTIL])
+        while p.times[at] > border:
+            p.times[to], p.used[to] = p.times[at], p.used[at]
             at -= 1
             to -= 1
-        if times[at] < border:
-            times[to], used[to] = border, used[at]
+        if p.times[at] < border:
+            p.times[to], p.used[to] = border, p.used[at]
             to -= 1
         place -= 1
-    begin = piece_at(times, size, start)
+    begin = piece_at(start, p)
     at = begin
     for place in range(first, behind):
-        while times[at] < start + pieces[place, UNTIL]:
-            used[at] += sign * pieces[place, AMOUNT]
+        while p.times[at] < start + a.pieces[place, UNTIL]:
+            p.used[at] += sign * a.pieces[place, AMOUNT]
             at += 1
     return begin
 
 
 @kernel
-def put_in(job, start, jobs, pieces, starts, times, used, size):
+def put_in(job, start, a, p):
     """Insert a job with its begin at `start`."""
-    hold(job, start, 1, jobs, pieces, times, used, size)
-    starts[job] = start
+    hold(job, start, 1, a, p)
+    p.starts[job] = start
 
 
 @kernel
-def take_out(job, jobs, pieces, starts, times, used, size):
+def take_out(job, a, p):
     """Remove a job from the profile, with the breakpoints that only it needs."""
-    at = hold(job, starts[job], -1, jobs, pieces, times, used, size)
-    end = starts[job] + pieces[jobs[job, BEHIND] - 1, UNTIL]
+    at = hold(job, p.starts[job], -1, a, p)
+    end = p.starts[job] + a.pieces[a.jobs[job, BEHIND] - 1, UNTIL]
     to = at
-    while at < size[0] and (times[at] <= end or to < at):
-        if to == 0 or used[to - 1] != used[at]:
-            times[to], used[to] = times[at], used[at]
+    while at < p.size[0] and (p.times[at] <= end or to < at):
+        if to == 0 or p.used[to - 1] != p.used[at]:
+            p.times[to], p.used[to] = p.times[at], p.used[at]
             to += 1
         at += 1
     if to < at:
-        size[0] = to
-    starts[job] = NOWHERE
+        p.size[0] = to
+    p.starts[job] = NOWHERE
 
 
 # --- whole plans -----------------------------------------------------------------------------------------------------
 
 
 @kernel
-def settle(order, least, limit, jobs, pieces, starts, costs, times, used, size, capacity):
+def settle(order, least, limit, costs, a, p):
     """Insert jobs in turn, each as early as it fits, none before its `least` start.
 
     Returns whether their starts cost no more than `limit`; if not, some jobs have no start.
@@ -143,22 +192,22 @@ def settle(order, least, limit, jobs, pieces, starts, costs, times, used, size, 
     for place in range(order.shape[0]):
         job = order[place]
         latest = latest_for(job, limit, costs)
-        start = earliest_start(job, least[job], latest, jobs, pieces, times, used, size, capacity)
+        start = earliest_start(job, least[job], latest, a, p)
         if start == NOWHERE:
             return False
-        put_in(job, start, jobs, pieces, starts, times, used, size)
+        put_in(job, start, a, p)
         limit -= cost_of(job, start, costs)
     return True
 
 
 @kernel
-def cost_of_all(jobs, pieces, starts, costs, end_price):
+def cost_of_all(costs, end_price, a, p):
     """Return the cost of the jobs that have starts: that of the starts, and that of the last end."""
     cost, end = 0.0, np.int64(0)
-    for job in range(starts.shape[0]):
-        if starts[job] != NOWHERE:
-            cost += cost_of(job, starts[job], costs)
-            end = max(end, starts[job] + pieces[jobs[job, BEHIND] - 1, UNTIL])
+    for job in range(p.starts.shape[0]):
+        if p.starts[job] != NOWHERE:
+            cost += cost_of(job, p.starts[job], costs)
+            end = max(end, p.starts[job] + a.pieces[a.jobs[job, BEHIND] - 1, UNTIL])
     return cost + end_price * end
 
 
@@ -166,61 +215,59 @@ def cost_of_all(jobs, pieces, starts, costs, end_price):
 
 
 @kernel
-def choose_order(found, jobs, pieces, starts, ranks, chosen, keys, random):
+def choose_order(found, ranks, a, d, p):
     """Sort the removed jobs into the order in which they are inserted: at random, by rank with noise, or by old
     start.
     """
-    style = uniform(random)
+    style = uniform(d.random)
     for place in range(found):
-        job = chosen[place]
-        duration = pieces[jobs[job, BEHIND] - 1, UNTIL]
-        sort_in(insertion_key(style, ranks[job], starts[job], duration, random), job, place, keys, chosen)
+        job = d.chosen[place]
+        duration = a.pieces[a.jobs[job, BEHIND] - 1, UNTIL]
+        sort_in(insertion_key(style, ranks[job], p.starts[job], duration, d.random), job, place, d.keys, d.chosen)
 
 
 @kernel
-def ruin_and_recreate(
-    steps, random, temperature, end_price, best_value, jobs, pieces, earliest, costs, guide, ranks, marks, chosen, keys,
-    starts, times, used, size, kept_starts, kept_times, kept_used, kept_size, best_starts, capacity,
-):  # fmt: skip
+def ruin_and_recreate(steps, temperature, best_value, best_starts, a, c, d, p, kept):
     """Do a number of steps of simulated annealing at a `temperature` in mean costs of a job.
 
     Steps are accepted by the costs of `guide`; the best plan is chosen by `costs`. The current plan is stored twice,
     the second time in the kept arrays, so that steps can be undone. Returns the cost of the best plan.
     """
-    count = starts.shape[0]
-    value = cost_of_all(jobs, pieces, starts, guide, end_price)
+    count = p.starts.shape[0]
+    value = cost_of_all(c.guide, c.end_price, a, p)
     for _ in range(steps):
-        marks[count] += 1
-        most = MOST_REMOVED if uniform(random) < 0.05 else FEW
-        wanted = 2 + below(random, min(most, count) - 1)
-        if uniform(random) < 0.5:
-            found = choose_near(wanted, starts, chosen, marks, random)
+        d.marks[count] += 1
+        most = MOST_REMOVED if uniform(d.random) < 0.05 else FEW
+        wanted = 2 + below(d.random, min(most, count) - 1)
+        if uniform(d.random) < 0.5:
+            found = choose_near(wanted, p.starts, d.chosen, d.marks, d.random)
         else:
-            found = choose_any(wanted, starts, chosen, marks, random)
-        choose_order(found, jobs, pieces, starts, ranks, chosen, keys, random)
-        limit = value - temperature * value / count * np.log(max(uniform(random), 1e-300))
+            found = choose_any(wanted, p.starts, d.chosen, d.marks, d.random)
+        choose_order(found, c.ranks, a, d, p)
+        limit = value - temperature * value / count * np.log(max(uniform(d.random), 1e-300))
         for place in range(found):
-            take_out(chosen[place], jobs, pieces, starts, times, used, size)
-        room = limit - cost_of_all(jobs, pieces, starts, guide, end_price)
+            take_out(d.chosen[place], a, p)
+        room = limit - cost_of_all(c.guide, c.end_price, a, p)
         found_value = np.inf
-        if settle(chosen[:found], earliest, room, jobs, pieces, starts, guide, times, used, size, capacity):
-            found_value = cost_of_all(jobs, pieces, starts, guide, end_price)
+        if settle(d.chosen[:found], c.earliest, room, c.guide, a, p):
+            found_value = cost_of_all(c.guide, c.end_price, a, p)
         if found_value > limit:
-            copy(kept_starts, kept_times, kept_used, kept_size, starts, times, used, size)
+            copy(kept, p)
             continue
         value = found_value
-        copy(starts, times, used, size, kept_starts, kept_times, kept_used, kept_size)
-        true_value = cost_of_all(jobs, pieces, starts, costs, end_price)
+        copy(p, kept)
+        true_value = cost_of_all(c.costs, c.end_price, a, p)
         if true_value < best_value:
             best_value = true_value
-            best_starts[:] = starts
+            best_starts[:] = p.starts
     return best_value
 
 
 @kernel
-def copy(starts, times, used, size, other_starts, other_times, other_used, other_size):
-    """Copy the first plan to the other one."""
-    other_starts[:] = starts
-    other_size[0] = size[0]
-    other_times[: size[0]] = times[: size[0]]
-    other_used[: size[0]] = used[: size[0]]
+def copy(plan, other):
+    """Copy a plan to another one."""
+    count = plan.size[0]
+    other.starts[:] = plan.starts
+    other.size[0] = count
+    other.times[:count] = plan.times[:count]
+    other.used[:count] = plan.used[:count]

@@ -8,10 +8,13 @@ temperature is given, in units of the mean cost of a job.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.planner import FIRST_KINK, LEVEL, RATE
-from cpsched.rusv import FOREVER, NOWHERE, kernel, kernels
+from cpsched.rusv import FOREVER, NOWHERE, allocating_kernel, kernel, kernels
 
 #: The most jobs that one step removes.
 MOST_REMOVED = 30
@@ -27,6 +30,51 @@ VALUE, STEPS, KEPT = 0, 1, 2
 
 #: The result for a list in which a job has no place, or that costs too much.
 FAILED = 3
+
+
+class Costs(NamedTuple):
+    """What starts cost, in each mode of a job, and where the jobs are now."""
+
+    #: float64 (jobs, ·): costs of starts in the present modes, see `cost_of`.
+    costs: NDArray[Any]
+    #: int64 (jobs,): earliest starts that the jobs and their dependencies allow.
+    least_starts: NDArray[Any]
+    #: float64 (jobs,): jobs with small ranks are inserted first.
+    ranks: NDArray[Any]
+    #: uint64 (jobs, ·): a bit for each node that a job holds.
+    nodes_of: NDArray[Any]
+    #: int64 (jobs + 1,): where the modes of each job begin.
+    first_mode: NDArray[Any]
+    #: int64 (modes, 3): see ``F_*``.
+    modes: NDArray[Any]
+    #: float64 (modes, ·): costs of starts.
+    mode_costs: NDArray[Any]
+    #: int64 (jobs,): the present mode.
+    taken: NDArray[Any]
+
+
+class Draft(NamedTuple):
+    """What a step writes down: the removed jobs, their old places, and the places found."""
+
+    #: float64 (3,): see ``VALUE``; carried from call to call.
+    figures: NDArray[Any]
+    #: uint64 (1,): the state of the random numbers.
+    random: NDArray[Any]
+    #: int64 (jobs + 1,): the step in which a job was last removed; the last one is the present step.
+    marks: NDArray[Any]
+    #: int64 (MOST_REMOVED,): the removed jobs.
+    chosen: NDArray[Any]
+    #: float64 and int64 (MOST_REMOVED,): their keys, and their order of insertion.
+    keys: NDArray[Any]
+    sequence: NDArray[Any]
+    #: int64 (MOST_REMOVED, 3): their old starts, numbers of entries, and modes.
+    old: NDArray[Any]
+    #: int32 (MOST_REMOVED, ·, 3): their old entries.
+    old_pool: NDArray[Any]
+    #: int32 (·, 3): the entries in the best mode so far of a job.
+    best_entries: NDArray[Any]
+    #: int64 (nodes, 2): see ``FITS``.
+    fitting: NDArray[Any]
 
 
 # --- random numbers and costs --------------------------------------------------------------------------------------
@@ -113,22 +161,25 @@ def choose_any(wanted, starts, chosen, marks, random):
 
 
 @kernel
-def choose_linked(wanted, starts, chosen, marks, random, waits_of, waits, followers_of, followers):
+def choose_linked(wanted, d, j):
     """Choose a job, and others that wait for those chosen already or for which these wait, in a random walk."""
-    count = starts.shape[0]
-    chosen[0] = below(random, count)
-    marks[chosen[0]] = marks[count]
+    count = j.starts.shape[0]
+    d.chosen[0] = below(d.random, count)
+    d.marks[d.chosen[0]] = d.marks[count]
     found = 1
     for _ in range(3 * wanted):
-        job = chosen[below(random, found)]
-        before, after = waits_of[job + 1] - waits_of[job], followers_of[job + 1] - followers_of[job]
+        job = d.chosen[below(d.random, found)]
+        before, after = j.waits_of[job + 1] - j.waits_of[job], j.followers_of[job + 1] - j.followers_of[job]
         if before + after == 0:
             continue
-        link = below(random, before + after)
-        job = waits[waits_of[job] + link, 0] if link < before else followers[followers_of[job] + link - before, 0]
-        if marks[job] != marks[count]:
-            marks[job] = marks[count]
-            chosen[found] = job
+        link = below(d.random, before + after)
+        if link < before:
+            job = j.waits[j.waits_of[job] + link, 0]
+        else:
+            job = j.followers[j.followers_of[job] + link - before, 0]
+        if d.marks[job] != d.marks[count]:
+            d.marks[job] = d.marks[count]
+            d.chosen[found] = job
             found += 1
             if found == wanted:
                 break
@@ -136,41 +187,41 @@ def choose_linked(wanted, starts, chosen, marks, random, waits_of, waits, follow
 
 
 @kernel
-def choose_in_the_way(jobs, starts, costs, least_starts, spans, nodes_of, num_nodes, chosen, marks, random):
+def choose_in_the_way(num_nodes, c, d, j):
     """Choose a job whose wait costs much, an earlier start for it, and the jobs that run then on some consecutive
     nodes, as many as it holds.
 
     Returns how many were chosen, 0 if no job waits; the job for which room is made is the first.
     """
-    count = starts.shape[0]
+    count = j.starts.shape[0]
     waiting, dearest = -1, 0.0
     for _ in range(3):
-        job = below(random, count)
-        cost = cost_of(job, starts[job], costs) - cost_of(job, least_starts[job], costs)
+        job = below(d.random, count)
+        cost = cost_of(job, j.starts[job], c.costs) - cost_of(job, c.least_starts[job], c.costs)
         if cost > dearest:
             waiting, dearest = job, cost
     if waiting < 0:
         return 0
-    nearness = uniform(random)
-    earliest = least_starts[waiting]
-    begin = max(earliest, starts[waiting] - 1 - np.int64(nearness * nearness * (starts[waiting] - earliest)))
-    end = begin + jobs[waiting, 3]
-    chosen[0] = waiting
-    marks[waiting] = marks[count]
+    nearness = uniform(d.random)
+    earliest = c.least_starts[waiting]
+    begin = max(earliest, j.starts[waiting] - 1 - np.int64(nearness * nearness * (j.starts[waiting] - earliest)))
+    end = begin + j.jobs[waiting, 3]
+    d.chosen[0] = waiting
+    d.marks[waiting] = d.marks[count]
     found = 1
-    node, offset = below(random, num_nodes), below(random, count)
-    width = min(num_nodes, min(spans[waiting, 1], MOST_CLEARED))
+    node, offset = below(d.random, num_nodes), below(d.random, count)
+    width = min(num_nodes, min(j.spans[waiting, 1], MOST_CLEARED))
     for place in range(count):
         job = place + offset
         if job >= count:
             job -= count
-        if starts[job] >= end or starts[job] + jobs[job, 3] <= begin or marks[job] == marks[count]:
+        if j.starts[job] >= end or j.starts[job] + j.jobs[job, 3] <= begin or d.marks[job] == d.marks[count]:
             continue
         for k in range(width):
             at = (node + k) % num_nodes
-            if nodes_of[job, at >> 6] & (np.uint64(1) << np.uint64(at & 63)) != np.uint64(0):
-                chosen[found] = job
-                marks[job] = marks[count]
+            if c.nodes_of[job, at >> 6] & (np.uint64(1) << np.uint64(at & 63)) != np.uint64(0):
+                d.chosen[found] = job
+                d.marks[job] = d.marks[count]
                 found += 1
                 break
         if found == MOST_REMOVED:
@@ -204,29 +255,29 @@ def sort_in(key, item, place, keys, items):
 
 
 @kernel
-def choose_order(found, is_way_made, jobs, starts, ranks, chosen, keys, sequence, random):
+def choose_order(found, is_way_made, c, d, j):
     """Set `sequence` to the order in which the removed jobs are inserted: by rank with noise, by old start, or at
     random.
     """
-    style = uniform(random)
+    style = uniform(d.random)
     for place in range(found):
-        job = chosen[place]
-        key = insertion_key(style, ranks[job], starts[job], jobs[job, 3], random)
-        if place == 0 and is_way_made and uniform(random) < 0.9:
+        job = d.chosen[place]
+        key = insertion_key(style, c.ranks[job], j.starts[job], j.jobs[job, 3], d.random)
+        if place == 0 and is_way_made and uniform(d.random) < 0.9:
             key = -np.inf
-        sort_in(key, place, place, keys, sequence)
+        sort_in(key, place, place, d.keys, d.sequence)
 
 
 @kernel
-def bring_forward(turn, found, chosen, sequence, starts, waits_of, waits):
+def bring_forward(turn, found, d, j):
     """Make the first removed job that waits for none of the others the next one to be inserted."""
     at = turn
-    while at < found - 1 and kernels.earliest_after(chosen[sequence[at]], 0, starts, waits_of, waits) >= FOREVER:
+    while at < found - 1 and kernels.earliest_after(d.chosen[d.sequence[at]], 0, j) >= FOREVER:
         at += 1
-    place = sequence[at]
+    place = d.sequence[at]
     for k in range(at, turn, -1):
-        sequence[k] = sequence[k - 1]
-    sequence[turn] = place
+        d.sequence[k] = d.sequence[k - 1]
+    d.sequence[turn] = place
 
 
 # --- single jobs -----------------------------------------------------------------------------------------------------
@@ -252,55 +303,36 @@ def last_end(jobs, starts):
 
 
 @kernel
-def take_out(
-    job, jobs, starts, spans, pool,
-    head, slots, order, members, rows, blk, srows, sblk, spare,
-    demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-    columns, amounts, scolumns, samounts, stamps,
-):  # fmt: skip
+def take_out(job, j, s, t, x):
     """Release the resources of a job; its entries stay in the pool."""
-    start, end, first, count = starts[job], starts[job] + jobs[job, 3], spans[job, 0], spans[job, 1]
-    kernels.take_placement(
-        jobs[job, 0], pool[first : first + count], count, start, end, 1,
-        head, slots, order, members, rows, blk, srows, sblk, spare,
-        demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-        columns, amounts, scolumns, samounts, stamps,
-    )  # fmt: skip
-    kernels.drop_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
-    kernels.drop_break(end, head, slots, order, members, rows, blk, srows, sblk, spare)
-    starts[job] = NOWHERE
+    start, end, first, count = j.starts[job], j.starts[job] + j.jobs[job, 3], j.spans[job, 0], j.spans[job, 1]
+    kernels.take_placement(j.jobs[job, 0], j.pool[first : first + count], count, start, end, 1, s, t, x)
+    kernels.drop_break(start, s)
+    kernels.drop_break(end, s)
+    j.starts[job] = NOWHERE
 
 
 @kernel
-def put_in(
-    job, start, entries, count, jobs, starts, spans, pool,
-    head, slots, order, members, rows, blk, srows, sblk, spare,
-    demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-    columns, amounts, scolumns, samounts, stamps,
-):  # fmt: skip
+def put_in(job, start, entries, count, j, s, t, x):
     """Book a job on these entries from `start` on."""
-    kernels.keep_entries(pool, spans[job, 0], entries, count)
-    starts[job], spans[job, 1] = start, count
-    kernels.add_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
-    kernels.add_break(start + jobs[job, 3], head, slots, order, members, rows, blk, srows, sblk, spare)
-    kernels.take_placement(
-        jobs[job, 0], entries, count, start, start + jobs[job, 3], -1,
-        head, slots, order, members, rows, blk, srows, sblk, spare,
-        demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-        columns, amounts, scolumns, samounts, stamps,
-    )  # fmt: skip
+    kernels.keep_entries(j.pool, j.spans[job, 0], entries, count)
+    j.starts[job], j.spans[job, 1] = start, count
+    kernels.add_break(start, s)
+    kernels.add_break(start + j.jobs[job, 3], s)
+    kernels.take_placement(j.jobs[job, 0], entries, count, start, start + j.jobs[job, 3], -1, s, t, x)
 
 
 # --- modes of a job --------------------------------------------------------------------------------------------------
 
 
 @kernel
-def take_mode(job, mode, jobs, costs, modes, mode_costs, taken):
+def take_mode(job, mode, c, j):
     """Set a job that has no place to one of its modes."""
-    taken[job] = mode
-    jobs[job, 0], jobs[job, 2], jobs[job, 3] = modes[mode, F_DEMAND], modes[mode, F_LATEST], modes[mode, F_DURATION]
-    for k in range(costs.shape[1]):
-        costs[job, k] = mode_costs[mode, k]
+    c.taken[job] = mode
+    j.jobs[job, 0], j.jobs[job, 2] = c.modes[mode, F_DEMAND], c.modes[mode, F_LATEST]
+    j.jobs[job, 3] = c.modes[mode, F_DURATION]
+    for k in range(c.costs.shape[1]):
+        c.costs[job, k] = c.mode_costs[mode, k]
 
 
 @kernel
@@ -316,107 +348,83 @@ def least_cost(job, start, first_mode, mode_costs):
 
 
 @kernel
-def earliest_place(
-    demand, start, duration, latest, random, fitting,
-    head, slots, order, members, rows, blk, srows, sblk,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
-    free, buffer, entries,
-):  # fmt: skip
+def earliest_place(demand, start, duration, latest, d, s, t, x):
     """Find the earliest start as `kernels.earliest_fit` does, and nodes for it. Half of the time the cheap nodes do not
     come first, but those with the least left over, or those from a random one on.
 
     Demands of several kinds are left to the planner's mapping.
     """
-    if demands[demand, kernels.D_FLAGS] & kernels.JOINT or uniform(random) < 0.5:
-        return kernels.earliest_fit(
-            demand, start, duration, latest,
-            head, slots, order, members, rows, blk, srows, sblk,
-            demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
-            free, buffer, entries,
-        )  # fmt: skip
-    start, side = earliest_window(
-        demand, start, duration, latest,
-        head, slots, order, members, rows, blk, srows, sblk,
-        demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, free, buffer,
-    )  # fmt: skip
+    if t.demands[demand, kernels.D_FLAGS] & kernels.JOINT or uniform(d.random) < 0.5:
+        return kernels.earliest_fit(demand, start, duration, latest, s, t, x)
+    start, side = earliest_window(demand, start, duration, latest, s, t, x)
     if start < 0:
         return start, 0
-    kind = demands[demand, kernels.D_KIND]
-    note_fitting(kind, free[side], fitting, kinds, segments, terms)
-    if kinds[kind, kernels.K_NEED] <= MOST_CLEARED and uniform(random) < 0.5:
-        map_tightly(kind, free[side], fitting, random, kinds, segments, terms)
+    kind = t.demands[demand, kernels.D_KIND]
+    note_fitting(kind, x.free[side], d.fitting, t)
+    if t.kinds[kind, kernels.K_NEED] <= MOST_CLEARED and uniform(d.random) < 0.5:
+        map_tightly(kind, x.free[side], d.fitting, d.random, t)
     else:
-        map_from(kind, below(random, fitting.shape[0]), fitting, kinds)
+        map_from(kind, below(d.random, d.fitting.shape[0]), d.fitting, t)
     count = 0
-    for node in range(fitting.shape[0]):
-        if fitting[node, TAKEN] > 0:
-            entries[count, 0], entries[count, 1], entries[count, 2] = node, kind, fitting[node, TAKEN]
+    for node in range(d.fitting.shape[0]):
+        if d.fitting[node, TAKEN] > 0:
+            x.entries[count, 0], x.entries[count, 1], x.entries[count, 2] = node, kind, d.fitting[node, TAKEN]
             count += 1
     return start, count
 
 
 @kernel
-def earliest_window(
-    demand, start, duration, latest,
-    head, slots, order, members, rows, blk, srows, sblk,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, free, buffer,
-):  # fmt: skip
+def earliest_window(demand, start, duration, latest, s, t, x):
     """Find the earliest start for a demand of one kind, for which no mapping is needed to prove it (see
     `kernels.earliest_fit`). Returns (start or -1, the half of `free` with the amounts free all the time).
     """
-    place, index = kernels.locate(head, slots, order, members, start)
+    place, index = kernels.locate(start, s)
     known_place, known_index = place, index
     while True:
         start, place, index, last_place, last_index = kernels.next_window(
-            demand, start, duration, latest, place, index, known_place, known_index,
-            head, slots, order, members, srows, sblk, demands, sysreq,
-        )  # fmt: skip
+            demand, start, duration, latest, place, index, known_place, known_index, s, t
+        )
         if start < 0:
             return np.int64(-1), 0
-        side, at, blocked = kernels.scan_window(
-            demand, place, index, last_place, last_index,
-            order, members, rows, blk,
-            demands, kinds, segments, terms, scale, ranges, reach, runs, runcols, capacity,
-            free, buffer,
-        )  # fmt: skip
+        side, at, blocked = kernels.scan_window(demand, place, index, last_place, last_index, t.capacity, s, t, x)
         if at < 0:
             return start, side
-        place, index = kernels.following(at, blocked, order, members)
-        if place == head[kernels.H_BLOCKS]:
+        place, index = kernels.following(at, blocked, s)
+        if place == s.head[kernels.H_BLOCKS]:
             return np.int64(-1), 0
-        start = slots[members[order[place], index], 0]
-        known_place, known_index = kernels.following(last_place, last_index, order, members)
+        start = s.slots[s.members[s.order[place], index], 0]
+        known_place, known_index = kernels.following(last_place, last_index, s)
 
 
 @kernel
-def note_fitting(kind, free, fitting, kinds, segments, terms):
+def note_fitting(kind, free, fitting, t):
     """Set how many chunks of a kind fit on each node, and that none is taken."""
     fitting[:, :] = 0
-    for segment in range(kinds[kind, kernels.K_SEG], kinds[kind + 1, kernels.K_SEG]):
-        node = segments[segment, kernels.S_FIRST]
-        for n in range(segments[segment, kernels.S_LENGTH]):
-            fit = kinds[kind, kernels.K_MOST]
-            for k in range(segments[segment, kernels.S_TERM], segments[segment + 1, kernels.S_TERM]):
-                if free[terms[k, 0] + n] < fit * terms[k, 1]:
-                    fit = free[terms[k, 0] + n] // terms[k, 1]
+    for segment in range(t.kinds[kind, kernels.K_SEG], t.kinds[kind + 1, kernels.K_SEG]):
+        node = t.segments[segment, kernels.S_FIRST]
+        for n in range(t.segments[segment, kernels.S_LENGTH]):
+            fit = t.kinds[kind, kernels.K_MOST]
+            for k in range(t.segments[segment, kernels.S_TERM], t.segments[segment + 1, kernels.S_TERM]):
+                if free[t.terms[k, 0] + n] < fit * t.terms[k, 1]:
+                    fit = free[t.terms[k, 0] + n] // t.terms[k, 1]
             fitting[node + n, FITS] = fit
 
 
 @kernel
-def map_tightly(kind, free, fitting, random, kinds, segments, terms):
+def map_tightly(kind, free, fitting, random, t):
     """Take chunks, node by node, where about the least room is left for more of them."""
-    left = kinds[kind, kernels.K_NEED]
+    left = t.kinds[kind, kernels.K_NEED]
     while left > 0:
         least, at = np.inf, -1
-        for segment in range(kinds[kind, kernels.K_SEG], kinds[kind + 1, kernels.K_SEG]):
-            node = segments[segment, kernels.S_FIRST]
-            for n in range(segments[segment, kernels.S_LENGTH]):
+        for segment in range(t.kinds[kind, kernels.K_SEG], t.kinds[kind + 1, kernels.K_SEG]):
+            node = t.segments[segment, kernels.S_FIRST]
+            for n in range(t.segments[segment, kernels.S_LENGTH]):
                 if fitting[node + n, FITS] == 0 or fitting[node + n, TAKEN] > 0:
                     continue
                 take = min(left, fitting[node + n, FITS])
                 rest = uniform(random)
-                for k in range(segments[segment, kernels.S_TERM], segments[segment + 1, kernels.S_TERM]):
-                    rest += free[terms[k, 0] + n] / terms[k, 1] - take
+                for k in range(t.segments[segment, kernels.S_TERM], t.segments[segment + 1, kernels.S_TERM]):
+                    rest += free[t.terms[k, 0] + n] / t.terms[k, 1] - take
                 if rest < least:
                     least, at = rest, node + n
         fitting[at, TAKEN] = min(left, fitting[at, FITS])
@@ -424,9 +432,9 @@ def map_tightly(kind, free, fitting, random, kinds, segments, terms):
 
 
 @kernel
-def map_from(kind, first, fitting, kinds):
+def map_from(kind, first, fitting, t):
     """Take chunks on each node on which they fit, from node `first` on."""
-    left, nodes = kinds[kind, kernels.K_NEED], fitting.shape[0]
+    left, nodes = t.kinds[kind, kernels.K_NEED], fitting.shape[0]
     for k in range(nodes):
         at = (first + k) % nodes
         fitting[at, TAKEN] = min(left, fitting[at, FITS])
@@ -437,30 +445,15 @@ def map_from(kind, first, fitting, kinds):
 
 
 @kernel
-def clear(
-    jobs, starts, spans, pool,
-    head, slots, order, members, rows, blk, srows, sblk, spare,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
-    free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
-):  # fmt: skip
+def clear(j, s, t, x):
     """Take all jobs out."""
-    for job in range(starts.shape[0]):
-        if starts[job] >= 0:
-            take_out(
-                job, jobs, starts, spans, pool,
-                head, slots, order, members, rows, blk, srows, sblk, spare,
-                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-                columns, amounts, scolumns, samounts, stamps,
-            )  # fmt: skip
+    for job in range(j.starts.shape[0]):
+        if j.starts[job] >= 0:
+            take_out(job, j, s, t, x)
 
 
 @kernel
-def settle(
-    queue, begin, limit, bounds, jobs, starts, spans, pool, costs, waits_of, waits, followers_of, followers,
-    head, slots, order, members, rows, blk, srows, sblk, spare,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
-    free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
-):  # fmt: skip
+def settle(queue, begin, limit, bounds, costs, j, s, t, x):
     """Place the jobs of ``queue[begin:]`` in turn, each as early as it fits beside the jobs already placed.
 
     `bounds` remembers the starts found for equal demands, as in `kernels.place_jobs`.
@@ -470,30 +463,20 @@ def settle(
     """
     for k in range(begin, queue.shape[0]):
         job = queue[k]
-        if head[kernels.H_SPARE_ROWS] < 2 or head[kernels.H_SPARE_BLOCKS] < 2:
+        if s.head[kernels.H_SPARE_ROWS] < 2 or s.head[kernels.H_SPARE_BLOCKS] < 2:
             return kernels.GROW_STATE, k, limit
-        demand, duration = jobs[job, 0], jobs[job, 3]
-        released = kernels.earliest_after(job, jobs[job, 1], starts, waits_of, waits)
-        earliest, latest = released, kernels.latest_before(job, jobs[job, 2], starts, followers_of, followers)
-        is_noted = demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
+        demand, duration = j.jobs[job, 0], j.jobs[job, 3]
+        released = kernels.earliest_after(job, j.jobs[job, 1], j)
+        earliest, latest = released, kernels.latest_before(job, j.jobs[job, 2], j)
+        is_noted = t.demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
         if is_noted:
             earliest = kernels.remembered_start(bounds[demand], released, duration, FOREVER)
         start, held = np.int64(-1), 0
         if earliest <= latest and earliest < FOREVER:
-            start, held = kernels.earliest_fit(
-                demand, earliest, duration, latest,
-                head, slots, order, members, rows, blk, srows, sblk,
-                demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
-                free, buffer, entries,
-            )  # fmt: skip
+            start, held = kernels.earliest_fit(demand, earliest, duration, latest, s, t, x)
         if start < 0:
             return FAILED, k, limit
-        put_in(
-            job, start, entries, held, jobs, starts, spans, pool,
-            head, slots, order, members, rows, blk, srows, sblk, spare,
-            demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-            columns, amounts, scolumns, samounts, stamps,
-        )  # fmt: skip
+        put_in(job, start, x.entries, held, j, s, t, x)
         if is_noted:
             kernels.remember_start(bounds[demand], released, duration, start)
         limit -= cost_of(job, start, costs)
@@ -506,142 +489,109 @@ def settle(
 
 
 @kernel
-def ruin_and_recreate(
-    steps, random, temperature, end_price, figures,
-    jobs, starts, spans, pool, costs, waits_of, waits, followers_of, followers, least_starts, ranks, nodes_of,
-    first_mode, modes, mode_costs, taken,
-    marks, chosen, keys, sequence, old, old_pool, best_entries, fitting,
-    head, slots, order, members, rows, blk, srows, sblk, spare,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
-    free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
-):  # fmt: skip
+def ruin_and_recreate(steps, temperature, end_price, c, d, j, s, t, x):
     """Do a number of steps of simulated annealing at a `temperature` in mean costs of a job.
 
     Half of the removed jobs with several modes keep their mode; the others take the one that costs least at their new
-    place, or a random one: a job's loss in a smaller mode may be less than the gain of others. `figures` is carried
-    from call to call. Returns `kernels.DONE`, or `kernels.GROW_STATE` before a step for which an array is too small.
+    place, or a random one: a job's loss in a smaller mode may be less than the gain of others. Returns `kernels.DONE`,
+    or `kernels.GROW_STATE` before a step for which an array is too small.
     """
-    count, is_linked = starts.shape[0], waits.shape[0] > 0
+    count, is_linked = j.starts.shape[0], j.waits.shape[0] > 0
     room = 2 * MOST_REMOVED + 2
     for _ in range(steps):
-        if head[kernels.H_SPARE_ROWS] < room or head[kernels.H_SPARE_BLOCKS] < room:
+        if s.head[kernels.H_SPARE_ROWS] < room or s.head[kernels.H_SPARE_BLOCKS] < room:
             return kernels.GROW_STATE
-        figures[STEPS] += 1
-        marks[count] += 1
-        style = uniform(random)
-        most = MOST_REMOVED if uniform(random) < 0.05 else 8
-        wanted = 2 + below(random, min(most, count) - 1)
+        d.figures[STEPS] += 1
+        d.marks[count] += 1
+        style = uniform(d.random)
+        most = MOST_REMOVED if uniform(d.random) < 0.05 else 8
+        wanted = 2 + below(d.random, min(most, count) - 1)
         is_way_made = 0.35 <= style < 0.8
         if style < 0.35:
-            found = choose_near(wanted, starts, chosen, marks, random)
+            found = choose_near(wanted, j.starts, d.chosen, d.marks, d.random)
         elif is_way_made:
-            found = choose_in_the_way(
-                jobs, starts, costs, least_starts, spans, nodes_of, run_of.shape[0], chosen, marks, random
-            )
+            found = choose_in_the_way(t.run_of.shape[0], c, d, j)
         elif is_linked:
-            found = choose_linked(wanted, starts, chosen, marks, random, waits_of, waits, followers_of, followers)
+            found = choose_linked(wanted, d, j)
         else:
-            found = choose_any(wanted, starts, chosen, marks, random)
+            found = choose_any(wanted, j.starts, d.chosen, d.marks, d.random)
         if found < 2:
             continue
-        choose_order(found, is_way_made, jobs, starts, ranks, chosen, keys, sequence, random)
+        choose_order(found, is_way_made, c, d, j)
         before, least = 0.0, 0.0
-        end_before = last_end(jobs, starts) if end_price > 0.0 else 0
+        end_before = last_end(j.jobs, j.starts) if end_price > 0.0 else 0
         for place in range(found):
-            job = chosen[place]
-            before += cost_of(job, starts[job], costs)
-            old[place, 0], old[place, 1], old[place, 2] = starts[job], spans[job, 1], taken[job]
-            for e in range(spans[job, 1]):
+            job = d.chosen[place]
+            before += cost_of(job, j.starts[job], c.costs)
+            d.old[place, 0], d.old[place, 1], d.old[place, 2] = j.starts[job], j.spans[job, 1], c.taken[job]
+            for e in range(j.spans[job, 1]):
                 for part in range(3):
-                    old_pool[place, e, part] = pool[spans[job, 0] + e, part]
-            take_out(
-                job, jobs, starts, spans, pool,
-                head, slots, order, members, rows, blk, srows, sblk, spare,
-                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-                columns, amounts, scolumns, samounts, stamps,
-            )  # fmt: skip
-            least += least_cost(job, least_starts[job], first_mode, mode_costs)
-        limit = before - temperature * max(figures[VALUE], 0.0) / count * np.log(max(uniform(random), 1e-300))
+                    d.old_pool[place, e, part] = j.pool[j.spans[job, 0] + e, part]
+            take_out(job, j, s, t, x)
+            least += least_cost(job, c.least_starts[job], c.first_mode, c.mode_costs)
+        limit = before - temperature * max(d.figures[VALUE], 0.0) / count * np.log(max(uniform(d.random), 1e-300))
         after, inserted = 0.0, 0
         for turn in range(found):  # as long as the limit can still be kept
             if is_linked:
-                bring_forward(turn, found, chosen, sequence, starts, waits_of, waits)
-            job = chosen[sequence[turn]]
-            least -= least_cost(job, least_starts[job], first_mode, mode_costs)
-            earliest = kernels.earliest_after(job, jobs[job, 1], starts, waits_of, waits)
-            first, last = taken[job], taken[job] + 1
-            if first_mode[job + 1] - first_mode[job] > 1:
-                flip = uniform(random)
+                bring_forward(turn, found, d, j)
+            job = d.chosen[d.sequence[turn]]
+            least -= least_cost(job, c.least_starts[job], c.first_mode, c.mode_costs)
+            earliest = kernels.earliest_after(job, j.jobs[job, 1], j)
+            first, last = c.taken[job], c.taken[job] + 1
+            if c.first_mode[job + 1] - c.first_mode[job] > 1:
+                flip = uniform(d.random)
                 if flip < 0.3:
-                    first, last = first_mode[job], first_mode[job + 1]
+                    first, last = c.first_mode[job], c.first_mode[job + 1]
                 elif flip < 0.5:
-                    first = first_mode[job] + below(random, first_mode[job + 1] - first_mode[job])
+                    first = c.first_mode[job] + below(d.random, c.first_mode[job + 1] - c.first_mode[job])
                     last = first + 1
             start, held, mode, cheapest = np.int64(-1), 0, first, limit - after - least
             for other in range(first, last):
-                latest = min(modes[other, F_LATEST], latest_for(other, cheapest, mode_costs))
-                latest = kernels.latest_before(job, latest, starts, followers_of, followers)
+                latest = min(c.modes[other, F_LATEST], latest_for(other, cheapest, c.mode_costs))
+                latest = kernels.latest_before(job, latest, j)
                 if latest < earliest:
                     continue
                 found_start, count_there = earliest_place(
-                    modes[other, F_DEMAND], earliest, modes[other, F_DURATION], latest, random, fitting,
-                    head, slots, order, members, rows, blk, srows, sblk,
-                    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
-                    free, buffer, entries,
-                )  # fmt: skip
+                    c.modes[other, F_DEMAND], earliest, c.modes[other, F_DURATION], latest, d, s, t, x
+                )
                 if found_start < 0:
                     continue
-                cost = cost_of(other, found_start, mode_costs)
+                cost = cost_of(other, found_start, c.mode_costs)
                 if start >= 0 and cost >= cheapest:
                     continue  # no job is shrunk in vain
                 start, held, mode, cheapest = found_start, count_there, other, cost
                 for e in range(held):
                     for part in range(3):
-                        best_entries[e, part] = entries[e, part]
+                        d.best_entries[e, part] = x.entries[e, part]
             if start < 0:
                 break
-            if mode != taken[job]:
-                take_mode(job, mode, jobs, costs, modes, mode_costs, taken)
+            if mode != c.taken[job]:
+                take_mode(job, mode, c, j)
             after += cheapest
-            put_in(
-                job, start, best_entries, held, jobs, starts, spans, pool,
-                head, slots, order, members, rows, blk, srows, sblk, spare,
-                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-                columns, amounts, scolumns, samounts, stamps,
-            )  # fmt: skip
+            put_in(job, start, d.best_entries, held, j, s, t, x)
             inserted += 1
         if inserted == found:
             if end_price > 0.0:
-                after += end_price * (last_end(jobs, starts) - end_before)
+                after += end_price * (last_end(j.jobs, j.starts) - end_before)
             if after <= limit:
-                figures[VALUE] += after - before
-                figures[KEPT] += 1
+                d.figures[VALUE] += after - before
+                d.figures[KEPT] += 1
                 for place in range(found):
-                    note_nodes(chosen[place], spans, pool, nodes_of)
+                    note_nodes(d.chosen[place], j.spans, j.pool, c.nodes_of)
                 continue
         for turn in range(inserted):  # not kept: all jobs return to their old places
-            take_out(
-                chosen[sequence[turn]], jobs, starts, spans, pool,
-                head, slots, order, members, rows, blk, srows, sblk, spare,
-                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-                columns, amounts, scolumns, samounts, stamps,
-            )  # fmt: skip
+            take_out(d.chosen[d.sequence[turn]], j, s, t, x)
         for place in range(found):  # in any order: their distances held before
-            if taken[chosen[place]] != old[place, 2]:
-                take_mode(chosen[place], old[place, 2], jobs, costs, modes, mode_costs, taken)
-            put_in(
-                chosen[place], old[place, 0], old_pool[place], old[place, 1], jobs, starts, spans, pool,
-                head, slots, order, members, rows, blk, srows, sblk, spare,
-                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-                columns, amounts, scolumns, samounts, stamps,
-            )  # fmt: skip
+            if c.taken[d.chosen[place]] != d.old[place, 2]:
+                take_mode(d.chosen[place], d.old[place, 2], c, j)
+            put_in(d.chosen[place], d.old[place, 0], d.old_pool[place], d.old[place, 1], j, s, t, x)
     return kernels.DONE
 
 
 # --- prices ----------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@allocating_kernel
 def best_starts_at_prices(needs, durations, costs, places, shares, times, paid, starts, used):
     """Set the start of each job to the time of the axis at which its cost and its payments are least in sum.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, instant_kernels, kernel, kernels
+from cpsched.rusv import FOREVER, allocating_kernel, instant_kernels, kernel, kernels
 from cpsched.sim.arrays import (
     AFTER_ANY,
     AFTER_NOT_OK,
@@ -127,7 +127,7 @@ def key_of(order, job, now, s):
     return float(submit)
 
 
-@kernel
+@allocating_kernel
 def sort_queue(order, now, s):
     """Sort the queue by the keys of this second; equal keys by submission."""
     count = s.clock[C_QUEUED]
@@ -743,7 +743,7 @@ def pass_queue(now, rule, s, m, t, x):
         close_gaps(s)
 
 
-@kernel
+@allocating_kernel
 def pass_arrivals(now, rule, count, s, m, t, x):
     """Start the jobs that the rule starts now, where nothing has become free since the last pass.
 

@@ -15,7 +15,7 @@ from cpsched.errors import UnsupportedError
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
 from cpsched.problem import reduced, refusal
-from cpsched.rusv import FOREVER, Timeline, instant_kernels
+from cpsched.rusv import FOREVER, Scratch, Tables, Timeline, instant_kernels
 from cpsched.sim import arrays
 from cpsched.sim.asides import Asides
 from cpsched.sim.shares import modes_of_jobs
@@ -284,7 +284,7 @@ class Load:
             licenses=licenses,
         )
 
-    def kernel_views(self) -> tuple[instant_kernels.Tables, instant_kernels.Scratch]:
+    def kernel_views(self) -> tuple[Tables, Scratch]:
         """Return the tables and the scratch that kernels need for one moment."""
         return self.timeline.instant_views()
 

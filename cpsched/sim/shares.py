@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cpsched.booking import WHOLE_REQUEST, Columns
 from cpsched.domain import Amounts, Job, Mode, Placement, counted, modes, rate_on, resumable
-from cpsched.rusv import instant_kernels
+from cpsched.rusv import Scratch, Tables, instant_kernels
 
 __all__ = ["Held", "JobModes", "Standing", "Work", "modes_of_jobs"]
 
@@ -71,8 +71,8 @@ class JobModes:
         self,
         entries: NDArray[np.int32],
         chosen: NDArray[np.int8],
-        tables: instant_kernels.Tables,
-        scratch: instant_kernels.Scratch,
+        tables: Tables,
+        scratch: Scratch,
     ) -> Held:
         """Return the allocation of the job on entries of its demand in the chosen modes."""
         # an exclusive job has its nodes to itself, whatever amounts it uses

@@ -122,7 +122,7 @@ def _mapped_in_order(
 ) -> list[list[tuple[int, int, int]]] | None:
     """Return (node, kind, units) of each step; None if a layer finds too few nodes."""
     demands = timeline.demands
-    flags = [int(demands.tables()["demands"][demand, D_FLAGS]) for demand, _, _ in sequence.steps]
+    flags = [int(demands.tables().demands[demand, D_FLAGS]) for demand, _, _ in sequence.steps]
     usable = [
         timeline.idle_nodes(amounts) if flag & EXCLUSIVE else np.ones(len(order.nodes), dtype=bool)
         for flag, amounts in zip(flags, free, strict=True)

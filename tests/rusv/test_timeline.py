@@ -327,9 +327,7 @@ def one_column(length: int, largest: int) -> Demands:
 
 def counted(demands: Demands, kind: int, free: np.ndarray) -> int:
     """Return how many chunks `count_kind` finds."""
-    table = demands.tables()
-    buffer = np.zeros(len(free))
-    return int(kernels.count_kind(kind, free, buffer, *(table[n] for n in ("kinds", "segments", "terms", "scale"))))
+    return int(kernels.count_kind(kind, free, np.zeros(len(free)), demands.tables()))
 
 
 def chunk_amounts() -> list[int]:

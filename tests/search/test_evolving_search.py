@@ -91,9 +91,9 @@ def test_lists_are_those_of_the_rule() -> None:
         assert [int(chain.starts[row]) for row in order] == listed(instance, [jobs[row] for row in order])
 
 
-def kernel_job(pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
+def kernel_job(pieces: Pieces, capacity: int) -> kernels.Shapes:
     """Return a job as the kernels see it when it is the only one."""
-    return np.array([[0, len(pieces)]]), np.array(pieces)
+    return kernels.Shapes(np.array([[0, len(pieces)]]), np.array(pieces), capacity)
 
 
 @pytest.mark.kernels
@@ -103,12 +103,13 @@ def test_profiles_are_counted_second_by_second() -> None:
         draw = Random(seed)
         capacity, twin = draw.randint(2, 6), DenseCounts(600)
         times, used, size = np.zeros(40, dtype=np.int64), np.zeros(40, dtype=np.int64), np.ones(1, dtype=np.int64)
+        profile = times, used, size
         present: list[tuple[Pieces, np.ndarray]] = []
         for _ in range(40):
             if present and (len(present) == 6 or draw.random() < 0.4):
                 pieces, starts = present.pop(draw.randrange(len(present)))
                 twin.add(pieces, int(starts[0]), -1)
-                kernels.take_out(0, *kernel_job(pieces), starts, times, used, size)
+                kernels.take_out(0, kernel_job(pieces, capacity), kernels.Plan(starts, *profile))
                 assert starts[0] == NOWHERE
             else:
                 borders = sorted(draw.sample(range(1, 15), draw.randint(1, 4)))
@@ -118,19 +119,20 @@ def test_profiles_are_counted_second_by_second() -> None:
                 ]
                 earliest, starts = draw.randint(0, 10), np.array([NOWHERE])
                 expected = twin.earliest_start(pieces, earliest, capacity)
+                plan = kernels.Plan(starts, *profile)
                 found = [
-                    kernels.earliest_start(0, earliest, latest, *kernel_job(pieces), times, used, size, capacity)
+                    kernels.earliest_start(0, earliest, latest, kernel_job(pieces, capacity), plan)
                     for latest in (FOREVER, expected, expected - 1)
                 ]
                 assert found == [expected, expected, NOWHERE]
-                kernels.put_in(0, expected, *kernel_job(pieces), starts, times, used, size)
+                kernels.put_in(0, expected, kernel_job(pieces, capacity), plan)
                 twin.add(pieces, expected)
                 present.append((pieces, starts))
             held = np.repeat(used[: size[0]], np.diff([*times[: size[0]], len(twin.held)]))
             assert held.tolist() == twin.held
             assert size[0] <= 1 + sum(len(pieces) + 1 for pieces, _ in present)
         for pieces, starts in present:
-            kernels.take_out(0, *kernel_job(pieces), starts, times, used, size)
+            kernels.take_out(0, kernel_job(pieces, capacity), kernels.Plan(starts, *profile))
         assert (size[0], times[0], used[0]) == (1, 0, 0)
 
 

@@ -53,7 +53,7 @@ class Units:
         #: The most chunks of each demand that a unit holds.
         self._chunks = [chunks for _, chunks, _ in asks]
         tables = demands.tables()
-        heads, sysreq = tables["demands"], tables["sysreq"]
+        heads, sysreq = tables.demands, tables.sysreq
         spans = [(int(heads[d, kernels.D_LICENSE]), int(heads[d + 1, kernels.D_SYS])) for d in range(len(demands))]
         #: The system columns of the licenses that are asked for.
         self._licenses = sorted({int(q) for first, last in spans for q in sysreq[first:last, 0]})
@@ -102,8 +102,8 @@ class Units:
         ValueError
             If fewer units are free.
         """
-        kind = int(self._demands.tables()["demands"][demand, kernels.D_KIND])
-        chunks = int(self._demands.tables()["kinds"][kind, kernels.K_NEED])
+        kind = int(self._demands.tables().demands[demand, kernels.D_KIND])
+        chunks = int(self._demands.tables().kinds[kind, kernels.K_NEED])
         rows = []
         for pool, wanted in zip(self._pools, takes.tolist(), strict=False):
             left = wanted
@@ -174,7 +174,7 @@ class _Asked:
 def _asked(demands: Demands, demand: int) -> Iterator[tuple[int, _Asked]]:
     """Yield the runs that may hold a demand, with what it asks for there; nothing if it has several kinds of chunks."""
     tables, runs = demands.tables(), demands.layout.runs
-    heads, kinds, segments, terms = (tables[name] for name in ("demands", "kinds", "segments", "terms"))
+    heads, kinds, segments, terms = tables.demands, tables.kinds, tables.segments, tables.terms
     kind = int(heads[demand, kernels.D_KIND])
     if heads[demand + 1, kernels.D_KIND] - kind != 1:
         return

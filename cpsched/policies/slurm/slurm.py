@@ -132,11 +132,12 @@ class Slurm:
         parameters = self.parameters
         by_nodes, latest = parameters.reserves == "nodes", now + 60 * parameters.bf_window
         self._memory[:, 0, 0] = 0
+        requests = slurm_kernels.Requests(self._demands, self._estimates, self._memory)
         place = 0
         while place < len(queue):
             code, place, count = slurm_kernels.reserve(
                 *(queue, place, now, latest, parameters.bf_resolution, by_nodes),
-                *(self._demands, self._estimates, self._memory, *timeline.kernel_arguments()),
+                *(requests, *timeline.kernel_arguments()),
             )
             if code == kernels.GROW_STATE:
                 timeline.grow()

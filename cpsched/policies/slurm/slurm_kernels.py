@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
 from cpsched.rusv import FOREVER, kernel, kernels
 
-BLOCK, DONE, GROW_STATE, JOINT, LAZY, LOW = (
-    kernels.BLOCK, kernels.DONE, kernels.GROW_STATE, kernels.JOINT, kernels.LAZY, kernels.LOW,
-)  # fmt: skip
-D_FLAGS, H_BLOCKS, H_SPARE_BLOCKS, H_SPARE_ROWS = (
-    kernels.D_FLAGS, kernels.H_BLOCKS, kernels.H_SPARE_BLOCKS, kernels.H_SPARE_ROWS,
-)  # fmt: skip
+BLOCK, DONE, GROW_STATE, JOINT = kernels.BLOCK, kernels.DONE, kernels.GROW_STATE, kernels.JOINT
+D_FLAGS, LAZY, LOW = kernels.D_FLAGS, kernels.LAZY, kernels.LOW
+H_BLOCKS, H_SPARE_BLOCKS, H_SPARE_ROWS = kernels.H_BLOCKS, kernels.H_SPARE_BLOCKS, kernels.H_SPARE_ROWS
 add_break, earliest_fit, is_good, locate = kernels.add_break, kernels.earliest_fit, kernels.is_good, kernels.locate
 remember_start, remembered_start = kernels.remember_start, kernels.remembered_start
 summarise_system, take_placement = kernels.summarise_system, kernels.take_placement
@@ -18,57 +19,48 @@ summarise_system, take_placement = kernels.summarise_system, kernels.take_placem
 STARTS = -1
 
 
+class Requests(NamedTuple):
+    """What jobs ask for, and what is known of it."""
+
+    #: int64 (jobs,)
+    demand_of: NDArray[Any]
+    #: int64 (jobs,): estimated durations.
+    estimates: NDArray[Any]
+    #: The results for equal demands since resources were last given back (`kernels.remembered_start`).
+    memory: NDArray[Any]
+
+
 @kernel
-def last_that_fits(
-    queue, now, demand_of,
-    head, slots, order, members, rows, blk, srows, sblk, spare,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
-    free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
-):  # fmt: skip
+def last_that_fits(queue, now, demand_of, s, t, x):
     """Return the last index of the queue whose job fits at this moment, -1 if there is none."""
-    place, index = locate(head, slots, order, members, now)
+    place, index = locate(now, s)
     for k in range(queue.shape[0] - 1, -1, -1):
         demand = demand_of[queue[k]]
-        if is_good(order[place], index, demand, members, srows, sblk, demands, sysreq):
-            start, _ = earliest_fit(
-                demand, now, 1, now, head, slots, order, members, rows, blk, srows, sblk,
-                demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
-                free, buffer, entries,
-            )  # fmt: skip
+        if is_good(s.order[place], index, demand, s, t):
+            start, _ = earliest_fit(demand, now, 1, now, s, t, x)
             if start >= 0:
                 return k
     return -1
 
 
 @kernel
-def reserve(
-    queue, begin, now, latest, resolution, by_nodes, demand_of, estimates, memory,
-    head, slots, order, members, rows, blk, srows, sblk, spare,
-    demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, colsys, run_of,
-    free, buffer, entries, columns, amounts, scolumns, samounts, stamps,
-):  # fmt: skip
+def reserve(queue, begin, now, latest, resolution, by_nodes, r, s, t, x):
     """Reserve for each job of ``queue[begin:]`` its earliest start, if that is not later than `latest`. Stop at the
     first job that can start now; nothing is booked for it.
-
-    `memory` has the results for equal demands since resources were last given back.
 
     Returns (DONE, GROW_STATE or STARTS, index in the queue that was reached, number of `entries`).
     """
     for k in range(begin, queue.shape[0]):
-        if head[H_SPARE_ROWS] < 2 or head[H_SPARE_BLOCKS] < 2:
+        if s.head[H_SPARE_ROWS] < 2 or s.head[H_SPARE_BLOCKS] < 2:
             return GROW_STATE, k, 0
-        demand, duration = demand_of[queue[k]], estimates[queue[k]]
+        demand, duration = r.demand_of[queue[k]], r.estimates[queue[k]]
         earliest = now
-        if demands[demand, D_FLAGS] & JOINT == 0:
-            earliest = remembered_start(memory[demand], now, duration, FOREVER)
+        if t.demands[demand, D_FLAGS] & JOINT == 0:
+            earliest = remembered_start(r.memory[demand], now, duration, FOREVER)
         start, count = -1, 0
         if earliest <= latest:
-            start, count = earliest_fit(
-                demand, earliest, duration, latest, head, slots, order, members, rows, blk, srows, sblk,
-                demands, kinds, segments, terms, scale, sysreq, ranges, reach, runs, runcols, capacity, run_of,
-                free, buffer, entries,
-            )  # fmt: skip
-            remember_start(memory[demand], now, duration, start if start >= 0 else latest + 1)
+            start, count = earliest_fit(demand, earliest, duration, latest, s, t, x)
+            remember_start(r.memory[demand], now, duration, start if start >= 0 else latest + 1)
         if start == now:
             return STARTS, k, count
         if start < 0:
@@ -77,56 +69,47 @@ def reserve(
         if by_nodes:
             start = max(now, start - start % resolution)
             end += -end % resolution
-        add_break(start, head, slots, order, members, rows, blk, srows, sblk, spare)
-        add_break(end, head, slots, order, members, rows, blk, srows, sblk, spare)
+        add_break(start, s)
+        add_break(end, s)
         if by_nodes:
-            occupy(
-                entries, count, start, end, head, slots, order, members, rows, blk, srows, sblk, runs, runcols, colsys,
-                run_of,
-            )  # fmt: skip
+            occupy(x.entries, count, start, end, s, t)
         else:
-            take_placement(
-                demand, entries, count, start, end, -1, head, slots, order, members, rows, blk, srows, sblk, spare,
-                demands, kinds, segments, terms, sysreq, runs, runcols, capacity, colsys, run_of,
-                columns, amounts, scolumns, samounts, stamps,
-            )  # fmt: skip
+            take_placement(demand, x.entries, count, start, end, -1, s, t, x)
     return DONE, queue.shape[0], 0
 
 
 @kernel
-def occupy(
-    entries, count, start, end, head, slots, order, members, rows, blk, srows, sblk, runs, runcols, colsys, run_of
-):  # fmt: skip
+def occupy(entries, count, start, end, s, t):
     """Take all free resources of the nodes of `entries` in ``[start, end)``; both must be breakpoints."""
-    place, index = locate(head, slots, order, members, start)
-    while place < head[H_BLOCKS]:
-        block = order[place]
+    place, index = locate(start, s)
+    while place < s.head[H_BLOCKS]:
+        block = s.order[place]
         stop = index
-        while stop < members[block, BLOCK] and slots[members[block, stop], 0] < end:
+        while stop < s.members[block, BLOCK] and s.slots[s.members[block, stop], 0] < end:
             stop += 1
         for e in range(count):
-            run = run_of[entries[e, 0]]
-            for k in range(runs[run, 2], runs[run + 1, 2]):
-                column = runcols[k] + entries[e, 0] - runs[run, 0]
-                empty(column, block, index, stop, members, rows, blk, srows, colsys)
-        for q in range(srows.shape[1]):
-            summarise_system(block, q, members, srows, sblk)
-        if stop < members[block, BLOCK]:
+            run = t.run_of[entries[e, 0]]
+            for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
+                column = t.runcols[k] + entries[e, 0] - t.runs[run, 0]
+                empty(column, block, index, stop, s, t)
+        for q in range(s.srows.shape[1]):
+            summarise_system(block, q, s)
+        if stop < s.members[block, BLOCK]:
             return
         place, index = place + 1, 0
 
 
 @kernel
-def empty(column, block, index, stop, members, rows, blk, srows, colsys):
+def empty(column, block, index, stop, s, t):
     """Take the free amount of a node column in some slots of a block."""
-    lazy = blk[block, LAZY, column]
+    lazy = s.blk[block, LAZY, column]
     for m in range(index, stop):
-        row = members[block, m]
-        left = rows[row, column] + lazy
+        row = s.members[block, m]
+        left = s.rows[row, column] + lazy
         if left > 0:
-            rows[row, column] -= left
+            s.rows[row, column] -= left
             for part in range(2):
-                if colsys[column, part] >= 0:
-                    srows[row, colsys[column, part]] -= left
+                if t.colsys[column, part] >= 0:
+                    s.srows[row, t.colsys[column, part]] -= left
     if stop > index:
-        blk[block, LOW, column] = min(blk[block, LOW, column], 0)
+        s.blk[block, LOW, column] = min(s.blk[block, LOW, column], 0)
