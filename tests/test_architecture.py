@@ -320,6 +320,20 @@ def test_allowed_imports_are_let_through(source: str) -> None:
     assert faults_of(source, "cpsched.booking.ledger", "cpsched.booking", doors) == []
 
 
+def kernels_of(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Return the functions of a module that numba compiles."""
+    decorators = {"kernel", "allocating_kernel"}
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return [one for one in functions if any(ast.unparse(by) in decorators for by in one.decorator_list)]
+
+
+def test_kernels_take_named_tuples() -> None:
+    """Arrays that belong together are one named tuple: no kernel takes more than ten arguments."""
+    found = [(path, kernel) for path in SOURCES for kernel in kernels_of(ast.parse(path.read_text()))]
+    assert len(found) > 100
+    assert [f"{path.name}: {kernel.name}" for path, kernel in found if len(kernel.args.args) > 10] == []
+
+
 def loaded_by(statement: str) -> list[str]:
     """Return the modules that a fresh interpreter has loaded after a statement."""
     code = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"

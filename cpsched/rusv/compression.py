@@ -86,13 +86,14 @@ class Compression:
         self._counters[compress_kernels.C_STATE] += 1
         self._counters[compress_kernels.C_CHANCE] += 1
         while done < len(queue):
-            arguments = self._timeline.kernel_arguments()
-            self._make_room(len(arguments[0].slots))
-            code, done = compress_kernels.compress(queue, done, depth, self._notes(), table.arrays(), *arguments)
+            state, tables, scratch = self._timeline.kernel_arguments()
+            self._make_room(len(state.slots))
+            notes, jobs = self._notes(), table.arrays()
+            code, done = compress_kernels.compress(queue, done, depth, notes, jobs, state, tables, scratch)
             if code != kernels.DONE:
                 self._timeline.make_room(code, table)
         if self._counters[compress_kernels.C_CHANCE] == chances + 1:
-            self._slot_end = int(compress_kernels.next_break(now, arguments[0]))
+            self._slot_end = int(compress_kernels.next_break(now, state))
 
     def _notes(self) -> compress_kernels.Notes:
         """Return the notes as the kernels take them."""

@@ -55,8 +55,10 @@ def allocating_kernel(function: F) -> F:
 def _compiled(function: F, *, counts_references: bool) -> F:
     before = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets its options at run time
     config.CACHE_DIR = str(folder_of_module(function.__globals__))  # type: ignore[attr-defined]
-    options = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": counts_references}
     try:
-        return cast(F, numba.njit(**options)(function))
+        compiled = numba.njit(  # type: ignore[call-overload]  # numba's types do not know the option _nrt
+            cache=True, nogil=True, error_model="numpy", _nrt=counts_references
+        )
+        return cast(F, compiled(function))
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]

@@ -353,7 +353,9 @@ def shift(start, end, sign, taken, count, scount, s):
 
 @kernel
 def shift_part(block, begin, stop, sign, taken, count, s):
-    """Add amounts (times `sign`) to some slots of a block; fold the lazy part of these columns into the rows, renew their minima."""
+    """Add amounts (times `sign`) to some slots of a block; fold the lazy part of these columns into the rows, renew
+    their minima.
+    """
     size = s.members[block, BLOCK]
     for k in range(count):
         column = taken.columns[k]

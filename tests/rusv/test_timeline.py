@@ -14,7 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.rusv import FOREVER, NOWHERE, Demands, JobTable, KindDemand, Layout, Run, Timeline, kernels
+from cpsched.rusv import (
+    FOREVER,
+    NOWHERE,
+    Demands,
+    JobTable,
+    KindDemand,
+    Layout,
+    Run,
+    Timeline,
+    instant_kernels,
+    kernels,
+)
 from cpsched.rusv import timeline as timeline_module
 from tests.rusv.timeline_cases import (
     LARGEST,
@@ -183,6 +194,20 @@ def test_full_blocks_join_idle_ones() -> None:
         pair.release(len(pair.booked) // 2 - 1 if len(pair.booked) > 2 else 0)
         pair.assert_same()
         assert pair.fit((0, 0, FOREVER, 5)) == (9, ((0, 0, 1),))
+
+
+def test_whole_nodes_are_spelled_out_after_a_booking() -> None:
+    """A timeline and the kernels of one instant number their placements together, so that no node is left out of one as
+    if it were in it already.
+    """
+    run = Run(length=2, resources=(0,), capacity=(4,), system=((0,),))
+    demands = Demands(Layout(runs=(run,), system_capacity=(8,)))
+    demand = demands.add([one_chunk(0, (0, 1))], exclusive=True)
+    timeline, entries = Timeline(demands), np.array([(0, 0, 1)], dtype=np.int32)
+    assert timeline.booking_of(demand, entries, 0, 1).amounts.tolist() == [4]
+    tables, scratch = timeline.instant_views()
+    filled = instant_kernels.spell_out(demand, entries, len(entries), tables, scratch)
+    assert scratch.amounts[:filled].tolist() == [4]
 
 
 def test_bookings_need_a_time() -> None:
