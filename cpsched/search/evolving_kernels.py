@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import NOWHERE, kernel
+from cpsched.rusv import NOWHERE, kernel, kernels
 from cpsched.search.kernels import (
     below,
     choose_any,
@@ -252,22 +252,22 @@ def ruin_and_recreate(steps, temperature, best_value, best_starts, a, c, d, p, k
         if settle(d.chosen[:found], c.earliest, room, c.guide, a, p):
             found_value = cost_of_all(c.guide, c.end_price, a, p)
         if found_value > limit:
-            copy(kept, p)
+            copy_plan(kept, p)
             continue
         value = found_value
-        copy(p, kept)
+        copy_plan(p, kept)
         true_value = cost_of_all(c.costs, c.end_price, a, p)
         if true_value < best_value:
             best_value = true_value
-            best_starts[:] = p.starts
+            kernels.copy(best_starts, p.starts)
     return best_value
 
 
 @kernel
-def copy(plan, other):
+def copy_plan(plan, other):
     """Copy a plan to another one."""
     count = plan.size[0]
-    other.starts[:] = plan.starts
     other.size[0] = count
-    other.times[:count] = plan.times[:count]
-    other.used[:count] = plan.used[:count]
+    kernels.copy(other.starts, plan.starts)
+    kernels.copy(other.times[:count], plan.times)
+    kernels.copy(other.used[:count], plan.used)
