@@ -31,7 +31,7 @@ from cpsched.policies import make_scheduler
 from cpsched.portfolio import make_any_scheduler
 from cpsched.problem import reduced
 from cpsched.sim import Order, Prediction
-from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.naive_simulator import play_naively
 from tests.oracle.random_workloads import BusyMachine
 from tests.sim.played import played, starts
@@ -162,3 +162,13 @@ def test_a_queue_keeps_to_its_nodes(name: str) -> None:
     instance = window([nodes("n m", cores=4)], *jobs, queues=queues)
     assert sorted(starts(played(instance, make_any_scheduler(name, {}))).values()) == [0, 10, 20]
     assert Amounts({"cores": 4}) == instance.cluster.class_of["n"].resources
+
+
+def test_a_reservation_is_decided_by_the_walltimes_of_running_jobs() -> None:
+    """The only node is promised to a job until 120, so that there is none to reserve from 100 on; it ends at 50."""
+    on = replace(running("on", 120, n={"cores": 4}), runtime=50)
+    reservation = Reservation(id="r", start=100, end=200, request=Request(chunks=(chunk(cores=4),)))
+    instance = window([nodes("n", cores=4)], on, waiting("next", 100, chunk(cores=4)), reservations=(reservation,))
+    history = played(instance, make_scheduler("easy"))
+    assert starts(history)["next"] == 50
+    assert [slice_.reason is None for slice_ in history.record().reservations] == [False]

@@ -79,8 +79,8 @@ def _denial(case: Case, space: Space, slice_: Slice) -> str | None:
         return "a downtime of nodes is had whatever runs there"
     if reservation.allocation and (slice_.start, end) in case.instance.reserved_times[reservation.id][:1]:
         return "it has its allocation already"
-    if start >= end or not space.has_licenses(reservation.licenses, start, end):
-        return None
+    if case.plan.is_record or start >= end or not space.has_licenses(reservation.licenses, start, end):
+        return None  # in a record running jobs may have ended sooner than was known when it was decided
     if reservation.request is None:
         is_free = all(space.is_empty(node, start, end) for node in reservation.nodes)
         return "its nodes are up, and nothing is on them" if is_free else None
