@@ -136,7 +136,7 @@ class Steps:
         changing = ChangingJobs(self.columns, timeline, {0: self.shape})
         while True:
             earliest = gate.first(earliest, self.duration)
-            if earliest > latest:
+            if earliest > latest or earliest >= FOREVER:
                 return None
             parts = changing.find(0, earliest=earliest, latest=latest, end_by=FOREVER, is_held=False)
             if parts is None:
@@ -157,10 +157,12 @@ def _first_fit(timeline: Timeline, mode: CompiledMode, earliest: int, latest: in
     """Return the first place of a mode with a start in ``[earliest, latest]`` that rules allow; None: there is none."""
     while True:
         earliest = gate.first(earliest, mode.duration)
-        if earliest > latest:
+        if earliest > latest or earliest >= FOREVER:
             return None
         fit = timeline.earliest_fit(mode.demand, earliest=earliest, latest=latest, duration=mode.duration)
-        if fit is None or gate.first(fit.start, mode.duration) == fit.start:
+        if fit is None or fit.start >= FOREVER:
+            return None
+        if gate.first(fit.start, mode.duration) == fit.start:
             return fit
         earliest = fit.start
 

@@ -376,3 +376,18 @@ def test_running_jobs_that_share_too_little_are_named_together() -> None:
     first, second = told(instance, "asked").blocked
     assert (set(holders(first)), first.end) == ({"r", "s"}, 50)
     assert (set(holders(second)), second.end) == ({"s"}, 80)
+
+
+def test_a_limit_for_ever_leaves_no_start() -> None:
+    """From 50 on, for ever, nobody may have more than one core: a job of two cores and 100 s has no start at all."""
+    instance = window(
+        {"id": "asked", "request": "ncpus=2"},
+        {"id": "other", "request": "ncpus=2", "walltime": 10},
+        limits=[{"consumer": {"each": "user"}, "resource": "cores", "items": "1", "validity": {"from": 50}}],
+    )
+    explanation = told(instance, "asked")
+    assert (explanation.state, explanation.free_start) == (State.WAITING_ROOM, None)
+    assert {change.kind: change.start for change in explanation.changes} == {
+        ChangeKind.CORES: 0,
+        ChangeKind.WALLTIME: 0,
+    }
