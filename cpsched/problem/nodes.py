@@ -183,9 +183,10 @@ class NodeRules:
         instance = self._instance
         reservations = {one.id: (number, one) for number, one in enumerate(instance.reservations)}
         guests: dict[ReservedSlice, list[Job]] = {}
+        given: dict[ReservedSlice, int] = {}
         for job in instance.jobs:
             if job.reservation is not None:
-                slice_ = self._slice_of(job)
+                slice_ = self._slice_of(job, given)
                 if slice_ is not None:
                     guests.setdefault(slice_, []).append(job)
                 elif job.running is None:
@@ -220,14 +221,29 @@ class NodeRules:
             if slice_ in guests:
                 self._host(f"reservations[{number}]", reservation, slice_, held, guests[slice_])
 
-    def _slice_of(self, job: Job) -> ReservedSlice | None:
-        """Return the first time of its reservation at which a job can run, or of a running job the one that is now."""
+    def _slice_of(self, job: Job, given: dict[ReservedSlice, int]) -> ReservedSlice | None:
+        """Return the first time of its reservation at which a job can run, or of a running job the one that is now.
+
+        Times that are full are passed over, if there is another one: `given` are the core-seconds that jobs have been
+        given.
+        """
         start = self._instance.now if job.running is not None else self._instance.earliest_start(job)
         needed = 1 if job.running is not None else job.walltime
-        for slice_ in sorted(self._slices, key=lambda one: one.start):
-            if slice_.id == job.reservation and slice_.end - max(start, slice_.start) >= needed:
-                return slice_ if job.running is None or slice_.start <= start else None
-        return None
+        found = [
+            slice_
+            for slice_ in sorted(self._slices, key=lambda one: one.start)
+            if slice_.id == job.reservation and slice_.end - max(start, slice_.start) >= needed
+        ]
+        if job.running is not None:
+            return found[0] if found and found[0].start <= start else None
+        cores = max(step.request.totals.get("cores", 0) for step in job.steps) * len(job.element_ids)
+        for slice_ in found:
+            has = sum(held.resources.get("cores", 0) for held in slice_.allocation)
+            seconds = slice_.end - max(self._instance.now, slice_.start)
+            if given.get(slice_, 0) + cores * job.walltime <= has * seconds:
+                given[slice_] = given.get(slice_, 0) + cores * job.walltime
+                return slice_
+        return found[0] if found else None
 
     def _refuse(self, job: Job, path: str, words: str) -> None:
         """Let a waiting job have no start."""

@@ -74,6 +74,13 @@ class TestReservations:
         assert list(got) == [("h", 0), ("h", 3600), ("h", 7200)]
         assert starts == {"guest": 3600, "short": 300, "long": 7500}
 
+    def test_jobs_of_a_recurring_one_share_its_times(self, engine: str) -> None:
+        """A job for which one time has no room left is planned in the next one."""
+        hourly = {"id": "h", "nodes": "n[1-4]", "validity": {"cron": "0-4 * * * *", "until": 3 * 3600}}
+        jobs = [job(f"g{number}", "alice", "4:ncpus=4", 200, reservation="h") for number in range(3)]
+        starts, _ = _planned(engine, jobs, [hourly])
+        assert sorted(starts.values()) == [0, 3600, 7200]
+
     def test_a_recurring_one_that_asks(self, engine: str) -> None:
         """An occurrence is had where there is room, and the others are not lost for one that is not."""
         hourly = {"id": "h", "request": "4:ncpus=4", "validity": {"cron": "0-4 * * * *", "until": 2 * 3600}}
