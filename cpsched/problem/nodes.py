@@ -261,7 +261,11 @@ class NodeRules:
         guests: Sequence[Job],
     ) -> None:
         """Make nodes of a reservation for its jobs."""
-        entry = Rule(path=path, reason=WaitingReason.RESERVATION, words=f"a place in reservation {reservation.id}")
+        entry = Rule(
+            path=path,
+            reason=WaitingReason.RESERVATION,
+            words=f"a place in reservation {reservation.id} at {slice_.start}",
+        )
         self.rules[entry.name] = entry
         for node, amounts in held.items():
             name = _virtual(node, slice_)
