@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from cpsched.domain import Amounts, Cluster, Job, Placement, SetAside
 
-__all__ = ["beside", "held_by"]
+__all__ = ["beside", "held_by", "merged"]
 
 
 def held_by(jobs: Sequence[Job]) -> Iterator[SetAside]:
@@ -42,6 +42,26 @@ def beside(aside: SetAside, held: Sequence[SetAside], cluster: Cluster) -> Itera
         yield SetAside(
             start=start, end=end, allocation=allocation, licenses=_left(aside.licenses, cluster.licenses, loans)
         )
+
+
+def merged(asides: Iterable[SetAside]) -> tuple[SetAside, ...]:
+    """Return amounts with all that is set aside for the same time in one, and each node once in it."""
+    nodes: dict[tuple[int, int], dict[str, dict[str, int]]] = {}
+    licenses: dict[tuple[int, int], dict[str, int]] = {}
+    for aside in asides:
+        of_nodes = nodes.setdefault((aside.start, aside.end), {})
+        for placement in aside.allocation:
+            _add(of_nodes.setdefault(placement.node, {}), placement.resources)
+        _add(licenses.setdefault((aside.start, aside.end), {}), aside.licenses)
+    return tuple(
+        SetAside(
+            start=start,
+            end=end,
+            allocation=tuple(Placement(node=node, resources=Amounts(held)) for node, held in of_nodes.items()),
+            licenses=Amounts(licenses[start, end]),
+        )
+        for (start, end), of_nodes in sorted(nodes.items())
+    )
 
 
 def _add(total: dict[str, int], amounts: Amounts) -> None:

@@ -31,7 +31,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Amount, Supply
-from cpsched.problem.asides import beside, held_by
+from cpsched.problem.asides import beside, held_by, merged
 from cpsched.problem.counters import is_let_in, left_to_others, valid_times
 from cpsched.problem.rule import MARK, Rule
 
@@ -321,7 +321,7 @@ class NodeRules:
             jobs=tuple(self._job(job) for job in instance.jobs),
             free_pools=(),
             reservations=(),
-            set_aside=(*instance.set_aside, *self._asides),
+            set_aside=merged((*instance.set_aside, *self._asides)),
             is_restricted=instance.is_restricted or self.is_strict,
         )
 
