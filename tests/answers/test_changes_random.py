@@ -13,7 +13,7 @@ from tests.oracle.random_instances import instances
 from tests.sizes import examples
 
 
-@examples(150)
+@examples(40)
 @given(instances())
 def test_numbers_are_the_largest_that_help(instance: Instance) -> None:
     """With the number the job could start when it is said, before its planned start; with one more it could not."""

@@ -62,7 +62,7 @@ def ruled(draw: st.DrawFn) -> Instance:
     )
 
 
-@examples(300)
+@examples(60)
 @given(instances() | ruled())
 def test_causes_are_true_at_every_second(instance: Instance) -> None:
     """The intervals cover all seconds up to the start, and what each says is what the judge finds at both its ends."""

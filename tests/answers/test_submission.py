@@ -106,7 +106,7 @@ def test_an_id_that_is_taken_is_refused() -> None:
         Answers(instance, planned(instance)).submit(instance.jobs[0])
 
 
-@examples(150)
+@examples(40)
 @given(instances() | ruled(), st.data())
 def test_submissions_find_the_first_start(instance: Instance, data: st.DataObject) -> None:
     """A copy of a job of the instance starts at a second that the judge allows, and at none of the three before."""

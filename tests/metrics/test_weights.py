@@ -41,7 +41,7 @@ def _with_twin(jobs: list[PlannedJob], job: Job) -> list[PlannedJob]:
     return [*jobs, *(replace(one, id=twins[one.id]) for one in jobs if one.id in twins)]
 
 
-@examples(100, deadline=None)
+@examples(30, deadline=None)
 @given(data=st.data(), windows=st.sampled_from([instances, malleable_windows, evolving_instances]))
 def test_a_job_of_weight_two_counts_as_two(data: st.DataObject, windows: object) -> None:
     """A plan in which a job has the weight 2 is worth as much as one with that job twice, whatever is summed up."""

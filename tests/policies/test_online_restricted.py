@@ -21,7 +21,7 @@ ALL = ("fcfs", "first_fit", "easy", *SCHEDULERS)
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("name", SCHEDULERS)
-@pytest.mark.parametrize("seed", seeds(40))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_no_scheduler_starts_a_job_that_would_have_what_is_set_aside(name: str, seed: int) -> None:
     """Nobody has what is set aside, every job is in time or refused, and all that can start do in the end."""
     instance = BusyMachine(seed).restricted()

@@ -65,7 +65,7 @@ def test_queue_rules_keep_the_rules_of_a_site(first: int) -> None:
 
 
 @pytest.mark.parametrize("name", ALL[3:])
-@pytest.mark.parametrize("seed", seeds(40))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_all_schedulers_keep_the_rules_of_a_site(name: str, seed: int) -> None:
     """So does the history of every other scheduler."""
     played(BusyMachine(seed).ruled(), make_any_scheduler(name, {}))

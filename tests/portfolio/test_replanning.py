@@ -125,14 +125,14 @@ def check_step(old: Plan, moved: Instance, new: Plan) -> None:
 
 
 @pytest.mark.kernels
-@pytest.mark.parametrize("seed", seeds(300))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_whatever_happens(seed: int) -> None:
     """After random events in a random window with all rules the plan is sound, causes are named, and it stays."""
     check(seed)
 
 
 @pytest.mark.kernels
-@examples(300)
+@examples(60)
 @given(malleable_windows() | evolving_instances(), st.randoms(use_true_random=False))
 def test_whatever_happens_to_jobs_that_change(instance: Instance, random: Random) -> None:
     """So it is where jobs are malleable or evolve, waiting and running ones."""

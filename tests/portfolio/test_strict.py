@@ -84,14 +84,14 @@ def check_prefixes(instance: Instance, planned: Callable[[Instance], Plan]) -> N
         assert {name: start for name, start in starts(instance, whole).items() if name in of_top} == alone
 
 
-@examples(60, deadline=None)
+@examples(20, deadline=None)
 @given(data=st.data(), windows=st.sampled_from([instances, malleable_windows, evolving_instances]))
 def test_the_planner_plans_as_if_there_were_no_lower_classes(data: st.DataObject, windows: Any) -> None:
     """Start for start the plan of each class is that of a window without the jobs of lower classes."""
     check_prefixes(data.draw(pressed(data.draw(windows()))), lambda instance: solve(instance, engine="planner"))
 
 
-@examples(60, deadline=None)
+@examples(20, deadline=None)
 @given(data=st.data(), name=st.sampled_from(sorted(POLICIES)))
 def test_every_rule_serves_the_classes_in_order(data: st.DataObject, name: str) -> None:
     """Rules that look at the head of the queue alone do not let a lower class delay a higher one either."""
@@ -100,7 +100,7 @@ def test_every_rule_serves_the_classes_in_order(data: st.DataObject, name: str) 
     check_prefixes(instance, lambda instance: solve(instance, engine=name))
 
 
-@examples(25, deadline=None)
+@examples(10, deadline=None)
 @given(data=st.data(), windows=st.sampled_from([instances, malleable_windows, evolving_instances]))
 def test_the_search_improves_one_class_after_the_other(data: st.DataObject, windows: Any) -> None:
     """With steps in place of seconds, too, the jobs of each class start as they do without lower classes."""
@@ -109,7 +109,7 @@ def test_the_search_improves_one_class_after_the_other(data: st.DataObject, wind
     check_prefixes(instance, lambda instance: solve(instance, engine="search", budget=600, team=team))
 
 
-@pytest.mark.parametrize("seed", seeds(20))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_classes_keep_the_rules_of_a_site(seed: int) -> None:
     """Limits, pools, reservations and calendars hold in strict plans, too, whichever engine plans."""
     document, dice = ruled_window(seed), Random(seed)
@@ -139,7 +139,7 @@ class Other:
         return PlannerEngine().plan(instance, progress)
 
 
-@examples(100, deadline=None)
+@examples(30, deadline=None)
 @given(instance=instances(max_jobs=10))
 def test_the_planner_plans_all_classes_at_once(instance: Instance) -> None:
     """Where all jobs have one kind of chunks the planner's own order comes to the same as one class after the other."""

@@ -24,7 +24,7 @@ def window(epoch: datetime, zone: str | None = None, now: int = 0) -> Instance:
     return Instance(name="clock", epoch=epoch, time_zone=zone, now=now, cluster=CLUSTER)
 
 
-@examples(300, deadline=None)
+@examples(100, deadline=None)
 @given(
     expressions(),
     st.sampled_from(MOMENTS),
@@ -166,7 +166,7 @@ def _is_normal(times: Intervals) -> bool:
     return edges == sorted(set(edges))
 
 
-@examples(500)
+@examples(100)
 @given(TIMES, TIMES, TIMES)
 def test_sets_of_times(first: Intervals, second: Intervals, third: Intervals) -> None:
     """Union and difference are those of the sets of seconds, in normal form."""
