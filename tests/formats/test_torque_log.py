@@ -226,7 +226,9 @@ def test_what_does_not_say_where_jobs_ran_needs_a_cluster_file(tmp_path: Path) -
         machine_of_jobs(torque(tmp_path, ended(exec_host=None)))
 
 
-@pytest.mark.parametrize("content", [b"", b"hello\n", b"\x1f\x8b nonsense", gzip.compress(TORQUE.encode())[:-20]])
+@pytest.mark.parametrize(
+    "content", [b"", b"hello\n", b"\x1f\x8b nonsense", gzip.compress(TORQUE.encode(), mtime=0)[:-20]]
+)
 def test_what_is_no_accounting_log_is_refused(tmp_path: Path, content: bytes) -> None:
     """Empty and damaged files, and those without a job, are a DocumentError that names the file."""
     path = tmp_path / "log.acct.gz"
