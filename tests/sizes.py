@@ -1,4 +1,4 @@
-"""How large the properties are: a part of the cases by default, all of them with ``pytest --large``, as CI runs it."""
+"""How large the properties are: a part of the cases by default, all of them with ``pytest --large``."""
 
 from __future__ import annotations
 

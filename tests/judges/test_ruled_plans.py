@@ -27,7 +27,7 @@ from tests.sizes import LARGE
 #: The least number of plans of each rule.
 LEAST = 12
 #: One plan of so many is asked of MiniZinc by default, which takes a process each time.
-PART = 1 if LARGE else 6
+PART = 1 if LARGE else 24
 
 plans = pytest.mark.parametrize("case", RULED_PLANS, ids=lambda case: f"{case.rule}: {case.sentence}: {case.plan}")
 
