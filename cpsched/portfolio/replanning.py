@@ -22,9 +22,11 @@ from cpsched.errors import DocumentError, EngineError, Fault
 from cpsched.formats import checked, instance_to_document, parse_instance
 from cpsched.planner import Aftermath, advanced, after_event, replanned_after, with_slices
 from cpsched.portfolio.causes import Delay, delays
+from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import judge_of, plan_of
+from cpsched.portfolio.warm_start import WarmStart
 
 __all__ = ["replan"]
 
@@ -109,10 +111,13 @@ def replan(
 def _planned_again(moved: Instance, after: Aftermath) -> tuple[EngineWindow, Outcome]:
     """Return the window for engines, and its new plan, stated.
 
-    Jobs that the plan before has moved up beyond soft limits keep their starts: these limits are not looked at.
+    Jobs that the plan before has moved up beyond soft limits keep their starts: these limits are not looked at. Where
+    priorities are strict, each class is planned beside all that is higher.
     """
     window = EngineWindow.of(moved, soft=False)
     held = window.held(after.plan)
+    if moved.has_strict_priorities:
+        return window, window.outcome(ByClass(WarmStart(held)).plan(window.instance, None))
     planned = replanned_after(window.instance, held, urgent=after.urgent, altered=after.altered)
     if any(job.is_evolving or job.malleability is not None for job in moved.jobs):
         # what one of them gives back, others may have: until nothing moves
