@@ -67,4 +67,5 @@ class Times:
 
 def _first(instance: Instance, job: Job) -> int:
     """Return the earliest start that the job's own limits allow."""
-    return instance.earliest_start(job) if job.start_at is None else job.start_at
+    earliest = instance.earliest_start(job)
+    return earliest if job.start_at is None else max(earliest, job.start_at)
