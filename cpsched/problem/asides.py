@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from cpsched.domain import Amounts, Cluster, Job, Placement, SetAside
+from cpsched.problem.amounts import Amount
 
-__all__ = ["beside", "held_by", "merged"]
+__all__ = ["beside", "closed", "held_by", "merged"]
 
 
 def held_by(jobs: Sequence[Job]) -> Iterator[SetAside]:
@@ -42,6 +43,19 @@ def beside(aside: SetAside, held: Sequence[SetAside], cluster: Cluster) -> Itera
         yield SetAside(
             start=start, end=end, allocation=allocation, licenses=_left(aside.licenses, cluster.licenses, loans)
         )
+
+
+def closed(total: int, left: int, times: Sequence[tuple[int, int]], taken: Sequence[Amount]) -> Iterator[Amount]:
+    """Yield the amounts to be set aside so that `left` of `total` are there at some times, but for what running jobs
+    have (`taken`).
+    """
+    borders = {time for start, end, _ in taken for time in (start, end)}
+    for first, last in times:
+        cuts = sorted({first, last, *(time for time in borders if first < time < last)})
+        for start, end in pairwise(cuts):
+            used = sum(amount for begin, stop, amount in taken if begin <= start < stop)
+            if (amount := total - max(left, used)) > 0:
+                yield start, end, amount
 
 
 def merged(asides: Iterable[SetAside]) -> tuple[SetAside, ...]:

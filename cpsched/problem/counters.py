@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 
 from cpsched.domain import (
     FOR_EVER,
@@ -25,6 +25,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Amount, Supply, area_of, most_of, seconds_of
+from cpsched.problem.asides import closed
 from cpsched.problem.calendar import Intervals, intervals, minus, union
 from cpsched.problem.rule import Rule
 
@@ -85,23 +86,6 @@ def valid_times(validity: Validity, instance: Instance, until: int) -> Intervals
     return union(found, [(max(until, validity.from_ or until), end)])
 
 
-def _closed(total: int, left: int, times: Intervals, running: Sequence[tuple[int, int]]) -> Iterator[Amount]:
-    """Yield the amounts that nobody can have so that `left` of `total` are there at some times.
-
-    Parameters
-    ----------
-    running
-        ``(end, amount)`` of the jobs that run: what they have is not closed.
-    """
-    for first, last in times:
-        cuts = sorted({first, last, *(end for end, _ in running if first < end < last)})
-        for start, end in pairwise(cuts):
-            taken = sum(amount for until, amount in running if until > start)
-            amount = min(total - left, total - taken)
-            if amount > 0:
-                yield start, end, amount
-
-
 def _counter(
     instance: Instance,
     rule: Rule,
@@ -126,9 +110,11 @@ def _counter(
     if times == ((instance.now, instance.now + FOR_EVER),):
         yield Counter(rule=rule, takes=takes, total=left, left=left, is_strict=is_strict, steady=steady)
         return
-    running = [(job.running.segments[-1].end, takes[job.id]) for job in entries if job.running is not None]
-    closed = tuple(_closed(total, left, times, running))
-    yield Counter(rule=rule, takes=takes, total=total, left=left, closed=closed, is_strict=is_strict, steady=steady)
+    running = [
+        (job.running.start, job.running.segments[-1].end, takes[job.id]) for job in entries if job.running is not None
+    ]
+    amounts = tuple(closed(total, left, times, running))
+    yield Counter(rule=rule, takes=takes, total=total, left=left, closed=amounts, is_strict=is_strict, steady=steady)
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 from cpsched.domain import (
     FOR_EVER,
@@ -31,7 +30,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Amount, Supply
-from cpsched.problem.asides import beside, held_by, merged
+from cpsched.problem.asides import beside, closed, held_by, merged
 from cpsched.problem.counters import is_let_in, left_to_others, valid_times
 from cpsched.problem.rule import MARK, Rule
 
@@ -142,9 +141,9 @@ class NodeRules:
                 is_plain = is_always and sum(amount for _, _, amount in held) <= quota[node]
                 self._has.setdefault(node, {})[rule.name] = quota[node] if is_plain else most
                 if not is_plain:
-                    self._asides += _closed(
-                        Placement(node=node, resources=Amounts({rule.name: most})), quota[node], times, held
-                    )
+                    for start, end, amount in closed(most, quota[node], times, held):
+                        part = Placement(node=node, resources=Amounts({rule.name: amount}))
+                        self._asides.append(SetAside(start=start, end=end, allocation=(part,)))
             for job in others:
                 self._of(job).takes[rule.name] = pool.resource
 
@@ -246,7 +245,7 @@ class NodeRules:
         return found[0] if found else None
 
     def _refuse(self, job: Job, path: str, words: str) -> None:
-        """Let a waiting job have no start."""
+        """Give a waiting job a licence of which there is none, so that it has no start."""
         rule = Rule(path=path, reason=WaitingReason.RESERVATION, words=words)
         self.rules[rule.name] = rule
         self._totals[rule.name] = 0
@@ -404,22 +403,6 @@ class NodeRules:
             if of is None or held.resources.get(of)
         }
         return replace(held, node=node, resources=Amounts({**held.resources, **more}))
-
-
-def _closed(
-    whole: Placement, left: int, times: Sequence[tuple[int, int]], taken: Sequence[Amount]
-) -> Iterator[SetAside]:
-    """Yield what is set aside of a made-up resource of a node so that `left` of it are there at some times, but for
-    what running jobs have.
-    """
-    ((name, most),) = whole.resources.items()
-    borders = {time for start, end, _ in taken for time in (start, end)}
-    for first, last in times:
-        cuts = sorted({first, last, *(time for time in borders if first < time < last)})
-        for start, end in pairwise(cuts):
-            used = sum(amount for begin, stop, amount in taken if begin <= start < stop)
-            if amount := max(0, most - max(left, used)):
-                yield SetAside(start=start, end=end, allocation=(replace(whole, resources=Amounts({name: amount})),))
 
 
 def _virtual(name: str, slice_: ReservedSlice) -> str:

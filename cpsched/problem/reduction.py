@@ -23,6 +23,7 @@ from cpsched.domain import (
     priority_classes,
     repeated,
 )
+from cpsched.problem.asides import merged
 from cpsched.problem.counters import Counter, counters_of
 from cpsched.problem.nodes import NodeRules
 from cpsched.problem.rule import Rule, is_made_up
@@ -222,15 +223,16 @@ def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
     """Return an instance with licences in place of limits and free pools."""
     takes: dict[str, dict[str, int]] = {}
     totals = dict(instance.cluster.licenses)
-    closed: dict[tuple[int, int], dict[str, int]] = {}
+    asides = list(instance.set_aside)
     ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
         name = counter.rule.name
         totals[name] = counter.total
         for job_id, amount in counter.takes.items():
             takes.setdefault(job_id, {})[name] = amount
-        for start, end, amount in counter.closed:
-            closed.setdefault((start, end), {})[name] = amount
+        asides += (
+            SetAside(start=start, end=end, licenses=Amounts({name: amount})) for start, end, amount in counter.closed
+        )
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
@@ -252,10 +254,7 @@ def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
         jobs=jobs,
         limits=(),
         usage=(),
-        set_aside=(
-            *instance.set_aside,
-            *(SetAside(start=start, end=end, licenses=Amounts(of)) for (start, end), of in sorted(closed.items())),
-        ),
+        set_aside=merged(asides),
         is_restricted=instance.is_restricted
         or any(counter.is_strict for counter in counters)
         or any(limit.soft for limit in instance.limits),
