@@ -30,6 +30,8 @@ class JobEnded:
     """A running job has ended, before its walltime."""
 
     job: str
+    #: None: not known, so that each job that waits for its success or failure may start.
+    is_success: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

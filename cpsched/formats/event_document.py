@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -52,6 +52,12 @@ class JobEventModel(DocumentModel):
 
     event: Name
     job: Name
+
+
+class EndedModel(JobEventModel):
+    """A running job has ended."""
+
+    outcome: Omittable[Literal["completed", "failed"]] = Field(None, description="Left out: not known")
 
 
 class AlteredModel(JobEventModel):
@@ -190,7 +196,8 @@ class _Reader:
         return tuple(dict.fromkeys(names))
 
     def ended(self, at: Location, model: Any) -> WindowEvent | None:
-        return JobEnded(job=model.job) if self.job(at, model.job) else None
+        is_success = None if model.outcome is None else model.outcome == "completed"
+        return JobEnded(job=model.job, is_success=is_success) if self.job(at, model.job) else None
 
     def cancelled(self, at: Location, model: Any) -> WindowEvent | None:
         return JobCancelled(job=model.job) if self.job(at, model.job) else None
@@ -294,7 +301,7 @@ def _state(state: NodeState) -> _Read:
 
 
 _KINDS: dict[str, tuple[type[DocumentModel], _Read]] = {
-    "ended": (JobEventModel, _Reader.ended),
+    "ended": (EndedModel, _Reader.ended),
     "cancelled": (JobEventModel, _Reader.cancelled),
     "altered": (AlteredModel, _Reader.altered),
     "extended": (ExtendedModel, _Reader.extended),

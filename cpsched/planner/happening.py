@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -145,9 +145,25 @@ def _with_job(instance: Instance, job_id: str, change: Callable[[Job], Job]) -> 
 
 
 def _ended(instance: Instance, plan: Plan, event: JobEnded) -> Aftermath:
+    """Remove a running job, and with it those that wait for another outcome (OCCS-49)."""
+    fatal = frozenset[DependencyType]()
+    if event.is_success is not None:
+        fatal = frozenset({DependencyType.AFTERNOTOK if event.is_success else DependencyType.AFTEROK})
+    hopeless = _hopeless(instance, {event.job: fatal})
     run = replace(repeated(_job(instance, event.job)), end=instance.now)
-    ended = without(instance, {event.job: run})
-    return Aftermath(instance=ended, plan=plan, words=f"job {event.job} ended")
+    runs = {event.job: run, **{name: _nothing(name, instance.now) for name in hopeless}}
+    outcome = {None: "ended", True: "ended with success", False: "failed"}[event.is_success]
+    return Aftermath(
+        instance=without(instance, runs),
+        plan=plan,
+        words=f"job {event.job} {outcome}",
+        touched={
+            name: f"revoked, since it waited for another outcome of job {cause}"
+            if cause == event.job
+            else _cancelled_with(cause)
+            for name, cause in hopeless.items()
+        },
+    )
 
 
 def _cancelled(instance: Instance, plan: Plan, event: JobCancelled) -> Aftermath:
@@ -159,29 +175,52 @@ def _cancelled(instance: Instance, plan: Plan, event: JobCancelled) -> Aftermath
     if event.job not in members:
         _refuse(event, "job", f"Expected a job of the window at {instance.now}, got {event.job}")
     elements = {job.id: job for job in instance.elements()}
-    gone = dict.fromkeys(members[event.job], "")
-    pending = list(gone)
-    while pending:
-        name = pending.pop()
-        fatal = {DependencyType.AFTEROK}
-        if elements[name].running is None:
-            fatal.add(DependencyType.AFTER)
-        for job in elements.values():
-            if job.id in gone or job.running is not None:
-                continue
-            if any(one.type in fatal and name in members[one.job] for one in job.after):
-                gone[job.id] = name
-                pending.append(job.id)
+    ran = frozenset({DependencyType.AFTEROK})
+    hopeless = _hopeless(
+        instance, {name: ran if elements[name].running is not None else _UNREACHABLE for name in members[event.job]}
+    )
     now = instance.now
     runs = {
         name: replace(repeated(job), end=now) if job.running is not None else _nothing(name, now)
         for name, job in elements.items()
-        if name in gone
+        if name in members[event.job] or name in hopeless
     }
-    touched = {name: f"cancelled with job {cause}, for which it waited" for name, cause in gone.items() if cause}
     return Aftermath(
-        instance=without(instance, runs), plan=plan, words=f"job {event.job} was cancelled", touched=touched
+        instance=without(instance, runs),
+        plan=plan,
+        words=f"job {event.job} was cancelled",
+        touched={name: _cancelled_with(cause) for name, cause in hopeless.items()},
     )
+
+
+#: What a job can not wait for of one that is cancelled before it starts.
+_UNREACHABLE = frozenset({DependencyType.AFTER, DependencyType.AFTEROK})
+
+
+def _cancelled_with(cause: str) -> str:
+    """Return what the end of a job means for one that waited for it."""
+    return f"cancelled with job {cause}, for which it waited"
+
+
+def _hopeless(instance: Instance, fatal: Mapping[str, frozenset[DependencyType]]) -> dict[str, str]:
+    """Return the waiting jobs that can start no more, each with the job that it has waited for in vain.
+
+    Parameters
+    ----------
+    fatal
+        The jobs that are gone, each with the dependencies on it that can be met no more.
+    """
+    members, gone = instance.members(), dict(fatal)
+    waiting = [job for job in instance.elements() if job.running is None and job.id not in gone]
+    hopeless: dict[str, str] = {}
+    pending = list(gone)
+    while pending:
+        name = pending.pop()
+        for job in waiting:
+            if job.id not in gone and any(one.type in gone[name] and name in members[one.job] for one in job.after):
+                gone[job.id], hopeless[job.id] = _UNREACHABLE, name
+                pending.append(job.id)
+    return hopeless
 
 
 def _nothing(name: str, now: int) -> PlannedJob:

@@ -48,6 +48,7 @@ def test_each_event(instance: Instance) -> None:
     """A list has one event of each kind that needs no request."""
     written = [
         {"event": "ended", "job": "x"},
+        {"event": "ended", "job": "x", "outcome": "failed"},
         {"event": "cancelled", "job": "many[3]"},
         {"event": "extended", "job": "x", "seconds": 60},
         {"event": "allocation_failed", "job": "x", "nodes": "n[1-2]"},
@@ -60,6 +61,7 @@ def test_each_event(instance: Instance) -> None:
     ]
     assert parse_events(written, instance) == (
         JobEnded(job="x"),
+        JobEnded(job="x", is_success=False),
         JobCancelled(job="many[3]"),
         JobExtended(job="x", seconds=60),
         AllocationFailed(job="x", nodes=("n1", "n2")),
@@ -124,6 +126,7 @@ def test_alterations_are_those_of_the_document(instance: Instance, job: str, cha
         ({"job": "x"}, "event: Expected a known event, got"),
         ({"event": "node_dwon", "nodes": "n1"}, "did you mean node_down?"),
         ({"event": "ended", "jop": "x"}, "jop: unknown key, did you mean job?"),
+        ({"event": "ended", "job": "x", "outcome": "ok"}, "outcome: Expected 'completed' or 'failed', got \"ok\""),
         ({"event": "ended", "job": "X"}, 'job: Expected a known job, got "X", did you mean x?'),
         ({"event": "extended", "job": "x", "seconds": 0}, "seconds: Expected an integer > 0 (seconds), got 0"),
         ({"event": "node_up", "nodes": "n[1-"}, "nodes: "),

@@ -183,6 +183,22 @@ def test_jobs_that_wait_for_a_cancelled_one() -> None:
     assert "job ok: cancelled with job x, for which it waited" in said
 
 
+@pytest.mark.parametrize(
+    ("is_success", "left"),
+    [(None, {"ok", "any", "not", "on_not"}), (True, {"ok", "any"}), (False, {"any", "not", "on_not"})],
+)
+def test_jobs_that_wait_for_another_outcome_are_revoked(is_success: bool | None, left: set[str]) -> None:
+    """OCCS-49: a job whose dependency can be met no more goes, and with it the job that waits for its success."""
+    links = {"ok": "afterok", "any": "afterany", "not": "afternotok"}
+    jobs = [waiting(name, 5, ONE, after=(linked("r", kind),)) for name, kind in links.items()]
+    one = node(running("r", 9, a={"cores": 4}), *jobs, waiting("on_not", 5, ONE, after=(linked("not", "afterok"),)))
+    moved, plan, found = happened(one, JobEnded(job="r", is_success=is_success), at=4)
+    assert {job.id for job in moved.jobs} == found.keys() == left
+    said = [event.what for event in plan.events]
+    assert ("job not: revoked, since it waited for another outcome of job r" in said) == bool(is_success)
+    assert ("job on_not: cancelled with job not, for which it waited" in said) == bool(is_success)
+
+
 def linked(job: str, kind: str, delay: int = 0) -> Dependency:
     """Return a dependency."""
     return Dependency(job=job, type=DependencyType(kind), delay=delay)
