@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from cpsched.domain import Event, Incumbent, Instance, PlannedJob, WaitingJob
 
-__all__ = ["Board", "Budget", "Engine", "Improver", "Offer", "Outcome", "Progress", "Proof"]
+__all__ = ["Board", "Budget", "Engine", "Improver", "Offer", "Outcome", "Progress", "Proof", "Scope"]
 
 #: The most characters of an event's text.
 _LONGEST_EVENT = 500
@@ -101,6 +101,17 @@ class Offer:
     by: str
     #: Counts the plans that were the best so far; the first one is 0.
     version: int
+    #: The ids of the jobs.
+    ids: frozenset[str]
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The smaller, the better: more jobs beat fewer, then the value counts."""
+        return -len(self.jobs), self.value
+
+
+#: The plans of which a bound is proven: those of exactly these jobs (ids, running ones included), or all of so many.
+Scope = frozenset[str] | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +119,16 @@ class Proof:
     """A lower bound on the objective over the planned jobs."""
 
     value: float
+    #: The plans that it holds for.
+    over: Scope
     #: The method that proves it, in words.
     how: str
     #: The solver that proved it.
     by: str
+
+    def holds_for(self, ids: Collection[str]) -> bool:
+        """Return whether it is a bound of plans of some jobs."""
+        return self.over in (len(ids), ids)
 
     def is_refuted_by(self, value: float) -> bool:
         """Return whether a plan's value is below the bound by more than rounding can explain."""
@@ -119,9 +136,10 @@ class Proof:
 
 
 class Board:
-    """The best plan and the best bound so far, shared by solvers that work in parallel. Thread-safe; mutable.
+    """The best plan and the best bounds so far, shared by solvers that work in parallel. Thread-safe; mutable.
 
-    All plans on a board plan the same jobs: those of the first one.
+    A plan of more jobs is better than one of fewer, whatever their values; of as many jobs, the smaller value is
+    better. So offers may plan other jobs than the first plan does.
 
     Parameters
     ----------
@@ -135,6 +153,15 @@ class Board:
         Values a plan.
     judge
         Returns the faults of a plan; a plan with faults is never accepted.
+    placeable
+        The ids of all jobs that any plan can have, running ones included; those of the first plan are known to be.
+    least_of
+        Bounds the values of all plans of the same jobs, without solving anything; None: there is no such bound.
+
+    Notes
+    -----
+    The best plan is optimal if no plan has more jobs, and none of as many jobs has a smaller value. A bound over a
+    set of jobs is one over all sets of its size only where that is the only one: if it has all placeable jobs.
     """
 
     def __init__(
@@ -145,21 +172,35 @@ class Board:
         budget: Budget,
         value_of: Callable[[Sequence[PlannedJob]], float],
         judge: Callable[[Sequence[PlannedJob]], Sequence[str]],
+        placeable: Collection[str] = (),
+        least_of: Callable[[Sequence[PlannedJob]], float] | None = None,
     ) -> None:
         self.budget = budget
         #: Whether what solvers prove of their window holds for what was asked: not if the window has only some plans.
         self.takes_proofs = True
-        self._value_of, self._judge = value_of, judge
+        self._value_of, self._judge, self._least_of = value_of, judge, least_of
         self._lock = threading.RLock()
         self._closed = threading.Event()
-        self._best = Offer(jobs=tuple(jobs), value=value_of(jobs), by=by, version=0)
-        self._proofs: list[Proof] = []
-        self._incumbents = [Incumbent(at=self._now, value=self._best.value, by=by)]
+        ids = frozenset(job.id for job in jobs)
+        self._best = Offer(jobs=tuple(jobs), value=value_of(jobs), by=by, version=0, ids=ids)
+        self._placeable = ids.union(placeable)
+        #: The most jobs of a plan that some solver proved, and that solver.
+        self._proven_most: int | None = None
+        self._most_by = by
+        #: The bounds over each scope, the largest last.
+        self._proofs: dict[Scope, list[Proof]] = {}
+        self._incumbents = [self._incumbent()]
         self._events: list[Event] = []
+        self._prove_least()
 
     @property
     def _now(self) -> float:
         return round(self.budget.elapsed, 3)
+
+    def _incumbent(self) -> Incumbent:
+        """Return the best plan as the log has it."""
+        best = self._best
+        return Incumbent(at=self._now, value=best.value, by=best.by, planned=len(best.jobs))
 
     @property
     def best(self) -> Offer:
@@ -167,9 +208,20 @@ class Board:
         return self._best
 
     @property
+    def placeable(self) -> frozenset[str]:
+        """The ids of all jobs that a plan could have."""
+        return self._placeable
+
+    @property
+    def most(self) -> int:
+        """The number of jobs, running ones included, that no plan exceeds, as far as is proven."""
+        number = len(self._placeable)
+        return number if self._proven_most is None else min(number, self._proven_most)
+
+    @property
     def proof(self) -> Proof | None:
-        """The best bound so far that no plan contradicts."""
-        return self._proofs[-1] if self._proofs else None
+        """The best bound so far over the jobs of the best plan that no plan contradicts."""
+        return max(self._proofs_of(self._best), key=lambda proof: proof.value, default=None)
 
     @property
     def incumbents(self) -> tuple[Incumbent, ...]:
@@ -183,9 +235,16 @@ class Board:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the best plan is proven optimal."""
-        best, proof = self._best.value, self.proof
-        return proof is not None and proof.value >= best - 1e-9 * max(1.0, abs(best))
+        """Whether the best plan is proven optimal: in the number of its jobs, and then in its value."""
+        with self._lock:
+            best = self._best
+            if len(best.ids) < self.most:
+                return False
+            enough = best.value - 1e-9 * max(1.0, abs(best.value))
+            has_all = len(best.ids) == len(self._placeable)
+            return any(
+                proof.value >= enough for proof in self._proofs_of(best) if has_all or isinstance(proof.over, int)
+            )
 
     @property
     def is_over(self) -> bool:
@@ -198,41 +257,100 @@ class Board:
             self._closed.set()
 
     def offer(self, jobs: Sequence[PlannedJob], *, by: str) -> bool:
-        """Offer a plan of the same jobs; return whether it is the best one now.
+        """Offer a plan, with all running jobs and any waiting ones; return whether it is the best one now.
 
         A plan that breaks a rule is refused, and an event says so.
         """
-        value = self._value_of(jobs)
-        if value >= self._best.value or self._closed.is_set():
+        ids = frozenset(job.id for job in jobs)
+        offer = Offer(jobs=tuple(jobs), value=self._value_of(jobs), by=by, version=0, ids=ids)
+        if offer.rank >= self._best.rank or self._closed.is_set():
             return False
         faults = self._judge(jobs)
         if faults:
             self.report(f"offered a plan that breaks rules: {faults[0]} ({len(faults)} in all)", by=by)
             return False
         with self._lock:
-            if value >= self._best.value or self._closed.is_set():
+            if offer.rank >= self._best.rank or self._closed.is_set():
                 return False
-            self._best = Offer(jobs=tuple(jobs), value=value, by=by, version=self._best.version + 1)
-            self._incumbents.append(Incumbent(at=self._now, value=value, by=by))
-            false = [proof for proof in self._proofs if proof.is_refuted_by(value)]
-            self._proofs = self._proofs[: len(self._proofs) - len(false)]
-            for proof in false:
-                self.contradict(proof)
+            self._best = replace(offer, version=self._best.version + 1)
+            self._placeable = self._placeable.union(ids)
+            self._incumbents.append(self._incumbent())
+            if self._proven_most is not None and len(ids) > self._proven_most:
+                self._contradict_most(self._proven_most, by=self._most_by)
+                self._proven_most = None
+            for proofs in self._proofs.values():
+                for proof in [one for one in proofs if one.holds_for(ids) and one.is_refuted_by(offer.value)]:
+                    proofs.remove(proof)
+                    self.contradict(proof)
+            self._prove_least()
         return True
 
-    def prove(self, value: float, *, how: str, by: str) -> None:
-        """State a bound: no plan of these jobs has a value below `value`.
+    def prove(self, value: float, *, over: Collection[str] | int, how: str, by: str) -> None:
+        """State a bound on values.
 
         A bound above the value of a plan is false: it is not taken, and an event says so.
+
+        Parameters
+        ----------
+        value
+            No plan in question has less.
+        over
+            The plans in question: the ids of the jobs of a plan, running ones included, such as ``board.best.ids``; or
+            the number of jobs, for all plans of so many jobs, whichever they are.
+        how
+            The method that proves it, in words.
+        by
+            The solver that proved it.
         """
-        proof = Proof(value=value, how=how, by=by)
+        scope = over if isinstance(over, int) else frozenset(over)
         with self._lock:
-            if self._closed.is_set() or not self.takes_proofs or (self._proofs and value <= self._proofs[-1].value):
+            if not self._closed.is_set() and self.takes_proofs:
+                self._take(Proof(value=value, over=scope, how=how, by=by))
+
+    def _prove_least(self) -> None:
+        """State the bound over the jobs of the best plan that needs no solver, unless one is known."""
+        best = self._best
+        if self._least_of is not None and best.ids not in self._proofs:
+            least, how = self._least_of(best.jobs), "no job can start before now, or before it is submitted"
+            self._take(Proof(value=least, over=best.ids, how=how, by="earliest starts"))
+
+    def _take(self, proof: Proof) -> None:
+        """Keep a bound that is larger than those known over its scope, if no plan contradicts it."""
+        known = self._proofs.setdefault(proof.over, [])
+        if known and proof.value <= known[-1].value:
+            return
+        if proof.holds_for(self._best.ids) and proof.is_refuted_by(self._best.value):
+            self.contradict(proof)
+        else:
+            known.append(proof)
+
+    def prove_most(self, most: int, *, by: str) -> None:
+        """State that no plan has more than `most` jobs, running ones included.
+
+        If the best plan has more, that is false: it is not taken, and an event says so.
+        """
+        with self._lock:
+            if self._closed.is_set() or not self.takes_proofs or most >= self.most:
                 return
-            if proof.is_refuted_by(self._best.value):
-                self.contradict(proof)
+            if most < len(self._best.ids):
+                self._contradict_most(most, by=by)
             else:
-                self._proofs.append(proof)
+                self._proven_most, self._most_by = most, by
+
+    def _contradict_most(self, most: int, *, by: str) -> None:
+        """Report a number of jobs that the best plan exceeds, although it was proven to be the most."""
+        best = self._best
+        self.report(
+            f"proved a false bound: {most} jobs at the most, but a plan of {best.by} has {len(best.ids)}; it is not "
+            "used, please report this as a defect of cpsched",
+            by=by,
+        )
+
+    def _proofs_of(self, best: Offer) -> Iterator[Proof]:
+        """Yield the largest bound of each scope that holds for a plan."""
+        for scope in (best.ids, len(best.ids)):
+            if self._proofs.get(scope):
+                yield self._proofs[scope][-1]
 
     def contradict(self, proof: Proof) -> None:
         """Report a bound that the best plan contradicts: a defect of the solver that proved it. It does not count."""

@@ -40,7 +40,8 @@ class LagrangianBound:
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Prove a bound, once, if the window is small enough and there is time."""
         running = {job.id for job in instance.jobs if job.running is not None}
-        jobs = tuple(job.id for job in board.best.jobs if job.id not in running)
+        best = board.best
+        jobs = tuple(job.id for job in best.jobs if job.id not in running)
         seconds, most_jobs = seconds_for(board, self.params.share), self.params.most_jobs
         if seconds < self.params.least_seconds or (most_jobs is not None and len(jobs) > most_jobs):
             return
@@ -48,7 +49,7 @@ class LagrangianBound:
 
         def hear(reply: Reply) -> bool:
             if isinstance(reply, Proven) and reply.value is not None:
-                board.prove(reply.value, how=reply.how, by=self.name)
+                board.prove(reply.value, over=best.ids, how=reply.how, by=self.name)
             return True
 
         memory = int(self.params.memory_share * available_memory())

@@ -78,7 +78,7 @@ class Cp:
                     found = planned | decode(encoding, placed)
                     board.offer([found[job.id] for job in best.jobs], by=self.name)
                 case Bounded(least) if encoding.has_all_plans:
-                    board.prove(encoding.costs.bound(least), how=f"CP-SAT, {size}", by=self.name)
+                    board.prove(encoding.costs.bound(least), over=best.ids, how=f"CP-SAT, {size}", by=self.name)
                 case Done(verdict):
                     if verdict in _WORDS and (request.hint is not None or verdict is Verdict.INVALID):
                         board.report(_WORDS[verdict], by=self.name)

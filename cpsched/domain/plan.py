@@ -120,6 +120,8 @@ class Incumbent:
     at: float
     value: float
     by: str
+    #: The number of its jobs, running ones included; None where that is not known.
+    planned: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,7 +132,7 @@ def plan_to_document(plan: Plan) -> dict[str, Any]:
             for r in plan.reservations
         ]
     if plan.incumbents:
-        document["incumbents"] = [asdict(incumbent) for incumbent in plan.incumbents]
+        document["incumbents"] = [_write_incumbent(incumbent) for incumbent in plan.incumbents]
     if plan.events:
         document["events"] = [asdict(event) for event in plan.events]
     if plan.record:
@@ -140,6 +140,10 @@ def plan_to_document(plan: Plan) -> dict[str, Any]:
     if plan.attempts:
         document["attempts"] = [_write_job(attempt) for attempt in plan.attempts]
     return document
+
+
+def _write_incumbent(incumbent: Incumbent) -> dict[str, Any]:
+    return {key: value for key, value in asdict(incumbent).items() if value is not None}
 
 
 def _write_job(job: PlannedJob) -> dict[str, Any]:

@@ -136,6 +136,9 @@ class IncumbentModel(DocumentModel):
     at: Annotated[Number, Field(ge=0)] = Field(description="Seconds since the engine began")
     value: Number
     by: Name
+    planned: Omittable[Annotated[int, Field(ge=0, lt=2**31)]] = Field(
+        None, description="How many jobs it has, with running ones"
+    )
 
 
 class EventModel(DocumentModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,15 +61,15 @@ class MiniZinc:
         EngineError
             If MiniZinc or the solver is missing or fails, or answers that there is no plan.
         """
-        known = board.best.jobs
-        window = window_of(instance, known)
+        best = board.best
+        window = window_of(instance, best.jobs)
         if not window.jobs or board.is_over:
             return
         by = f"{self.name}:{self.params.solver}"
 
         def offer(solution: Any) -> None:
             found = {planned.id: planned for planned in window.planned(solution)}
-            board.offer([found.get(planned.id, planned) for planned in known], by=by)
+            board.offer([found.get(planned.id, planned) for planned in best.jobs], by=by)
 
         answer = solutions(
             self.params.solver,
@@ -81,7 +81,7 @@ class MiniZinc:
             on_solution=offer,
         )
         if isinstance(window, Window):
-            _conclude(window, answer, board, self.params.solver, by)
+            _conclude(window, answer, board, best.ids, self.params.solver, by)
         elif answer.verdict in _ENDS:
             board.report(_ENDS[answer.verdict].format(model=window.model), by=by)
 
@@ -104,10 +104,10 @@ def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | Evolv
     return Window.of(instance, known)
 
 
-def _conclude(window: Window, answer: Answer, board: Board, solver: str, by: str) -> None:
+def _conclude(window: Window, answer: Answer, board: Board, jobs: Collection[str], solver: str, by: str) -> None:
     """Offer the bound that is proven when the solver has finished with a model that has all plans of a window."""
     if answer.verdict is Verdict.IMPOSSIBLE:
         raise EngineError(f"{by}: expected a plan as good as the best known one, got the answer that there is none")
     if answer.verdict is Verdict.OPTIMAL and answer.cost is not None:
         rounding = "" if window.prices.is_exact else ", of prices rounded down"
-        board.prove(window.bound_of(answer.cost), how=f"MiniZinc, {solver}: optimal{rounding}", by=by)
+        board.prove(window.bound_of(answer.cost), over=jobs, how=f"MiniZinc, {solver}: optimal{rounding}", by=by)

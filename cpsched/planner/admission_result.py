@@ -9,12 +9,9 @@ from cpsched.domain import FrozenMap, Instance, Job, PlannedJob, WaitingJob, Wai
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.planner.support import unsupported
-from cpsched.problem import refusal
+from cpsched.problem import Refusal, refusals
 
 __all__ = ["AdmissionResult"]
-
-#: Why a job can never start, and the same in words.
-_Verdict = tuple[WaitingReason, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +21,7 @@ class AdmissionResult:
     #: Running and waiting ones, arrays by their elements, in document order.
     jobs: tuple[Job, ...]
     #: The waiting jobs that can never start, dependencies ignored, by id.
-    refused: FrozenMap[str, _Verdict]
+    refused: FrozenMap[str, Refusal]
 
     @classmethod
     def of(cls, instance: Instance, *, engine: str) -> AdmissionResult:
@@ -39,10 +36,7 @@ class AdmissionResult:
         if features:
             raise UnsupportedError(engine, features)
         jobs = instance.elements()
-        known: dict[object, _Verdict | None] = {}
-        verdicts = {job.id: _verdict(instance, job, known) for job in jobs if job.running is None}
-        refused = FrozenMap({job_id: verdict for job_id, verdict in verdicts.items() if verdict is not None})
-        return cls(jobs=jobs, refused=refused)
+        return cls(jobs=jobs, refused=FrozenMap(refusals(instance)))
 
     @property
     def admitted(self) -> tuple[Job, ...]:
@@ -69,16 +63,6 @@ class AdmissionResult:
             else:
                 waiting.append(explain.without_start(job))
         return Outcome(jobs=tuple(planned), waiting_room=tuple(waiting))
-
-
-def _verdict(instance: Instance, job: Job, known: dict[object, _Verdict | None]) -> _Verdict | None:
-    """Return why a job can never start, asked once for all jobs that ask for the same."""
-    is_bounded = job.start_at is not None or job.deadline is not None or instance.must_start_by(job) is not None
-    times = (job.submit, job.not_before, job.start_at, job.deadline) if is_bounded else None
-    key = (job.steps, job.licenses, job.queue, times)
-    if key not in known:
-        known[key] = refusal(instance, job)
-    return known[key]
 
 
 class _Explanations:

@@ -20,6 +20,7 @@ from cpsched.portfolio.soft_limits import beyond_soft_limits
 from cpsched.portfolio.strict import Strict
 from cpsched.portfolio.teams import Team, team_of
 from cpsched.portfolio.warm_start import WarmStart
+from cpsched.problem import placeable
 from cpsched.search import warm_up_evolving_search
 
 __all__ = ["prepare", "solve"]
@@ -149,9 +150,10 @@ def solve(
         budget=clock.more(-min(reserve, 0.25 * budget)),
         value_of=lambda jobs: objective_value(window.instance, jobs),
         judge=lambda jobs: violations(window.to_stated(jobs)),
+        # what a window with only some plans refuses can be planned in another way
+        placeable=placeable(window.instance if are_all else instance),
+        least_of=lambda jobs: least_value(instance, window.to_stated(jobs)),
     )
-    least = least_value(instance, plan.jobs)
-    board.prove(least, how="no job can start before now, or before it is submitted", by="earliest starts")
     board.takes_proofs = are_all
     lanes = team.able(window.instance) if strict is None else ()
     if warm is not None and strict is None:
@@ -163,8 +165,7 @@ def solve(
         prover = LagrangianBound(BoundParams(share=1.0))
         run_lanes(((prover,),), window.instance, board, seed=seed, deadline=board.budget, watch=watch)
     board.close()
-    best = scored(plan, board, stopped=stopped, elapsed=elapsed)
-    best = replace(best, jobs=window.to_stated(best.jobs))
+    best = scored(instance, plan, board, window.to_stated(board.best.jobs), stopped=stopped, elapsed=elapsed)
     if strict is not None:
         best = replace(best, incumbents=plan.incumbents)
     if has_soft_limits:

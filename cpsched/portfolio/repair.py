@@ -114,6 +114,6 @@ def _without(instance: Instance, plan: Plan, refused: Mapping[str, str], elapsed
         left,
         objective=score,
         waiting_room=tuple(waiting),
-        incumbents=(*plan.incumbents, Incumbent(at=at, value=value, by="verify")),
+        incumbents=(*plan.incumbents, Incumbent(at=at, value=value, by="verify", planned=len(jobs))),
         events=(*plan.events, *events),
     )

@@ -9,10 +9,12 @@ from typing import Any
 
 from cpsched.domain import (
     Amounts,
+    DependencyType,
     EngineReport,
     Event,
     Incumbent,
     Instance,
+    Job,
     Placement,
     Plan,
     PlannedJob,
@@ -28,7 +30,7 @@ from cpsched.metrics import objective_value, suffered
 from cpsched.problem import is_made_up
 from cpsched.verify import Judge, Violation
 
-__all__ = ["faults_of", "judge_of", "plan_of", "scored", "with_openings"]
+__all__ = ["faults_of", "judge_of", "plan_of", "scored", "with_jobs", "with_openings"]
 
 #: The most jobs that an event names.
 _MOST_NAMED = 5
@@ -60,17 +62,60 @@ def judge_of(instance: Instance, document: object | None = None) -> Judge:
 
 
 def faults_of(judge: Judge, instance: Instance, first: Plan) -> Callable[[Sequence[PlannedJob]], Sequence[str]]:
-    """Return the judge of plans of the same jobs as the first one.
+    """Return the judge of further plans of a window, of the same jobs as the first one or of others.
 
     Whether the other jobs still belong into the waiting room is asked of the last plan only (`with_openings`).
     """
 
     def violations(jobs: Sequence[PlannedJob]) -> Sequence[str]:
-        score = replace(first.objective, value=objective_value(instance, jobs))
-        plan = replace(first, jobs=tuple(jobs), objective=score)
+        plan = with_jobs(instance, first, jobs)
         return [str(violation) for violation in judge.violations(plan_to_document(plan), claims=False)]
 
     return violations
+
+
+def with_jobs(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob]) -> Plan:
+    """Return a plan with other places for its jobs, or with places for other jobs: these leave the waiting room, and
+    jobs that have no place any more enter it. Its value and what was suffered are those of these jobs.
+    """
+    score = replace(plan.objective, value=objective_value(instance, jobs))
+    found = {job.id: job for job in jobs}
+    if found.keys() == {job.id for job in plan.jobs}:
+        return replace(plan, jobs=tuple(jobs), objective=score)
+    before = {job.id: job for job in plan.waiting_room}
+    members = instance.members()
+    waiting = []
+    for job in instance.elements():
+        if job.id not in found:
+            awaited = ((one.type, name) for one in job.after for name in members[one.job] if name not in found)
+            waiting.append(_waiting(instance, job, before.get(job.id), next(awaited, None)))
+    score = replace(score, suffered=suffered(instance, jobs))
+    return replace(plan, jobs=tuple(jobs), objective=score, waiting_room=tuple(waiting))
+
+
+def _waiting(
+    instance: Instance, job: Job, before: WaitingJob | None, awaited: tuple[DependencyType, str] | None
+) -> WaitingJob:
+    """Return why a job has no place in a plan.
+
+    Parameters
+    ----------
+    before
+        Why it had none in another plan; None if it had one.
+    awaited
+        A job without a place for which it waits, and how it waits.
+    """
+    if awaited is not None:
+        detail = f"waits for {awaited[1]} ({awaited[0]}), which has no start"
+        return WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
+    if before is not None and before.reason is not WaitingReason.DEPENDENCY:
+        return before
+    is_bounded = instance.latest_start(job) is not None
+    reason = WaitingReason.TOO_LATE if is_bounded else WaitingReason.NOT_MAPPED
+    detail = "no start was found for it beside the planned jobs"
+    if before is not None:
+        detail = "no start was found for it after those of the jobs that it waits for"
+    return WaitingJob(id=job.id, reason=reason, detail=detail)
 
 
 def with_openings(judge: Judge, instance: Instance, plan: Plan, *, elapsed: float) -> Plan:
@@ -88,7 +133,7 @@ def with_openings(judge: Judge, instance: Instance, plan: Plan, *, elapsed: floa
         if not entries:
             break
         found.update((job.id, job) for job in map(_planned_job, entries))
-        waiting = _still_waiting(instance, plan, found)
+        waiting = with_jobs(instance, plan, (*plan.jobs, *found.values())).waiting_room
     if not found:
         return plan
     placed = {job.id: job for job in plan.jobs} | found
@@ -114,34 +159,9 @@ def with_openings(judge: Judge, instance: Instance, plan: Plan, *, elapsed: floa
         engine=replace(plan.engine, stopped=stopped),
         jobs=jobs,
         waiting_room=waiting,
-        incumbents=(*plan.incumbents, Incumbent(at=round(elapsed, 3), value=value, by="verify")),
+        incumbents=(*plan.incumbents, _incumbent(elapsed, value, "verify", jobs)),
         events=(*plan.events, event),
     )
-
-
-def _still_waiting(instance: Instance, plan: Plan, found: Mapping[str, PlannedJob]) -> tuple[WaitingJob, ...]:
-    """Return the waiting room without the jobs that were found a start.
-
-    A job that waited for one of them has all that it waits for, and still no start: its own times leave none, or no
-    mapping was found.
-    """
-    placed = {job.id for job in plan.jobs} | found.keys()
-    members, entries = instance.members(), {job.id: job for job in instance.elements()}
-    left = []
-    for waiting in plan.waiting_room:
-        if waiting.id in found:
-            continue
-        job = entries[waiting.id]
-        awaited = {member for dependency in job.after for member in members[dependency.job]}
-        if waiting.reason is WaitingReason.DEPENDENCY and awaited <= placed:
-            is_bounded = instance.latest_start(job) is not None
-            waiting = WaitingJob(
-                id=waiting.id,
-                reason=WaitingReason.TOO_LATE if is_bounded else WaitingReason.NOT_MAPPED,
-                detail="no start was found for it after those of the jobs that it waits for",
-            )
-        left.append(waiting)
-    return tuple(left)
 
 
 def _planned_job(entry: Mapping[str, Any]) -> PlannedJob:
@@ -182,12 +202,25 @@ def plan_of(
         jobs=outcome.jobs,
         waiting_room=outcome.waiting_room,
         reservations=slices,
-        incumbents=(Incumbent(at=round(elapsed, 3), value=value, by=engine),),
+        incumbents=(_incumbent(elapsed, value, engine, outcome.jobs),),
     )
 
 
-def scored(plan: Plan, board: Board, *, stopped: str, elapsed: float) -> Plan:
-    """Return the first plan with the jobs, value and bound of the board in place of its own."""
+def _incumbent(elapsed: float, value: float, by: str, jobs: Sequence[PlannedJob]) -> Incumbent:
+    return Incumbent(at=round(elapsed, 3), value=value, by=by, planned=len(jobs))
+
+
+def scored(
+    instance: Instance, plan: Plan, board: Board, jobs: Sequence[PlannedJob], *, stopped: str, elapsed: float
+) -> Plan:
+    """Return the first plan with the jobs, value and bound of the board in place of its own.
+
+    Parameters
+    ----------
+    jobs
+        Those of the board's best plan, as a plan of the stated window has them.
+    """
+    plan = with_jobs(instance, plan, jobs)
     value, proof = board.best.value, board.proof
     known: dict[str, Any] = {}
     if proof is not None:
@@ -197,7 +230,6 @@ def scored(plan: Plan, board: Board, *, stopped: str, elapsed: float) -> Plan:
         plan,
         objective=replace(plan.objective, value=value, **known),
         engine=replace(plan.engine, stopped=stopped, elapsed=round(elapsed, 3)),
-        jobs=board.best.jobs,
         incumbents=board.incumbents,
         events=(*plan.events, *board.events),
     )

@@ -34,7 +34,7 @@ def beyond_soft_limits(judge: Judge, instance: Instance, plan: Plan, *, elapsed:
         plan,
         objective=replace(old, value=value, planner=max(old.planner, value), gap=gap),
         jobs=jobs,
-        incumbents=(*plan.incumbents, Incumbent(at=at, value=value, by="soft limits")),
+        incumbents=(*plan.incumbents, Incumbent(at=at, value=value, by="soft limits", planned=len(jobs))),
         events=(*plan.events, Event(at=at, by="soft limits", what=f"moved {earlier} jobs up beyond their limits")),
     )
     return plan if judge.violations(plan_to_document(better), claims=False) else better

@@ -16,6 +16,7 @@ from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, with_openings
 from cpsched.portfolio.teams import Team
 from cpsched.portfolio.warm_start import WarmStart
+from cpsched.problem import placeable
 from cpsched.verify import Judge
 
 __all__ = ["Strict"]
@@ -128,9 +129,9 @@ class Strict:
             budget=share.more(-min(reserve, 0.25 * share.seconds)),
             value_of=lambda jobs: objective_value(window, jobs),
             judge=lambda jobs: violations(stated(jobs)),
+            placeable=placeable(window),
+            least_of=lambda jobs: least_value(window, jobs),
         )
-        least = least_value(window, outcome.jobs)
-        board.prove(least, how="no job can start before now, or before it is submitted", by="earliest starts")
         board.takes_proofs = not window.is_restricted
         return board
 
@@ -168,7 +169,7 @@ class Strict:
         faults = self.judge.violations(plan_to_document(plan), claims=are_all)
         if faults:
             return _with_events(first, *events, self._event(f"not improved: {faults[0]}"))
-        at = Incumbent(at=round(self.clock.elapsed, 3), value=plan.objective.value, by=_NAME)
+        at = Incumbent(at=round(self.clock.elapsed, 3), value=plan.objective.value, by=_NAME, planned=len(plan.jobs))
         score = replace(plan.objective, planner=first.objective.value)
         events = (*first.events, *events, *plan.events)
         return replace(plan, objective=score, incumbents=(*first.incumbents, at), events=events)

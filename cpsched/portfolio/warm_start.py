@@ -29,9 +29,10 @@ class WarmStart:
         return replanned(instance, self._plan)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Offer the updated plan, if it plans the same jobs as the plan on the board."""
+        """Offer the updated plan, unless it has fewer jobs than the plan on the board."""
         outcome = self.plan(instance, None)
-        if {job.id for job in outcome.jobs} == {job.id for job in board.best.jobs}:
-            board.offer(outcome.jobs, by=self.name)
+        lost = len(board.best.jobs) - len(outcome.jobs)
+        if lost > 0:
+            board.report(f"could not begin from the earlier plan: it leaves {lost} more without a start", by=self.name)
         else:
-            board.report("could not begin from the earlier plan: it leaves other jobs without a start", by=self.name)
+            board.offer(outcome.jobs, by=self.name)

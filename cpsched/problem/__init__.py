@@ -7,7 +7,7 @@ dependencies as distances between starts, and `whole_nodes.py` and `whole_node_m
 numbers of nodes count.
 """
 
-from cpsched.problem.admission import chunks_on_empty_node, packs, refusal
+from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, placeable, refusal, refusals
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.precedences import Lag, Precedences, awaited_ends
 from cpsched.problem.reduction import Reduced, reduced
@@ -25,6 +25,7 @@ __all__ = [
     "Machine",
     "Precedences",
     "Reduced",
+    "Refusal",
     "Rule",
     "application_of",
     "awaited_ends",
@@ -37,9 +38,11 @@ __all__ = [
     "minus",
     "occurrences",
     "packs",
+    "placeable",
     "planned_on_nodes",
     "reduced",
     "refusal",
+    "refusals",
     "stated_name",
     "taken_licenses",
     "taken_on_nodes",

@@ -21,7 +21,10 @@ from cpsched.domain import (
     is_optional,
 )
 
-__all__ = ["capacity_for", "chunks_on_empty_node", "packs", "refusal"]
+__all__ = ["Refusal", "capacity_for", "chunks_on_empty_node", "packs", "placeable", "refusal", "refusals"]
+
+#: Why a job can never start, and the same in words.
+Refusal = tuple[WaitingReason, str]
 
 
 def capacity_for(node_class: NodeClass, chunk: Chunk) -> Mapping[str, int]:
@@ -53,7 +56,47 @@ def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, 
     return min(offered.get(name, 0) // amount for name, amount in needed if name in offered or not is_optional(name))
 
 
-def refusal(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
+def refusals(instance: Instance) -> dict[str, Refusal]:
+    """Return why waiting jobs can never start, dependencies ignored, by id; asked once for all jobs that ask for the
+    same.
+    """
+    known: dict[object, Refusal | None] = {}
+    found = {}
+    for job in instance.elements():
+        if job.running is not None:
+            continue
+        is_bounded = job.start_at is not None or job.deadline is not None or instance.must_start_by(job) is not None
+        times = (job.submit, job.not_before, job.start_at, job.deadline) if is_bounded else None
+        key = (job.steps, job.licenses, job.queue, times)
+        if key not in known:
+            known[key] = refusal(instance, job)
+        verdict = known[key]
+        if verdict is not None:
+            found[job.id] = verdict
+    return found
+
+
+def placeable(instance: Instance) -> frozenset[str]:
+    """Return the ids of all jobs that a plan could have, running ones included: no plan has another one.
+
+    Refused jobs are left out (`refusal`), and those that wait for one of them, directly or not.
+    """
+    jobs, members = instance.elements(), instance.members()
+    found = {job.id for job in jobs}
+    lost = set(refusals(instance))
+    while lost:
+        found -= lost
+        lost = {
+            job.id
+            for job in jobs
+            if job.id in found
+            and job.running is None
+            and any(name not in found for dependency in job.after for name in members[dependency.job])
+        }
+    return frozenset(found)
+
+
+def refusal(instance: Instance, job: Job) -> Refusal | None:
     """Return why a waiting job can have no start even if nothing else ran, in words; None if nothing is found.
 
         Faults that need a search (several kinds of chunks that do not fit beside each other, chunks that find no node

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job
+from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.engine import Board
 from cpsched.planner import unsupported, warmup
 from cpsched.problem import beyond_whole_nodes
@@ -80,8 +80,15 @@ class Search:
         return unsupported(instance)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Search until the board's budget or the steps end."""
-        planned = {planned.id for planned in board.best.jobs}
+        """Search until the board's budget or the steps end; anew when the best plan has other jobs."""
+        while True:
+            planned = board.best.ids
+            self._improve(instance, board, planned, seed)
+            if board.is_over or board.best.ids == planned:
+                return
+
+    def _improve(self, instance: Instance, board: Board, planned: Collection[str], seed: int) -> None:
+        """Search for plans of some jobs, while the best plan has these."""
         jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
         if not jobs:
             return
@@ -144,6 +151,16 @@ class _Search:
         self._next_offer = board.budget.elapsed + _PAUSE
         self._portion = 1 if params.max_steps is None else params.portion
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether there is nothing left to do for these jobs: also once the best plan has others."""
+        return self._board.is_over or self._board.best.ids != self._first.ids
+
+    def _best(self) -> Sequence[PlannedJob]:
+        """Return the best plan of these jobs that others know."""
+        best = self._board.best
+        return best.jobs if best.ids == self._first.ids else self._first.jobs
+
     def _offer(self, by: str) -> float:
         """Offer the chain's best plan if it is better than the board's; return the seconds that this took."""
         began = self._board.budget.elapsed
@@ -156,7 +173,7 @@ class _Search:
         """Try list schedules in several orders, the strongest first; offer the first plan at once, and the best."""
         best_value, best_name, next_offer = float("inf"), "", 0.0
         for name, keys in keys_by_name.items():
-            if self._board.is_over or (self._keys is not None and self._time_share() > _FIXED):
+            if self._is_over or (self._keys is not None and self._time_share() > _FIXED):
                 break
             value = self._chain.plan_list(keys)
             if value is not None and value < best_value:
@@ -172,12 +189,12 @@ class _Search:
         is_counted = self._params.max_steps is not None
         prices = Prices(self._instance, self._jobs, chain.costs, chain.earliest, chain.best_starts)
         until, rounds = self._time_share() + _PRICED, 0
-        while rounds < _MOST_ROUNDS and not self._board.is_over and (is_counted or self._time_share() < until):
+        while rounds < _MOST_ROUNDS and not self._is_over and (is_counted or self._time_share() < until):
             prices.improve()
             rounds += 1
         durations = np.array([job.walltime for job in self._jobs], dtype=np.float64)
         until, lists = self._time_share() + _LISTED, 0
-        while not self._board.is_over and (lists < _LISTS if is_counted else self._time_share() < until):
+        while not self._is_over and (lists < _LISTS if is_counted else self._time_share() < until):
             noise = _SPREAD * random.random(len(self._jobs)) if lists else 0.0
             chain.plan_list(prices.starts + noise * durations, limit=chain.best_value)
             lists += 1
@@ -186,8 +203,8 @@ class _Search:
 
     def shrink_running(self, chain: Chain | LedgerChain, *, until: float) -> None:
         """Shrink running jobs in the best plan, until a share of the time is used."""
-        if chain.is_elastic and not self._board.is_over and chain.adopt(self._board.best.jobs):
-            chain.shrink_running(lambda: self._board.is_over or self._time_share() > until)
+        if chain.is_elastic and not self._is_over and chain.adopt(self._best()):
+            chain.shrink_running(lambda: self._is_over or self._time_share() > until)
             self._offer("shrink")
 
     def run_chain(self, until: float = 1.0) -> None:
@@ -202,7 +219,7 @@ class _Search:
         hot = min(max(_HOT * steps / (coolings * each * _SLOW), _WARM), _HOT)
         began = self._time_share()
         for cooling in range(coolings):
-            if self._board.is_over or not self._begin_cooling(is_last=cooling == coolings - 1):
+            if self._is_over or not self._begin_cooling(is_last=cooling == coolings - 1):
                 break
             end = began + (until - began) * (cooling + 1) / coolings
             self._cool(hot, end, steps * (cooling + 1) // coolings)
@@ -214,14 +231,14 @@ class _Search:
         """
         if not is_last and self._keys is not None and self._chain.plan_list(self._keys) is not None:
             return True
-        return self._chain.adopt(self._board.best.jobs) or (
+        return self._chain.adopt(self._best()) or (
             self._chain.best_value < np.inf and self._chain.adopt(self._chain.best())
         )
 
     def _cool(self, hot: float, until: float, last_step: int) -> None:
         """Lower the temperature from `hot` until a share of the time is used, or a number of steps is done."""
         budget, began, first_step = self._board.budget, self._time_share(), self._steps
-        while not self._board.is_over:
+        while not self._is_over:
             if self._params.max_steps is None:
                 share = (self._time_share() - began) / max(until - began, 1e-9)
             else:
@@ -248,7 +265,7 @@ class _Search:
     def _expected_steps(self) -> int:
         """Return the number of steps that there is time for, estimated from the first ones."""
         began = self._board.budget.elapsed
-        while not self._board.is_over and self._board.budget.elapsed < began + _PROBE:
+        while not self._is_over and self._board.budget.elapsed < began + _PROBE:
             self._step(_COLD)
         took = max(self._board.budget.elapsed - began, 1e-6)
         return int(self._steps * (1 + self._board.budget.remaining / took))

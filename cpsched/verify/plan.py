@@ -243,13 +243,15 @@ class PlanReader:
             return None
 
     def _check_incumbent(self, item: Cursor) -> None:
-        """Check the time, value and finder of an incumbent."""
+        """Check the time, value, finder and number of jobs of an incumbent."""
         try:
-            members = item.members(["at", "value", "by"])
+            members = item.members(["at", "value", "by"], ["planned"])
             if members["at"].number() < 0:
                 members["at"].refuse("expected seconds since the engine began, got less than 0")
             members["value"].number()
             members["by"].name()
+            if "planned" in members:
+                members["planned"].integer(0, MAX_AMOUNT)
         except DocumentError as error:
             self._forgive(error)
 

@@ -120,8 +120,9 @@ class _Judge:
         self._value(name, plan.jobs)
         score = plan.objective
         if score.bound is not None:
-            proof = Proof(value=score.bound, how=score.proof or "", by=f"{name}: combined")
-            self.proofs[frozenset(job.id for job in plan.jobs)].append(proof)
+            ids = frozenset(job.id for job in plan.jobs)
+            proof = Proof(value=score.bound, over=ids, how=score.proof or "", by=f"{name}: combined")
+            self.proofs[ids].append(proof)
             self.case.bounds[f"{name}: combined"] += 1
 
     def _value(self, by: str, jobs: Sequence[PlannedJob]) -> None:
@@ -189,7 +190,7 @@ class _Judge:
                     found = known | decode(encoding, placed)
                     board.offer([found[job.id] for job in self.first.jobs], by="cp")
                 case Bounded(least) if encoding.has_all_plans:
-                    board.prove(encoding.costs.bound(least), how="CP-SAT", by="cp")
+                    board.prove(encoding.costs.bound(least), over=board.best.ids, how="CP-SAT", by="cp")
                     self.case.bounds["cp"] += 1
                 case Done(Verdict.INFEASIBLE) if request.hint is None:
                     pass  # the plan that is known is none of the model: a job for whose end others wait is shrunk
@@ -220,12 +221,13 @@ class _Judge:
 
     def _bounds(self, ids: frozenset[str]) -> Iterator[Proof]:
         """Yield what is proven of some jobs without solving anything."""
-        yield Proof(value=least_value(self.instance, self.jobs[ids]), how="", by="earliest starts")
+        least = least_value(self.instance, self.jobs[ids])
+        yield Proof(value=least, over=ids, how="", by="earliest starts")
         self.case.bounds["earliest starts"] += 1
         waiting = [job.id for job in self.instance.elements() if job.running is None and job.id in ids]
         found = lower_bound(self.instance, waiting, seconds=5.0, seed=self.seed, evaluations=EVALUATIONS)
         if found is not None:
-            yield Proof(value=found.value, how=found.how, by="Lagrangian")
+            yield Proof(value=found.value, over=ids, how=found.how, by="Lagrangian")
             self.case.bounds["Lagrangian"] += 1
 
     def _search_below(self, ids: frozenset[str], proof: Proof) -> None:

@@ -242,7 +242,7 @@ class _CpHere:
                     found = planned | decode(encoding, placed)
                     board.offer([found[job.id] for job in best.jobs], by=self.name)
                 case Bounded(least) if encoding.has_all_plans:
-                    board.prove(encoding.costs.bound(least), how="CP-SAT", by=self.name)
+                    board.prove(encoding.costs.bound(least), over=best.ids, how="CP-SAT", by=self.name)
                 case Done((Verdict.INFEASIBLE | Verdict.INVALID) as verdict) if request.hint is not None:
                     board.report(f"says {verdict.value} though there is a plan", by=self.name)
 

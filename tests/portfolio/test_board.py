@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from cpsched.domain import PlannedJob
 from cpsched.engine import Board, Budget
 
+#: The jobs of most plans here.
+ONE = frozenset({"a"})
 
-def job(start: int) -> PlannedJob:
+
+def job(start: int, name: str = "a") -> PlannedJob:
     """Return a job that starts then, and is worth as much."""
-    return PlannedJob(id="a", start=start, end=start + 1, segments=())
+    return PlannedJob(id=name, start=start, end=start + 1, segments=())
 
 
 def board_of(
@@ -65,7 +68,7 @@ def test_a_closed_board_stays_as_it_is() -> None:
     board = board_of()
     board.close()
     assert not board.offer([job(1)], by="search")
-    board.prove(5.0, how="late", by="bound")
+    board.prove(5.0, over=ONE, how="late", by="bound")
     board.report("late", by="search")
     assert (board.best.value, board.proof, board.events, board.is_over) == (100, None, (), True)
 
@@ -90,8 +93,8 @@ def test_events_are_lines_of_printable_characters() -> None:
 def test_a_bound_that_meets_the_plan_ends_the_work() -> None:
     """The largest bound stands; when it reaches the best value the plan is optimal, and all is over."""
     board = board_of()
-    board.prove(40.0, how="one way", by="cp")
-    board.prove(30.0, how="another way", by="bound")
+    board.prove(40.0, over=ONE, how="one way", by="cp")
+    board.prove(30.0, over=ONE, how="another way", by="bound")
     assert board.proof is not None
     assert (board.proof.value, board.proof.how) == (40.0, "one way")
     assert not board.is_over
@@ -104,8 +107,8 @@ def test_a_bound_that_meets_the_plan_ends_the_work() -> None:
 def test_a_bound_above_the_plan_is_refused_and_told() -> None:
     """What is proven and not true never stands on the board; an event says who said it, and which plan it denies."""
     board = board_of()
-    board.prove(30.0, how="one way", by="cp")
-    board.prove(101.0, how="another way", by="bound")
+    board.prove(30.0, over=ONE, how="one way", by="cp")
+    board.prove(101.0, over=ONE, how="another way", by="bound")
     assert board.proof is not None
     assert board.proof.value == 30
     assert not board.is_over
@@ -119,7 +122,7 @@ def test_a_better_plan_refutes_bounds() -> None:
     """A plan below some bounds takes them from the board, each with an event; those that hold stay."""
     board = board_of()
     for value, by in ((30.0, "a"), (60.0, "b"), (90.0, "c")):
-        board.prove(value, how="some way", by=by)
+        board.prove(value, over=ONE, how="some way", by=by)
     assert board.offer([job(50)], by="search")
     assert board.proof is not None
     assert board.proof.by == "a"
@@ -129,7 +132,7 @@ def test_a_better_plan_refutes_bounds() -> None:
 def test_rounding_refutes_nothing() -> None:
     """A bound that is above the plan by what two roundings of one sum can differ is true."""
     board = board_of()
-    board.prove(100 * (1 + 1e-12), how="one way", by="cp")
+    board.prove(100 * (1 + 1e-12), over=ONE, how="one way", by="cp")
     assert board.is_optimal
     assert board.events == ()
 
@@ -169,3 +172,84 @@ def test_many_threads_one_best(values: list[int], threads: int) -> None:
     logged = [found.value for found in board.incumbents]
     assert board.best.value == min(values) == logged[-1]
     assert logged == sorted(set(logged), reverse=True)
+
+
+def board_of_jobs(*names: str, placeable: Sequence[str] = ()) -> Board:
+    """Return a board with a plan of some jobs, each at second 10; a plan is worth the sum of its starts."""
+    return Board(
+        [job(10, name) for name in names],
+        by="planner",
+        budget=Budget(60.0),
+        value_of=lambda jobs: float(sum(job.start for job in jobs)),
+        judge=lambda jobs: [],
+        placeable=placeable,
+    )
+
+
+def test_more_jobs_beat_a_smaller_value() -> None:
+    """A plan of more jobs is better at any value, one of fewer at none; of as many jobs, the value counts."""
+    board = board_of_jobs("a", placeable="abc")
+    assert board.offer([job(500, "b"), job(0, "c")], by="rescue")
+    assert not board.offer([job(0, "a")], by="search")
+    assert board.offer([job(300, "a"), job(0, "c")], by="search")
+    assert not board.offer([job(300, "a"), job(0, "b")], by="search")
+    assert board.best.ids == {"a", "c"}
+    assert [(found.value, found.planned) for found in board.incumbents] == [(10, 1), (500, 2), (300, 2)]
+
+
+def test_a_plan_that_lacks_a_job_is_not_optimal() -> None:
+    """A bound over its jobs does not prove a plan while another job could have a place too."""
+    board = board_of_jobs("a", placeable="ab")
+    board.prove(10.0, over=board.best.ids, how="some way", by="cp")
+    assert board.proof is not None
+    assert not board.is_optimal
+    assert board.offer([job(9, "a"), job(5, "b")], by="rescue")
+    assert board.proof is None
+    assert not board.is_optimal
+    board.prove(14.0, over=board.best.ids, how="some way", by="cp")
+    assert board.is_optimal
+    assert board.events == ()
+
+
+def test_a_number_and_a_value_are_proven() -> None:
+    """Where no plan has all jobs, one is optimal if no plan has more, and none of as many is worth less: a bound over
+    its own jobs is not enough.
+    """
+    board = board_of_jobs("a", placeable="ab")
+    board.prove(10.0, over=board.best.ids, how="some way", by="cp")
+    board.prove_most(1, by="cp")
+    assert not board.is_optimal
+    board.prove(10.0, over=1, how="another way", by="cp")
+    assert board.is_optimal
+
+
+@pytest.mark.false_bound
+def test_a_false_number_is_refused_and_told() -> None:
+    """A number of jobs that a plan exceeds is not taken, or no more; an event says who proved it."""
+    board = board_of_jobs("a", "b", placeable="abc")
+    board.prove_most(1, by="cp")
+    assert board.most == 3
+    board.prove_most(2, by="mzn")
+    assert board.most == 2
+    assert board.offer([job(10, name) for name in "abc"], by="search")
+    assert board.most == 3
+    assert [event.by for event in board.events] == ["cp", "mzn"]
+    assert all("false bound" in event.what for event in board.events)
+
+
+def test_the_bound_of_earliest_starts_follows_the_jobs() -> None:
+    """Each best plan of other jobs has the bound that needs no solver."""
+    board = Board(
+        [job(10, "a")],
+        by="planner",
+        budget=Budget(60.0),
+        value_of=lambda jobs: float(sum(job.start for job in jobs)),
+        judge=lambda jobs: [],
+        placeable="ab",
+        least_of=len,
+    )
+    assert board.proof is not None
+    assert (board.proof.value, board.proof.over) == (1, ONE)
+    assert board.offer([job(1, "a"), job(1, "b")], by="rescue")
+    assert board.proof.value == 2
+    assert board.is_optimal

@@ -113,7 +113,7 @@ def test_nobody_improves_an_optimal_plan(monkeypatch: pytest.MonkeyPatch) -> Non
     """When a bound meets the plan, the rest of the budget is not spent."""
     worked: list[str] = []
     lanes = (
-        Solver(lambda board: board.prove(board.best.value, how="magic", by="test")),
+        Solver(lambda board: board.prove(board.best.value, over=board.best.ids, how="magic", by="test")),
         Solver(lambda board: worked.append("too late")),
     )
     plan = solved_by(monkeypatch, lanes, seconds=3600.0)

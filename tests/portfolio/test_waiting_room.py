@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from cpsched.domain import Instance, PlannedJob, WaitingJob, WaitingReason
+from cpsched.engine import Board, Outcome, Progress
 from cpsched.formats import parse_instance, plan_to_document
-from cpsched.portfolio import solve
+from cpsched.planner import PlannerEngine
+from cpsched.portfolio import Team, solve
 from cpsched.verify import verify
+from tests.portfolio.fake_solver import Solver
 
 
 def _document(**more: Any) -> dict[str, Any]:
@@ -46,3 +51,51 @@ def test_a_job_that_is_too_late_behind_one_that_was_found_a_start(more: dict[str
     assert {waiting.id: str(waiting.reason) for waiting in plan.waiting_room} == left
     starts = {job.id: (job.start, job.end) for job in plan.jobs}
     assert starts == {"first": (0, 20)} | ({} if left else {"next": (20, 25)})
+
+
+def test_a_solver_plans_other_jobs() -> None:
+    """A plan of two other jobs replaces the planner's plan of one: these leave the waiting room, the displaced one and
+    the one that waits for it enter it, and value and suffered part are those of the planned jobs.
+    """
+    entries: list[dict[str, Any]] = [
+        {"id": "long", "submit": 0, "walltime": 20, "start_at": 0, "request": "ncpus=4"},
+        {"id": "one", "submit": -2, "walltime": 5, "deadline": 6, "request": "ncpus=4"},
+        {"id": "two", "submit": 0, "walltime": 5, "deadline": 10, "request": "ncpus=4"},
+        {"id": "behind", "submit": 0, "walltime": 5, "deadline": 24, "request": "ncpus=4"},
+    ]
+    entries[-1]["after"] = [{"job": "long", "type": "after"}]
+    document = {**_document(), "jobs": entries, "objective": "wait"}
+
+    def rescue(board: Board) -> None:
+        template = board.best.jobs[0]
+        assert board.offer([_moved(template, "one", 0, 5), _moved(template, "two", 5, 10)], by="rescue")
+
+    team = Team(first=_First(), lanes=((Solver(rescue),),))
+    plan = solve(parse_instance(document, source="others"), team=team, budget=5)
+    assert verify(document, plan_to_document(plan)) == ()
+    assert {job.id: job.start for job in plan.jobs} == {"one": 0, "two": 5}
+    assert {job.id: str(job.reason) for job in plan.waiting_room} == {"long": "too_late", "behind": "dependency"}
+    assert (plan.objective.value, plan.objective.suffered) == (7, 2)
+    assert [found.planned for found in plan.incumbents] == [1, 2]
+    assert plan.engine.stopped != "optimal"
+    assert plan.events == ()
+
+
+class _First(PlannerEngine):
+    """Plans the jobs that need nothing else, but only the first of them."""
+
+    def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
+        """Put all jobs but the first into the waiting room."""
+        outcome = super().plan(instance, progress)
+        rest = [
+            WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail="is left out")
+            for job in instance.elements()
+            if job.id != outcome.jobs[0].id
+        ]
+        return Outcome(jobs=outcome.jobs[:1], waiting_room=tuple(rest))
+
+
+def _moved(job: PlannedJob, name: str, start: int, end: int) -> PlannedJob:
+    """Return another job on the same nodes."""
+    segment = replace(job.segments[0], start=start, end=end)
+    return replace(job, id=name, start=start, end=end, segments=(segment,))
