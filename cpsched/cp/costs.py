@@ -204,15 +204,15 @@ def _meant_of(instance: Instance, task: Task) -> _Meant:
 
 
 def _meant_mode(instance: Instance, task: Task, mode: TaskMode) -> _MeantMode:
-    """Return the cost of a mode beside that of the start: of completion, slowdown, and waste.
+    """Return the cost of a mode beside that of the start: of seconds beyond the shortest, of slowdown, and of waste.
 
     The slowdown of an evolving job that can be held is taken as that of the longest runtime, which is never more: a
     runtime in a denominator has no place here.
     """
     job = task.job
-    completion = instance.term_weight(ObjectiveTerm.COMPLETION, job)
+    second = instance.term_weight(ObjectiveTerm.COMPLETION, job) if job.is_evolving else end_rate(instance, job)
     waste = instance.term_weight(ObjectiveTerm.WASTE, job) if job.is_evolving else Fraction(0)
-    fixed = completion * (mode.least - task.shortest)
+    fixed = second * (mode.least - task.shortest)
     rates = []
     for since, rate in _slowdown_rates(instance, job, mode):
         kink = since - instance.now
@@ -220,16 +220,16 @@ def _meant_mode(instance: Instance, task: Task, mode: TaskMode) -> _MeantMode:
         if kink < task.latest:
             rates.append((max(kink, task.earliest), rate))
     held = zip(mode.spans, mode.cores, strict=True)
-    holds = (completion + waste * cores if span.least < span.most else Fraction(0) for span, cores in held)
+    holds = (second + waste * cores if span.least < span.most else Fraction(0) for span, cores in held)
     return _MeantMode(fixed, tuple(rates), tuple(holds))
 
 
 def _slowdown_rates(instance: Instance, job: Job, mode: TaskMode) -> list[tuple[int, Fraction]]:
-    """Return the rates of slowdown for a later start of a job in a mode, where they depend on the mode.
+    """Return the rates of slowdown for a later start of an evolving job in a mode; those of others depend on no mode.
 
     Nothing, for one that may be held for ever: its slowdown comes as near to 1 as one likes.
     """
-    if (not job.is_evolving and job.malleability is None) or (job.expand_limit is None and mode.least < mode.most):
+    if not job.is_evolving or (job.expand_limit is None and mode.least < mode.most):
         return []
     known = Counter(delay_rates(instance, job))
     shortest = Counter(delay_rates(instance, job, mode.least)) - known

@@ -1,7 +1,8 @@
 """A lower bound of the value of all plans of some jobs that ignores the machine: each job starts as soon as it may.
 
-The slowdown of a job divides its wait by its duration. Where a plan chooses the duration (steps that are held, shares
-of cores), a job that takes longer can have a lower slowdown: `stretched_slowdown` says how much lower.
+The slowdown of an evolving job divides its wait by its duration. Where a plan holds its steps for longer, the slowdown
+can be lower: `stretched_slowdown` says how much. Every second for which a plan stretches a malleable job costs as much
+as one of waiting, or nothing: its least cost is that of the full share.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ __all__ = ["StretchedSlowdown", "least_value", "stretched_slowdown"]
 
 @dataclass(frozen=True, slots=True)
 class StretchedSlowdown:
-    """The least that a job's slowdown costs where a plan chooses its duration: for each start s from `start` on
-    ``value + rate * (max(s, kink) - max(start, kink))``.
+    """The least that an evolving job's slowdown costs where a plan chooses its duration: for each start s from `start`
+    on ``value + rate * (max(s, kink) - max(start, kink))``.
     """
 
     #: At `start`, with what the longer duration costs in other terms (completion, waste).
@@ -35,9 +36,9 @@ class StretchedSlowdown:
 def least_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
     """Return a lower bound of the value of every plan of the same jobs.
 
-    Each waiting job starts at ``max(now, submit)``, and takes as long as is cheapest (`stretched_slowdown`); each
-    running one whose share a plan may change has all its cores from now on. Where no plan chooses a duration that is
-    `suffered`.
+    Each waiting job starts at ``max(now, submit)``; a malleable one has all its cores, and an evolving one takes as
+    long as is cheapest (`stretched_slowdown`). Each running one whose share a plan may change has all its cores from
+    now on. Where no step can be held and nothing that runs can change, that is `suffered`.
 
     Raises
     ------
@@ -56,8 +57,9 @@ def least_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
 
 
 def stretched_slowdown(instance: Instance, job: Job, start: int) -> StretchedSlowdown | None:
-    """Return a lower bound of a waiting job's cost of slowdown if it starts at `start` or later. None where the cost
-    follows from the start, since no plan chooses the job's duration, or where slowdown is not in the objective.
+    """Return a lower bound of a waiting job's cost of slowdown if it starts at `start` or later. None where the least
+    cost follows from the start, since the job does not evolve or its steps cannot be held, or where slowdown is not in
+    the objective.
 
     *Proof.* After a wait of w seconds a duration of d seconds costs W max(1, (w + d) / max(10, d)) in slowdown, with
     the weight W of the term for the job; beyond the least duration m, a second costs c = the weight of completion, plus
@@ -72,7 +74,7 @@ def stretched_slowdown(instance: Instance, job: Job, start: int) -> StretchedSlo
     least, gains from `start` to any later start s at least ``rate * (max(s, kink) - max(start, kink))``.
     """
     weight = instance.term_weight(ObjectiveTerm.SLOWDOWN, job)
-    if not weight:
+    if not weight or not job.is_evolving:
         return None
     least, most = duration_range(job)
     if job.deadline is not None:
@@ -80,10 +82,9 @@ def stretched_slowdown(instance: Instance, job: Job, start: int) -> StretchedSlo
         most = left if most is None else min(most, left)
     if most == least:
         return None
+    narrowest = min(step.request.totals.get("cores", 0) for step in job.steps[:-1])
     second = instance.term_weight(ObjectiveTerm.COMPLETION, job)
-    if job.is_evolving:
-        narrowest = min(step.request.totals.get("cores", 0) for step in job.steps[:-1])
-        second += instance.term_weight(ObjectiveTerm.WASTE, job) * narrowest
+    second += instance.term_weight(ObjectiveTerm.WASTE, job) * narrowest
     waited = max(0, start - job.submit)
     shortest = max(SLOWDOWN_TAU, least)
     usual = weight * max(Fraction(1), Fraction(waited + least, shortest))

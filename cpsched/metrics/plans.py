@@ -115,12 +115,19 @@ class _Run:
     weight: Fraction
     start: int
     end: int
+    #: The duration (s) that its slowdown divides by: that at full share, of a malleable job.
+    duration: int
     #: Of an evolving job: cores of each step x seconds for which it is held longer than it asks for.
     waste: int = 0
 
     @property
     def wait(self) -> int:
         return self.start - self.job.submit
+
+    @property
+    def stretch(self) -> int:
+        """The seconds that the job takes longer than at full share."""
+        return self.end - self.start - self.duration
 
     @property
     def tardiness(self) -> int:
@@ -132,7 +139,7 @@ def jobs_by_id(instance: Instance) -> dict[str, Job]:
     return {element: job for job in instance.jobs for element in job.element_ids}
 
 
-def objective_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
+def objective_value(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: bool = False) -> float:
     """Return the value of the instance's objective.
 
     Parameters
@@ -141,6 +148,8 @@ def objective_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
         Gives submission times, expected waits and the objective's weights.
     jobs
         Jobs of a plan. A running job counts only if its end differs from that in the instance.
+    is_record
+        Whether the jobs are those of a record: a malleable one does no more work than its runtime.
 
     Raises
     ------
@@ -148,7 +157,8 @@ def objective_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
         If a job is not in the instance.
     """
     listed = tuple(jobs)
-    return float(_value(instance, _waiting_runs(instance, listed)) + _cost_of_changes(instance, listed))
+    runs = _waiting_runs(instance, listed, is_record=is_record)
+    return float(_value(instance, runs) + _cost_of_changes(instance, listed))
 
 
 def suffered(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
@@ -170,7 +180,8 @@ def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction
     runs = []
     for run in _waiting_runs(instance, jobs):
         start = max(instance.now, run.job.submit)
-        runs.append(_Run(run.job, run.expected_wait, run.weight, start, start + run.job.walltime))
+        walltime = run.job.walltime
+        runs.append(_Run(run.job, run.expected_wait, run.weight, start, start + walltime, walltime))
     return _value(instance, runs)
 
 
@@ -187,10 +198,11 @@ def least_running_cost(instance: Instance) -> Fraction:
 
 
 def end_rate(instance: Instance, job: Job) -> Fraction:
-    """Return the cost of each second by which a plan ends a running job later than the instance states.
+    """Return the cost of each second by which a plan ends a running job later than the instance states, and of each
+    second by which a waiting malleable job takes longer than at full share.
 
-    A second earlier is worth the same. The job has waited, so that no more of its delay can make it tardy; the makespan
-    is that of the waiting jobs.
+    A second by which a running job ends earlier is worth the same. The job has waited, so that no more of its delay can
+    make it tardy; the makespan is that of the waiting jobs, and counts beside this.
     """
     rate = Fraction(0)
     for term, weight in instance.objective.weights.items():
@@ -208,10 +220,10 @@ def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Ite
     """Yield the costs of a later start of a job: (second on the instance's clock, cost of each second of start after
     it), for each term of the objective but the makespan, and for delays beyond ``max_wait`` or the promised start.
 
-    Where `seconds` is not given, the slowdown of a job whose runtime can be stretched is left out: it depends on the
-    stretched runtime. Waste does not depend on the start.
+    The slowdown of an evolving job depends on its runtime (s), and is left out where that is not given; that of every
+    other job divides by the walltime. Waste does not depend on the start.
     """
-    if runtime is None and not job.is_evolving and job.malleability is None:
+    if not job.is_evolving:
         runtime = job.walltime
     expected, factor = instance.expected_wait(job), instance.weight(job)
     for term, weight in instance.objective.weights.items():
@@ -292,7 +304,7 @@ def usage_over_time(instance: Instance, plan: Plan, resource: str) -> tuple[tupl
     return times, tuple(accumulate(changes[time] for time in times))
 
 
-def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob]) -> list[_Run]:
+def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: bool = False) -> list[_Run]:
     """Pair the planned waiting jobs with their entries."""
     entries = jobs_by_id(instance)
     runs = []
@@ -302,8 +314,19 @@ def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob]) -> list[_Run]:
             raise ValueError(f"job {planned.id!r} is not in the instance {instance.name!r}")
         if job.running is None:
             expected, weight = instance.expected_wait(job), instance.weight(job)
-            runs.append(_Run(job, expected, weight, planned.start, planned.end, _wasted(job, planned)))
+            duration = _duration(job, planned, is_record=is_record)
+            runs.append(_Run(job, expected, weight, planned.start, planned.end, duration, _wasted(job, planned)))
     return runs
+
+
+def _duration(job: Job, planned: PlannedJob, *, is_record: bool) -> int:
+    """Return the seconds that a planned waiting job takes, if it is malleable at full share.
+
+    In a record the work of a malleable job is its runtime, if that is less than its walltime.
+    """
+    if job.malleability is None:
+        return planned.end - planned.start
+    return min(job.runtime, job.walltime) if is_record and job.runtime is not None else job.walltime
 
 
 def _wasted(job: Job, planned: PlannedJob) -> int:
@@ -386,21 +409,21 @@ def _postponed(run: _Run) -> int:
 
 
 def _weighted_wait(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * (start - submit) / expected_wait."""
-    return _weighed((run, run.wait, run.expected_wait) for run in runs)
+    """Sum of weight * (start - submit + stretch) / expected_wait."""
+    return _weighed((run, run.wait + run.stretch, run.expected_wait) for run in runs)
 
 
 def _wait(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * (start - submit)."""
-    return _weighed((run, run.wait, 1) for run in runs)
+    """Sum of weight * (start - submit + stretch)."""
+    return _weighed((run, run.wait + run.stretch, 1) for run in runs)
 
 
 def _slowdown(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * max(1, (end - submit) / max(10, end - start))."""
+    """Sum of weight * (max(1, (start + duration - submit) / max(10, duration)) + stretch / max(10, duration))."""
     quotients = []
     for run in runs:
-        runtime = max(SLOWDOWN_TAU, run.end - run.start)
-        quotients.append((run, max(runtime, run.end - run.job.submit), runtime))
+        divisor = max(SLOWDOWN_TAU, run.duration)
+        quotients.append((run, max(divisor, run.wait + run.duration) + run.stretch, divisor))
     return _weighed(quotients)
 
 

@@ -45,8 +45,6 @@ class Costs:
     runs: Sequence[Fraction]
     #: By stage: the rate of each second that it is held.
     holds: Sequence[Fraction]
-    #: By share (instead of the job): the rate of the start on it.
-    lates: Sequence[Price]
     end: Fraction
     horizon: int
 
@@ -56,10 +54,8 @@ class Costs:
 
     @property
     def _scale(self) -> Fraction:
-        prices = (*self.starts, *self.lates)
-        first = min((0, *(price.from_ for price in self.lates)))
-        rates = [self.end, *self.runs, *self.holds, *(price.rate for price in prices)]
-        return scale_of(rates, self.horizon - first)
+        rates = [self.end, *self.runs, *self.holds, *(price.rate for price in self.starts)]
+        return scale_of(rates, self.horizon)
 
     def price_of(self, starts: Sequence[int], runs: Sequence[int], last_end: int) -> int:
         """Return the total cost of starts (s from now), seconds of longer runs, and the makespan."""

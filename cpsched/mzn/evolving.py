@@ -139,7 +139,6 @@ def _costs(instance: Instance, jobs: Sequence[Job], times: Times, awaited: froze
             for job, waste in zip(jobs, wastes, strict=True)
             for step in job.steps
         ],
-        lates=(),
         end=Fraction(end_price(instance)),
         horizon=times.horizon,
     )

@@ -16,7 +16,6 @@ from cpsched.domain import (
     Job,
     Mode,
     NodeState,
-    ObjectiveTerm,
     PlannedJob,
     Remaining,
     Segment,
@@ -25,10 +24,10 @@ from cpsched.domain import (
     resumable,
     resumed_plan,
 )
-from cpsched.metrics import delay_rates, end_rate
+from cpsched.metrics import end_rate
 from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data
 from cpsched.mzn.data import columns, most_on_nodes
-from cpsched.mzn.prices import MOST_INTEGER, Price, start_prices
+from cpsched.mzn.prices import MOST_INTEGER, start_prices
 from cpsched.mzn.times import Times
 from cpsched.planner import end_price
 from cpsched.problem import awaited_ends
@@ -71,7 +70,7 @@ class MalleableWindow:
         shares = tuple(_shares(instance, jobs, left))
         times = Times.of(instance, waiting, longer=longer_by(instance, waiting))
         kinds, only_on = _kinds(instance, jobs, left, shares)
-        costs = _costs(instance, waiting, jobs, left, shares, times)
+        costs = _costs(instance, waiting, jobs, times)
         data = {
             **changing_data(instance, jobs, _stages(jobs), kinds, left),
             **times_data(instance, jobs, times),
@@ -82,10 +81,6 @@ class MalleableWindow:
             **columns(("share_job", "seconds", "speed"), [(one.job + 1, one.seconds, one.speed) for one in shares]),
             "only_on": only_on,
             "work": [int(left[job.id].work * parts_of(left[job.id])) if job.id in left else 0 for job in jobs],
-            "num_lates": len(costs.lates),
-            "late_share": [price.job + 1 for price in costs.lates],
-            "late_from": [price.from_ for price in costs.lates],
-            "late_price": [costs.integer(price.rate) for price in costs.lates],
             "most_cost": _most_cost(instance, jobs, left, plans, shares, costs),
         }
         return cls(instance=instance, jobs=jobs, left=left, shares=shares, kinds=tuple(kinds), data=data)
@@ -215,38 +210,15 @@ def _kinds(
     return kinds, only_on
 
 
-def _costs(
-    instance: Instance,
-    waiting: Sequence[Job],
-    jobs: Sequence[Job],
-    left: Mapping[str, Remaining],
-    shares: Sequence[_Share],
-    times: Times,
-) -> Costs:
-    """Return the costs of jobs: of waiting jobs for their starts, for a longer runtime if the end counts, and for
-    slowdown by share; of running jobs for their ends.
-    """
-    choosing = [None if job.malleability is not None else job.walltime for job in waiting]
+def _costs(instance: Instance, waiting: Sequence[Job], jobs: Sequence[Job], times: Times) -> Costs:
+    """Return the costs of jobs: of waiting jobs for their starts, and of malleable ones for a longer runtime."""
     return Costs(
-        starts=start_prices(instance, waiting, times.earliest, choosing),
-        runs=[
-            end_rate(instance, job) if job.id in left else instance.term_weight(ObjectiveTerm.COMPLETION, job)
-            for job in jobs
-        ],
+        starts=start_prices(instance, waiting, times.earliest, [job.walltime for job in waiting]),
+        runs=[Fraction(0) if job.malleability is None else end_rate(instance, job) for job in jobs],
         holds=(),
-        lates=[price for number, share in enumerate(shares) for price in _lates(instance, jobs, number, share)],
         end=Fraction(end_price(instance)),
         horizon=times.horizon,
     )
-
-
-def _lates(instance: Instance, jobs: Sequence[Job], number: int, share: _Share) -> Iterator[Price]:
-    """Yield the cost in slowdown of each second of a later start, by share, where it depends on the share."""
-    job = jobs[share.job]
-    if job.running is None and job.malleability is not None:
-        slowdown = Counter(delay_rates(instance, job, share.seconds)) - Counter(delay_rates(instance, job))
-        for kink, rate in slowdown.elements():
-            yield Price(number, kink - instance.now, rate)
 
 
 def _most_cost(
@@ -260,17 +232,13 @@ def _most_cost(
     """Return the cost of the known plan, or an upper bound of all plans if it runs a job on none of the model's
     shares.
     """
-    starts, runs, slowdown = [], [], 0
+    starts, runs = [], []
     for place, job in enumerate(jobs):
         start = instance.now if job.id in left else plans[job.id].start
         seconds = plans[job.id].end - start
         starts.append(start - instance.now)
         runs.append(seconds - _least(job, left))
-        if job.id not in left:
-            numbers = [number for number, one in enumerate(shares) if one.job == place and one.seconds == seconds]
-            if not numbers:
-                return MOST_INTEGER
-            of_share = [price for price in costs.lates if price.job == numbers[0]]
-            slowdown += sum(costs.integer(one.rate) * max(0, starts[-1] - one.from_) for one in of_share)
+        if job.id not in left and not any(one.job == place and one.seconds == seconds for one in shares):
+            return MOST_INTEGER
     last_end = max((plans[job.id].end - instance.now for job in jobs if job.id not in left), default=0)
-    return costs.price_of(starts, runs, last_end) + slowdown
+    return costs.price_of(starts, runs, last_end)

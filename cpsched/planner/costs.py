@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, ObjectiveTerm
-from cpsched.metrics import delay_rates
+from cpsched.metrics import delay_rates, end_rate
 
 __all__ = ["FIRST_KINK", "LEVEL", "RATE", "costs_at", "end_price", "start_costs"]
 
@@ -26,7 +26,7 @@ def start_costs(
     Parameters
     ----------
     durations
-        How long each job takes (s), where that is not its walltime: it may be shrunk.
+        How long each job takes (s), where that is not its walltime: it may be shrunk or held.
 
     Returns
     -------
@@ -57,11 +57,15 @@ def start_costs(
 
 
 def _level(instance: Instance, job: Job, duration: int) -> float:
-    """Return the further cost at `now` of a job that takes `duration`, and not its walltime: it ends later, and its
-    slowdown so far is that of another runtime.
+    """Return the further cost at `now` of a job that takes `duration`, and not its walltime.
+
+    A malleable job pays for each second of stretch. An evolving one ends later, and its slowdown so far is that of
+    another runtime.
     """
     if duration == job.walltime:
         return 0.0
+    if not job.is_evolving:
+        return float(end_rate(instance, job) * (duration - job.walltime))
     earliest = instance.earliest_start(job)
     suffered, usually = (
         sum(rate * (instance.now - since) for since, rate in delay_rates(instance, job, runtime) if since <= earliest)

@@ -99,7 +99,7 @@ def _improvement(score: Score) -> list[tuple[str, str]]:
         return []
     rows = [("planner's plan", value_text(score.planner))]
     can_be = score.planner - score.suffered
-    # running jobs that end earlier, and stretched slowdowns, can make the value lower than the cost suffered before now
+    # running jobs that end earlier, and held steps that lower a slowdown, can make a value less than what was suffered
     if can_be <= 0 or score.value < score.suffered:
         return rows
     return [*rows, ("avoidable cost saved", f"{(score.planner - score.value) / can_be:.1%}")]

@@ -81,7 +81,7 @@ class History:
             else:
                 waiting.append(self._left_over(job))
         jobs = list(load.reduced.to_stated(jobs))
-        value = objective_value(instance, jobs)
+        value = objective_value(instance, jobs, is_record=True)
         return Plan(
             instance=instance.name,
             now=instance.now,

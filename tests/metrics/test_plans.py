@@ -415,6 +415,46 @@ def test_a_running_job_that_ends_later_costs(objective: dict[str, float], rate: 
     assert objective_value(instance, []) == 0
 
 
+#: A job of 100 s that was submitted at -40 and starts at 20 ends at 320, 200 s later than at full share.
+STRETCHED = [
+    ({"weighted_wait": 1}, Fraction(60 + 200, 1800)),
+    ({"wait": 1}, Fraction(60 + 200)),
+    ({"completion": 1}, Fraction(360)),
+    ({"slowdown": 1}, Fraction(160 + 200, 100)),
+    ({"makespan": 1}, Fraction(320)),
+    ({"tardiness": 1, "waste": 1}, Fraction(0)),
+    ({"wait": 0.5, "slowdown": 3}, Fraction(130) + Fraction(3 * 360, 100)),
+]
+
+
+@pytest.mark.parametrize(("objective", "value"), STRETCHED)
+def test_a_waiting_job_that_is_stretched_costs(objective: dict[str, float], value: Fraction) -> None:
+    """Each second that a malleable job takes longer than at full share costs as much as one of a running job's."""
+    job = replace(a_job("m", -40, 100, "debug"), malleability=Malleability(shares=(0.5,)))
+    instance = an_instance(job, objective=objective)
+    assert objective_value(instance, [planned("m", 20, 320)]) == pytest.approx(float(value))
+    assert objective_value(instance, [planned("m", 20, 320)]) - objective_value(
+        instance, [planned("m", 20, 120)]
+    ) == pytest.approx(float(200 * (end_rate(instance, job) + Fraction(objective.get("makespan", 0)))))
+    assert suffered(instance, [planned("m", 20, 320)]) == suffered(instance, [planned("m", 20, 120)])
+
+
+def test_a_short_job_that_is_stretched_has_a_bounded_slowdown() -> None:
+    """A job of 4 s counts as one of 10 s: waiting 3 s costs nothing, a stretch of 4 s is 0.4 more."""
+    job = replace(a_job("m", 0, 4, "debug"), malleability=Malleability(shares=(0.5,)))
+    instance = an_instance(job, objective={"slowdown": 1})
+    assert objective_value(instance, [planned("m", 3, 7)]) == 1
+    assert objective_value(instance, [planned("m", 3, 11)]) == pytest.approx(1.4)
+
+
+def test_in_a_record_the_stretch_is_beyond_the_runtime() -> None:
+    """Of a record, a job of 100 s that really takes 40 is stretched by 40 s if it takes 80; in a plan by nothing."""
+    job = replace(a_job("m", -40, 100, "debug"), malleability=Malleability(shares=(0.5,)), runtime=40)
+    instance = an_instance(job, objective={"slowdown": 1, "wait": 1})
+    assert objective_value(instance, [planned("m", 0, 80)], is_record=True) == 80 / 40 + 40 / 40 + 40 + 40
+    assert objective_value(instance, [planned("m", 0, 100)]) == 140 / 100 + 40
+
+
 def test_facts_gain_nothing() -> None:
     """A running job that no plan may change has no part in the least cost."""
     rigid = replace(running_shrunk(), malleability=None)

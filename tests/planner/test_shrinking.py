@@ -247,14 +247,18 @@ def test_a_job_that_has_no_place_but_a_small_one_is_planned() -> None:
     assert cores_of(plan(window([nodes("a", cores=4)], other, late))["w"]) == [(0, 20, {"a": 2})]
 
 
-def test_a_shrunk_job_pays_for_its_slowdown() -> None:
-    """Having waited 90 s, a job of 10 s has a slowdown of 10; on half its cores, of 20 s, one of 5.5: it is shrunk."""
+def test_a_shrunk_job_pays_for_its_stretch() -> None:
+    """Having waited 90 s, a job of 10 s has a slowdown of 10 on all of its cores, and of 11 on half of them: it is not
+    shrunk, though the wait is a smaller part of 20 s. It is beside a job that leaves half of the cores for 30 s more.
+    """
     slowdown = Objective(weights=FrozenMap({ObjectiveTerm.SLOWDOWN: 1.0}))
-    job = waiting("w", 10, chunk(cores=4), malleability=HALF)
-    instance = window([nodes("a", cores=4)], replace(job, submit=-90), objective=slowdown)
-    outcome = PlannerEngine().plan(instance, None)
-    assert objective_value(instance, outcome.jobs) == 5.5
-    assert cores_of(plan(instance)["w"]) == [(0, 20, {"a": 2})]
+    job = replace(waiting("w", 10, chunk(cores=4), malleability=HALF), submit=-90)
+    alone = window([nodes("a", cores=4)], job, objective=slowdown)
+    assert objective_value(alone, PlannerEngine().plan(alone, None).jobs) == 10
+    assert cores_of(plan(alone)["w"]) == [(0, 10, {"a": 4})]
+    beside = window([nodes("a", cores=4)], running("o", 30, a={"cores": 2}), job, objective=slowdown)
+    assert objective_value(beside, PlannerEngine().plan(beside, None).jobs) == 11
+    assert cores_of(plan(beside)["w"]) == [(0, 20, {"a": 2})]
 
 
 def test_what_running_work_holds_beyond_a_rule_is_not_free_when_one_of_them_shrinks() -> None:

@@ -204,7 +204,7 @@ def test_finds_the_optimum_of_most_tiny_windows() -> None:
     for seed in range(40):
         instance = tiny(seed)
         best = objective_value(instance, best_plan(instance))
-        value = searched(instance, SearchParams(max_steps=600)).best.value
+        value = searched(instance, SearchParams(max_steps=1000)).best.value
         assert value >= best - 1e-9 * max(1.0, abs(best))
         found += value <= best + 1e-9 * max(1.0, abs(best))
     assert found >= 36

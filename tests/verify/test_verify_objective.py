@@ -84,6 +84,32 @@ def test_worked_examples(objective: object, value: float, suffered: float) -> No
         assert [violation.subject for violation in verify(document, answer)] == [f"objective.{next(iter(wrong))}"]
 
 
+#: The first job is malleable, and runs from 40 on half of its cores, for 200 s: 100 s longer than on all of them.
+STRETCHED = [
+    ("wait", 100 + 100, 60),
+    ("weighted_wait", 200 / 30, 60 / 30),
+    ("completion", 300 + 4, 160 + 4),
+    ("makespan", 240, 144),
+    ("tardiness", 70, 30),
+    ("slowdown", 200 / 100 + 100 / 100 + 1, 160 / 100 + 1),
+    ({"wait": 0.5, "makespan": 2}, 100 + 480, 30 + 288),
+]
+
+
+@pytest.mark.parametrize(("objective", "value", "suffered"), STRETCHED)
+def test_stretching_costs(objective: object, value: float, suffered: float) -> None:
+    """A malleable job pays for each second that it takes longer than at full share; without that it is refused."""
+    first = job("a", submit=-60, queue="q", request="ncpus=4", malleable={"shares": [0.5]})
+    document = instance(first, JOBS[1], queues=QUEUES, objective=objective)
+    name = objective if isinstance(objective, str) else "a sum"
+    answer = deepcopy(_stated(name=name, value=value, suffered=suffered))
+    (shrunk,) = (one for one in answer["jobs"] if one["id"] == "a")
+    shrunk["end"] = shrunk["segments"][0]["end"] = 240
+    assert verify(document, answer) == ()
+    answer["objective"]["value"] = value * 1.000001
+    assert [violation.subject for violation in verify(document, answer)] == ["objective.value"]
+
+
 #: The same where the first job has the weight 2.5 and the other one 0.1, of its own.
 WEIGHED = [
     ("wait", 2.5 * 100, 2.5 * 60),

@@ -40,7 +40,7 @@ def job_cost(instance: Instance, job: Job, start: int, shortest: int) -> JobCost
     start
         The earliest start, on the instance's clock.
     shortest
-        The least seconds that the job runs, on any share of its cores.
+        The least seconds that the job runs.
     """
     return _cost(instance, job, start, shortest, delay_rates(instance, job))
 
@@ -68,7 +68,7 @@ def least_cost(instance: Instance, job: Job, start: int) -> JobCost:
 def _cost(instance: Instance, job: Job, start: int, shortest: int, delays: Iterable[tuple[int, Fraction]]) -> JobCost:
     """Return the cost of a job from its delays, each a second and the cost of every later second of start."""
     value = instance.term_weight(ObjectiveTerm.COMPLETION, job) * shortest
-    value += instance.term_weight(ObjectiveTerm.SLOWDOWN, job)  # 1 at least, also of a stretched runtime
+    value += instance.term_weight(ObjectiveTerm.SLOWDOWN, job)  # 1 at least, also of a step that is held
     rates = defaultdict[int, Fraction](Fraction)
     for since, rate in delays:
         value += rate * max(0, start - since)

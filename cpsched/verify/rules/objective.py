@@ -29,24 +29,32 @@ class Run(NamedTuple):
     job: Job
     start: int
     end: int
+    #: Seconds by which a malleable job takes longer than its work takes at full share.
+    stretch: int = 0
     #: Cores of each step times the seconds for which it is held longer than it asks for.
     waste: int = 0
 
 
 def _weighted_wait(instance: Instance, runs: list[Run]) -> Fraction:
-    """Sum of ``(start - submit) / expected_wait``."""
-    return _sum_of_quotients((run.start - run.job.submit, instance.expected_wait(run.job)) for run in runs)
+    """Sum of ``(start - submit + stretch) / expected_wait``."""
+    return _sum_of_quotients(
+        (run.start - run.job.submit + run.stretch, instance.expected_wait(run.job)) for run in runs
+    )
 
 
 def _wait(instance: Instance, runs: list[Run]) -> Fraction:
-    """Sum of ``start - submit``."""
-    return Fraction(sum(run.start - run.job.submit for run in runs))
+    """Sum of ``start - submit + stretch``."""
+    return Fraction(sum(run.start - run.job.submit + run.stretch for run in runs))
 
 
 def _slowdown(instance: Instance, runs: list[Run]) -> Fraction:
-    """Sum of ``max(1, (end - submit) / max(10, end - start))``."""
-    pairs = ((run.end - run.job.submit, max(TAU, run.end - run.start)) for run in runs)
-    return _sum_of_quotients((max(above, below), below) for above, below in pairs)
+    """Sum of ``max(1, (end - submit) / max(10, end - start))``, both without the stretch, and of that over the same."""
+    pairs = []
+    for run in runs:
+        unstretched = run.end - run.stretch
+        below = max(TAU, unstretched - run.start)
+        pairs.append((max(unstretched - run.job.submit, below) + run.stretch, below))
+    return _sum_of_quotients(pairs)
 
 
 def _completion(instance: Instance, runs: list[Run]) -> Fraction:
@@ -130,14 +138,17 @@ def value_of(instance: Instance, runs: Iterable[Run]) -> Fraction:
     return total
 
 
-def _run_of(booking: Booking) -> Run:
-    """Return a planned job with its times and, if it is an evolving one with all of its steps, its waste."""
-    steps = booking.job.steps if booking.job.is_evolving else ()
+def _run_of(case: Case, booking: Booking) -> Run:
+    """Return a planned job with its times, the stretch of a malleable one, and the waste of an evolving one."""
+    job, stretch = booking.job, 0
+    if job.malleable is not None and not job.is_evolving:
+        stretch = booking.end - booking.start - case.seconds_of(job)
+    steps = job.steps if job.is_evolving else ()
     waste = sum(
         max(0, segment.end - segment.start - step.walltime) * step.request.totals().get("cores", 0)
         for segment, step in zip(booking.segments, steps, strict=False)
     )
-    return Run(booking.job, booking.start, booking.end, waste)
+    return Run(job, booking.start, booking.end, stretch, waste)
 
 
 def _cost_of_changes(case: Case) -> Fraction:
@@ -184,7 +195,7 @@ def check_objective(case: Case) -> Iterator[Violation]:
     if len(terms) == 1 and terms[0][1] == 1 and score.get("name", terms[0][0]) != terms[0][0]:
         yield Violation("objective", "objective.name", f"expected {terms[0][0]}, got {score['name']}")
     waited = [booking for booking in case.planned if not instance.jobs[booking.id].running]
-    value = value_of(instance, map(_run_of, waited)) + _cost_of_changes(case)
+    value = value_of(instance, (_run_of(case, booking) for booking in waited)) + _cost_of_changes(case)
     earliest = ((run.job, max(instance.now, run.job.submit)) for run in waited)
     suffered = value_of(instance, (Run(job, start, start + job.walltime) for job, start in earliest))
     for key, exact in (("value", value), ("suffered", suffered)):

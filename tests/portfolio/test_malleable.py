@@ -1,0 +1,53 @@
+"""Worked examples of malleable jobs, planned by each engine; the verifier passes every plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cpsched.domain import Instance, Plan
+from cpsched.formats import parse_instance, plan_to_document
+from cpsched.portfolio import solve
+from cpsched.verify import verify
+
+ENGINES = ("planner", "search", "cp", "minizinc", "portfolio")
+
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+@pytest.fixture
+def cases(repository: Path) -> Path:
+    """Return the folder of small cases."""
+    return repository / "tests" / "cases"
+
+
+def read(path: Path) -> Instance:
+    """Return an instance."""
+    return parse_instance(json.loads(path.read_text()), source=path.name)
+
+
+def solved(path: Path, engine: str, budget: float = 1.0) -> Plan:
+    """Return the plan of a case, which the verifier passes."""
+    plan = solve(read(path), engine=engine, budget=budget)
+    assert verify(json.loads(path.read_text()), plan_to_document(plan)) == ()
+    return plan
+
+
+@each_engine
+def test_jobs_do_not_run_on_slivers_to_start_at_once(cases: Path, engine: str) -> None:
+    """Six jobs of an hour end two by two, after one, two and three hours: none of them runs for 16 hours on a tenth of
+    its cores to start at once. It would cost as much as waiting for 15.
+    """
+    plan = solved(cases / "malleable-queue.json", engine)
+    assert plan.objective.value == 12
+    assert max(job.end for job in plan.jobs) == 3 * 3600
+
+
+@each_engine
+def test_one_after_the_other_is_best_by_default(cases: Path, engine: str) -> None:
+    """Two jobs of 100 s that can both run on a quarter of one node, for 400 s, run one after the other."""
+    plan = solved(cases / "malleable-default.json", engine)
+    assert sorted((job.start, job.end) for job in plan.jobs) == [(0, 100), (100, 200)]
+    assert plan.objective.value == pytest.approx(100 / 1800)
