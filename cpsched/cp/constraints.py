@@ -150,7 +150,7 @@ def whole_nodes(model: CpModel, encoding: Encoding, variables: Variables) -> Non
         for mode, segment in task.segments
         for chunks in [sum(chunk.count for chunk in task.modes[mode].requests[segment].chunks)]
     ]
-    holds = [Hold(0, time, 1) for time in encoding.machine.free_from if time]
+    holds = [*(Hold(0, time, 1) for time in encoding.machine.free_from if time), *encoding.held]
     cumulative(model, Pool(len(encoding.machine.names), tuple(added_up(holds))), uses)
 
 

@@ -78,13 +78,20 @@ class Costs:
     def value_of(self, solution: Sequence[Placed], tasks: Sequence[Task]) -> int:
         """Return the cost of a solution (one entry for each task) in whole numbers."""
         total = self.makespan * self.makespan_of(solution, tasks)
-        total += sum(rate.weight * (solution[number].end - rate.kink) for number, rate in self.ends.items())
-        for placed, task, rates, modes in zip(solution, tasks, self.rates, self.modes, strict=True):
-            mode = modes[placed.mode]
-            total += mode.fixed
-            total += sum(rate.weight * max(0, placed.start - rate.kink) for rate in (*rates, *mode.rates))
-            lengths = zip(placed.lengths, task.modes[placed.mode].spans, mode.holds, strict=True)
-            total += sum(weight * (length - span.least) for length, span, weight in lengths)
+        return total + sum(
+            self.cost_of(number, placed, task)
+            for number, (placed, task) in enumerate(zip(solution, tasks, strict=True))
+        )
+
+    def cost_of(self, number: int, placed: Placed, task: Task) -> int:
+        """Return what a task costs by itself, in whole numbers: all but the makespan."""
+        mode = self.modes[number][placed.mode]
+        total = mode.fixed
+        total += sum(rate.weight * max(0, placed.start - rate.kink) for rate in (*self.rates[number], *mode.rates))
+        lengths = zip(placed.lengths, task.modes[placed.mode].spans, mode.holds, strict=True)
+        total += sum(weight * (length - span.least) for length, span, weight in lengths)
+        if number in self.ends:
+            total += self.ends[number].weight * (placed.end - self.ends[number].kink)
         return total
 
     def makespan_of(self, solution: Sequence[Placed], tasks: Sequence[Task]) -> int:

@@ -15,7 +15,7 @@ from cpsched.domain import Amounts, Placement, PlannedJob, Request, Segment
 from cpsched.errors import EngineError
 from cpsched.problem import Hold, Machine, map_to_nodes
 
-__all__ = ["decode", "placed_as_in"]
+__all__ = ["decode", "decode_tasks", "place_of", "placed_as_in"]
 
 
 #: (part, site, how many of its units).
@@ -34,10 +34,16 @@ def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJ
     counts = {(number, part, site) for number, one in enumerate(solution) for part, site, _ in one.counts}
     if len(solution) != len(encoding.tasks) or not counts <= alternatives or not _has_segments(encoding, solution):
         raise EngineError("CP-SAT found what is no plan of this window")
+    return decode_tasks(encoding, dict(enumerate(solution)))
+
+
+def decode_tasks(encoding: Encoding, placed: Mapping[int, Placed]) -> dict[str, PlannedJob]:
+    """Return some tasks as planned jobs, by id; on whole nodes they are all that there are."""
     if encoding.machine is not None:
-        return _on_whole_nodes(encoding, encoding.machine, solution)
+        tasks = [encoding.tasks[number] for number in placed]
+        return _on_whole_nodes(encoding, encoding.machine, tasks, tuple(placed.values()))
     return {
-        task.job.id: _planned(encoding, task, placed) for task, placed in zip(encoding.tasks, solution, strict=True)
+        encoding.tasks[number].job.id: _planned(encoding, encoding.tasks[number], one) for number, one in placed.items()
     }
 
 
@@ -64,9 +70,11 @@ def _planned(encoding: Encoding, task: Task, placed: Placed) -> PlannedJob:
     return _in_segments(encoding, task, placed, held)
 
 
-def _on_whole_nodes(encoding: Encoding, machine: Machine, solution: Sequence[Placed]) -> dict[str, PlannedJob]:
+def _on_whole_nodes(
+    encoding: Encoding, machine: Machine, tasks: Sequence[Task], solution: Sequence[Placed]
+) -> dict[str, PlannedJob]:
     """Return the jobs with whole nodes: a growing job keeps the nodes that it has."""
-    requests = [task.modes[placed.mode].requests for task, placed in zip(encoding.tasks, solution, strict=True)]
+    requests = [task.modes[placed.mode].requests for task, placed in zip(tasks, solution, strict=True)]
     holds = [
         [
             Hold(start, end, sum(chunk.count for chunk in request.chunks))
@@ -76,7 +84,7 @@ def _on_whole_nodes(encoding: Encoding, machine: Machine, solution: Sequence[Pla
     ]
     planned = {}
     nodes = map_to_nodes(holds, machine.free_from)
-    for task, placed, of_task, of_steps in zip(encoding.tasks, solution, requests, nodes, strict=True):
+    for task, placed, of_task, of_steps in zip(tasks, solution, requests, nodes, strict=True):
         held = [
             [_placement(request, 0, machine.names[node], 1) for node in numbers]
             for request, numbers in zip(of_task, of_steps, strict=True)
@@ -122,15 +130,26 @@ def placed_as_in(encoding: Encoding, planned: Mapping[str, PlannedJob]) -> tuple
     site_of = {site.name: number for number, site in enumerate(encoding.sites)}
     found = []
     for task in encoding.tasks:
-        job = planned[task.job.id]
-        segments = coming(job, encoding.now) if task.is_running else job.segments
-        times = tuple(time - encoding.now for time in (segments[0].start, *(segment.end for segment in segments)))
-        mode = _mode_in(task, segments)
-        counts = None if mode is None else _counts_in(task, mode, segments, site_of)
-        if mode is None or counts is None:
+        placed = place_of(encoding, task, planned[task.job.id], site_of)
+        if placed is None:
             return None
-        found.append(Placed(times, tuple(sorted(counts)), mode))
+        found.append(placed)
     return tuple(found)
+
+
+def place_of(encoding: Encoding, task: Task, job: PlannedJob, site_of: Mapping[str, int]) -> Placed | None:
+    """Return the place and mode of a task that is planned so, or None if the model does not have that.
+
+    Parameters
+    ----------
+    site_of
+        The number of each site, by name.
+    """
+    segments = coming(job, encoding.now) if task.is_running else job.segments
+    times = tuple(time - encoding.now for time in (segments[0].start, *(segment.end for segment in segments)))
+    mode = _mode_in(task, segments)
+    counts = None if mode is None else _counts_in(task, mode, segments, site_of)
+    return None if mode is None or counts is None else Placed(times, tuple(sorted(counts)), mode)
 
 
 def _mode_in(task: Task, segments: Sequence[Segment]) -> int | None:

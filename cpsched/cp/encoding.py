@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from cpsched.cp.costs import Costs, costs_of
 from cpsched.cp.running import running_modes
-from cpsched.cp.sites import Pool, Site, licenses_of, machine_of, sites_of
+from cpsched.cp.sites import Hold, Pool, Site, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.domain import (
     Arrangement,
@@ -125,6 +126,11 @@ class Encoding:
     machine: Machine | None
     #: Whether each plan is one of the model, or no better than one: only then is its bound one of the window.
     has_all_plans: bool
+    #: Of a part of a window: what other jobs take of its nodes, where only their number counts; the second by which the
+    #: others have ended; and the most that a plan may cost, in whole numbers.
+    held: tuple[Hold, ...] = ()
+    ended: int = 0
+    ceiling: int | None = None
 
     @property
     def has_changes(self) -> bool:
@@ -142,7 +148,7 @@ class Encoding:
         return sum(len(part.alternatives) for task in self.tasks for part in task.parts)
 
 
-def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
+def encode(instance: Instance, plan: Sequence[Planned], *, by_class: bool = False) -> Encoding:
     """Encode a window, in which all jobs of a plan are planned anew but those that run; of these the malleable ones may
     change their share.
 
@@ -150,6 +156,8 @@ def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
     ----------
     plan
         All jobs that run or are planned.
+    by_class
+        Whether a waiting job has only one site of each class of nodes as an alternative, which stands for all of them.
     """
     now = instance.now
     entries = {job.id: job for job in instance.elements()}
@@ -169,8 +177,10 @@ def encode(instance: Instance, plan: Sequence[Planned]) -> Encoding:
     sites, licenses = sites_of(instance, facts, horizon), licenses_of(instance, facts, horizon)
     modes = [waiting_modes(job, is_awaited=job.id in awaited, longest=horizon) for job in jobs]
     machine = machine_of(instance) if any(job.is_evolving for job in jobs) else None
+    choices = {site.group: (number, site) for number, site in reversed([*enumerate(sites)])} if by_class else {}
+    candidates = sorted(choices.values(), key=itemgetter(0)) if by_class else [*enumerate(sites)]
     tasks = [
-        _task(instance, job, first, horizon, of_job, () if machine is not None else sites)
+        _task(instance, job, first, horizon, of_job, () if machine is not None else candidates)
         for job, first, of_job in zip(jobs, earliest, modes, strict=True)
     ]
     tasks += [_continuing_task(instance, entries[name], of_job, horizon, sites) for name, of_job in continuing.items()]
@@ -234,7 +244,12 @@ def _is_unrestricted(task: Task, machine: Machine | None) -> bool:
 
 
 def _task(
-    instance: Instance, job: Job, earliest: int, horizon: int, modes: tuple[TaskMode, ...], sites: Sequence[Site]
+    instance: Instance,
+    job: Job,
+    earliest: int,
+    horizon: int,
+    modes: tuple[TaskMode, ...],
+    sites: Sequence[tuple[int, Site]],
 ) -> Task:
     """Return a job as a task."""
     end_by = horizon if job.deadline is None else min(job.deadline - instance.now, horizon)
@@ -271,7 +286,9 @@ def _continuing_task(
     return Task(job, 0, 0, end_by, modes, tuple(parts))
 
 
-def _part(instance: Instance, job: Job, layer: ChunkLayer, number: int, mode: TaskMode, sites: Sequence[Site]) -> Part:
+def _part(
+    instance: Instance, job: Job, layer: ChunkLayer, number: int, mode: TaskMode, sites: Sequence[tuple[int, Site]]
+) -> Part:
     """Return the units of a layer as they are when the job runs in such a mode."""
     classes = instance.cluster.classes
     segments = range(layer.first, layer.last + 1)
@@ -282,9 +299,7 @@ def _part(instance: Instance, job: Job, layer: ChunkLayer, number: int, mode: Ta
         for node_class in classes
     ]
     alternatives = (
-        Alternative(place, fitting[site.group], takes[site.group])
-        for place, site in enumerate(sites)
-        if fitting[site.group]
+        Alternative(place, fitting[site.group], takes[site.group]) for place, site in sites if fitting[site.group]
     )
     return Part(units, layer.count, tuple(alternatives), number, layer.first, layer.last)
 

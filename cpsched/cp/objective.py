@@ -40,7 +40,10 @@ def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> N
             if not task.is_running:
                 model.add(variables.makespan >= variables.end_of(number, task))
         terms.append(encoding.costs.makespan * variables.makespan)
-    model.minimize(sum(terms))
+    total = sum(terms)
+    if encoding.ceiling is not None:
+        model.add(total <= encoding.ceiling)
+    model.minimize(total)
 
 
 def _of_mode(

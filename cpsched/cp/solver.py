@@ -146,16 +146,7 @@ class _Narrator(cp_model.CpSolverSolutionCallback):
 
     def on_solution_callback(self) -> None:
         """Send a solution."""
-        counts: list[list[tuple[int, int, int]]] = [[] for _ in self._encoding.tasks]
-        for (number, part, site), variable in self._variables.counts.items():
-            if count := self.value(variable):
-                counts[number].append((part, site, count))
-        found = []
-        for number, (task, of_task) in enumerate(zip(self._encoding.tasks, counts, strict=True)):
-            (mode,) = (mode for mode in range(len(task.modes)) if self.value(self._variables.is_run_so(number, mode)))
-            times = tuple(self.value(time) for time in self._variables.times[number, mode])
-            found.append(Placed(times, tuple(of_task), mode))
-        self.last = tuple(found)
+        self.last = self._variables.placed(self._encoding, self.value)
         self._tell(Found(self.last))
 
     def tell_bound(self, bound: float) -> None:

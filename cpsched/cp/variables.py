@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cpsched.cp.encoding import Alternative, Encoding, Task
+from cpsched.cp.solution import Placed
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar, LinearExpr
@@ -84,6 +85,18 @@ class Variables:
     def is_run_so(self, number: int, mode: int) -> IntVar | int:
         """Return whether a task is run in such a mode."""
         return self.modes.get((number, mode), 1)
+
+    def placed(self, encoding: Encoding, value: Callable[[LinearExpr | IntVar | int], int]) -> tuple[Placed, ...]:
+        """Return the tasks as a solution has them, which gives each variable a value."""
+        counts: list[list[tuple[int, int, int]]] = [[] for _ in encoding.tasks]
+        for (number, part, site), variable in self.counts.items():
+            if count := value(variable):
+                counts[number].append((part, site, count))
+        found = []
+        for number, (task, of_task) in enumerate(zip(encoding.tasks, counts, strict=True)):
+            (mode,) = (mode for mode in range(len(task.modes)) if value(self.is_run_so(number, mode)))
+            found.append(Placed(tuple(value(time) for time in self.times[number, mode]), tuple(of_task), mode))
+        return tuple(found)
 
     def _add_modes(self, model: CpModel, number: int, task: Task) -> None:
         """Make the variables of the modes of a task, and the intervals of their segments."""
@@ -201,4 +214,4 @@ def _makespan(model: CpModel, encoding: Encoding) -> IntVar | None:
     """Make the variable of the makespan, if it costs."""
     if not encoding.costs.makespan:
         return None
-    return model.new_int_var(0, encoding.horizon, "makespan")
+    return model.new_int_var(encoding.ended, encoding.horizon, "makespan")
