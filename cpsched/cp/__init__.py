@@ -2,7 +2,8 @@
 
 May import: `planner`, `booking`, `problem`, `metrics`, `engine`, `domain`, `errors`; ortools (when a model is built),
 numpy, scipy. Begin with `model.py`, the table of contents of the model, and `improver.py`, which solves it in a process
-of its own (`process.py`, `worker.py`); `bounds/bound.py` is the recipe of the bounds.
+of its own (`process.py`, `worker.py`); `neighbourhoods/improver.py` improves parts of plans of any size;
+`bounds/bound.py` is the recipe of the bounds.
 
 Nothing is imported before it is asked for: the worker is on its way the sooner the less it loads.
 """
@@ -16,9 +17,20 @@ if TYPE_CHECKING:
     from cpsched.cp.bounding import LagrangianBound
     from cpsched.cp.bounds import Bound, lower_bound
     from cpsched.cp.improver import Cp
-    from cpsched.cp.params import BoundParams, CpParams, ModelParams
+    from cpsched.cp.neighbourhoods.improver import Neighbourhoods
+    from cpsched.cp.params import BoundParams, CpParams, ModelParams, NeighbourhoodParams
 
-__all__ = ["Bound", "BoundParams", "Cp", "CpParams", "LagrangianBound", "ModelParams", "lower_bound"]
+__all__ = [
+    "Bound",
+    "BoundParams",
+    "Cp",
+    "CpParams",
+    "LagrangianBound",
+    "ModelParams",
+    "NeighbourhoodParams",
+    "Neighbourhoods",
+    "lower_bound",
+]
 
 _MODULES = {
     "Bound": "bounds",
@@ -27,6 +39,8 @@ _MODULES = {
     "CpParams": "params",
     "LagrangianBound": "bounding",
     "ModelParams": "params",
+    "NeighbourhoodParams": "params",
+    "Neighbourhoods": "neighbourhoods.improver",
     "lower_bound": "bounds",
 }
 

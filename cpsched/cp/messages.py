@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 import struct
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from cpsched.cp.encoding import Encoding
+from cpsched.cp.neighbourhoods import Positions
 from cpsched.cp.params import ModelParams
 from cpsched.cp.solution import Placed
 from cpsched.domain import Instance
@@ -16,6 +18,7 @@ from cpsched.domain import Instance
 __all__ = [
     "HEADER",
     "Bounded",
+    "Descend",
     "Done",
     "Failed",
     "Found",
@@ -24,6 +27,7 @@ __all__ = [
     "Reply",
     "Request",
     "Solve",
+    "Tried",
     "Verdict",
     "pack",
     "unpack",
@@ -83,7 +87,21 @@ class Prove(_Task):
     seed: int
 
 
-Request = Solve | Prove
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descend(_Task):
+    """Improve a plan by neighbourhoods, until there is another request; the next one gives a better plan, or none."""
+
+    #: Of all tasks that have or could have a start, with alternatives by class; None: as before.
+    encoding: Encoding | None
+    positions: Positions
+    #: Counts these requests; replies have it too.
+    number: int
+    seed: int
+    #: For plans that do not depend on the clock: the number of neighbourhoods; None: the seconds are the limit.
+    most: int | None
+
+
+Request = Solve | Prove | Descend
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +134,30 @@ class Proven:
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """What the neighbourhoods since the last such message came to."""
+
+    #: How many there were; how many of them are proven to have no better plan than the one that is now kept; how many
+    #: had a better one.
+    tried: int
+    proven: int
+    improved: int
+    #: Of the request that gave the plan.
+    number: int
+    #: Whether no further neighbourhoods are tried for that request.
+    is_last: bool
+    #: The tasks that have other places now, by number.
+    moved: Mapping[int, Placed]
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """Something went wrong, in words."""
 
     what: str
 
 
-Reply = Found | Bounded | Done | Proven | Failed
+Reply = Found | Bounded | Done | Proven | Tried | Failed
 
 
 def pack(message: Request | Reply) -> bytes:

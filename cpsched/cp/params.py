@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BoundParams", "CpParams", "ModelParams"]
+__all__ = ["BoundParams", "CpParams", "ModelParams", "NeighbourhoodParams"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class CpParams:
     """How the CP-SAT improver works."""
 
     model: ModelParams = ModelParams()
-    #: A window with more pairs of a part of a job and a node than this is left to others.
+    #: A window with more pairs of a part of a job and a node than this is not solved as a whole.
     most_pairs: int = 1500
     #: The part of the budget that it may take; and where jobs wait for each other, which it can prove more about.
     share: float = 0.5
@@ -46,6 +46,22 @@ class CpParams:
             raise ValueError(f"Expected at least one worker, and shares in (0, 1], got {self}")
         if self.deterministic_time is not None and (self.deterministic_time <= 0 or self.workers != 1):
             raise ValueError(f"Expected a positive deterministic time, and one worker with it, got {self}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourhoodParams:
+    """How parts of a plan are improved by CP-SAT."""
+
+    #: For plans that do not depend on the clock: the number of neighbourhoods that are tried; None: as many as there is
+    #: time for.
+    most: int | None = None
+    #: The part of the available memory that the worker may use.
+    memory_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check the figures."""
+        if not 0 < self.memory_share <= 1 or (self.most is not None and self.most < 0):
+            raise ValueError(f"Expected a share in (0, 1] and no negative number, got {self}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

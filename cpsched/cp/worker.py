@@ -10,9 +10,9 @@ import queue
 import resource
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from cpsched.cp.messages import Failed, Prove, Proven, Reply, Request, Solve, pack, unpack
+from cpsched.cp.messages import Descend, Failed, Prove, Proven, Reply, Request, Solve, pack, unpack
 
 __all__ = ["main"]
 
@@ -34,17 +34,28 @@ def main() -> None:
             while unsent:
                 unsent = unsent[os.write(voice, unsent) :]
 
-    for request in _requests():
+    arrived: queue.SimpleQueue[Request] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(arrived,), daemon=True).start()
+    while True:
+        request = arrived.get()
         try:
-            _answer(request, tell)
+            _answer(request, tell, lambda: not arrived.empty())
         except MemoryError:
             tell(Failed(f"ran out of memory: it may use {limit // 2**20} MiB"))
         except Exception as error:  # every error is reported to the engine
             tell(Failed(f"{type(error).__name__}: {error}"))
 
 
-def _answer(request: Request, tell: Callable[[Reply], None]) -> None:
-    """Do what is asked for; only what that needs is loaded."""
+def _answer(request: Request, tell: Callable[[Reply], None], is_asked: Callable[[], bool]) -> None:
+    """Do what is asked for; only what that needs is loaded.
+
+    Parameters
+    ----------
+    tell
+        Sends a reply.
+    is_asked
+        Whether there is another request.
+    """
     match request:
         case Solve():
             from cpsched.cp.solver import solve
@@ -55,14 +66,10 @@ def _answer(request: Request, tell: Callable[[Reply], None]) -> None:
 
             found = lower_bound(request.instance, request.jobs, seconds=request.remaining, seed=request.seed)
             tell(Proven(None, "") if found is None else Proven(found.value, found.how))
+        case Descend():
+            from cpsched.cp.neighbourhoods.descent import descend
 
-
-def _requests() -> Iterator[Request]:
-    """Yield requests as they arrive."""
-    arrived: queue.SimpleQueue[Request] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(arrived,), daemon=True).start()
-    while True:
-        yield arrived.get()
+            descend(request, tell, is_asked)
 
 
 def _listen(arrived: queue.SimpleQueue[Request]) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cpsched.cp import BoundParams, Cp, CpParams, LagrangianBound
+from cpsched.cp import BoundParams, Cp, CpParams, LagrangianBound, Neighbourhoods
 from cpsched.domain import Instance
 from cpsched.engine import Engine, Improver
 from cpsched.errors import EngineError, UnsupportedError
 from cpsched.mzn import MiniZinc, MiniZincParams
 from cpsched.planner import PlannerEngine
 from cpsched.policies import POLICIES
-from cpsched.search import Search
+from cpsched.search import Search, SearchParams
 
 __all__ = ["ENGINES", "Team", "team_of"]
 
@@ -20,6 +20,8 @@ ENGINES = ("portfolio", "planner", "search", "cp", "minizinc", *POLICIES)
 
 #: The most jobs of a window for which a single core spends some of its time on proofs: such plans are found soon.
 _SMALL = BoundParams(most_jobs=50, least_seconds=0.8)
+#: Lists alone, without steps from one plan to the next.
+_LISTS = SearchParams(max_steps=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,7 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
         "planner": (),
         "search": (search,) * workers,
-        "cp": ((Cp(CpParams(workers=workers, share=1.0, linked_share=1.0)),),),
+        "cp": ((Search(_LISTS), Cp(CpParams(workers=workers)), Neighbourhoods()),),
         "minizinc": ((MiniZinc(MiniZincParams(solver=solver)),),),
         "portfolio": (search,) * (workers - 1) + (last,),
     }

@@ -92,7 +92,7 @@ def test_cp_improves_on_the_planner() -> None:
     assert board.best.by == "cp"
 
 
-def test_a_large_window_is_left_alone() -> None:
+def test_a_large_window_is_not_solved_as_a_whole() -> None:
     """A window with too many pairs of jobs and nodes starts no worker, not even one that does not exist."""
     instance = mixed_window(0, 8, 8)
     board = board_of(instance)

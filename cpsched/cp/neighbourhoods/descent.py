@@ -1,0 +1,198 @@
+"""The loop of large-neighbourhood search: choose, restrict, solve, keep what is better; only in the worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from ortools.sat.python import cp_model
+
+from cpsched.cp.messages import Descend, Reply, Tried
+from cpsched.cp.model import build
+from cpsched.cp.neighbourhoods.choice import Chooser
+from cpsched.cp.neighbourhoods.kinds import KINDS, Choice, Size
+from cpsched.cp.neighbourhoods.occupation import Occupation
+from cpsched.cp.neighbourhoods.restriction import Neighbourhood, restricted
+from cpsched.cp.params import ModelParams
+from cpsched.cp.solution import Placed
+
+__all__ = ["Descent", "End", "Step", "descend"]
+
+#: A small model is built and solved in milliseconds: what strengthens a large one costs it more than it gains.
+_PLAIN = ModelParams(has_energy=False, has_dual_feasible=False, breaks_nodes=False, breaks_jobs=False)
+#: The limits of a sub-model whatever its conflicts: seconds, and CP-SAT's deterministic time.
+_LONGEST, _MOST_EFFORT = 0.5, 0.1
+#: Seconds that it takes as a rule to choose a neighbourhood, to build an alternative, and to solve for a unit of
+#: deterministic time.
+_CHOOSING, _BUILDING, _SOLVING = 0.002, 0.0001, 4.0
+#: Seconds between two replies.
+_PAUSE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How large a neighbourhood is, and after how many conflicts it is left."""
+
+    size: Size
+    conflicts: int
+    #: Whether the solver begins from the present places.
+    hinted: bool = True
+
+
+_EFFORTS = (
+    Effort(Size(4, 4), 50),
+    Effort(Size(6, 6), 100),
+    Effort(Size(8, 6), 400),
+    Effort(Size(8, 6), 400, hinted=False),
+    Effort(Size(10, 8), 100),
+    Effort(Size(10, 8), 1000, hinted=False),
+    Effort(Size(14, 10), 200),
+)
+
+
+class End(Enum):
+    """How a neighbourhood ended."""
+
+    #: There was none of the kind, or bounds alone showed that it has no better plan.
+    REJECTED = "rejected"
+    #: It has no better plan, or the best one was found.
+    PROVEN = "proven"
+    #: The limit came first.
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a neighbourhood came to."""
+
+    kind: str
+    end: End
+    #: The tasks that got another place; empty if no better plan was found.
+    moved: dict[int, Placed]
+    gain: float
+    #: The seconds that it takes as a rule: the same in each run.
+    estimate: float
+
+
+class Descent:
+    """Large-neighbourhood search from a plan; mutable.
+
+    Parameters
+    ----------
+    occupation
+        The plan.
+    seed
+        Decides what is tried.
+    is_timed
+        Whether gains are compared with the time that they took on the clock; else with an estimate that every run
+        repeats.
+    """
+
+    def __init__(self, occupation: Occupation, seed: int, *, is_timed: bool) -> None:
+        self.occupation = occupation
+        self._random, self._is_timed = Random(seed), is_timed  # noqa: S311 - no secrets
+        self._kinds = Chooser(tuple(KINDS.items()))
+        self._efforts = Chooser(_EFFORTS)
+
+    def step(self) -> Step:
+        """Try one neighbourhood."""
+        began = time.thread_time()
+        which, how = self._kinds.draw(self._random), self._efforts.draw(self._random)
+        (name, kind), effort = self._kinds.ways[which], self._efforts.ways[how]
+        step = self._tried(name, kind(self.occupation, effort.size, self._random), effort)
+        took = time.thread_time() - began if self._is_timed else step.estimate
+        self._kinds.learn(which, step.gain, took)
+        self._efforts.learn(how, step.gain, took)
+        return step
+
+    def _tried(self, name: str, choice: Choice | None, effort: Effort) -> Step:
+        """Restrict the window to a neighbourhood and solve it; keep a better plan."""
+        part = None if choice is None else restricted(self.occupation, choice.tasks, choice.sites)
+        if part is None:
+            return Step(kind=name, end=End.REJECTED, moved={}, gain=0.0, estimate=_CHOOSING)
+        end, found, effort_made = self._solved(part, effort)
+        estimate = _CHOOSING + _BUILDING * part.encoding.num_alternatives + effort_made
+        if found is None:
+            return Step(kind=name, end=end, moved={}, gain=0.0, estimate=estimate)
+        moved = part.to_whole(found)
+        before = self.occupation.cost
+        for number, one in moved.items():
+            self.occupation.put(number, one)
+        return Step(kind=name, end=end, moved=moved, gain=before - self.occupation.cost, estimate=estimate)
+
+    def _solved(self, part: Neighbourhood, effort: Effort) -> tuple[End, tuple[Placed, ...] | None, float]:
+        """Solve a neighbourhood; return the best plan that was found, and the seconds that this takes as a rule."""
+        now = [self.occupation.placed[number] for number in part.tasks]
+        hint = part.to_part([one for one in now if one is not None]) if effort.hinted and None not in now else None
+        model, variables = build(part.encoding, _PLAIN, hint)
+        solver = cp_model.CpSolver()
+        parameters = solver.parameters
+        parameters.num_workers = 1
+        parameters.random_seed = self._random.randrange(1 << 30)
+        parameters.symmetry_level = 0
+        parameters.cp_model_probing_level = 0
+        parameters.linearization_level = 0
+        parameters.cp_model_presolve = False
+        parameters.max_number_of_conflicts = effort.conflicts
+        parameters.max_deterministic_time = _MOST_EFFORT
+        if self._is_timed:
+            parameters.max_time_in_seconds = _LONGEST
+        status = solver.solve(model)
+        took = _SOLVING * solver.response_proto.deterministic_time
+        end = End.PROVEN if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) else End.LEFT
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return end, variables.placed(part.encoding, solver.value), took
+        return end, None, took
+
+
+#: The descent that the last request began: the only one of a process, which a later request continues.
+_descents: list[Descent] = []
+
+
+def descend(request: Descend, tell: Callable[[Reply], None], is_asked: Callable[[], bool]) -> None:
+    """Try neighbourhoods until the request's time or number ends, or there is another request; tell what they came to.
+
+    A request without an encoding continues the descent of the one before, from another plan.
+
+    Parameters
+    ----------
+    is_asked
+        Whether there is another request.
+    """
+    if request.encoding is not None:
+        occupation = Occupation(request.encoding, request.positions)
+        _descents[:] = [Descent(occupation, request.seed, is_timed=request.most is None)]
+        (descent,) = _descents
+    else:
+        (descent,) = _descents
+        descent.occupation.begin(request.positions)
+    tally, told_at, tried = _Tally(request.number), time.monotonic(), 0
+    while not is_asked() and request.remaining > 0 and (request.most is None or tried < request.most):
+        tally.add(descent.step())
+        tried += 1
+        if time.monotonic() >= told_at + _PAUSE:
+            tell(tally.told(is_last=False))
+            tally, told_at = _Tally(request.number), time.monotonic()
+    tell(tally.told(is_last=True))
+
+
+class _Tally:
+    """What steps came to; mutable."""
+
+    def __init__(self, number: int) -> None:
+        self._number, self._tried, self._proven, self._improved = number, 0, 0, 0
+        self._moved: dict[int, Placed] = {}
+
+    def add(self, step: Step) -> None:
+        """Count a step."""
+        self._tried += 1
+        self._proven += step.end is not End.LEFT
+        self._improved += bool(step.moved)
+        self._moved.update(step.moved)
+
+    def told(self, *, is_last: bool) -> Tried:
+        """Return the message."""
+        return Tried(self._tried, self._proven, self._improved, self._number, is_last, self._moved)

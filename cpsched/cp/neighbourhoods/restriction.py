@@ -1,0 +1,257 @@
+"""Some tasks of a plan as a window of their own, in which all other tasks are amounts that are taken."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cpsched.cp.costs import Costs, Rate
+from cpsched.cp.encoding import Alternative, Encoding, Lag, Part, Task
+from cpsched.cp.neighbourhoods.occupation import Free, Occupation
+from cpsched.cp.sites import Hold, Pool, Site, added_up
+from cpsched.cp.solution import Placed
+
+__all__ = ["Neighbourhood", "restricted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """A part of a window: its tasks and sites are those of the whole with these numbers, in this order."""
+
+    encoding: Encoding
+    tasks: tuple[int, ...]
+    sites: tuple[int, ...]
+
+    def to_whole(self, placed: Sequence[Placed]) -> dict[int, Placed]:
+        """Return the tasks of a solution as the whole window has them."""
+        return {
+            number: replace(one, counts=tuple((part, self.sites[site], count) for part, site, count in one.counts))
+            for number, one in zip(self.tasks, placed, strict=True)
+        }
+
+    def to_part(self, placed: Iterable[Placed]) -> tuple[Placed, ...]:
+        """Return the tasks of a plan of the whole window as this part has them."""
+        place = {site: number for number, site in enumerate(self.sites)}
+        return tuple(
+            replace(one, counts=tuple((part, place[site], count) for part, site, count in one.counts)) for one in placed
+        )
+
+
+def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int]) -> Neighbourhood | None:
+    """Return the window in which some tasks are planned anew on some sites, and all others stay.
+
+    A plan of it costs less than these tasks do now; but where one of them has no start now, it may cost anything. None,
+    if bounds show that there is no such plan.
+
+    Parameters
+    ----------
+    tasks
+        In ascending order; those that have a start are on these sites.
+    """
+    whole = occupation.encoding
+    bounded = [_bounded(occupation, number, set(tasks)) for number in tasks]
+    if any(task.earliest > task.latest for task in bounded):
+        return None
+    ended = occupation.end_beside(tasks) if whole.costs.makespan else 0
+    parts: list[Task] = bounded
+    free = None
+    if whole.machine is None:
+        free = occupation.free_beside(sites, tasks)
+        place = {site: number for number, site in enumerate(sites)}
+        parts = [_on_sites(occupation, task, place) for task in bounded]
+        parts = [replace(task, earliest=_earliest(free, task)) for task in parts]
+    ceiling = None
+    if all(occupation.is_placed(number) for number in tasks):
+        last = max(occupation.end_beside(()), ended) if whole.costs.makespan else 0
+        ceiling = int(sum(occupation.costs[number] for number in tasks)) + whole.costs.makespan * last - 1
+        least = [_least(whole.costs, number, task.earliest) for number, task in zip(tasks, parts, strict=True)]
+        spare = ceiling - sum(least) - whole.costs.makespan * ended
+        if spare < 0:
+            return None
+        parts = [
+            replace(task, latest=_latest(whole.costs.rates[number], task, of_task + spare))
+            for number, task, of_task in zip(tasks, parts, least, strict=True)
+        ]
+    if any(task.earliest > task.latest for task in parts):
+        return None
+    until = max(min(task.end_by, task.latest + max(mode.most for mode in task.modes)) for task in parts)
+    if free is not None:
+        parts = [_where_possible(free, task) for task in parts]
+        if any(len(part.alternatives) == 0 for task in parts if len(task.modes) == 1 for part in task.parts):
+            return None
+    encoding = replace(
+        whole,
+        tasks=tuple(parts),
+        sites=()
+        if free is None
+        else tuple(_site(occupation, free, row, site, until) for row, site in enumerate(sites)),
+        licenses=_licences(occupation, tasks, parts, until),
+        lags=tuple(_lags_within(whole, tasks)),
+        costs=_costs(whole.costs, tasks, parts),
+        has_all_plans=False,
+        held=() if whole.machine is None else tuple(added_up(occupation.nodes_beside(tasks))),
+        ended=ended,
+        ceiling=ceiling,
+    )
+    return Neighbourhood(encoding, tuple(tasks), tuple(sites) if free is not None else ())
+
+
+def _bounded(occupation: Occupation, number: int, tasks: Collection[int]) -> Task:
+    """Return a task that keeps its distances from the tasks that stay."""
+    task = occupation.encoding.tasks[number]
+    earliest, latest = task.earliest, task.latest
+    for lag in occupation.lags_of(number):
+        other = lag.before if lag.after == number else lag.after
+        if other in tasks:
+            continue
+        if lag.after == number:
+            start = int(occupation.starts[other])
+            earliest = max(earliest, start + lag.seconds) if start >= 0 else task.latest + 1
+        elif occupation.is_placed(other):
+            latest = min(latest, int(occupation.starts[other]) - lag.seconds)
+    return replace(task, earliest=earliest, latest=latest)
+
+
+def _on_sites(occupation: Occupation, task: Task, place: Mapping[int, int]) -> Task:
+    """Return a task with these sites as alternatives, each by its place."""
+    groups = {site: occupation.encoding.sites[site].group for site in place}
+    parts = []
+    for part in task.parts:
+        found = []
+        if task.is_running:
+            found = [replace(a, site=place[a.site]) for a in part.alternatives if a.site in place]
+        else:
+            by_group = {occupation.encoding.sites[a.site].group: a for a in part.alternatives}
+            found = [
+                Alternative(at, by_group[groups[site]].most, by_group[groups[site]].takes)
+                for site, at in place.items()
+                if groups[site] in by_group
+            ]
+        parts.append(replace(part, alternatives=tuple(found)))
+    return replace(task, parts=tuple(parts))
+
+
+def _earliest(free: Free, task: Task) -> int:
+    """Return a second before which a task cannot start beside what is taken: exact if it has one kind of chunks."""
+    if task.is_running or any(len(mode.spans) > 1 for mode in task.modes):
+        return task.earliest
+    found = []
+    for number, mode in enumerate(task.modes):
+        first = task.earliest
+        for part in task.parts:
+            if part.mode == number and first <= task.latest:
+                first = _first_fit(free, part, first, task.latest, mode.least)
+        found.append(first)
+    return min(found)
+
+
+def _first_fit(free: Free, part: Part, earliest: int, latest: int, seconds: int) -> int:
+    """Return the first second from which all units of a part fit for so long; after `latest` if there is none."""
+    if not part.alternatives:
+        return latest + 1
+    units = free.units(part.alternatives, [alternative.takes[0] for alternative in part.alternatives])
+    times = free.times
+    begin = int(np.searchsorted(times, earliest, side="right")) - 1
+    total = np.maximum(units, 0).sum(axis=0)
+    starts = np.maximum(times[begin:], earliest)
+    lasts = np.searchsorted(times, starts + seconds)
+    for number in np.flatnonzero(total[begin:] >= part.need).tolist():
+        start = int(starts[number])
+        if start > latest:
+            break
+        if np.maximum(units[:, begin + number : int(lasts[number])].min(axis=1), 0).sum() >= part.need:
+            return start
+    return latest + 1
+
+
+def _where_possible(free: Free, task: Task) -> Task:
+    """Return a task without the sites on which it can never be."""
+    if task.is_running:
+        return task
+    parts = []
+    for part in task.parts:
+        mode = task.modes[part.mode]
+        until = min(task.end_by, task.latest + mode.most)
+        first = int(np.searchsorted(free.times, task.earliest, side="right")) - 1
+        last = int(np.searchsorted(free.times, until))
+        possible = np.ones(len(part.alternatives), bool)
+        for segment in range(len(part.units)):
+            takes = [alternative.takes[segment] for alternative in part.alternatives]
+            possible &= free.units(part.alternatives, takes)[:, first:last].max(axis=1, initial=0) > 0
+        kept = tuple(a for a, is_kept in zip(part.alternatives, possible.tolist(), strict=True) if is_kept)
+        parts.append(replace(part, alternatives=kept))
+    return replace(task, parts=tuple(parts))
+
+
+def _least(costs: Costs, number: int, earliest: int) -> int:
+    """Return what a task costs at least if it starts no earlier than a second."""
+    of_mode = min(
+        mode.fixed + sum(rate.weight * max(0, earliest - rate.kink) for rate in mode.rates)
+        for mode in costs.modes[number]
+    )
+    return of_mode + sum(rate.weight * max(0, earliest - rate.kink) for rate in costs.rates[number])
+
+
+def _latest(rates: Sequence[Rate], task: Task, most: int) -> int:
+    """Return the last start of a task at which its start alone costs no more than a number."""
+    last, cost, slope, kink = task.latest, 0, 0, 0
+    for rate in sorted(rates, key=lambda rate: rate.kink):
+        if slope and cost + slope * (rate.kink - kink) > most:
+            break
+        cost, slope, kink = cost + slope * (rate.kink - kink), slope + rate.weight, rate.kink
+    return last if not slope else min(last, kink + (most - cost) // slope)
+
+
+def _site(occupation: Occupation, free: Free, row: int, site: int, until: int) -> Site:
+    """Return a site with all that is taken of it before a second."""
+    known = occupation.encoding.sites[site]
+    pools = {
+        column: Pool(pool.capacity, free.holds(column, row, pool.capacity, until))
+        for column, pool in known.pools.items()
+    }
+    return Site(known.name, known.group, pools)
+
+
+def _licences(occupation: Occupation, tasks: Sequence[int], parts: Sequence[Task], until: int) -> dict[str, Pool]:
+    """Return the licences that these tasks use, with what the others take."""
+    used = {name for task in parts for name in task.job.licenses}
+    if not used:
+        return {}
+    holds: defaultdict[str, list[Hold]] = defaultdict(list)
+    for name, hold in occupation.licences_beside(tasks):
+        holds[name].append(hold)
+    found = {}
+    for name, pool in occupation.encoding.licenses.items():
+        if name in used:
+            together = (hold for hold in added_up([*pool.holds, *holds[name]]) if hold.start < until)
+            clipped = (Hold(hold.start, min(hold.end, until), min(hold.amount, pool.capacity)) for hold in together)
+            found[name] = Pool(pool.capacity, tuple(clipped))
+    return found
+
+
+def _lags_within(whole: Encoding, tasks: Sequence[int]) -> Iterable[Lag]:
+    """Yield the distances between these tasks."""
+    place = {number: at for at, number in enumerate(tasks)}
+    for lag in whole.lags:
+        if lag.before in place and lag.after in place:
+            yield Lag(place[lag.before], place[lag.after], lag.seconds)
+
+
+def _costs(costs: Costs, tasks: Sequence[int], parts: Sequence[Task]) -> Costs:
+    """Return the costs of these tasks: rates that no start reaches are left out."""
+
+    def reached(rates: Iterable[Rate], task: Task) -> tuple[Rate, ...]:
+        return tuple(rate for rate in rates if rate.kink < task.latest)
+
+    return replace(
+        costs,
+        rates=tuple(reached(costs.rates[number], task) for number, task in zip(tasks, parts, strict=True)),
+        modes=tuple(
+            tuple(replace(mode, rates=reached(mode.rates, task)) for mode in costs.modes[number])
+            for number, task in zip(tasks, parts, strict=True)
+        ),
+        ends={at: costs.ends[number] for at, number in enumerate(tasks) if number in costs.ends},
+    )
