@@ -167,9 +167,15 @@ def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def lags(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Make a task wait for the tasks that it depends on: s_j >= s_i + lag_ij."""
+    """Make a task wait for the tasks that it depends on: s_j >= s_i + lag_ij, and more if i is held and j awaits its
+    end.
+    """
     for lag in encoding.lags:
-        model.add(variables.starts[lag.after] >= variables.starts[lag.before] + lag.seconds)
+        task = encoding.tasks[lag.before]
+        since, seconds = variables.starts[lag.before], lag.seconds
+        if lag.is_from_end and task.is_elastic:
+            since, seconds = variables.times[lag.before, 0][-1], lag.seconds - task.job.walltime
+        model.add(variables.starts[lag.after] >= since + seconds)
 
 
 def _alternatives_by_segment(number: int, task: Task) -> Iterator[tuple[int, int, int, dict[Key, Alternative]]]:

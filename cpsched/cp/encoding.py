@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from cpsched.cp.costs import Costs, costs_of
+from cpsched.cp.layers import has_layers_only
 from cpsched.cp.running import running_modes
 from cpsched.cp.sites import Hold, Pool, Site, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
+from cpsched.cp.tight_starts import Pieces, tight_starts
 from cpsched.domain import (
     Arrangement,
     ChunkLayer,
@@ -99,6 +101,11 @@ class Task:
         return ((number, segment) for number, mode in enumerate(self.modes) for segment in range(len(mode.spans)))
 
     @property
+    def is_elastic(self) -> bool:
+        """Whether it is an evolving job whose steps can be held."""
+        return self.job.is_evolving and self.modes[0].least < self.modes[0].most
+
+    @property
     def is_exclusive(self) -> bool:
         """Whether it takes its nodes whole."""
         return self.job.steps[0].request.place.exclusive
@@ -131,6 +138,8 @@ class Encoding:
     held: tuple[Hold, ...] = ()
     ended: int = 0
     ceiling: int | None = None
+    #: Some optimal plan has all its starts among these seconds; None: that is not known of any but all.
+    tight_starts: Pieces | None = None
 
     @property
     def has_changes(self) -> bool:
@@ -185,10 +194,16 @@ def encode(instance: Instance, plan: Sequence[Planned], *, by_class: bool = Fals
     ]
     tasks += [_continuing_task(instance, entries[name], of_job, horizon, sites) for name, of_job in continuing.items()]
     is_rigid = not any(job.malleability is not None for job in instance.jobs)
-    has_all_plans = is_rigid and not instance.is_restricted and all(_is_unrestricted(task, machine) for task in tasks)
+    has_all_plans = (
+        is_rigid and not instance.is_restricted and all(_is_unrestricted(instance, task, machine) for task in tasks)
+    )
     costs = costs_of(instance, tasks, horizon=horizon)
     lags = tuple(precedences.lags())
-    return Encoding(now, tuple(tasks), sites, licenses, lags, costs, horizon, machine, has_all_plans)
+    known = [planned.start - now for planned in plan]
+    tight = tight_starts(tasks, sites, licenses, lags, costs, horizon=horizon, known=known)
+    return Encoding(
+        now, tuple(tasks), sites, licenses, lags, costs, horizon, machine, has_all_plans, tight_starts=tight
+    )
 
 
 def _horizon(
@@ -229,18 +244,15 @@ def _earliest(instance: Instance, jobs: Sequence[Job], precedences: Precedences)
     ]
 
 
-def _is_unrestricted(task: Task, machine: Machine | None) -> bool:
+def _is_unrestricted(instance: Instance, task: Task, machine: Machine | None) -> bool:
     """Return whether the model has all that a job can do.
 
-    A malleable job could change its share while it runs, an evolving one could give away other nodes than those that it
-    took last (which changes nothing where they are all alike), or be held although others wait for its end.
+    A malleable job could change its share while it runs, and an evolving one could have chunks that are no layers
+    (which changes nothing where all nodes are alike).
     """
     if task.job.malleability is not None:
         return False
-    if not task.job.is_evolving:
-        return True
-    (mode,) = task.modes
-    return machine is not None and (task.job.expand_limit == 1 or mode.least < mode.most)
+    return not task.job.is_evolving or machine is not None or has_layers_only(instance.cluster.classes, task.job)
 
 
 def _task(

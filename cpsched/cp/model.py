@@ -18,6 +18,7 @@ from cpsched.cp.redundant import (
     energy,
     order_equal_sites,
     order_equal_tasks,
+    start_tight,
 )
 from cpsched.cp.solution import Placed
 from cpsched.cp.symmetry import canonical
@@ -45,6 +46,7 @@ def build(encoding: Encoding, params: ModelParams, hint: Sequence[Placed] | None
         (dual_feasible, params.has_dual_feasible),
         (order_equal_sites, params.breaks_nodes),
         (order_equal_tasks, params.breaks_jobs),
+        (start_tight, params.has_tight_starts),
     ):
         if is_wanted:
             redundant(model, encoding, variables)

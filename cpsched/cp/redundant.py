@@ -30,6 +30,7 @@ __all__ = [
     "energy",
     "order_equal_sites",
     "order_equal_tasks",
+    "start_tight",
 ]
 
 #: k of the dual-feasible functions: units of more than 1/(k+1) of a node, of which k fit on it.
@@ -111,6 +112,16 @@ def order_equal_tasks(model: CpModel, encoding: Encoding, variables: Variables) 
     for group in equal_tasks(encoding):
         for one, other in pairwise(group):
             model.add(variables.starts[one] <= variables.starts[other])
+
+
+def start_tight(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Start jobs only when they may, or when something ends (`tight_starts`): s_j in S."""
+    from ortools.sat.python.cp_model import Domain
+
+    if encoding.tight_starts is not None:
+        seconds = Domain.from_intervals(encoding.tight_starts)
+        for start in variables.starts:
+            model.add_linear_expression_in_domain(start, seconds)
 
 
 def _as_it_is(amount: int) -> int:

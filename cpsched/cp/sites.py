@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cpsched.domain import Instance, NodeState, PlannedJob, resumable
-from cpsched.problem import Column, Machine, beyond_whole_nodes, columns_of, taken_licenses, taken_on_nodes
+from cpsched.problem import Column, Machine, beyond_equal_nodes, columns_of, taken_licenses, taken_on_nodes
 
 __all__ = [
     "Hold",
@@ -69,7 +69,7 @@ def sites_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) ->
 def machine_of(instance: Instance) -> Machine | None:
     """Return the nodes as a number of them, where they are alike and each job has its own; None elsewhere."""
     is_changing = any(resumable(job, instance.now) is not None for job in instance.jobs)
-    if is_changing or beyond_whole_nodes(instance):
+    if is_changing or beyond_equal_nodes(instance):
         return None
     return Machine.of(instance)
 

@@ -74,13 +74,13 @@ def waiting_modes(job: Job, *, is_awaited: bool, longest: int) -> tuple[TaskMode
     Parameters
     ----------
     is_awaited
-        Whether others wait for its end: it is then neither held nor shrunk, and ends when its start says.
+        Whether others wait for its end: a malleable job is then not shrunk.
     longest
         Seconds that a step may be held which nothing limits.
     """
     if job.is_evolving:
         spans = tuple(
-            Span(step.walltime, step.walltime if is_awaited else max(step.walltime, longest if most is None else most))
+            Span(step.walltime, max(step.walltime, longest if most is None else most))
             for step, most in zip(job.steps, job.longest_steps, strict=True)
         )
         return (TaskMode(spans, tuple(step.request for step in job.steps)),)

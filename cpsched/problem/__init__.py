@@ -14,7 +14,13 @@ from cpsched.problem.reduction import Reduced, reduced
 from cpsched.problem.rule import Rule, is_made_up, stated_name
 from cpsched.problem.taken import Column, columns_of, taken_licenses, taken_on_nodes
 from cpsched.problem.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
-from cpsched.problem.whole_nodes import Application, Machine, application_of, beyond_whole_nodes
+from cpsched.problem.whole_nodes import (
+    Application,
+    Machine,
+    application_of,
+    beyond_equal_nodes,
+    beyond_whole_nodes,
+)
 
 __all__ = [
     "Application",
@@ -29,6 +35,7 @@ __all__ = [
     "Rule",
     "application_of",
     "awaited_ends",
+    "beyond_equal_nodes",
     "beyond_whole_nodes",
     "chunks_on_empty_node",
     "columns_of",

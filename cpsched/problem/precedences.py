@@ -16,6 +16,8 @@ class Lag(NamedTuple):
     before: int
     after: int
     seconds: int
+    #: Whether it waits for the other's end: if that takes longer than its walltime, so much longer.
+    is_from_end: bool
 
 
 class Awaited(NamedTuple):
@@ -69,7 +71,9 @@ class Precedences:
         """Yield the distances between two of the jobs."""
         for after, job in enumerate(self._jobs):
             for dependency in job.after:
-                yield from (Lag(before, after, seconds) for before, seconds in self.awaited(dependency).waiting)
+                is_from_end = dependency.type is not DependencyType.AFTER
+                for before, seconds in self.awaited(dependency).waiting:
+                    yield Lag(before, after, seconds, is_from_end)
 
     def released(self, job: Job) -> int | None:
         """Return the earliest start (s after `now`) that all jobs allow that it waits for and that run; None: none."""

@@ -10,7 +10,7 @@ from math import floor
 
 from cpsched.domain import Arrangement, Instance, Job, NodeClass, NodeState, Request
 
-__all__ = ["Application", "Machine", "application_of", "beyond_whole_nodes"]
+__all__ = ["Application", "Machine", "application_of", "beyond_equal_nodes", "beyond_whole_nodes"]
 
 #: More seconds than any plan has.
 NO_LIMIT = 1 << 60
@@ -65,7 +65,28 @@ def application_of(instance: Instance, job: Job) -> Application:
 def beyond_whole_nodes(instance: Instance) -> tuple[str, ...]:
     """Return the features of an instance that numbers of nodes cannot honour, each with its path.
 
-    Nodes have to be alike, and every waiting job has to have them as a whole.
+    Nodes have to be alike, every waiting job has to have them as a whole, and may start at any time.
+    """
+    features = list(beyond_equal_nodes(instance))
+    for job in instance.jobs:
+        asked = {
+            "depends on other jobs": bool(job.after),
+            "asks for licences": any(job.licenses.values()),
+            "has a start that is fixed": job.start_at is not None,
+            "has a deadline": job.deadline is not None,
+            "has to start by the hard max_wait of its queue": instance.must_start_by(job) is not None,
+        }
+        if job.running is None:
+            features.extend(f"job {job.id}: {what}" for what, is_asked in asked.items() if is_asked)
+    return tuple(features)
+
+
+def beyond_equal_nodes(instance: Instance) -> tuple[str, ...]:
+    """Return what makes it matter which nodes a job has, each with its path.
+
+    Nodes have to be alike, and every waiting job has to have them as a whole. Each schedule of numbers of nodes then is
+    one of nodes: the times for which a job has one of them are intervals, those of running jobs begin now, and
+    intervals of which no more overlap than there are nodes can always share so many.
     """
     classes = instance.cluster.classes
     features = [
@@ -90,16 +111,9 @@ def _are_alike(first: NodeClass, second: NodeClass) -> bool:
 
 
 def _of_waiting(instance: Instance, job: Job) -> Iterator[str]:
-    """Yield the unsupported features of a waiting job."""
-    asked = {
-        "malleable": job.malleability is not None,
-        "depends on other jobs": bool(job.after),
-        "asks for licences": any(job.licenses.values()),
-        "has a start that is fixed": job.start_at is not None,
-        "has a deadline": job.deadline is not None,
-        "has to start by the hard max_wait of its queue": instance.must_start_by(job) is not None,
-    }
-    yield from (what for what, is_asked in asked.items() if is_asked)
+    """Yield the unsupported features of what a waiting job asks for."""
+    if job.malleability is not None:
+        yield "malleable"
     if any(not _has_whole_nodes(instance, step.request) for step in job.steps):
         yield "its chunks do not each take a whole node"
     elif len({(step.request.chunks[0].resources, step.request.chunks[0].where) for step in job.steps}) > 1:

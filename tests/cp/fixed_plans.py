@@ -18,7 +18,7 @@ from cpsched.metrics import objective_value, suffered
 from cpsched.verify import verify
 
 #: All that is true of every plan, and nothing that chooses between equal ones: any plan can be asked about.
-NO_SYMMETRY = ModelParams(breaks_nodes=False, breaks_jobs=False)
+NO_SYMMETRY = ModelParams(breaks_nodes=False, breaks_jobs=False, has_tight_starts=False)
 
 
 class Stand(NamedTuple):
