@@ -18,7 +18,7 @@ from cpsched.cp.variables import Key, Variables, alternatives_of
 from cpsched.problem import Column
 
 if TYPE_CHECKING:
-    from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar
+    from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar, LinearExpr
 
 __all__ = ["CONSTRAINTS", "Use", "cumulative"]
 
@@ -172,7 +172,8 @@ def lags(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """
     for lag in encoding.lags:
         task = encoding.tasks[lag.before]
-        since, seconds = variables.starts[lag.before], lag.seconds
+        since: LinearExpr = variables.starts[lag.before]
+        seconds = lag.seconds
         if lag.is_from_end and task.is_elastic:
             since, seconds = variables.times[lag.before, 0][-1], lag.seconds - task.job.walltime
         model.add(variables.starts[lag.after] >= since + seconds)

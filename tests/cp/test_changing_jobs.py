@@ -421,14 +421,15 @@ def test_worked_example(limit: int | None, times: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, None])
-@pytest.mark.parametrize("deadline", [100, None], ids=["nodes", "number of nodes"])
-def test_nobody_blocks_another(limit: int | None, deadline: int | None) -> None:
+@pytest.mark.parametrize("memory", [4, 0], ids=["nodes", "number of nodes"])
+def test_nobody_blocks_another(limit: int | None, memory: int) -> None:
     """EVO-18: two jobs that would block each other step by step run one after the other, at 0 and at 10."""
-    more: dict[str, Any] = {} if deadline is None else {"deadline": deadline}
-    jobs = [evolving(name, (5, "2:ncpus=1"), (5, "3:ncpus=1"), expand_limit=limit, **more) for name in "ab"]
-    instance = window([{"names": "n[1-4]", "resources": {"cores": 1}}], *jobs, objective="completion")
+    more: dict[str, Any] = {} if not memory else {"mem": memory}
+    jobs = [evolving(name, (5, "2:ncpus=1"), (5, "3:ncpus=1"), expand_limit=limit) for name in "ab"]
+    nodes = [{"names": "n[1-2]", "resources": {"cores": 1}}, {"names": "n[3-4]", "resources": {"cores": 1, **more}}]
+    instance = window(nodes, *jobs, objective="completion")
     plan = queued(instance)
-    assert (encoding_of(instance, plan).machine is None) == (deadline is not None)
+    assert (encoding_of(instance, plan).machine is None) == bool(memory)
     best, bound = optimum_of(instance, plan)
     assert sorted((one.start, one.end) for one in best) == [(0, 10), (10, 20)]
     assert bound == 30
@@ -610,9 +611,7 @@ BEYOND_LAYERS = {
     [
         ("whole nodes are counted", True),
         ("capacity in each step", True),
-        ("who grows keeps its nodes", True),
         ("pack in each step", True),
-        ("after an evolving job", True),
         ("chunks that could change places", False),
         ("other nodes than the last ones", False),
         ("two kinds of chunks", False),

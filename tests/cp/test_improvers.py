@@ -108,7 +108,7 @@ def starts(jobs: Sequence[PlannedJob]) -> list[tuple[str, int, object]]:
 
 def test_same_seed_same_plan() -> None:
     """With deterministic time and one worker, a solve that is cut short ends with the same plan each time."""
-    instance = mixed_window(5, 14, 8)
+    instance = mixed_window(5, 40, 8)
     found = []
     for _ in range(2):
         board = board_of(instance)

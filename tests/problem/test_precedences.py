@@ -25,7 +25,7 @@ def test_a_start_and_an_end_are_distances_from_the_start() -> None:
         waiting("c", 10, chunk(cores=1), after=(after("a", delay=5), after("b"))),
     )
     found = Precedences(linked(*jobs), jobs)
-    assert list(found.lags()) == [Lag(0, 1, 5), Lag(0, 2, 55), Lag(1, 2, 10)]
+    assert list(found.lags()) == [Lag(0, 1, 5, False), Lag(0, 2, 55, True), Lag(1, 2, 10, True)]
     assert [found.released(job) for job in jobs] == [0, 0, 0]
 
 
@@ -44,6 +44,6 @@ def test_an_array_means_all_of_its_elements() -> None:
     last = waiting("z", 10, chunk(cores=1), after=(after("a"),))
     instance = linked(array, last)
     jobs = instance.elements()
-    assert list(Precedences(instance, jobs).lags()) == [Lag(0, 2, 50), Lag(1, 2, 50)]
+    assert list(Precedences(instance, jobs).lags()) == [Lag(0, 2, 50, True), Lag(1, 2, 50, True)]
     assert Precedences(instance, jobs[1:]).released(last) is None
     assert awaited_ends(instance) == {"a[1]", "a[2]"}
