@@ -44,7 +44,8 @@ class Chain:
         self._modes = np.array([(one.demand, one.latest, one.duration) for modes in of_jobs for one in modes])
         self._taken = self._first_mode[:-1].copy()
         self._owners = np.repeat(np.arange(len(jobs)), np.diff(self._first_mode))
-        self._end_price = end_price(instance)
+        #: The cost of each second of makespan.
+        self.end_price = end_price(instance)
         self._values = Values(instance, self.ledger)
         #: The true costs of starts, in each mode.
         self._mode_costs = self._values.costs
@@ -79,6 +80,14 @@ class Chain:
         """Whether running jobs may be changed, or waiting ones shrunk."""
         return bool(self.ledger.running.changeable) or len(self._modes) > len(self._jobs)
 
+    @property
+    def is_project(self) -> bool:
+        """Whether jobs wait for each other, and the last end makes up most of the best plan's cost."""
+        if self.best_value == np.inf or not len(self.ledger.table.waits):
+            return False
+        starts, _, _, modes = self._best
+        return 2 * self.end_price * float((starts + self._modes[modes, kernels.F_DURATION]).max()) > self.best_value
+
     def offset(self) -> float:
         """Return the constant to add to the chain's own figures to get values of the objective."""
         return self._values.offset()
@@ -94,21 +103,21 @@ class Chain:
             The cost of the list schedule; None if a job finds no place in it, or if it costs more than
             `limit`: the chain then has no plan.
         """
-        self._clear()
+        self.clear()
         bounds = np.zeros((int(self.ledger.table.jobs[:, 0].max()) + 1, _MEMORY + 1, 3), dtype=np.int64)
         order = awaited_first(self.ledger.table, np.argsort(keys, kind="stable"))
         return self._note_plan() if self._settle(order, limit - self._values.of_running(), bounds) else None
 
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
         """Begin from a plan of the same jobs; return whether each may keep its place."""
-        self._clear()
+        self.clear()
         if not self.ledger.running.restore(plan):
             return False
         planned_of = {planned.id: planned for planned in plan}
         starts = np.array([planned_of[job.id].start for job in self._jobs], dtype=np.int64)
         order = awaited_first(self.ledger.table, np.argsort(starts, kind="stable"))
         if not all(self.ledger.restore(planned_of[self._jobs[row].id]) for row in order.tolist()):
-            self._clear()
+            self.clear()
             return False
         self._note_modes()
         self._note_plan()
@@ -131,7 +140,7 @@ class Chain:
                 timeline.grow()
         return bool(code == timeline_kernels.DONE)
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Remove all jobs, and set each to its full mode."""
         table = self.ledger.table
         kernels.clear(table.arrays(), *self.ledger.timeline.kernel_arguments())
@@ -187,7 +196,7 @@ class Chain:
         target = self._figures[kernels.STEPS] + steps
         while (left := int(target - self._figures[kernels.STEPS])) > 0:
             code = kernels.ruin_and_recreate(
-                left, temperature, self._end_price, costs, self._draft, table.arrays(), *timeline.kernel_arguments()
+                left, temperature, self.end_price, costs, self._draft, table.arrays(), *timeline.kernel_arguments()
             )
             if code == timeline_kernels.GROW_STATE:
                 timeline.grow()
@@ -215,7 +224,7 @@ class Chain:
 
     def _value(self, costs: NDArray[np.float64], starts: NDArray[np.int64]) -> float:
         last = int((starts + self.ledger.table.jobs[:, 3]).max())
-        return float(costs_at(costs, starts[:, None]).sum()) + self._end_price * last
+        return float(costs_at(costs, starts[:, None]).sum()) + self.end_price * last
 
     def _set_guide(self, end: float) -> None:
         """Set the costs that guide the kernels.
@@ -225,7 +234,7 @@ class Chain:
         """
         own = self._modes[self._first_mode[self._owners], kernels.F_DURATION]
         tails = self.tails[self._owners] + self._modes[:, kernels.F_DURATION] - own
-        self._mode_guide = guided(self._mode_costs, self._end_price, tails, end)
+        self._mode_guide = guided(self._mode_costs, self.end_price, tails, end)
         self._guide = self._mode_guide[self._taken]
 
     @property
@@ -241,7 +250,7 @@ class Chain:
         self.best_value = value
         self._best = table.starts.copy(), table.spans.copy(), table.pool.copy(), self._taken.copy()
         self._best_running = self.ledger.running.plans()
-        if self._end_price > 0:
+        if self.end_price > 0:
             self._set_guide(float((table.starts + table.jobs[:, 3]).max()))
             self._figures[kernels.VALUE] = self._guide_value(table.starts)
 

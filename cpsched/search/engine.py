@@ -12,6 +12,7 @@ from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.engine import Board
 from cpsched.planner import unsupported, warmup
 from cpsched.problem import beyond_whole_nodes
+from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
 from cpsched.search.costs import list_keys
 from cpsched.search.evolving import EvolvingChain
@@ -41,6 +42,8 @@ _MOST_ROUNDS, _LISTS = 200, 20
 _HOT, _WARM, _COLD, _SLOW = 3.0, 0.1, 0.02, 0.6
 #: Seconds of steps from which the number of further steps is estimated.
 _PROBE = 0.1
+#: Shares of the time in which lists of a project are bred: where sums over the nodes are all there is, and elsewhere.
+_BRED, _BRED_AS_ORDERS = 0.9, 0.5
 #: The most noise that a list schedule by prices adds to a start, as a part of the job's duration.
 _SPREAD = 0.3
 
@@ -97,7 +100,9 @@ class Search:
         elif _most_placements(instance, jobs) <= _MOST_PLACEMENTS:
             chain = Chain(instance, jobs, seed)
             search = _Search(instance, jobs, board, chain, self.params)
-            search.try_lists(list_keys(instance, jobs, chain.costs, chain.tails))
+            keys = list_keys(instance, jobs, chain.costs, chain.tails)
+            search.try_lists(keys)
+            search.breed_lists(chain, keys, seed)
             search.try_prices(chain, np.random.default_rng(seed))
             search.shrink_running(chain, until=_SHRUNK)
             search.run_chain(until=_SHRUNK_AGAIN if chain.is_elastic else 1.0)
@@ -169,6 +174,12 @@ class _Search:
             self._board.offer([found.get(planned.id, planned) for planned in self._first.jobs], by=by)
         return self._board.budget.elapsed - began
 
+    def _offer_now_and_then(self, by: str) -> None:
+        """Offer the chain's best plan, unless that was done a moment ago."""
+        if self._board.budget.elapsed >= self._next_offer:
+            took = self._offer(by)
+            self._next_offer = self._board.budget.elapsed + max(_PAUSE, 20 * took)
+
     def try_lists(self, keys_by_name: Mapping[str, NDArray[np.float64]]) -> None:
         """Try list schedules in several orders, the strongest first; offer the first plan at once, and the best."""
         best_value, best_name, next_offer = float("inf"), "", 0.0
@@ -201,6 +212,27 @@ class _Search:
         self._keys = prices.starts
         self._offer("list:prices")
 
+    def breed_lists(self, chain: Chain, first: Mapping[str, NDArray[np.float64]], seed: int) -> None:
+        """Breed lists of a project, and plan each that is better by counts than all before."""
+        if self._keys is None or self._params.max_steps == 0 or not chain.is_project:
+            return
+        breeding, decoded, is_exact = Breeding(chain, first.values(), seed), np.inf, True
+        lists, share = self._portion, 0.0
+        while not self._is_over and share < (_BRED if is_exact else _BRED_AS_ORDERS):
+            began = self._board.budget.elapsed
+            breeding.run(lists)
+            self._steps += lists
+            if self._params.max_steps is None:
+                took = max(self._board.budget.elapsed - began, 1e-6)
+                lists = max(1, min(2 * lists, int(lists * _LOOK / took)))
+            share = self._steps / self._params.max_steps if self._params.max_steps else self._time_share()
+            if breeding.best_value < decoded:
+                decoded, starts = breeding.best_value, breeding.best_starts
+                value = chain.plan_list(starts.astype(np.float64))
+                is_exact = value is not None and value <= chain.value_of(starts) * (1 + 1e-9)
+                self._offer_now_and_then("list:bred")
+        self._offer("list:bred")
+
     def shrink_running(self, chain: Chain | LedgerChain, *, until: float) -> None:
         """Shrink running jobs in the best plan, until a share of the time is used."""
         if chain.is_elastic and not self._is_over and chain.adopt(self._best()):
@@ -213,8 +245,8 @@ class _Search:
             return
         if self._keys is not None:
             self._chain.rank(self._keys)
-        each = self._params.steps_per_job * len(self._jobs)
-        steps = self._params.max_steps if self._params.max_steps is not None else self._expected_steps()
+        each, done = self._params.steps_per_job * len(self._jobs), self._steps
+        steps = self._expected_steps() if self._params.max_steps is None else self._params.max_steps - done
         coolings = max(1, steps // each)
         hot = min(max(_HOT * steps / (coolings * each * _SLOW), _WARM), _HOT)
         began = self._time_share()
@@ -222,7 +254,7 @@ class _Search:
             if self._is_over or not self._begin_cooling(is_last=cooling == coolings - 1):
                 break
             end = began + (until - began) * (cooling + 1) / coolings
-            self._cool(hot, end, steps * (cooling + 1) // coolings)
+            self._cool(hot, end, done + steps * (cooling + 1) // coolings)
         self._offer(self.name)
 
     def _begin_cooling(self, *, is_last: bool) -> bool:
@@ -237,7 +269,7 @@ class _Search:
 
     def _cool(self, hot: float, until: float, last_step: int) -> None:
         """Lower the temperature from `hot` until a share of the time is used, or a number of steps is done."""
-        budget, began, first_step = self._board.budget, self._time_share(), self._steps
+        began, first_step = self._time_share(), self._steps
         while not self._is_over:
             if self._params.max_steps is None:
                 share = (self._time_share() - began) / max(until - began, 1e-9)
@@ -246,9 +278,7 @@ class _Search:
             if share >= 1:
                 return
             self._step(hot * (_COLD / hot) ** share)
-            if budget.elapsed >= self._next_offer:
-                took = self._offer(self.name)
-                self._next_offer = budget.elapsed + max(_PAUSE, 20 * took)
+            self._offer_now_and_then(self.name)
 
     def _step(self, temperature: float) -> None:
         """Do a portion of steps at one temperature; without a limit of steps as many as `_LOOK` allows."""
@@ -263,12 +293,12 @@ class _Search:
             self._portion = max(1, min(most, 2 * portion, int(portion * _LOOK / took)))
 
     def _expected_steps(self) -> int:
-        """Return the number of steps that there is time for, estimated from the first ones."""
-        began = self._board.budget.elapsed
+        """Return the number of further steps that there is time for, estimated from the first ones."""
+        began, done = self._board.budget.elapsed, self._steps
         while not self._is_over and self._board.budget.elapsed < began + _PROBE:
             self._step(_COLD)
         took = max(self._board.budget.elapsed - began, 1e-6)
-        return int(self._steps * (1 + self._board.budget.remaining / took))
+        return int((self._steps - done) * (1 + self._board.budget.remaining / took))
 
     def _time_share(self) -> float:
         """Return the used share of the time that was left at the beginning."""

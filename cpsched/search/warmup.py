@@ -8,6 +8,7 @@ import numpy as np
 
 from cpsched.domain import Instance, Job
 from cpsched.planner import warmup_window
+from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
 from cpsched.search.evolving import EvolvingChain
 
@@ -20,6 +21,7 @@ def warm_up_search() -> None:
     chain = Chain(instance, waiting, seed=0)
     chain.plan_list(np.arange(len(waiting), dtype=np.float64))
     chain.run(1, 1.0)
+    Breeding(chain, [], seed=0).run(250)
 
 
 def warm_up_evolving_search() -> None:

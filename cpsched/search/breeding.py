@@ -1,0 +1,150 @@
+"""Projects: jobs wait for each other, and the end of the last one is what counts. Their lists are bred by counts.
+
+Insertion beside other jobs (`Chain`) rarely shortens a project, since many jobs must move at once. Whole lists are
+decoded here, on sums over the nodes and on licences, which takes some microseconds for each job. On one node the sums
+are all there is; elsewhere the starts found by them are only an order, which the chain decodes on the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.rusv import JobTable
+from cpsched.rusv import kernels as timeline_kernels
+from cpsched.search import project_kernels as kernels
+from cpsched.search.chain import Chain
+
+__all__ = ["Breeding", "backwards", "desk_of", "project_of"]
+
+#: The number of lists of a generation, and how many of them are kept.
+_LISTS, _ELITE = 100, 20
+
+
+class Breeding:
+    """Lists of a project, which get better generation by generation; mutable. Its kernels release the GIL.
+
+    When the best lists of a generation are all alike, others begin from new random keys.
+
+    Parameters
+    ----------
+    chain
+        A chain of the jobs; it has no plan afterwards.
+    first
+        Keys of lists to begin with, smallest first.
+    seed
+        The same chain, keys and seed give the same lists.
+    """
+
+    def __init__(self, chain: Chain, first: Iterable[NDArray[np.float64]], seed: int) -> None:
+        table = chain.ledger.table
+        count = len(table.jobs)
+        self._random = np.random.default_rng(seed)
+        self._ahead = kernels.Links(table.waits_of, table.waits, table.followers_of, table.followers)
+        self._back = backwards(table)
+        self._project = project_of(chain)
+        self._desk = desk_of(self._project)
+        self._lists = kernels.Lists(
+            keys=np.zeros((_LISTS, count)),
+            values=np.zeros(_LISTS),
+            next_keys=self._random.random((_LISTS, count)),
+            next_values=np.zeros(_LISTS),
+            order=np.zeros(_LISTS, dtype=np.int64),
+            best=np.zeros(count, dtype=np.int64),
+            best_value=np.full(1, np.inf),
+            random=self._random.integers(1, 2**63, size=1, dtype=np.uint64),
+        )
+        for row, keys in zip(range(_LISTS), first, strict=False):
+            self._lists.next_keys[row] = keys
+        self._row, self._is_first = 0, True
+
+    @property
+    def best_value(self) -> float:
+        """The value of the best list so far, if sums are all there is; infinite if there is none."""
+        return float(self._lists.best_value[0])
+
+    @property
+    def best_starts(self) -> NDArray[np.int64]:
+        """The starts of the best list so far (s after `now`)."""
+        return self._lists.best
+
+    def run(self, lists: int) -> None:
+        """Make the next `lists` lists."""
+        while lists > 0:
+            last = min(self._row + lists, _LISTS)
+            of_all = self._ahead, self._back, self._project, self._desk, self._lists
+            if self._is_first:
+                kernels.begin(self._row, last, *of_all)
+            else:
+                kernels.breed(self._row, last, _ELITE, *of_all)
+            lists -= last - self._row
+            self._row = last % _LISTS
+            if self._row == 0:
+                self._next_generation()
+
+    def _next_generation(self) -> None:
+        """Select the best lists; begin with others if these are all alike."""
+        kernels.select(self._lists)
+        self._is_first = self._lists.values[0] == self._lists.values[_ELITE - 1]
+        if self._is_first:
+            self._lists.next_keys[:] = self._random.random(self._lists.next_keys.shape)
+
+
+def backwards(table: JobTable) -> kernels.Links:
+    """Return the links of jobs with time running backwards: each job waits for those that waited for it, from the end
+    of those on.
+    """
+    durations = table.jobs[:, 3]
+
+    def turned(firsts: NDArray[np.int64], links: NDArray[np.int64], sign: int) -> NDArray[np.int64]:
+        owners = np.repeat(np.arange(len(durations)), np.diff(firsts))
+        more = sign * (durations[links[:, 0]] - durations[owners])
+        return np.stack([links[:, 0], links[:, 1] + more], axis=1)
+
+    return kernels.Links(
+        waits_of=table.followers_of,
+        waits=turned(table.followers_of, table.followers, 1),
+        followers_of=table.waits_of,
+        followers=turned(table.waits_of, table.waits, -1),
+    )
+
+
+def project_of(chain: Chain) -> kernels.Project:
+    """Return the jobs of a chain, and the sums that they share; the chain has no plan afterwards."""
+    chain.clear()
+    table, timeline = chain.ledger.table, chain.ledger.timeline
+    times = timeline.breakpoints()
+    free = np.array([timeline.free_at(time)[1] for time in times.tolist()], dtype=np.int64)
+    _, tables, _ = timeline.kernel_arguments()
+    needs = np.zeros((len(table.jobs), free.shape[1]), dtype=np.int64)
+    for job, demand in enumerate(table.jobs[:, 0].tolist()):
+        first, last = tables.demands[demand : demand + 2, timeline_kernels.D_SYS]
+        np.maximum.at(needs[job], tables.sysreq[first:last, 0], tables.sysreq[first:last, 1])
+    is_scarce = needs.sum(axis=0) > free.min(axis=0)
+    return kernels.Project(
+        jobs=table.jobs[:, 1:].copy(),
+        needs=np.ascontiguousarray(needs[:, is_scarce]),
+        costs=chain.costs,
+        price=np.array([chain.end_price]),
+        times=np.asarray(times, dtype=np.int64),
+        free=np.ascontiguousarray(free[:, is_scarce]),
+    )
+
+
+def desk_of(project: kernels.Project) -> kernels.Desk:
+    """Return room for decoding the lists of a project."""
+    count, (slots, sums) = len(project.jobs), project.free.shape
+    most = slots + 2 * count + 2
+    return kernels.Desk(
+        count=np.zeros(1, dtype=np.int64),
+        times=np.zeros(most, dtype=np.int64),
+        free=np.zeros((most, sums), dtype=np.int64),
+        missing=np.zeros(count, dtype=np.int64),
+        ready=np.zeros(count, dtype=np.int64),
+        keys=np.zeros(count),
+        mirrored=np.zeros(count, dtype=np.int64),
+        moved=np.zeros(count, dtype=np.int64),
+        starts=np.zeros(count, dtype=np.int64),
+    )

@@ -1,0 +1,137 @@
+"""Lists of projects: decoded and justified as their naive twin does it, bred to short projects, and right on nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpsched.domain import Amounts, Cluster, Instance, Job, NodeClass, ObjectiveTerm, Placement, Running, Segment
+from cpsched.search import SearchParams
+from cpsched.search import project_kernels as kernels
+from cpsched.search.breeding import Breeding, backwards, desk_of, project_of
+from cpsched.search.chain import Chain
+from tests.oracle.naive_project import NaiveProject
+from tests.search.searched import searched
+from tests.search.test_search_links import project
+from tests.sizes import examples
+
+#: Held by a running job until second 15.
+_HELD = 4
+
+
+def busy_project(num_jobs: int, seed: int) -> Instance:
+    """Return a project of which a running job takes some cores at the beginning."""
+    instance = project(num_jobs, seed, ObjectiveTerm.MAKESPAN)
+    held = Placement(node="n", resources=Amounts({"cores": _HELD}), chunk=0, count=1)
+    running = Running(start=0, segments=(Segment(start=0, end=15, allocation=(held,)),))
+    step = replace(instance.jobs[0].steps[0], walltime=15)
+    chunk = replace(step.request.chunks[0], resources=Amounts({"cores": _HELD}))
+    step = replace(step, request=replace(step.request, chunks=(chunk,)))
+    return replace(instance, jobs=(*instance.jobs, Job(id="running", submit=0, steps=(step,), running=running)))
+
+
+def chain_of(instance: Instance) -> Chain:
+    """Return a chain of the waiting jobs, which has planned them in document order."""
+    jobs = [job for job in instance.elements() if job.running is None]
+    chain = Chain(instance, jobs, seed=0)
+    chain.plan_list(np.arange(len(jobs), dtype=np.float64))
+    return chain
+
+
+def twin_of(chain: Chain) -> NaiveProject:
+    """Return the naive twin of a chain's project on a node of 10 cores."""
+    table = chain.ledger.table
+    owners = np.repeat(np.arange(len(table.jobs)), np.diff(table.waits_of))
+    needs = [[job.request.totals["cores"]] for job in chain.ledger.jobs if job.running is None]
+    return NaiveProject(
+        durations=table.jobs[:, 3].tolist(),
+        needs=needs,
+        earliest=table.jobs[:, 1].tolist(),
+        links=[(int(job), before, lag) for job, (before, lag) in zip(owners, table.waits.tolist(), strict=True)],
+        free=lambda second: [10 - _HELD if second < 15 else 10],
+    )
+
+
+@pytest.mark.kernels
+@examples(60)
+@given(seed=st.integers(0, 1000), data=st.data())
+def test_lists_are_decoded_and_justified_as_by_the_twin(seed: int, data: st.DataObject) -> None:
+    """A list has the same starts as the twin's, before and after it is justified, which never makes it longer."""
+    chain = chain_of(busy_project(data.draw(st.integers(2, 12)), seed))
+    twin, of_chain = twin_of(chain), project_of(chain)
+    desk, table = desk_of(of_chain), chain.ledger.table
+    ahead = kernels.Links(table.waits_of, table.waits, table.followers_of, table.followers)
+    keys = np.array(data.draw(st.permutations(range(len(table.jobs)))), dtype=np.float64)
+    starts = np.zeros(len(keys), dtype=np.int64)
+    kernels.fill(of_chain, desk)
+    assert kernels.decode(keys, starts, False, ahead, of_chain, desk)
+    expected = twin.decoded(keys.tolist())
+    assert starts.tolist() == expected
+    assert twin.is_feasible(expected)
+    value = kernels.justify(starts, ahead, backwards(table), of_chain, desk)
+    while twin.end(moved := twin.justified(expected)) < twin.end(expected):
+        expected = moved
+    if twin.end(moved) == twin.end(expected):
+        expected = moved
+    assert starts.tolist() == expected
+    assert twin.is_feasible(expected)
+    assert value == twin.end(expected)
+
+
+def test_bred_lists_are_shorter() -> None:
+    """Bred lists keep all distances, get shorter, and end with the plan that the chain makes of them."""
+    bred, first = 0.0, 0.0
+    for seed in range(5):
+        chain = chain_of(busy_project(40, seed))
+        first += chain.best_value
+        breeding = Breeding(chain, [], seed)
+        breeding.run(1)
+        value = breeding.best_value
+        breeding.run(1500)
+        assert breeding.best_value <= value
+        assert twin_of(chain).is_feasible(breeding.best_starts.tolist())
+        assert chain.plan_list(breeding.best_starts.astype(np.float64)) == breeding.best_value
+        bred += breeding.best_value
+    assert bred < 0.97 * first
+
+
+def test_the_search_breeds_projects() -> None:
+    """Projects get shorter than the lists that the search begins with, and the log of incumbents says by what."""
+    lengths = []
+    for steps in (0, 3000):
+        boards = [
+            searched(project(30, seed, ObjectiveTerm.MAKESPAN), SearchParams(max_steps=steps)) for seed in range(4)
+        ]
+        lengths.append(sum(board.best.value for board in boards))
+    assert lengths[1] < lengths[0]
+    assert any(incumbent.by == "list:bred" for board in boards for incumbent in board.incumbents)
+
+
+def test_lists_are_orders_where_nodes_are_small() -> None:
+    """Where two jobs fit into the sums but on no node, the plan still verifies, and insertion gets its share."""
+    instance = project(60, 3, ObjectiveTerm.MAKESPAN)
+    nodes = NodeClass(names=("a", "b"), resources=Amounts({"cores": 7}))
+    instance = replace(instance, cluster=Cluster(classes=(nodes,)))
+    board = searched(instance, SearchParams(max_steps=2000))
+    assert board.best.value < board.incumbents[0].value
+
+
+def test_same_seed_same_lists() -> None:
+    """The lists depend on nothing but the chain and the seed."""
+    first, second, other = (Breeding(chain_of(busy_project(40, 1)), [], seed) for seed in (3, 3, 4))
+    for breeding in (first, second, other):
+        breeding.run(450)
+    assert first.best_starts.tolist() == second.best_starts.tolist()
+    assert first.best_starts.tolist() != other.best_starts.tolist()
+
+
+@pytest.mark.parametrize("objective", [ObjectiveTerm.WEIGHTED_WAIT, ObjectiveTerm.SLOWDOWN])
+def test_only_projects_are_bred(objective: ObjectiveTerm) -> None:
+    """Where the last end does not count, no lists are bred."""
+    instance = project(20, 1, objective)
+    assert not chain_of(instance).is_project
+    assert chain_of(project(20, 1, ObjectiveTerm.MAKESPAN)).is_project
