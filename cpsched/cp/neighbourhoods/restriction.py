@@ -237,7 +237,7 @@ def _lags_within(whole: Encoding, tasks: Sequence[int]) -> Iterable[Lag]:
     place = {number: at for at, number in enumerate(tasks)}
     for lag in whole.lags:
         if lag.before in place and lag.after in place:
-            yield Lag(place[lag.before], place[lag.after], lag.seconds)
+            yield Lag(place[lag.before], place[lag.after], lag.seconds, lag.is_from_end)
 
 
 def _costs(costs: Costs, tasks: Sequence[int], parts: Sequence[Task]) -> Costs:
