@@ -19,13 +19,15 @@ from cpsched.policies.conservative import insert_by_counts
 from cpsched.policies.event_loop import start_in_turn
 from cpsched.policies.insertion import insert
 from cpsched.policies.policy import Policy
-from cpsched.sim import BackfillRule, Order, QueueRule
+from cpsched.sim import BackfillRule, Expectation, Order, QueueRule
 
 __all__ = ["QUEUE_RULES", "WINDOW_RULES", "by_smith"]
 
 #: ``none``: no job starts ahead of the head (as the orders were first published). ``easy``: a job that does not delay
 #: the head's reservation does (aggressive backfilling).
 Backfill = Literal["none", "easy"]
+#: The runtime that a job is expected to have, in the order of the queue (`Expectation`).
+Expect = Literal["walltime", "user", "classes"]
 
 
 def by_submission(_: Instance, jobs: Sequence[Job]) -> list[Job]:
@@ -93,11 +95,35 @@ def _always(rule: QueueRule) -> Callable[[], QueueRule]:
 def _by_order(name: str, order: Order) -> Callable[..., QueueRule]:
     """Return the factory of a rule of order."""
 
-    def make(backfill: Backfill = "none") -> QueueRule:
+    def make(backfill: Backfill = "none", expect: Expect = "walltime") -> QueueRule:
         rule = BackfillRule.NOT_DELAYING if backfill == "easy" else BackfillRule.NOBODY
-        return QueueRule(name=name, backfill=rule, order=order)
+        return QueueRule(name=name, backfill=rule, order=order, expect=Expectation(expect))
 
     return make
+
+
+def smith(
+    reservations: int = 16,
+    gate: float | None = 2.0,
+    patience: int | None = 14 * 86_400,
+    expect: Expect = "classes",
+) -> QueueRule:
+    """Return the on-line rule that cpsched recommends where runtimes are not known.
+
+    Jobs with deadlines or hard limits of waiting come first, then jobs that have waited for `patience` seconds, then
+    all others by Smith's rule (1956) with expected runtimes. Nodes are reserved, by walltimes, for those of the first
+    two kinds and the first `reservations` others; a job starts if it delays no reservation, and if its key is at most
+    e^`gate` times that of the first of the others that is blocked.
+    """
+    return QueueRule(
+        name="smith",
+        backfill=BackfillRule.RESERVING,
+        order=Order.SMITH,
+        reservations=reservations,
+        gate=gate,
+        patience=patience,
+        expect=Expectation(expect),
+    )
 
 
 #: The factories of the on-line forms, by name.
@@ -108,6 +134,7 @@ QUEUE_RULES: dict[str, Callable[..., QueueRule]] = {
     "easy": _always(_EASY),
     "pbs_fifo_bf10": _always(_PBS_FIFO),
     "pbs_walltime_bf400": _always(_PBS_WALLTIME),
+    "smith": smith,
 }
 
 _WINDOW_ORDERS = {Order.SUBMISSION: by_submission, Order.WALLTIME: by_walltime}

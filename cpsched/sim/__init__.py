@@ -2,7 +2,8 @@
 
 May import: `domain`, `problem`, `rusv`, `booking`, `formats`, `metrics`, `planner`, `writing`, `errors`. Knows no
 scheduler: these plug in from above. Begin with `simulate.py`, the entry, and `scheduler.py`, the interface. Queue rules
-(`rules.py`) run in a compiled event loop (`kernels.py` on the arrays of `arrays.py`; `aside_kernels.py`: what rules set
+(`rules.py`) run in a compiled event loop (`kernels.py` on the arrays of `arrays.py`; `queue_kernels.py`: their order;
+`run_kernels.py`: running jobs; `reserving_kernels.py`: rules with several reservations; `aside_kernels.py`: what is set
 aside for a time). All other schedulers are called after each event (`scheduler_loop.py`), see machine and queue through
 a `Site`, and may keep an `Outlook` of future free resources; `rolling.py` makes a scheduler from a planner of windows.
 `load.py` has a workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
@@ -11,7 +12,7 @@ a `Site`, and may keep an `Outlook` of future free resources; `rolling.py` makes
 from cpsched.sim.checkpoint import Checkpoint
 from cpsched.sim.load import unsupported
 from cpsched.sim.rolling import Planning, Rolling
-from cpsched.sim.rules import BackfillRule, Order, Prediction, QueueRule
+from cpsched.sim.rules import BackfillRule, Expectation, Order, Prediction, QueueRule
 from cpsched.sim.scheduler import Change, Counting, Decision, News, NextStep, Scheduler, Start
 from cpsched.sim.simulate import History, Interrupted, Moment, simulate
 from cpsched.sim.site import Changes, Outlook, Site
@@ -24,6 +25,7 @@ __all__ = [
     "Checkpoint",
     "Counting",
     "Decision",
+    "Expectation",
     "History",
     "Interrupted",
     "Moment",

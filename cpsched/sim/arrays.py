@@ -11,11 +11,12 @@ from cpsched.rusv import kernel
 (
     C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
     C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
-    C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, C_BOOKINGS, C_EXPIRED, CLOCK,
-) = range(28)  # fmt: skip
+    C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, C_BOOKINGS, C_EXPIRED, C_BLOCKED, CLOCK,
+) = range(29)  # fmt: skip
 
 J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
 R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
+V_JOB, V_START, V_END, V_FIRST, V_COUNT = 0, 1, 2, 3, 4
 
 # kinds of events, in their order within a second
 ENDED, EXCEEDED, EXPIRED, BOOKED, RELEASED = 0, 1, 2, 3, 4
@@ -25,12 +26,14 @@ AFTER_START, AFTER_OK, AFTER_ANY, AFTER_NOT_OK = 0, 1, 2, 3
 WAITING, REFUSED, COMPLETED, KILLED = 0, 1, 2, 3
 
 # backfill rules: which jobs may start ahead of a head that has to wait
-NOBODY, ANYBODY, NOT_DELAYING = 0, 1, 2
+NOBODY, ANYBODY, NOT_DELAYING, RESERVING = 0, 1, 2, 3
 # orders: the key by which the queue is sorted
-BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WSPT, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5, 6
+BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WSPT, BY_SMITH, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5, 6, 7
 
 # what predicted runtimes are used for: nothing, the order of the queue, or expected ends and reservations too
 PREDICTS_NOTHING, PREDICTS_ORDER, PREDICTS_ALL = 0, 1, 2
+# what runtimes are predicted from: the last two jobs of the user, or the classes of the job
+EXPECTS_USER, EXPECTS_CLASSES = 0, 1
 
 PAUSED, FINISHED, LACKS_ROOM = 0, 1, 2
 
@@ -44,8 +47,15 @@ class Rule(NamedTuple):
     depth: int
     #: A job that could have started for more than so many seconds is starving; -1: none is.
     max_starve: int
-    #: What predicted runtimes are used for, see ``PREDICTS_*``.
+    #: What predicted runtimes are used for, see ``PREDICTS_*``, and what they are predicted from, ``EXPECTS_*``.
     predicts: int
+    expects: int
+    #: The number of jobs for which nodes are reserved at a time.
+    reservations: int
+    #: The most that a key may be in multiples of that of the first blocked job; -1: anything.
+    gate: float
+    #: A job that has waited for so many seconds comes before others; -1: none does.
+    patience: int
 
 
 class State(NamedTuple):
@@ -139,6 +149,23 @@ class State(NamedTuple):
     aside_head: NDArray[Any]
     #: int64 (systems,): the amounts of an empty machine.
     whole: NDArray[Any]
+    #: int64 (jobs, L): the classes of each job, from the widest to the narrowest; float64 (classes, 2): the decayed sum
+    #: of the ratios of runtime to walltime of the ended jobs of each class, and of their number.
+    classes: NDArray[Any]
+    learnt: NDArray[Any]
+    #: int64 (jobs,): the last second at which a job may start that has a promise, ``FOREVER`` of all others.
+    promised: NDArray[Any]
+    #: int64 (V, 5): the reservations of blocked jobs, see ``V_*``, of which `C_BLOCKED` are there; int64 (·,) and (·,):
+    #: the node columns and amounts of each; int64 (V, systems): its sums.
+    reserved: NDArray[Any]
+    reserved_columns: NDArray[Any]
+    reserved_amounts: NDArray[Any]
+    reserved_sums: NDArray[Any]
+    #: int32 (V, columns) and int64 (V, systems): what is free at the start of each reservation, beside all of them.
+    beside: NDArray[Any]
+    sbeside: NDArray[Any]
+    #: int64 (K, A): as `aside_ahead`, beside the reservations too.
+    ahead: NDArray[Any]
 
 
 class Machine(NamedTuple):

@@ -133,13 +133,13 @@ def lower_room(a, most, s, m, t):
 
 
 @kernel
-def lower_until(end, start, s, m, t):
-    """Lower the room to what is free at each change in ``[start, end)``, except at those that have passed."""
+def lower_until(end, start, ahead, s, m, t):
+    """Lower the room to what is free (`ahead`) at each change in ``[start, end)``, except at those that have passed."""
     k = s.clock[C_LEVEL] + 1
     while k < s.aside_times.shape[0] and s.aside_times[k] < end:
         if s.aside_times[k] >= start:
             for a in range(s.aside_columns.shape[0]):
-                lower_room(a, s.aside_ahead[k, a], s, m, t)
+                lower_room(a, ahead[k, a], s, m, t)
         k += 1
 
 
@@ -157,7 +157,7 @@ def room_until(end, free, sfree, s, m, t):
     """Set the room to what is free now and at each change before `end`."""
     copy(m.room, free)
     copy(m.sroom, sfree)
-    lower_until(end, 0, s, m, t)
+    lower_until(end, 0, s.aside_ahead, s, m, t)
 
 
 @kernel
@@ -176,7 +176,7 @@ def room_from(start, end, s, m, t):
     copy(m.room, m.future)
     copy(m.sroom, m.sfuture)
     lower_at(start, m.future, m.sfuture, s, m, t)
-    lower_until(end, start, s, m, t)
+    lower_until(end, start, s.aside_ahead, s, m, t)
 
 
 @kernel
@@ -184,7 +184,7 @@ def room_between(start, end, s, m, t):
     """Set the room to what is free from one change to another one, where something of all columns is set aside."""
     copy(m.room, t.capacity)
     copy(m.sroom, s.whole)
-    lower_until(end, start, s, m, t)
+    lower_until(end, start, s.aside_ahead, s, m, t)
 
 
 @kernel

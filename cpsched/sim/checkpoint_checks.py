@@ -19,7 +19,7 @@ __all__ = ["check_sizes", "wrong_arrays"]
 #: Arrays of the state that no event changes.
 _CONSTANT = (
     "demand", "cores", "links_of", "links", "user", "outages", "out", "steps", "smith", "latest", "start_at",
-    "aside_times", "aside_columns", "aside_of", "aside_of_sums", "whole",
+    "aside_times", "aside_columns", "aside_of", "aside_of_sums", "whole", "classes", "promised",
 )  # fmt: skip
 
 
@@ -98,6 +98,7 @@ def _has_good_counters(world: World, s: arrays.State) -> bool:
         arrays.C_LACKS: 1,
         arrays.C_OVERTAKING: jobs,
         arrays.C_LEVEL: max(0, len(s.aside_times) - 1),
+        arrays.C_BLOCKED: len(s.reserved),
     }
     of_jobs = (arrays.C_HEAD, arrays.C_RESERVED, arrays.C_RESUME)
     clock = s.clock.tolist()
@@ -163,10 +164,28 @@ def _checked(world: World, s: arrays.State) -> Iterator[tuple[str, bool]]:
     yield "arrived", _within(s.arrived, 0, jobs)
     yield "gone", _within(s.gone, 0, jobs)
     yield "expired", _within(s.expired, 0, jobs)
+    yield "learnt", bool((s.learnt >= 0).all())
+    for name, is_good in _reserved(world, s):
+        yield name, is_good
     for name in ("cores", "predicted", "smith", "keys"):
         yield name, not np.isnan(getattr(s, name)).any()
     yield "jobs", np.array_equal(s.jobs[:, [arrays.J_SUBMIT, arrays.J_ARRIVAL, arrays.J_ENDING]],
         world.state.jobs[:, [arrays.J_SUBMIT, arrays.J_ARRIVAL, arrays.J_ENDING]])  # fmt: skip
+
+
+def _reserved(world: World, s: arrays.State) -> Iterator[tuple[str, bool]]:
+    """Yield the same for the arrays of reservations, which are as large as at the beginning."""
+    reserved = s.reserved[: s.clock[arrays.C_BLOCKED]]
+    for name in ("reserved", "reserved_columns", "reserved_amounts", "reserved_sums", "beside", "sbeside", "ahead"):
+        yield name, getattr(s, name).shape == getattr(world.state, name).shape
+    yield (
+        "reserved",
+        _within(reserved[:, arrays.V_JOB], 0, len(world.load.jobs) - 1)
+        and _within(reserved[:, arrays.V_START], 0, 2**62)
+        and _within(reserved[:, arrays.V_END], 0, 2**62)
+        and _are_parts(reserved[:, arrays.V_FIRST], reserved[:, arrays.V_COUNT], len(s.reserved_columns)),
+    )
+    yield "reserved_columns", _within(s.reserved_columns, 0, len(world.machine.free) - 1)
 
 
 def _most_modes(load: Load) -> int:

@@ -10,22 +10,13 @@ import numpy as np
 
 from cpsched.rusv import FOREVER, allocating_kernel, instant_kernels, kernel, kernels
 from cpsched.sim.arrays import (
-    AFTER_ANY,
-    AFTER_NOT_OK,
-    AFTER_OK,
-    AFTER_START,
     ANYBODY,
     BOOKED,
     BREAKS,
-    BY_AREA,
-    BY_F1,
-    BY_UNICEF,
-    BY_WALLTIME,
+    BY_SMITH,
     BY_WFP3,
-    BY_WSPT,
     C_ATTEMPTS,
     C_BOOKINGS,
-    C_DONE,
     C_EXPIRED,
     C_GONE,
     C_HEAD,
@@ -47,41 +38,35 @@ from cpsched.sim.arrays import (
     C_STAMP,
     C_SUBMITTED,
     C_UNTIL,
-    COMPLETED,
     ENDED,
     EXCEEDED,
+    EXPECTS_CLASSES,
     EXPIRED,
     FINISHED,
     J_ARRIVAL,
-    J_ENDING,
     J_LENGTH,
-    J_SUBMIT,
     J_WALLTIME,
     LACKS_ROOM,
     NOBODY,
     NOT_DELAYING,
     PAUSED,
     PREDICTS_ALL,
-    PREDICTS_NOTHING,
     R_COUNT,
     R_END,
     R_ENDING,
     R_FIRST,
     R_START,
-    R_STARTS,
     REFUSED,
-    RELEASED,
+    RESERVING,
     WAITING,
     enqueue,
     insert_end,
     place_in_queue,
-    place_of_end,
     pop,
     push,
     remove_end,
 )
 from cpsched.sim.aside_kernels import (
-    follow_asides,
     has_asides,
     hold_all,
     hold_columns,
@@ -94,168 +79,13 @@ from cpsched.sim.aside_kernels import (
     set_aside,
     set_node_aside,
 )
+from cpsched.sim.queue_kernels import expect, key_of, sort_queue
+from cpsched.sim.reserving_kernels import is_for_full_pass, pass_arrivals_reserving, pass_reserving
+from cpsched.sim.run_kernels import begin_run, end_run, leave, move_until, spell_job
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
 change, has_sums = instant_kernels.change, instant_kernels.has_sums
 map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now, instant_kernels.spell_out
-
-# --- the order of the queue ------------------------------------------------------------------------------------------
-
-
-@kernel
-def key_of(order, job, now, s):
-    """Return a job's key in the queue; the smallest key is served first.
-
-    F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
-    WSPT is Smith's rule (1956).
-    """
-    submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
-    wait = float(now - submit)
-    if order == BY_WALLTIME:
-        return length
-    if order == BY_AREA:
-        return length * cores
-    if order == BY_F1:
-        return np.log10(length) * cores + 870.0 * np.log10(max(float(submit), 1.0))
-    if order == BY_WSPT:
-        return length * s.smith[job]
-    if order == BY_WFP3:
-        ratio = wait / length
-        return -(ratio * ratio * ratio) * cores
-    if order == BY_UNICEF:
-        return -wait / (max(np.log2(cores), 1e-15) * length)
-    return float(submit)
-
-
-@allocating_kernel
-def sort_queue(order, now, s):
-    """Sort the queue by the keys of this second; equal keys by submission."""
-    count = s.clock[C_QUEUED]
-    waiting = np.sort(s.queue[:count])
-    for i in range(count):
-        s.keys[waiting[i]] = key_of(order, waiting[i], now, s)
-    by_key = np.argsort(s.keys[waiting], kind="mergesort")
-    for i in range(count):
-        s.queue[i] = waiting[by_key[i]]
-
-
-# --- starting and ending ---------------------------------------------------------------------------------------------
-
-
-@kernel
-def spell_job(job, s, t, x):
-    """Write the amounts of a running job to the scratch; return the number of node columns."""
-    filled = s.fixed[job, 1]
-    if filled == 0:
-        first, count = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
-        return spell_out(s.demand[job], s.pool[first : first + count], count, t, x)
-    for k in range(filled):
-        x.columns[k] = s.fixed_columns[s.fixed[job, 0] + k]
-        x.amounts[k] = s.fixed_amounts[s.fixed[job, 0] + k]
-    for q in range(x.samounts.shape[0]):
-        x.samounts[q] = s.sums[job, q]
-    return filled
-
-
-@kernel
-def begin_run(job, count, now, s, m, t, x):
-    """Start a job on the nodes that it is mapped to; tell whether the arrays had room for it."""
-    first = s.clock[C_POOL]
-    if s.pool.shape[0] - first < count:
-        s.clock[C_LACKS] = 1
-        return False
-    for e in range(count):
-        for part in range(3):
-            s.pool[first + e, part] = x.entries[e, part]
-    s.clock[C_POOL] += count
-    s.runs[job, R_START], s.runs[job, R_FIRST], s.runs[job, R_COUNT] = now, first, count
-    s.runs[job, R_STARTS] += 1
-    book_run(job, now, s, m, t, x)
-    if s.runs[job, R_STARTS] == 1:
-        let_go_at_start(job, now, s)
-    return True
-
-
-@kernel
-def let_go_at_start(job, now, s):
-    """Release the jobs that wait for a job's (first) start."""
-    for k in range(s.links_of[job], s.links_of[job + 1]):
-        if s.links[k, 1] == AFTER_START:
-            let_go(s.links[k, 0], s.runs[job, R_START] + s.links[k, 2], now, s)
-
-
-@kernel
-def change_later(filled, sign, s, m, x):
-    """Add the amounts in the scratch (times `sign`) to those free later, and to those beside the head's reservation."""
-    change(m.future, m.sfuture, filled, sign, x)
-    change(m.after, m.safter, filled, sign, x)
-
-
-@kernel
-def book_run(job, now, s, m, t, x):
-    """Take the amounts of a job from the free ones, and enter its expected end."""
-    filled = spell_job(job, s, t, x)
-    for q in range(s.sums.shape[1]):
-        s.sums[job, q] = x.samounts[q]
-    start, length = s.runs[job, R_START], s.jobs[job, J_LENGTH]
-    end = max(start + s.estimate[job], now + 1)
-    change(m.free, m.sfree, filled, -1, x)
-    if end > s.clock[C_UNTIL]:
-        change_later(filled, -1, s, m, x)
-    if has_asides(s):
-        follow_asides(filled, -1, end, s, m, t, x)
-    s.runs[job, R_END] = end
-    insert_end(end, job, s.ends, s.clock)
-    push(max(start + length, now + 1), ENDED, job, s.heap, s.clock)
-    if start + length > end:
-        push(end, EXCEEDED, job, s.heap, s.clock)
-
-
-@kernel
-def let_go(job, time, now, s):
-    """Release a job, from `time` on, from one of the jobs that it waits for."""
-    s.awaited[job] -= 1
-    s.release[job] = max(s.release[job], time)
-    if s.awaited[job] == 0:
-        push(max(s.release[job], now), RELEASED, job, s.heap, s.clock)
-
-
-@kernel
-def give_back(job, s, m, t, x):
-    """Give back the amounts of a running job, now and at its expected end."""
-    filled = spell_job(job, s, t, x)
-    change(m.free, m.sfree, filled, 1, x)
-    if s.runs[job, R_END] > s.clock[C_UNTIL]:
-        change_later(filled, 1, s, m, x)
-    if has_asides(s):
-        follow_asides(filled, 1, s.runs[job, R_END], s, m, t, x)
-    remove_end(s.runs[job, R_END], job, s.ends, s.clock)
-
-
-@kernel
-def leave(job, s, m, t, x):
-    """Remove a running job from the machine, and note that."""
-    give_back(job, s, m, t, x)
-    s.gone[s.clock[C_GONE]] = job
-    s.clock[C_GONE] += 1
-    s.clock[C_IS_FULL] = 1
-
-
-@kernel
-def end_run(job, now, s, m, t, x):
-    """End a job, release the jobs that wait for its end, and note its length for predictions for its user."""
-    leave(job, s, m, t, x)
-    ending = s.jobs[job, J_ENDING]
-    s.runs[job, R_END], s.runs[job, R_ENDING] = now, ending
-    s.clock[C_DONE] += 1
-    for k in range(s.links_of[job], s.links_of[job + 1]):
-        kind = s.links[k, 1]
-        if kind == AFTER_ANY or kind == (AFTER_OK if ending == COMPLETED else AFTER_NOT_OK):
-            let_go(s.links[k, 0], now + s.links[k, 2], now, s)
-    if s.user[job] >= 0:
-        s.history[s.user[job], 1] = s.history[s.user[job], 0]
-        s.history[s.user[job], 0] = now - s.runs[job, R_START]
-
 
 # --- jobs that can start no more, and jobs with one start ------------------------------------------------------------
 
@@ -344,19 +174,6 @@ def begin_booked(job, now, s, m, t, x):
 
 
 @kernel
-def predict(job, s):
-    """Return the mean runtime of the last two jobs of the same user, at most the walltime (Tsafrir, Etsion and
-    Feitelson, TPDS 2007); the walltime where the user has no ended job yet.
-    """
-    walltime = s.jobs[job, J_WALLTIME]
-    if s.user[job] < 0 or s.history[s.user[job], 0] == 0:
-        return walltime
-    last, before = s.history[s.user[job], 0], s.history[s.user[job], 1]
-    mean = last if before == 0 else (last + before + 1) // 2
-    return max(1, min(mean, walltime))
-
-
-@kernel
 def raise_estimate(job, s, m, t, x):
     """Raise the estimate of a job that has outrun it."""
     walltime, bump = s.jobs[job, J_WALLTIME], s.bumps[job]
@@ -412,7 +229,7 @@ def shift_node(node, sign, s, m, t):
 
 
 @kernel
-def cut_short(job, now, order, s, m, t, x):
+def cut_short(job, now, rule, s, m, t, x):
     """End the run of a job whose node breaks; the job waits again, with its old place in the queue.
 
     A job that ran before the beginning gets its place only now, and may be one that can never start here.
@@ -425,7 +242,7 @@ def cut_short(job, now, order, s, m, t, x):
     s.runs[job, R_START], s.runs[job, R_END], s.runs[job, R_COUNT] = -1, -1, 0
     if s.fixed[job, 1] > 0:
         s.fixed[job, 1] = 0
-        s.keys[job] = key_of(order, job, now, s)
+        s.keys[job] = key_of(rule, job, now, s)
     if s.demand[job] < 0 or now > s.latest[job]:
         s.runs[job, R_ENDING] = REFUSED
     else:
@@ -433,7 +250,7 @@ def cut_short(job, now, order, s, m, t, x):
 
 
 @kernel
-def pass_outages(now, order, s, m, t, x):
+def pass_outages(now, rule, s, m, t, x):
     """Apply the outages that begin or end now; outages of a node may overlap."""
     while s.clock[C_OUTAGE] < s.outages.shape[0] and s.outages[s.clock[C_OUTAGE], 0] <= now:
         outage = s.clock[C_OUTAGE]
@@ -447,7 +264,7 @@ def pass_outages(now, order, s, m, t, x):
                 i = 0
                 while i < s.clock[C_RUNNING]:
                     if stands_on(s.ends[i, 1], node, s, t):
-                        cut_short(s.ends[i, 1], now, order, s, m, t, x)
+                        cut_short(s.ends[i, 1], now, rule, s, m, t, x)
                     else:
                         i += 1
                 shift_node(node, -1, s, m, t)
@@ -465,18 +282,6 @@ def pass_changes(now, s, m, t):
 
 
 # --- the head's reservation ------------------------------------------------------------------------------------------
-
-
-@kernel
-def move_until(target, s, m, t, x):
-    """Set `future` to the amounts that are free after all ends that are expected by `target`."""
-    old = s.clock[C_UNTIL]
-    low, high = min(old, target), max(old, target)
-    for i in range(place_of_end(low + 1, -1, s.ends, s.clock[C_RUNNING]), s.clock[C_RUNNING]):
-        if s.ends[i, 0] > high:
-            break
-        change(m.future, m.sfuture, spell_job(s.ends[i, 1], s, t, x), 1 if target > old else -1, x)
-    s.clock[C_UNTIL] = target
 
 
 @kernel
@@ -716,6 +521,10 @@ def start_heads(now, s, m, t, x):
 @kernel
 def pass_queue(now, rule, s, m, t, x):
     """Start the jobs that the rule starts now; the queue is looked through as far as the rule's depth."""
+    if rule.backfill == RESERVING:
+        pass_reserving(now, rule, s, m, t, x)
+        close_gaps(s)
+        return
     s.clock[C_STAMP] += 1
     s.clock[C_HEAD] = -1
     if rule.max_starve >= 0:
@@ -751,6 +560,10 @@ def pass_arrivals(now, rule, count, s, m, t, x):
     jobs are considered again, since the nodes of the head's reservation are then chosen anew.
     """
     if rule.backfill == NOBODY:
+        return
+    if rule.backfill == RESERVING:
+        pass_arrivals_reserving(count, now, rule, s, m, t, x)
+        close_gaps(s)
         return
     s.clock[C_STAMP] += 1
     places = np.empty(count, dtype=np.int64)
@@ -850,12 +663,12 @@ def let_come(now, rule, s, m, t, x):
 @kernel
 def let_wait(job, now, rule, s):
     """Put a job into the queue."""
-    if rule.predicts != PREDICTS_NOTHING:
-        s.predicted[job] = predict(job, s)
+    expect(job, rule, s)
     if rule.predicts == PREDICTS_ALL:
         s.estimate[job] = s.predicted[job]
-    s.keys[job] = key_of(rule.order, job, now, s)
-    if enqueue(job, s.keys, s.queue, s.clock) == 0 or s.clock[C_HEAD] < 0:
+    s.keys[job] = key_of(rule, job, now, s)
+    is_first = enqueue(job, s.keys, s.queue, s.clock) == 0
+    if is_first or s.clock[C_HEAD] < 0 or (rule.backfill == RESERVING and is_for_full_pass(job, rule, s)):
         s.clock[C_IS_FULL] = 1
     if s.latest[job] < FOREVER:
         push(s.latest[job] + 1, EXPIRED, job, s.heap, s.clock)
@@ -887,14 +700,15 @@ def advance(rule, most_passes, s, m, t, x):
             s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE], s.clock[C_OVERTAKING] = now, 0, 0, 0
             s.clock[C_RESUME], s.clock[C_EXPIRED] = -1, 0
             pass_ends(now, s, m, t, x)
-            pass_outages(now, rule.order, s, m, t, x)
+            pass_outages(now, rule, s, m, t, x)
             pass_changes(now, s, m, t)
             count = let_come(now, rule, s, m, t, x)
         if s.clock[C_QUEUED] == 0 or (count == 0 and not s.clock[C_IS_FULL]):
             continue
         if rule.order >= BY_WFP3:
-            sort_queue(rule.order, now, s)
-            s.clock[C_IS_FULL] = 1
+            s.clock[C_IS_FULL] = 1  # keys change with time
+        if s.clock[C_IS_FULL] and (rule.order >= BY_SMITH or rule.expects == EXPECTS_CLASSES):
+            sort_queue(rule, now, s)
         passes += 1
         s.clock[C_PASSES] += 1
         if s.clock[C_IS_FULL] or rule.max_starve >= 0:
@@ -914,7 +728,7 @@ def step(now, rule, s, m, t, x):
     """Process all events at `now`, arrivals included; return the number of arrivals."""
     s.clock[C_NOW] = now
     pass_ends(now, s, m, t, x)
-    pass_outages(now, rule.order, s, m, t, x)
+    pass_outages(now, rule, s, m, t, x)
     pass_changes(now, s, m, t)
     return let_come(now, rule, s, m, t, x)
 

@@ -29,6 +29,9 @@ _TYPES = {
     DependencyType.AFTERNOTOK: arrays.AFTER_NOT_OK,
 }
 
+#: The most reservations that a queue rule keeps at a time.
+_MOST_RESERVED = 32
+
 #: The reason for refusing a job whose kinds of chunks fit one by one, but not together.
 _NOT_MAPPED = "each kind of its chunks finds room by itself, but no way was found to place all on the empty machine"
 
@@ -163,6 +166,28 @@ class Load:
                 found[number] = shares[key]
         weights = np.array([float(self.instance.weight(job)) for job in self.jobs], dtype=np.float64)
         return found * self.expected_wait / weights
+
+    def classes(self) -> tuple[Ints, int]:
+        """Return the numbers of the classes of each job, from the widest to the narrowest (jobs, 5), and how many there
+        are: all jobs; those of the same queue with walltimes of the same power of two; of the same user; with exactly
+        this walltime; with as many cores.
+        """
+        _, queue = _numbered([job.queue for job in self.jobs])
+        power = np.frexp(self.walltime.astype(np.float64))[1].astype(np.int64)
+        columns = np.stack([queue, power, self.user, self.walltime, self.cores.astype(np.int64)], axis=1)
+        found, first = [np.zeros(len(self.jobs), dtype=np.int64)], 1
+        for parts in range(2, columns.shape[1] + 1):
+            _, number = np.unique(columns[:, :parts], axis=0, return_inverse=True)
+            found.append(first + number.reshape(-1))
+            first += int(number.max(initial=-1)) + 1
+        return np.stack(found, axis=1).astype(np.int64), first
+
+    def promised(self) -> Ints:
+        """Return the last second at which each job may start that has a deadline or a hard ``max_wait``, `FOREVER` of
+        all others.
+        """
+        due = [self.instance.must_start_by(job) for job in self.jobs]
+        return np.minimum(self.latest, self._ints(FOREVER if last is None else last for last in due))
 
     def asked(self) -> dict[str, Ints]:
         """Return the request of each job for each resource of the machine, licences too."""
@@ -347,6 +372,8 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
     for index, column, amount in load.fixed.licenses:
         sums[index, column] += amount
     outages, out = load.outages()
+    classes, num_classes = load.classes()
+    columns = len(load.timeline.free_at(0)[0])
     clock = np.zeros(arrays.CLOCK, dtype=np.int64)
     clock[arrays.C_FIXED] = len(load.fixed.columns)
     clock[arrays.C_SPARE] = load.asides.spare
@@ -408,4 +435,14 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
         aside_held=zeros(len(load.asides.columns)),
         aside_head=zeros(len(load.asides.columns)),
         whole=load.asides.whole,
+        classes=classes,
+        learnt=np.zeros((num_classes, 2), dtype=np.float64),
+        promised=load.promised(),
+        reserved=zeros(_MOST_RESERVED, 5),
+        reserved_columns=zeros(_MOST_RESERVED * columns),
+        reserved_amounts=zeros(_MOST_RESERVED * columns),
+        reserved_sums=zeros(_MOST_RESERVED, systems),
+        beside=np.zeros((_MOST_RESERVED, columns), dtype=np.int32),
+        sbeside=zeros(_MOST_RESERVED, systems),
+        ahead=zeros(*load.asides.levels.shape),
     )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from math import exp
 
 from cpsched.sim import arrays
 
-__all__ = ["BackfillRule", "Order", "Prediction", "QueueRule"]
+__all__ = ["BackfillRule", "Expectation", "Order", "Prediction", "QueueRule"]
+
+#: The most blocked jobs without promises for which a rule reserves nodes.
+MOST_RESERVATIONS = 16
 
 
 class Prediction(StrEnum):
@@ -25,6 +29,19 @@ class Prediction(StrEnum):
         return arrays.PREDICTS_ORDER if self is Prediction.ORDER else arrays.PREDICTS_ALL
 
 
+class Expectation(StrEnum):
+    """The runtime that a job is expected to have in the order of the queue."""
+
+    #: Its walltime.
+    WALLTIME = "walltime"
+    #: The mean of the last two jobs of its user (Tsafrir, Etsion and Feitelson, TPDS 2007).
+    USER = "user"
+    #: Its walltime times the share that jobs of its classes have used so far, of the last ones most: all jobs, those of
+    #: its queue with such walltimes, of its user, with its exact walltime, with its cores. What a class does not know
+    #: yet it has from the wider one.
+    CLASSES = "classes"
+
+
 class Order(IntEnum):
     """The order of the queue; equal jobs are in the order of submission."""
 
@@ -38,6 +55,8 @@ class Order(IntEnum):
     #: Weighted shortest processing time first (Smith, 1956): the smallest product of (estimated) walltime, largest
     #: share of the machine and expected wait / weight first.
     WSPT = arrays.BY_WSPT
+    #: The same, after jobs with deadlines or hard limits of waiting, and jobs that have waited for very long.
+    SMITH = arrays.BY_SMITH
     #: WFP3 and UNICEF of Tang et al. (IPDPS'10), as in the same paper: the waiting counts, anew in each pass.
     WFP3 = arrays.BY_WFP3
     UNICEF = arrays.BY_UNICEF
@@ -51,6 +70,8 @@ class BackfillRule(IntEnum):
     ANYBODY = arrays.ANYBODY
     #: Every job that does not delay that job's reservation (EASY).
     NOT_DELAYING = arrays.NOT_DELAYING
+    #: Every job that does not delay the reservations of the first blocked jobs.
+    RESERVING = arrays.RESERVING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +81,7 @@ class QueueRule:
     Raises
     ------
     ValueError
-        If a figure is negative.
+        If a figure is negative or too large, or does not belong to this kind of rule.
     """
 
     #: In a few letters, without spaces.
@@ -72,17 +93,49 @@ class QueueRule:
     #: A job that was eligible (submitted, its ``not_before`` over, its dependencies fulfilled) for this many seconds
     #: starves: no other job starts before it (PBS-2). None: no job starves.
     max_starve: int | None = None
+    #: The number of blocked jobs for which nodes are reserved (``RESERVING`` only), besides those with promises and
+    #: those that have waited for very long; 0 to 16.
+    reservations: int = 0
+    #: A job is let in only if its key is at most e^gate times that of the first blocked job; None: any job is.
+    gate: float | None = None
+    #: Seconds after which a job has waited for very long (`Order.SMITH` only); None: no job has.
+    patience: int | None = None
+    #: The runtimes that are expected in the order of the queue.
+    expect: Expectation = Expectation.WALLTIME
 
     def __post_init__(self) -> None:
-        if (self.depth or 0) < 0 or (self.max_starve or 0) < 0:
-            raise ValueError(f"Expected depth and max_starve of 0 or more, got {self}")
+        least = min(self.depth or 0, self.max_starve or 0, self.gate or 0, self.patience or 0)
+        if not least >= 0:
+            raise ValueError(f"Expected figures of 0 or more, got {self}")
+        if not 0 <= self.reservations <= MOST_RESERVATIONS:
+            raise ValueError(f"Expected 0 to {MOST_RESERVATIONS} reservations, got {self.reservations}")
+        if self.backfill is BackfillRule.RESERVING:
+            if self.depth is not None or self.max_starve is not None or self.order in (Order.WFP3, Order.UNICEF):
+                raise ValueError(
+                    f"Expected a rule with reservations without depth, max_starve, WFP3, UNICEF, got {self}"
+                )
+        elif self.reservations or self.gate is not None or self.patience is not None or self.order is Order.SMITH:
+            raise ValueError(f"Expected reservations, gate, patience and SMITH of a rule with reservations, got {self}")
 
     def in_numbers(self, *, predicts: Prediction | None) -> arrays.Rule:
-        """Return the rule as the kernels take it."""
+        """Return the rule as the kernels take it.
+
+        Parameters
+        ----------
+        predicts
+            What the runtimes are used for that the rule expects, or, if it expects walltimes, those of the users' last
+            jobs. None: for the order, where the rule expects other runtimes than walltimes.
+        """
+        if predicts is None and self.expect is not Expectation.WALLTIME:
+            predicts = Prediction.ORDER
         return arrays.Rule(
             backfill=int(self.backfill),
             order=int(self.order),
             depth=1 << 40 if self.depth is None else self.depth,
             max_starve=-1 if self.max_starve is None else self.max_starve,
             predicts=arrays.PREDICTS_NOTHING if predicts is None else predicts.number,
+            expects=arrays.EXPECTS_CLASSES if self.expect is Expectation.CLASSES else arrays.EXPECTS_USER,
+            reservations=self.reservations,
+            gate=-1.0 if self.gate is None else exp(self.gate),
+            patience=-1 if self.patience is None else self.patience,
         )

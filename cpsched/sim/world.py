@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cpsched.domain import Instance, Job, Placement, Running, Segment, SetAside, counted, end_of_work
 from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
-from cpsched.sim import arrays, aside_kernels, kernels
+from cpsched.sim import arrays, aside_kernels, kernels, run_kernels
 from cpsched.sim.load import Load, empty_state
 from cpsched.sim.scheduler import Change, NextStep, Start
 from cpsched.sim.shares import Held, JobModes, Work
@@ -64,8 +64,8 @@ class World:
                 s.runs[index, arrays.R_START], s.runs[index, arrays.R_STARTS] = job.running.start, 1
                 if job.malleability is not None:
                     self._go_on(index, job, job.running)
-                kernels.book_run(index, self.load.now, s, self.machine, self.tables, self.scratch)
-                kernels.let_go_at_start(index, self.load.now, s)
+                run_kernels.book_run(index, self.load.now, s, self.machine, self.tables, self.scratch)
+                run_kernels.let_go_at_start(index, self.load.now, s)
             elif s.jobs[index, arrays.J_ARRIVAL] < 0 and not waits[index] and self.load.demand[index] >= 0:
                 arrays.push(max(int(s.release[index]), self.load.now), arrays.RELEASED, index, s.heap, s.clock)
         aside_kernels.hold_all(s, self.machine, self.tables)
@@ -298,7 +298,7 @@ class World:
                 return False
             course[place] = replace(course[place], allocation=one.allocation)
         for one in steps:
-            kernels.give_back(one.job, s, self.machine, self.tables, self.scratch)
+            run_kernels.give_back(one.job, s, self.machine, self.tables, self.scratch)
             self._fix(one.job, self._held_by(one.job, one.allocation))
         s = self.state
         for one in steps:
@@ -311,7 +311,7 @@ class World:
             while len(self.state.heap) < self.state.clock[arrays.C_HEAP] + 4 * len(s.runs):
                 self._double("heap")
             s = self.state
-            kernels.book_run(one.job, self.now, s, self.machine, self.tables, self.scratch)
+            run_kernels.book_run(one.job, self.now, s, self.machine, self.tables, self.scratch)
         return True
 
     @property
@@ -353,13 +353,13 @@ class World:
         held = job_modes.held(entries, change.modes, self.tables, self.scratch)
         work = self._work_of(job).at(now)
         next_work = Work(since=now, done=work, rate=job_modes.rate(entries, change.modes))
-        kernels.give_back(job, s, self.machine, self.tables, self.scratch)
+        run_kernels.give_back(job, s, self.machine, self.tables, self.scratch)
         is_free = self._is_free(held, next_work.end_of(int(self.load.walltime[job])), had)
         if is_free:
             self._shape(job, entries, change.modes, start, work, ceil((end - now) * self._work_of(job).rate))
         while len(self.state.heap) < self.state.clock[arrays.C_HEAP] + 4 * len(s.runs):
             self._double("heap")
-        kernels.book_run(job, now, self.state, self.machine, self.tables, self.scratch)
+        run_kernels.book_run(job, now, self.state, self.machine, self.tables, self.scratch)
         return is_free
 
     def _modes_of(self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8]) -> JobModes | None:

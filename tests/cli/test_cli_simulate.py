@@ -290,7 +290,7 @@ def test_all_policies_are_listed(run: Run) -> None:
     assert shown.exit_code == ExitCode.FINE
     lines = shown.stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(ALL_SCHEDULERS)
-    assert lines[list(ALL_SCHEDULERS).index("sjf")].split() == ["sjf", "backfill=none"]
+    assert lines[list(ALL_SCHEDULERS).index("sjf")].split() == ["sjf", "backfill=none", "expect=walltime"]
 
 
 @pytest.mark.parametrize(

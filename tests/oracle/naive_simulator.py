@@ -13,19 +13,22 @@ start beside it, its job is put first on what is not free yet; the queue is look
 
 A job starts only on what is not set aside in any second of its walltime, for rules or for jobs with one start, which
 are given nodes when they come. The head's reservation falls at each second at which that may change.
+
+A rule with several reservations makes all anew whenever more happens than arrivals behind the last job that has one:
+in the order of the queue a job starts if it fits beside those before it, or gets one itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, log2, log10
+from math import ceil, exp, frexp, inf, log2, log10
 from typing import NamedTuple
 
 from cpsched.domain import FOR_EVER, Arrangement, DependencyType, Instance, Job, SetAside
 from cpsched.metrics import Ending
 from cpsched.problem import refusal
-from cpsched.sim import BackfillRule, Order, Prediction, QueueRule
+from cpsched.sim import BackfillRule, Expectation, Order, Prediction, QueueRule
 from tests.oracle.literal_planner import Mapped, Node, awaited, mapping_orders, node_weight
 
 __all__ = ["Run", "Story", "play_naively"]
@@ -135,6 +138,14 @@ class _Play:
         self.awaited = {life.job.id: awaited(instance, life.job) for life in self.lives}
         #: How long the jobs of each user ran.
         self.history: dict[str | None, list[int]] = {}
+        #: Of each class of jobs the decayed sum of the shares of walltime that they took, and of their number.
+        self.learnt: dict[tuple[object, ...], tuple[float, float]] = {}
+        #: The reservations of a rule with several: (job, from, to, amounts); the first job without a promise that is
+        #: blocked, and the last one with a reservation; those who have just arrived.
+        self.blocked: list[tuple[_Life, int, int, _Amounts]] = []
+        self.head: _Life | None = None
+        self.last: _Life | None = None
+        self.arrived: list[_Life] = []
         self.attempts: list[tuple[str, Run]] = []
         #: For whom there is a reservation, when and where.
         self.reservation: tuple[_Life, int, Mapped] | None = None
@@ -156,6 +167,10 @@ class _Play:
                 edges |= {life.job.start_at, life.job.start_at + life.job.walltime}
         self.edges = sorted(edge for edge in edges if edge > instance.now)
         self.now = instance.now
+        #: Whether one has arrived for whom the whole queue is looked through.
+        self.is_new = False
+        if predicts is None and rule.expect is not Expectation.WALLTIME:
+            self.predicts = Prediction.ORDER
 
     def _amounts_of(self, aside: SetAside) -> _Amounts:
         """Return what is set aside of each counter, by node."""
@@ -193,7 +208,9 @@ class _Play:
                 self.begin_booked(now),
                 self.arrive(now),
             ]
-            if any(happens):
+            if any(happens) and self.rule.backfill is BackfillRule.RESERVING:
+                self.serve_reserving(now, is_full=any(happens[:-1]) or self.is_new)
+            elif any(happens):
                 self.serve(now)
             now = self.next_second(now)
         return Story(
@@ -264,6 +281,7 @@ class _Play:
             life.ending = Ending.KILLED if is_killed else Ending.COMPLETED
             assert life.start is not None
             self.history.setdefault(life.job.user, []).append(now - life.start)
+            self.learn(life.job, now - life.start)
         for life in self.lives if ended else ():
             self.let_go(life)
         return bool(ended)
@@ -366,6 +384,7 @@ class _Play:
 
     def arrive(self, now: int) -> bool:
         """Process the arrivals of now."""
+        self.arrived, self.is_new = [], False
         arrived = [life for life in self.to_come() if life.release is not None and life.release <= now]
         for life in sorted(arrived, key=lambda life: (self.comes_by_itself(life), life.rank)):
             life.has_come = True
@@ -374,15 +393,43 @@ class _Play:
                 continue
             if life.job.start_at is not None:
                 self.book_ahead(life, now)
+                self.is_new = True
                 continue
-            lengths = self.history.get(life.job.user, [])[-2:] if life.job.user is not None else []
-            if self.predicts and lengths:
-                mean = -(-sum(lengths) // len(lengths))  # rounded up
-                life.predicted = max(1, min(mean, life.job.walltime))
-                if self.predicts is Prediction.ALL:
-                    life.estimate = life.predicted
+            self.expect(life)
             life.key = self.key(life, now)
+            if self.predicts is Prediction.ALL:
+                life.estimate = life.predicted
+            self.arrived.append(life)
+            first = min(self.waiting(), key=lambda life: (life.key, life.rank))
+            is_short = len(self.blocked) < self.rule.reservations or self.head is None or self.last is None
+            self.is_new |= first is life or is_short or (self.last is not None and life.key < self.last.key)
         return bool(arrived)
+
+    def expect(self, life: _Life) -> None:
+        """Predict the runtime of a job, if the rule predicts any."""
+        job = life.job
+        if self.predicts and self.rule.expect is Expectation.CLASSES:
+            ratio = 1.0
+            for known in self.classes(job):
+                total, number = self.learnt.get(known, (0.0, 0.0))
+                ratio = (total + ratio) / (number + 1.0)
+            life.predicted = max(1, min(ceil(ratio * job.walltime), job.walltime))
+        elif self.predicts and job.user is not None and self.history.get(job.user):
+            lengths = self.history[job.user][-2:]
+            mean = -(-sum(lengths) // len(lengths))  # rounded up
+            life.predicted = max(1, min(mean, job.walltime))
+
+    def classes(self, job: Job) -> list[tuple[object, ...]]:
+        """Return the classes of a job, the widest first."""
+        cores = job.request.totals.get("cores", 0)
+        parts = (job.queue, frexp(job.walltime)[1], job.user, job.walltime, cores)
+        return [(), *(parts[:number] for number in (2, 3, 4, 5))]
+
+    def learn(self, job: Job, runtime: int) -> None:
+        """Note how much of its walltime a job took."""
+        for known, decay in zip(self.classes(job), (0.995, 0.995, 0.9, 0.9, 0.9), strict=True):
+            total, number = self.learnt.get(known, (0.0, 0.0))
+            self.learnt[known] = total * decay + min(1.0, runtime / job.walltime), number * decay + 1.0
 
     def comes_by_itself(self, life: _Life) -> bool:
         """Return whether a job comes when it is submitted, and no sooner or later for any other reason."""
@@ -429,6 +476,13 @@ class _Play:
                 return log10(length) * cores + 870 * log10(max(life.job.submit, 1))
             case Order.WSPT:
                 return length * self.smith(life.job)
+            case Order.SMITH:
+                promised = min(life.latest, inf if (due := self.instance.must_start_by(life.job)) is None else due)
+                if promised < inf:
+                    return promised - 4e15
+                if self.rule.patience is not None and wait >= self.rule.patience:
+                    return life.job.submit - 2e15
+                return length * self.smith(life.job)
             case Order.WFP3:
                 return -((wait / length) ** 3) * cores
             case Order.UNICEF:
@@ -448,9 +502,7 @@ class _Play:
     def serve(self, now: int) -> None:
         """Start whom the rule starts now."""
         queue = self.waiting()
-        if self.rule.order in (Order.WFP3, Order.UNICEF):
-            for life in queue:
-                life.key = self.key(life, now)
+        self.renew_keys(queue, now)
         queue.sort(key=lambda life: (life.key, life.rank))
         if self.is_starved(queue, now):
             return
@@ -470,6 +522,70 @@ class _Play:
                     room = self.room_beside(queue[0], reserved[1], life.job.walltime)
                 if room is not None and self.start_if_mapped(life, room, now):
                     has_started = True
+
+    def renew_keys(self, queue: Sequence[_Life], now: int) -> None:
+        """Work out the keys anew where they change with time, or with what is learnt."""
+        learns = self.rule.expect is Expectation.CLASSES
+        if learns or self.rule.order in (Order.SMITH, Order.WFP3, Order.UNICEF):
+            for life in queue:
+                if learns:
+                    self.expect(life)
+                life.key = self.key(life, now)
+
+    def serve_reserving(self, now: int, *, is_full: bool) -> None:
+        """Start whom a rule with several reservations starts now."""
+        if not is_full and self.rule.order not in (Order.WFP3, Order.UNICEF):
+            for life in self.arrived:
+                if self.is_let_in(life):
+                    self.start_if_mapped(life, self.room_between(now, life.job.walltime), now)
+            return
+        queue = self.waiting()
+        self.renew_keys(queue, now)
+        self.blocked, self.head, self.last = [], None, None
+        left = self.rule.reservations
+        for life in sorted(queue, key=lambda life: (life.key, life.rank)):
+            if not self.is_let_in(life):
+                return
+            if self.start_if_mapped(life, self.room_between(now, life.job.walltime), now):
+                continue
+            if life.key >= 0 and self.head is None:
+                self.head = life
+            if left > 0 or life.key < 0:
+                left -= life.key >= 0
+                self.reserve_for(life)
+                self.last = life
+
+    def is_let_in(self, life: _Life) -> bool:
+        """Return whether the gate lets a job in."""
+        return self.rule.gate is None or self.head is None or life.key <= exp(self.rule.gate) * self.head.key
+
+    def reserve_for(self, life: _Life) -> None:
+        """Reserve nodes for a job at its earliest start, if that is not too late."""
+        times = {other.believed for other in self.running()} | {end for _, _, end, _ in self.blocked}
+        for time in sorted({time for time in {*times, *self.edges} if time > self.now}):
+            if time > life.latest:
+                return
+            room = self.room_between(time, life.job.walltime)
+            if any(room[None].get(name, 0) < amount for name, amount in life.job.licenses.items()):
+                continue
+            mapped = self.mapped_late(life.job, room)
+            if mapped is not None:
+                takes = self.taken(life.job, self.demands(life.job, mapped))
+                self.blocked.append((life, time, time + life.job.walltime, takes))
+                return
+
+    def room_between(self, time: int, walltime: int) -> _Amounts:
+        """Return what is free from a second on for so long, beside what is reserved."""
+        begins = {start for _, start, _, _ in self.blocked} | set(self.edges)
+        room: _Amounts | None = None
+        for second in (time, *(begin for begin in begins if time < begin < time + walltime)):
+            here = self.room_at(self.expected(second), second)
+            for _, start, end, takes in self.blocked:
+                if start <= second < end:
+                    self.change(here, takes, -1)
+            room = here if room is None else _lowest(room, here)
+        assert room is not None
+        return room
 
     def is_starved(self, queue: Sequence[_Life], now: int) -> bool:
         """Start who starves, and tell whether one is left for whom all have to wait."""

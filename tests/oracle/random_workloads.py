@@ -43,7 +43,7 @@ from cpsched.domain import (
     Step,
     Validity,
 )
-from cpsched.sim import BackfillRule, Order, QueueRule
+from cpsched.sim import BackfillRule, Expectation, Order, QueueRule
 from tests.oracle.literal_planner import Node
 from tests.oracle.random_instances import LICENSE, clusters, dependencies, rarely, requests, running_jobs
 
@@ -197,18 +197,35 @@ def restricted_workloads(draw: st.DrawFn) -> Instance:
     )
 
 
+#: The orders of rules that reserve for one job at the most, and of those that reserve for several.
+_USUAL = [order for order in Order if order is not Order.SMITH]
+_RESERVING = [Order.SUBMISSION, Order.WALLTIME, Order.WSPT, Order.SMITH, Order.SMITH]
+
+
 def rules() -> st.SearchStrategy[QueueRule]:
     """Draw a queue rule; some look only at a few jobs, and some know starving jobs."""
-    return st.builds(
+    usual = st.builds(
         QueueRule,
         name=st.just("random"),
         backfill=st.sampled_from(
             [BackfillRule.NOT_DELAYING, BackfillRule.ANYBODY, BackfillRule.NOT_DELAYING, BackfillRule.NOBODY]
         ),
-        order=st.sampled_from([Order.SUBMISSION, *Order]),
+        order=st.sampled_from([Order.SUBMISSION, *_USUAL]),
         depth=st.none() | st.integers(0, 4),
         max_starve=st.none() | st.none() | st.integers(0, 30) | st.integers(0, 1200),
+        expect=st.sampled_from(Expectation),
     )
+    reserving = st.builds(
+        QueueRule,
+        name=st.just("random"),
+        backfill=st.just(BackfillRule.RESERVING),
+        order=st.sampled_from(_RESERVING),
+        reservations=st.integers(0, 4),
+        gate=st.none() | st.sampled_from([0.0, 0.5, 2.0]),
+        patience=st.none() | st.integers(0, 1200),
+        expect=st.sampled_from(Expectation),
+    )
+    return usual | reserving
 
 
 class BusyMachine:
@@ -423,6 +440,16 @@ class BusyMachine:
 
     def rule(self) -> QueueRule:
         """Draw a rule; most let others past the head, and some look at a few jobs only, or know starving ones."""
+        if self._happens(0.3):
+            return QueueRule(
+                name="drawn",
+                backfill=BackfillRule.RESERVING,
+                order=self._one_of(_RESERVING),
+                reservations=self._one_of([0, 1, 2, 4, 16]),
+                gate=self._one_of([None, None, 0.0, 1.0, 2.0]),
+                patience=self._one_of([None, 20 * self._unit]),
+                expect=self._one_of([*Expectation]),
+            )
         return QueueRule(
             name="drawn",
             backfill=self._one_of(
@@ -434,7 +461,8 @@ class BusyMachine:
                     BackfillRule.NOBODY,
                 ]
             ),
-            order=self._one_of([Order.SUBMISSION, Order.SUBMISSION, *Order]),
+            order=self._one_of([Order.SUBMISSION, Order.SUBMISSION, *_USUAL]),
             depth=self._one_of([None, None, 1, 2, 4]),
             max_starve=self._one_of([None, None, None, 4 * self._unit, 20 * self._unit]),
+            expect=self._one_of([Expectation.WALLTIME, *Expectation]),
         )

@@ -223,7 +223,7 @@ def test_a_scheduler_takes_its_parameters() -> None:
             "sjf",
             {"bakfill": "easy", "backfill": "esay"},
             [
-                "bakfill: unknown parameter, did you mean backfill? (known: backfill)",
+                "bakfill: unknown parameter, did you mean backfill? (known: backfill, expect)",
                 "backfill: Expected none or easy, got 'esay'",
             ],
         ),

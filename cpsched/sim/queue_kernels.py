@@ -1,0 +1,129 @@
+"""Kernels of the queue's order: keys of jobs, and their expected runtimes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpsched.rusv import FOREVER, allocating_kernel, kernel
+from cpsched.sim.arrays import (
+    BY_AREA,
+    BY_F1,
+    BY_SMITH,
+    BY_UNICEF,
+    BY_WALLTIME,
+    BY_WFP3,
+    BY_WSPT,
+    C_QUEUED,
+    EXPECTS_CLASSES,
+    J_SUBMIT,
+    J_WALLTIME,
+    PREDICTS_NOTHING,
+)
+
+#: The parts of the keys by which jobs with promises, and jobs that have waited for long, are before all others.
+_PROMISED, _OLD = -4e15, -2e15
+#: What a runtime counts at the next one of its class; in the last, narrow classes, and in the first, wide ones.
+_DECAY, _SLOW_DECAY = 0.9, 0.995
+#: The number of wide classes: all jobs; those of a queue with walltimes of the same magnitude.
+_WIDE = 2
+
+# --- expected runtimes -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def predict(job, s):
+    """Return the mean runtime of the last two jobs of the same user, at most the walltime (Tsafrir, Etsion and
+    Feitelson, TPDS 2007); the walltime where the user has no ended job yet.
+    """
+    walltime = s.jobs[job, J_WALLTIME]
+    if s.user[job] < 0 or s.history[s.user[job], 0] == 0:
+        return walltime
+    last, before = s.history[s.user[job], 0], s.history[s.user[job], 1]
+    mean = last if before == 0 else (last + before + 1) // 2
+    return max(1, min(mean, walltime))
+
+
+@kernel
+def expected_by_classes(job, s):
+    """Return the runtime of a job that ended jobs like it lead to expect (s), at least 1 and at most its walltime.
+
+    It is the walltime times a mean of the ratios of runtime to walltime: in each of the job's classes, from the widest
+    to the narrowest, the decayed mean of the ended jobs and of one that had the ratio expected in the class before. In
+    the widest class this one took its whole walltime.
+    """
+    ratio = 1.0
+    for level in range(s.classes.shape[1]):
+        known = s.classes[job, level]
+        ratio = (s.learnt[known, 0] + ratio) / (s.learnt[known, 1] + 1.0)
+    walltime = s.jobs[job, J_WALLTIME]
+    return max(1, min(int(np.ceil(ratio * walltime)), walltime))
+
+
+@kernel
+def learn(job, runtime, s):
+    """Note how long a job ran: for its classes, and as the last runtime of its user."""
+    ratio = min(1.0, runtime / s.jobs[job, J_WALLTIME])
+    for level in range(s.classes.shape[1]):
+        known = s.classes[job, level]
+        decay = _SLOW_DECAY if level < _WIDE else _DECAY
+        s.learnt[known, 0] = s.learnt[known, 0] * decay + ratio
+        s.learnt[known, 1] = s.learnt[known, 1] * decay + 1.0
+    if s.user[job] >= 0:
+        s.history[s.user[job], 1] = s.history[s.user[job], 0]
+        s.history[s.user[job], 0] = runtime
+
+
+@kernel
+def expect(job, rule, s):
+    """Write how long a job is expected to run, if the rule expects anything."""
+    if rule.predicts != PREDICTS_NOTHING:
+        by_classes = rule.expects == EXPECTS_CLASSES
+        s.predicted[job] = expected_by_classes(job, s) if by_classes else predict(job, s)
+
+
+# --- the order of the queue ------------------------------------------------------------------------------------------
+
+
+@kernel
+def key_of(rule, job, now, s):
+    """Return a job's key in the queue; the smallest key is served first.
+
+    F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
+    WSPT is Smith's rule (1956). SMITH is the same, after jobs with promises, by the last second that was promised, and
+    jobs that have waited for as long as the rule is patient, by submission.
+    """
+    order = rule.order
+    submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
+    wait = float(now - submit)
+    if order == BY_WALLTIME:
+        return length
+    if order == BY_AREA:
+        return length * cores
+    if order == BY_F1:
+        return np.log10(length) * cores + 870.0 * np.log10(max(float(submit), 1.0))
+    if order == BY_WSPT:
+        return length * s.smith[job]
+    if order == BY_SMITH:
+        if s.promised[job] < FOREVER:
+            return _PROMISED + s.promised[job]
+        return _OLD + submit if 0 <= rule.patience <= now - submit else length * s.smith[job]
+    if order == BY_WFP3:
+        ratio = wait / length
+        return -(ratio * ratio * ratio) * cores
+    if order == BY_UNICEF:
+        return -wait / (max(np.log2(cores), 1e-15) * length)
+    return float(submit)
+
+
+@allocating_kernel
+def sort_queue(rule, now, s):
+    """Sort the queue by the keys of this second; equal keys by submission. Expected runtimes are those of now."""
+    count = s.clock[C_QUEUED]
+    waiting = np.sort(s.queue[:count])
+    for i in range(count):
+        if rule.expects == EXPECTS_CLASSES:
+            expect(waiting[i], rule, s)
+        s.keys[waiting[i]] = key_of(rule, waiting[i], now, s)
+    by_key = np.argsort(s.keys[waiting], kind="mergesort")
+    for i in range(count):
+        s.queue[i] = waiting[by_key[i]]
