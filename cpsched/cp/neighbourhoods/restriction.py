@@ -95,6 +95,7 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
         held=() if whole.machine is None else tuple(added_up(occupation.nodes_beside(tasks))),
         ended=ended,
         ceiling=ceiling,
+        tight_starts=None,
     )
     return Neighbourhood(encoding, tuple(tasks), tuple(sites) if free is not None else ())
 
@@ -102,17 +103,22 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
 def _bounded(occupation: Occupation, number: int, tasks: Collection[int]) -> Task:
     """Return a task that keeps its distances from the tasks that stay."""
     task = occupation.encoding.tasks[number]
-    earliest, latest = task.earliest, task.latest
+    earliest, latest, end_by = task.earliest, task.latest, task.end_by
     for lag in occupation.lags_of(number):
         other = lag.before if lag.after == number else lag.after
         if other in tasks:
             continue
+        behind_end = lag.seconds - occupation.encoding.tasks[lag.before].job.walltime
         if lag.after == number:
             start = int(occupation.starts[other])
             earliest = max(earliest, start + lag.seconds) if start >= 0 else task.latest + 1
+            if lag.is_from_end:
+                earliest = max(earliest, int(occupation.ends[other]) + behind_end)
         elif occupation.is_placed(other):
             latest = min(latest, int(occupation.starts[other]) - lag.seconds)
-    return replace(task, earliest=earliest, latest=latest)
+            if lag.is_from_end:
+                end_by = min(end_by, int(occupation.starts[other]) - behind_end)
+    return replace(task, earliest=earliest, latest=latest, end_by=end_by)
 
 
 def _on_sites(occupation: Occupation, task: Task, place: Mapping[int, int]) -> Task:
