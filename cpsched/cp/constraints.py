@@ -1,7 +1,8 @@
 """The constraints of a model: one function, one sentence, one formula each.
 
-s_j is the start of task j, x_jkn how many units of its part k stand on site n, y_jkn whether any does, h_jn whether an
-exclusive task takes the site; r_jkc and cap_nc are what a unit takes, and the site has, of column c.
+s_j is the start of task j, p_j whether one that may be left out has a place (1 for all others), x_jkn how many units of
+its part k stand on site n, y_jkn whether any does, h_jn whether an exclusive task takes the site; r_jkc and cap_nc are
+what a unit takes, and the site has, of column c.
 """
 
 from __future__ import annotations
@@ -45,11 +46,21 @@ def cumulative(model: CpModel, pool: Pool, uses: Sequence[Use]) -> None:
 
 
 def one_mode(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Run each task in one mode, and be done in time (SD-3): sum_w z_jw = 1, end_j <= end_by_j."""
+    """Run each task that has a place in one mode, and be done in time (SD-3): sum_w z_jw = p_j, end_j <= end_by_j."""
     for number, task in enumerate(encoding.tasks):
         if len(task.modes) > 1:
-            model.add_exactly_one(variables.modes[number, mode] for mode in range(len(task.modes)))
+            chosen = [variables.modes[number, mode] for mode in range(len(task.modes))]
+            if number in variables.places:
+                model.add(sum(chosen) == variables.places[number])
+            else:
+                model.add_exactly_one(chosen)
             model.add(variables.end_of(number, task) <= task.end_by)
+
+
+def left_out(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Let a task without a place start at its earliest, where it costs nothing: not p_j => s_j = earliest_j."""
+    for number, place in variables.places.items():
+        model.add(variables.starts[number] == encoding.tasks[number].earliest).only_enforce_if(~place)
 
 
 def work(model: CpModel, encoding: Encoding, variables: Variables) -> None:
@@ -167,8 +178,8 @@ def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def lags(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Make a task wait for the tasks that it depends on: s_j >= s_i + lag_ij, and more if i is held and j awaits its
-    end.
+    """Make a task wait for the tasks that it depends on: s_j >= s_i + lag_ij if p_j, and p_j <= p_i; and more if i is
+    held and j awaits its end.
     """
     for lag in encoding.lags:
         task = encoding.tasks[lag.before]
@@ -176,7 +187,11 @@ def lags(model: CpModel, encoding: Encoding, variables: Variables) -> None:
         seconds = lag.seconds
         if lag.is_from_end and task.is_elastic:
             since, seconds = variables.times[lag.before, 0][-1], lag.seconds - task.job.walltime
-        model.add(variables.starts[lag.after] >= since + seconds)
+        wait = model.add(variables.starts[lag.after] >= since + seconds)
+        if lag.after in variables.places:
+            wait.only_enforce_if(variables.places[lag.after])
+            if lag.before in variables.places:
+                model.add_implication(variables.places[lag.after], variables.places[lag.before])
 
 
 def _alternatives_by_segment(number: int, task: Task) -> Iterator[tuple[int, int, int, dict[Key, Alternative]]]:
@@ -193,6 +208,7 @@ def _alternatives_by_segment(number: int, task: Task) -> Iterator[tuple[int, int
 #: All that a plan must obey.
 CONSTRAINTS = (
     one_mode,
+    left_out,
     work,
     alternative,
     presence,

@@ -51,17 +51,21 @@ class ModeCost:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The objective, without what each job costs at its earliest start and its shortest, times `scale`."""
+    """The objective, without what each job that is in all plans costs at its earliest start and its shortest, times
+    `scale`.
+    """
 
     #: By task: rates that hold in every mode.
     rates: tuple[tuple[Rate, ...], ...]
     #: By task and mode.
     modes: tuple[tuple[ModeCost, ...], ...]
+    #: By task: what it costs at its earliest start and its shortest; only of those that a plan may leave out.
+    places: tuple[int, ...]
     #: By task that runs: what each second of its end costs, beyond its earliest.
     ends: Mapping[int, Rate]
     #: The cost of a second of makespan.
     makespan: int
-    #: The cost of all tasks at their earliest starts, rounded down.
+    #: The cost at their earliest starts of all tasks that are in all plans, rounded down.
     base: Fraction
     #: Whole numbers for one unit of the objective.
     scale: Fraction
@@ -79,12 +83,13 @@ class Costs:
         """Return the cost of a solution (one entry for each task) in whole numbers."""
         total = self.makespan * self.makespan_of(solution, tasks)
         return total + sum(
-            self.cost_of(number, placed, task)
+            self.places[number] + self.cost_of(number, placed, task)
             for number, (placed, task) in enumerate(zip(solution, tasks, strict=True))
+            if not placed.is_absent
         )
 
     def cost_of(self, number: int, placed: Placed, task: Task) -> int:
-        """Return what a task costs by itself, in whole numbers: all but the makespan."""
+        """Return what a task that has a place costs by itself, in whole numbers: all but the makespan and `places`."""
         mode = self.modes[number][placed.mode]
         total = mode.fixed
         total += sum(rate.weight * max(0, placed.start - rate.kink) for rate in (*self.rates[number], *mode.rates))
@@ -96,7 +101,8 @@ class Costs:
 
     def makespan_of(self, solution: Sequence[Placed], tasks: Sequence[Task]) -> int:
         """Return the second by which all jobs have ended that do not run yet."""
-        ends = (placed.end for placed, task in zip(solution, tasks, strict=True) if not task.is_running)
+        found = zip(solution, tasks, strict=True)
+        ends = (placed.end for placed, task in found if not task.is_running and not placed.is_absent)
         return max(ends, default=0)
 
     def bound(self, least: float) -> float:
@@ -132,17 +138,20 @@ class _MeantMode:
 class _Meant:
     """A task's costs as they are meant."""
 
-    #: At its earliest and shortest.
+    #: At its earliest and shortest, of a task that is in all plans.
     value: Fraction
     rates: tuple[tuple[int, Fraction], ...]
     modes: tuple[_MeantMode, ...]
     #: Each second of its end, of a task that runs.
     end: Fraction
+    #: At its earliest and shortest, of a task that may be left out.
+    place: Fraction = Fraction(0)
 
     @property
     def quotients(self) -> Iterator[Fraction]:
         """All that must become whole numbers."""
         yield self.end
+        yield self.place
         yield from (rate for _, rate in self.rates)
         for mode in self.modes:
             yield mode.fixed
@@ -152,7 +161,7 @@ class _Meant:
     def simplest(self) -> _Meant:
         """Return the quotients that are meant."""
         modes = tuple(mode.simplest() for mode in self.modes)
-        return _Meant(self.value, _all_simplest(self.rates), modes, _simplest(self.end))
+        return _Meant(self.value, _all_simplest(self.rates), modes, _simplest(self.end), _simplest(self.place))
 
     def largest(self, task: Task) -> Fraction:
         """Return the most that is added to the value."""
@@ -161,7 +170,7 @@ class _Meant:
             held = zip(cost.holds, mode.spans, strict=True)
             delayed = sum((rate * (task.latest - kink) for kink, rate in (*self.rates, *cost.rates)), cost.fixed)
             of_modes.append(sum((hold * (span.most - span.least) for hold, span in held), delayed))
-        return max(of_modes) + self.end * max(mode.most for mode in task.modes)
+        return max(of_modes) + self.place + self.end * max(mode.most for mode in task.modes)
 
 
 def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Costs:
@@ -184,6 +193,7 @@ def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Cost
     return Costs(
         rates=tuple(tuple(_rates(of_task.rates, scale)) for of_task in simple),
         modes=tuple(tuple(mode.whole(scale) for mode in of_task.modes) for of_task in simple),
+        places=tuple(math.floor(of_task.place * scale) for of_task in simple),
         ends={
             number: Rate(task.shortest, math.floor(of_task.end * scale))
             for number, (task, of_task) in enumerate(zip(tasks, simple, strict=True))
@@ -207,7 +217,10 @@ def _meant_of(instance: Instance, task: Task) -> _Meant:
         return _Meant(rate * gain, (), nothing, rate)
     cost = job_cost(instance, task.job, instance.now + task.earliest, task.shortest)
     rates = tuple((kink - instance.now, rate) for kink, rate in cost.rates if kink - instance.now < task.latest)
-    return _Meant(cost.value, rates, tuple(_meant_mode(instance, task, mode) for mode in task.modes), Fraction(0))
+    modes = tuple(_meant_mode(instance, task, mode) for mode in task.modes)
+    if task.is_optional:
+        return _Meant(Fraction(0), rates, modes, Fraction(0), place=cost.value)
+    return _Meant(cost.value, rates, modes, Fraction(0))
 
 
 def _meant_mode(instance: Instance, task: Task, mode: TaskMode) -> _MeantMode:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from cpsched.cp.encoding import Encoding, Task
 from cpsched.cp.running import coming, resumed
-from cpsched.cp.solution import Placed
+from cpsched.cp.solution import ABSENT, Placed
 from cpsched.cp.variables import alternatives_of
 from cpsched.domain import Amounts, Placement, PlannedJob, Request, Segment
 from cpsched.errors import EngineError
@@ -23,7 +23,7 @@ _Stand = tuple[int, int, int]
 
 
 def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJob]:
-    """Return the planned jobs, by id, of a solution (one entry for each task).
+    """Return the planned jobs, by id, of a solution (one entry for each task), without those that it leaves out.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJ
     counts = {(number, part, site) for number, one in enumerate(solution) for part, site, _ in one.counts}
     if len(solution) != len(encoding.tasks) or not counts <= alternatives or not _has_segments(encoding, solution):
         raise EngineError("CP-SAT found what is no plan of this window")
-    return decode_tasks(encoding, dict(enumerate(solution)))
+    return decode_tasks(encoding, {number: one for number, one in enumerate(solution) if not one.is_absent})
 
 
 def decode_tasks(encoding: Encoding, placed: Mapping[int, Placed]) -> dict[str, PlannedJob]:
@@ -50,7 +50,9 @@ def decode_tasks(encoding: Encoding, placed: Mapping[int, Placed]) -> dict[str, 
 def _has_segments(encoding: Encoding, solution: Sequence[Placed]) -> bool:
     """Return whether each job is run in one of its modes."""
     return all(
-        placed.mode < len(task.modes) and len(placed.lengths) == len(task.modes[placed.mode].spans)
+        (task.is_optional and not placed.counts)
+        if placed.is_absent
+        else placed.mode < len(task.modes) and len(placed.lengths) == len(task.modes[placed.mode].spans)
         for placed, task in zip(solution, encoding.tasks, strict=True)
     )
 
@@ -125,11 +127,14 @@ def _merged(held: Sequence[Placement]) -> tuple[Placement, ...]:
 
 def placed_as_in(encoding: Encoding, planned: Mapping[str, PlannedJob]) -> tuple[Placed, ...] | None:
     """Return the place and mode of each task in a plan, or None if the model does not have that plan: the units of a
-    part share their segments, and each job has one of its modes.
+    part share their segments, and each job has one of its modes, or is one that may be left out.
     """
     site_of = {site.name: number for number, site in enumerate(encoding.sites)}
     found = []
     for task in encoding.tasks:
+        if task.is_optional and task.job.id not in planned:
+            found.append(Placed((task.earliest,), (), ABSENT))
+            continue
         placed = place_of(encoding, task, planned[task.job.id], site_of)
         if placed is None:
             return None

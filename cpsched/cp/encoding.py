@@ -84,6 +84,8 @@ class Task:
     modes: tuple[TaskMode, ...]
     #: Empty in a window of whole nodes.
     parts: tuple[Part, ...]
+    #: Whether a plan may leave it out.
+    is_optional: bool = False
 
     @property
     def is_running(self) -> bool:
@@ -140,6 +142,8 @@ class Encoding:
     ceiling: int | None = None
     #: Some optimal plan has all its starts among these seconds; None: that is not known of any but all.
     tight_starts: Pieces | None = None
+    #: Whether plans of other jobs count, too: more jobs beat fewer, and of as many jobs the cost counts.
+    has_other_jobs: bool = False
 
     @property
     def has_changes(self) -> bool:
@@ -157,7 +161,9 @@ class Encoding:
         return sum(len(part.alternatives) for task in self.tasks for part in task.parts)
 
 
-def encode(instance: Instance, plan: Sequence[Planned], *, by_class: bool = False) -> Encoding:
+def encode(
+    instance: Instance, plan: Sequence[Planned], others: Collection[str] = (), *, by_class: bool = False
+) -> Encoding:
     """Encode a window, in which all jobs of a plan are planned anew but those that run; of these the malleable ones may
     change their share.
 
@@ -165,6 +171,9 @@ def encode(instance: Instance, plan: Sequence[Planned], *, by_class: bool = Fals
     ----------
     plan
         All jobs that run or are planned.
+    others
+        The ids of further jobs that may be planned, with all those for which they wait. Then jobs can also lose their
+        places (`_optional`).
     by_class
         Whether a waiting job has only one site of each class of nodes as an alternative, which stands for all of them.
     """
@@ -179,6 +188,9 @@ def encode(instance: Instance, plan: Sequence[Planned], *, by_class: bool = Fals
         if name not in awaited and (of_job := running_modes(instance, entries[name], planned))
     }
     facts = [planned for name, planned in running.items() if name not in continuing]
+    further = [job for name, job in entries.items() if name in others]
+    optional = _optional(instance, jobs) if further else frozenset()
+    jobs = [*jobs, *_startable(instance, jobs, further)]
     precedences = Precedences(instance, jobs)
     earliest = _earliest(instance, jobs, precedences)
     horizon = instance.last_end(*_horizon(plan, now, jobs, earliest, awaited))
@@ -192,6 +204,7 @@ def encode(instance: Instance, plan: Sequence[Planned], *, by_class: bool = Fals
         _task(instance, job, first, horizon, of_job, () if machine is not None else candidates)
         for job, first, of_job in zip(jobs, earliest, modes, strict=True)
     ]
+    tasks = [replace(task, is_optional=task.job.id in optional or task.job.id in others) for task in tasks]
     tasks += [_continuing_task(instance, entries[name], of_job, horizon, sites) for name, of_job in continuing.items()]
     is_rigid = not any(job.malleability is not None for job in instance.jobs)
     has_all_plans = (
@@ -202,8 +215,54 @@ def encode(instance: Instance, plan: Sequence[Planned], *, by_class: bool = Fals
     known = [planned.start - now for planned in plan]
     tight = tight_starts(tasks, sites, licenses, lags, costs, horizon=horizon, known=known)
     return Encoding(
-        now, tuple(tasks), sites, licenses, lags, costs, horizon, machine, has_all_plans, tight_starts=tight
+        now,
+        tuple(tasks),
+        sites,
+        licenses,
+        lags,
+        costs,
+        horizon,
+        machine,
+        has_all_plans,
+        has_other_jobs=bool(further),
+        tight_starts=tight,
     )
+
+
+def _startable(instance: Instance, jobs: Sequence[Job], further: Sequence[Job]) -> list[Job]:
+    """Return further jobs without those whose own times leave no start after the running ones for which they wait, and
+    without those that wait for such a job.
+    """
+    left = list(further)
+    while True:
+        precedences = Precedences(instance, (*jobs, *left))
+        found = [
+            job
+            for job, earliest in zip(left, _earliest(instance, left, precedences), strict=True)
+            if ((last := instance.latest_start(job)) is None or instance.now + earliest <= last)
+            and precedences.released(job) is not None
+        ]
+        if len(found) == len(left):
+            return found
+        left = found
+
+
+def _optional(instance: Instance, jobs: Sequence[Job]) -> frozenset[str]:
+    """Return those jobs of a plan that a best plan may leave out, by id.
+
+    *Proof* that it has all others. Neither such a job nor any job for which it waits must start by some time, and
+    nothing is set aside. A plan without it has room for it, and for those for which it waits, when all else has ended;
+    so a plan with it has more jobs.
+    """
+    members = instance.members()
+    found = {job.id for job in jobs if instance.set_aside or instance.latest_start(job) is not None}
+    while more := {
+        job.id
+        for job in jobs
+        if job.id not in found and any(name in found for one in job.after for name in members[one.job])
+    }:
+        found |= more
+    return frozenset(found)
 
 
 def _horizon(
@@ -219,12 +278,13 @@ def _horizon(
     return max([*(planned.end - now for planned in plan), *earliest], default=0), longest
 
 
-def num_pairs(instance: Instance, plan: Sequence[Planned]) -> int:
-    """Return how many pairs of a part and a node a plan's window has, without encoding it.
+def num_pairs(instance: Instance, plan: Sequence[Planned], others: Collection[str] = ()) -> int:
+    """Return how many pairs of a part and a node a plan's window has, without encoding it; with `others` as `encode`
+    has them.
 
     Where only numbers of nodes count, that is the number of segments.
     """
-    planned = {job.id for job in plan}
+    planned = {job.id for job in plan}.union(others)
     jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
     if any(job.is_evolving for job in jobs) and machine_of(instance) is not None:
         return sum(len(job.steps) for job in jobs)

@@ -21,6 +21,8 @@ def add_hints(model: CpModel, encoding: Encoding, variables: Variables, placed: 
     counts = {(number, part, site): count for number, one in enumerate(placed) for part, site, count in one.counts}
     for start, one in zip(variables.starts, placed, strict=True):
         model.add_hint(start, one.start)
+    for number, variable in variables.places.items():
+        model.add_hint(variable, int(not placed[number].is_absent))
     for (number, mode), variable in variables.modes.items():
         model.add_hint(variable, int(placed[number].mode == mode))
     for (number, mode, segment), variable in variables.borders.items():

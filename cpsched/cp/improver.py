@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import encode, num_pairs
-from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
+from cpsched.cp.messages import Bounded, Counted, Done, Found, Reply, Solve, Verdict
 from cpsched.cp.params import CpParams
 from cpsched.cp.process import COMMAND, Worker, available_memory, converse, failures_told, seconds_for
 from cpsched.domain import Instance
-from cpsched.engine import Board
+from cpsched.engine import Board, Offer
 from cpsched.planner import unsupported
 
 __all__ = ["Cp"]
@@ -49,7 +49,8 @@ class Cp:
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Solve the window, if it is small enough and has something to plan."""
-        if not 0 < num_pairs(instance, board.best.jobs) <= self.params.most_pairs:
+        best = board.best
+        if not 0 < num_pairs(instance, best.jobs, _left_out(board, best)) <= self.params.most_pairs:
             return
         memory = int(self.params.memory_share * available_memory())
         with failures_told(board, by=self.name), Worker(memory, self._command) as worker:
@@ -59,7 +60,9 @@ class Cp:
         """Find plans and prove bounds in the worker process."""
         best = board.best
         planned = {job.id: job for job in best.jobs}
-        encoding = encode(instance, best.jobs)
+        encoding = encode(instance, best.jobs, _left_out(board, best))
+        running = {job.id for job in instance.jobs if job.running is not None}
+        order = [job.id for job in instance.elements()]
         request = Solve(
             encoding=encoding,
             params=self.params.model,
@@ -75,10 +78,13 @@ class Cp:
         def hear(reply: Reply) -> bool:
             match reply:
                 case Found(placed):
-                    found = planned | decode(encoding, placed)
-                    board.offer([found[job.id] for job in best.jobs], by=self.name)
-                case Bounded(least) if encoding.has_all_plans:
-                    board.prove(encoding.costs.bound(least), over=best.ids, how=f"CP-SAT, {size}", by=self.name)
+                    found = {name: planned[name] for name in running} | decode(encoding, placed)
+                    board.offer([found[name] for name in order if name in found], by=self.name)
+                case Counted(most) if encoding.has_all_plans:
+                    board.prove_most(most + len(running), by=self.name)
+                case Bounded(least, number) if encoding.has_all_plans:
+                    over = best.ids if number is None else number + len(running)
+                    board.prove(encoding.costs.bound(least), over=over, how=f"CP-SAT, {size}", by=self.name)
                 case Done(verdict):
                     if verdict in _WORDS and (request.hint is not None or verdict is Verdict.INVALID):
                         board.report(_WORDS[verdict], by=self.name)
@@ -86,3 +92,8 @@ class Cp:
             return False
 
         converse(worker, request, board, hear)
+
+
+def _left_out(board: Board, best: Offer) -> frozenset[str]:
+    """Return the jobs that a plan on the board leaves out, and a better one may have."""
+    return board.placeable - best.ids if len(best.ids) < board.most else frozenset()

@@ -18,6 +18,7 @@ from cpsched.domain import Instance
 __all__ = [
     "HEADER",
     "Bounded",
+    "Counted",
     "Descend",
     "Done",
     "Failed",
@@ -116,6 +117,15 @@ class Bounded:
     """No solution costs less, in whole numbers."""
 
     least: float
+    #: No solution with so many waiting jobs; None: with all of them.
+    planned: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """No solution has places for more waiting jobs."""
+
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +167,7 @@ class Failed:
     what: str
 
 
-Reply = Found | Bounded | Done | Proven | Tried | Failed
+Reply = Found | Bounded | Counted | Done | Proven | Tried | Failed
 
 
 def pack(message: Request | Reply) -> bytes:

@@ -17,7 +17,8 @@ __all__ = ["add_objective"]
 
 def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Minimize what plans cost: sum over j and kinks k of w_jk max(0, s_j - k), plus w makespan (BRIDI-8), plus what
-    the mode of a job costs, and each second that its segments are held.
+    the mode of a job costs, and each second that its segments are held; plus what a job that may be left out costs at
+    its earliest and shortest, if it has a place.
 
     A kink at the earliest start needs no variable; the others have ``delay >= s_j - k``.
     """
@@ -30,6 +31,8 @@ def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> N
                 model.add(delay >= beyond)
                 beyond = delay
             terms.append(rate.weight * beyond)
+        if encoding.costs.places[number]:
+            terms.append(encoding.costs.places[number] * variables.has_place(number))
         for mode, cost in enumerate(encoding.costs.modes[number]):
             terms.extend(_of_mode(model, task, variables, (number, mode), cost))
         if task.is_running:
@@ -38,7 +41,9 @@ def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> N
     if variables.makespan is not None:
         for number, task in enumerate(encoding.tasks):
             if not task.is_running:
-                model.add(variables.makespan >= variables.end_of(number, task))
+                last = model.add(variables.makespan >= variables.end_of(number, task))
+                if number in variables.places:
+                    last.only_enforce_if(variables.places[number])
         terms.append(encoding.costs.makespan * variables.makespan)
     total = sum(terms)
     if encoding.ceiling is not None:

@@ -108,10 +108,13 @@ def order_equal_sites(model: CpModel, encoding: Encoding, variables: Variables) 
 
 
 def order_equal_tasks(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Equal jobs j, j+1 start in order: s_j <= s_j+1."""
+    """Equal jobs j, j+1 start in order, and the first ones have places: p_j+1 <= p_j, s_j <= s_j+1 if p_j+1."""
     for group in equal_tasks(encoding):
         for one, other in pairwise(group):
-            model.add(variables.starts[one] <= variables.starts[other])
+            sorted_ = model.add(variables.starts[one] <= variables.starts[other])
+            if other in variables.places:
+                sorted_.only_enforce_if(variables.places[other])
+                model.add_implication(variables.places[other], variables.places[one])
 
 
 def start_tight(model: CpModel, encoding: Encoding, variables: Variables) -> None:

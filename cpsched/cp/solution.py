@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Placed"]
+__all__ = ["ABSENT", "Placed"]
+
+#: The mode of a task that has no place.
+ABSENT = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +19,13 @@ class Placed:
     times: tuple[int, ...]
     #: (part, site, number of its units there), without zeros.
     counts: tuple[tuple[int, int, int], ...]
-    #: Which of its modes it has.
+    #: Which of its modes it has; `ABSENT`: it has no place, its start is its earliest, and it has no segments.
     mode: int = 0
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the task has no place."""
+        return self.mode == ABSENT
 
     @property
     def start(self) -> int:

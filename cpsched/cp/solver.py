@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import floor
 
 from ortools.sat.python import cp_model
 
 from cpsched.cp.encoding import Encoding
-from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
+from cpsched.cp.messages import Bounded, Counted, Done, Found, Reply, Solve, Verdict
 from cpsched.cp.model import build
 from cpsched.cp.solution import Placed
 from cpsched.cp.symmetry import canonical
@@ -24,6 +25,9 @@ _KEPT = 0.5
 
 #: The part of the time for plans if only the makespan counts; the rest is for the bound.
 _TOP_DOWN = 0.65
+
+#: The part of the time in which as many jobs as possible are placed, whatever that costs, where some may be left out.
+_COUNTED = 0.5
 
 #: With several workers, the strategies that search for proofs; all others search neighbourhoods.
 _PROVERS = ("no_lp", "objective_lb_search_no_lp", "quick_restart_no_lp", "default_lp", "max_lp")
@@ -59,6 +63,9 @@ def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
     Where the end of the last job alone counts, a single worker looks for better plans first, and then for proofs that
     there are none that end sooner, from the bound upwards.
     """
+    if request.encoding.has_other_jobs:
+        tell(Done(verdict_of(_solved_by_number(request, tell))))
+        return
     hint = request.hint
     if hint is not None and request.encoding.has_choices:
         hint = _with_segments_kept(request, hint, tell)
@@ -77,19 +84,46 @@ def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
     tell(Done(verdict_of(status)))
 
 
+def _solved_by_number(request: Solve, tell: Callable[[Reply], None]) -> cp_model.CpSolverStatus:
+    """Place as many jobs as possible first, then look for the cheapest plan with so many: the two numbers of which the
+    first counts more.
+    """
+    model, variables = build(request.encoding, request.params, request.hint)
+    narrator, optional = _Narrator(request.encoding, variables, tell), list(variables.places.values())
+    always = sum(not task.is_running for task in request.encoding.tasks) - len(optional)
+    number, status, hint = 0, cp_model.OPTIMAL, request.hint
+    if optional:
+        model.maximize(sum(optional))
+        solver = configured(request, share=_COUNTED)
+        status = solver.solve(model, narrator)
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+            tell(Counted(always + floor(solver.best_objective_bound + 1e-6)))
+        if narrator.last is None or status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return status
+        number, hint = round(solver.objective_value), narrator.last
+    else:
+        tell(Counted(always))
+    model, variables = build(request.encoding, request.params, hint)
+    if optional:
+        model.add(sum(variables.places.values()) == number)
+    cheapest = _solved(model, variables, configured(request), request, tell, always + number)
+    return cheapest if status == cp_model.OPTIMAL or cheapest != cp_model.OPTIMAL else cp_model.FEASIBLE
+
+
 def _solved(
     model: cp_model.CpModel,
     variables: Variables,
     solver: cp_model.CpSolver,
     request: Solve,
     tell: Callable[[Reply], None],
+    planned: int | None = None,
 ) -> cp_model.CpSolverStatus:
-    """Solve a model; send solutions and bounds."""
-    narrator = _Narrator(request.encoding, variables, tell)
+    """Solve a model; send solutions and bounds, these for plans of so many waiting jobs."""
+    narrator = _Narrator(request.encoding, variables, tell, planned)
     solver.best_bound_callback = narrator.tell_bound
     status = solver.solve(model, narrator)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
-        tell(Bounded(solver.best_objective_bound))
+        tell(Bounded(solver.best_objective_bound, planned))
     return status
 
 
@@ -137,9 +171,11 @@ def configured(request: Solve, *, share: float = 1.0) -> cp_model.CpSolver:
 class _Narrator(cp_model.CpSolverSolutionCallback):
     """Sends the solver's solutions and bounds."""
 
-    def __init__(self, encoding: Encoding, variables: Variables, tell: Callable[[Reply], None]) -> None:
+    def __init__(
+        self, encoding: Encoding, variables: Variables, tell: Callable[[Reply], None], planned: int | None = None
+    ) -> None:
         super().__init__()
-        self._encoding, self._variables, self._tell = encoding, variables, tell
+        self._encoding, self._variables, self._tell, self._planned = encoding, variables, tell, planned
         self._told_at = 0.0
         #: The last solution that was told, which is the best.
         self.last: tuple[Placed, ...] | None = None
@@ -154,4 +190,4 @@ class _Narrator(cp_model.CpSolverSolutionCallback):
         now = time.monotonic()
         if now >= self._told_at + _PAUSE:
             self._told_at = now
-            self._tell(Bounded(bound))
+            self._tell(Bounded(bound, self._planned))

@@ -42,7 +42,8 @@ def equal_tasks(encoding: Encoding) -> list[list[int]]:
     for number, task in enumerate(encoding.tasks):
         if number not in awaited:
             costs = encoding.costs.rates[number], encoding.costs.modes[number]
-            key = (task.modes, task.job.licenses, task.earliest, task.latest, task.end_by, costs)
+            times = (task.earliest, task.latest, task.end_by, task.is_optional)
+            key = (task.modes, task.job.licenses, times, costs, encoding.costs.places[number])
             groups[key].append(number)
     return [group for group in groups.values() if len(group) > 1]
 
@@ -69,7 +70,7 @@ def canonical(
     """Return the one of the plans equal to this one (one entry by task) that a model keeps."""
     chosen = list(placed)
     for group in equal_tasks(encoding) if sorts_jobs else ():
-        by_start = sorted((placed[number] for number in group), key=lambda one: one.start)
+        by_start = sorted((placed[number] for number in group), key=lambda one: (one.is_absent, one.start))
         for number, one in zip(group, by_start, strict=True):
             chosen[number] = one
     new_name: dict[int, int] = {}

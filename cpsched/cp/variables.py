@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cpsched.cp.encoding import Alternative, Encoding, Task
-from cpsched.cp.solution import Placed
+from cpsched.cp.solution import ABSENT, Placed
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar, LinearExpr
@@ -26,6 +26,8 @@ class Variables:
 
     #: By task: second from now.
     starts: list[IntVar]
+    #: By task that may be left out: whether it has a place.
+    places: dict[int, IntVar]
     #: By task and mode: whether it is run so; only of tasks with several modes.
     modes: dict[tuple[int, int], IntVar]
     #: By task and mode: the begin of its first segment, and the ends of all its segments. A segment of fixed
@@ -61,7 +63,7 @@ class Variables:
     def of(cls, model: CpModel, encoding: Encoding) -> Variables:
         """Make the variables of a model."""
         starts = [model.new_int_var(task.earliest, task.latest, f"start{n}") for n, task in enumerate(encoding.tasks)]
-        variables = cls(starts, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, None)
+        variables = cls(starts, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, None)
         for number, task in enumerate(encoding.tasks):
             variables._add_modes(model, number, task)
         variables = replace(variables, makespan=_makespan(model, encoding))
@@ -84,7 +86,11 @@ class Variables:
 
     def is_run_so(self, number: int, mode: int) -> IntVar | int:
         """Return whether a task is run in such a mode."""
-        return self.modes.get((number, mode), 1)
+        return self.modes.get((number, mode), self.has_place(number))
+
+    def has_place(self, number: int) -> IntVar | int:
+        """Return whether a task has a place."""
+        return self.places.get(number, 1)
 
     def placed(self, encoding: Encoding, value: Callable[[LinearExpr | IntVar | int], int]) -> tuple[Placed, ...]:
         """Return the tasks as a solution has them, which gives each variable a value."""
@@ -94,12 +100,17 @@ class Variables:
                 counts[number].append((part, site, count))
         found = []
         for number, (task, of_task) in enumerate(zip(encoding.tasks, counts, strict=True)):
+            if not value(self.has_place(number)):
+                found.append(Placed((task.earliest,), (), ABSENT))
+                continue
             (mode,) = (mode for mode in range(len(task.modes)) if value(self.is_run_so(number, mode)))
             found.append(Placed(tuple(value(time) for time in self.times[number, mode]), tuple(of_task), mode))
         return tuple(found)
 
     def _add_modes(self, model: CpModel, number: int, task: Task) -> None:
         """Make the variables of the modes of a task, and the intervals of their segments."""
+        if task.is_optional:
+            self.places[number] = model.new_bool_var(f"place{number}")
         for mode in range(len(task.modes)) if len(task.modes) > 1 else ():
             self.modes[number, mode] = model.new_bool_var(f"mode{number}.{mode}")
         if any(mode.work is not None for mode in task.modes):
@@ -119,7 +130,7 @@ class Variables:
                 self.sizes[number, place, segment, segment] = model.new_int_var(span.least, most, f"{name}.{segment}")
                 times.append(border)
             self.times[number, place] = tuple(times)
-            present, last = self.modes.get((number, place)), len(of_mode.spans) - 1
+            present, last = self.modes.get((number, place), self.places.get(number)), len(of_mode.spans) - 1
             whole = {(0, last)} if task.job.licenses else set()
             for first, until in sorted({(segment, segment) for segment in range(last + 1)} | whole):
                 run = (number, place, first, until)

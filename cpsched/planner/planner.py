@@ -9,6 +9,7 @@ from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.queue import planning_order
+from cpsched.planner.rescue import rescue
 from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk, lenders
 
 __all__ = ["NAME", "Planner"]
@@ -37,11 +38,14 @@ class Planner:
         self.ledger = Ledger(instance, admitted, mapping)
 
     def plan(self, progress: Progress | None = None) -> None:
-        """Plan all waiting jobs in their order; then hold steps and shrink malleable jobs where that improves the
-        plan.
+        """Plan all waiting jobs in their order, and in further orders if a job is too late then; then hold steps and
+        shrink malleable jobs where that improves the plan.
         """
-        ledger, order = self.ledger, self._order
-        ledger.plan(order, progress)
+        ledger = self.ledger
+        ledger.plan(self._order, progress)
+        if not self.instance.has_strict_priorities and self._is_late():
+            self._order = rescue(ledger, self._order, Values(self.instance, ledger).of_plan)
+        order = self._order
         held = sum(job.is_evolving and job.expand_limit != 1 for job in ledger.jobs)
         if 0 < held <= _MOST_HELD:
             self._improved_by(Values(self.instance, ledger), lambda: ledger.plan(order, is_held=False))
@@ -49,6 +53,11 @@ class Planner:
             self._shrink()
         # other jobs may have moved to earlier ends since they were planned
         ledger.plan([name for name in order if not ledger.is_booked(name)])
+
+    def _is_late(self) -> bool:
+        """Return whether a job has no place that must start by some time."""
+        ledger, instance = self.ledger, self.instance
+        return any(not ledger.is_booked(job.id) and instance.latest_start(job) is not None for job in ledger.jobs)
 
     def _shrink(self) -> None:
         """Shrink waiting and running jobs where that improves the plan."""

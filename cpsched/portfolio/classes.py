@@ -223,12 +223,16 @@ class ByClass:
         """Plan the classes that are left.
 
         The planner plans all of them at once where that comes to the same: each job that has one size and one kind of
-        chunks gets its earliest start beside the jobs before it, and no job moves.
+        chunks gets its earliest start beside the jobs before it, and no job moves. A job that must start by some time
+        could be too late, and others of its class would have to move for it.
         """
         together = tuple(name for one in classes.left for name in one)
         window = classes.window(together)
-        if len(classes.left) < 2 or (isinstance(self._engine, PlannerEngine) and is_plain(window)):
-            classes.add(together, self._engine.plan(replace(window, has_strict_priorities=True), progress))
+        is_bounded = any(job.running is None and window.latest_start(job) is not None for job in window.jobs)
+        is_same = isinstance(self._engine, PlannerEngine) and is_plain(window) and not is_bounded
+        if len(classes.left) < 2 or is_same:
+            window = replace(window, has_strict_priorities=len(classes.left) > 1)
+            classes.add(together, self._engine.plan(window, progress))
         done, count = 0, classes.size(together)
         while classes.left:
             entries = classes.left[0]

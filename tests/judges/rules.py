@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from cpsched.cp.decode import decode, placed_as_in
-from cpsched.cp.encoding import encode
-from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
-from cpsched.cp.params import ModelParams
-from cpsched.cp.solver import solve as solve_model
-from cpsched.domain import Instance
-from cpsched.engine import Board
 from cpsched.errors import UnsupportedError
 from cpsched.formats import parse_instance, plan_to_document
 from cpsched.planner import PlannerEngine
@@ -22,11 +15,12 @@ from cpsched.portfolio import Team, solve
 from cpsched.search import Search, SearchParams
 from cpsched.verify import Judge
 from tests.judges.bounds import DEFECTS
+from tests.judges.cp_here import CpHere
 from tests.judges.ruled_windows import Document, features_of, ruled_window
 from tests.oracle.brute_force import Best, TooLargeError, Window
 from tests.oracle.literal_rules import Booked
 
-__all__ = ["RulesCase", "judge_rules", "mutants", "plan_document"]
+__all__ = ["Comparison", "RulesCase", "judge_rules", "mutants", "plan_document"]
 
 #: Plans that each window is asked about, each a change of the best one.
 MUTANTS = 12
@@ -90,7 +84,7 @@ def judge_document(document: Document, seed: int, *, engines: bool = True, has_p
         best = window.best()
         _judge_plans(case, window, best, seed)
         if engines:
-            _Comparison(case, window, best, seed).plan_all(has_processes=has_processes)
+            Comparison(case, window, best, seed).plan_all(has_processes=has_processes)
     except TooLargeError:
         case.is_too_large = True
     return case
@@ -112,27 +106,45 @@ def _judge_plans(case: RulesCase, window: Window, best: Best, seed: int) -> None
             case.failures.append(f"plan {plan}: oracle {faults or 'allows it'}, verifier {verifier or 'allows it'}")
 
 
-class _Comparison:
-    """Plans a window with the engines, and compares with the oracle; mutable."""
+class Comparison:
+    """Plans a window with the engines, and compares with the oracle; mutable.
 
-    def __init__(self, case: RulesCase, window: Window, best: Best, seed: int) -> None:
+    Parameters
+    ----------
+    case, window, best, seed
+        The window and its best plan; what comes of it is noted in the case.
+    complete, provers
+        The engines that are to plan as many jobs as the oracle, and those that are to prove their plans optimal.
+    """
+
+    def __init__(
+        self,
+        case: RulesCase,
+        window: Window,
+        best: Best,
+        seed: int,
+        *,
+        complete: Collection[str] = COMPLETE,
+        provers: Collection[str] = (),
+    ) -> None:
         self.case, self.window, self.best, self.seed = case, window, best, seed
+        self._complete, self._provers = complete, provers
         self.instance = parse_instance(case.document, source=f"case {seed}")
         self.least = {best.ids: best.value}
 
     def plan_all(self, *, has_processes: bool) -> None:
         """Plan the window with the engines, with others of the rules in each window."""
         first = PlannerEngine()
-        self._plan("planner", 0.0)
-        self._plan("search", ENOUGH, Team(first=first, lanes=((Search(SearchParams(max_steps=SEARCH_STEPS)),),)))
-        self._plan("cp", ENOUGH, Team(first=first, lanes=((_CpHere(),),)))
+        self.plan("planner", 0.0)
+        self.plan("search", ENOUGH, Team(first=first, lanes=((Search(SearchParams(max_steps=SEARCH_STEPS)),),)))
+        self.plan("cp", ENOUGH, Team(first=first, lanes=((CpHere(DETERMINISTIC_TIME),),)))
         names = sorted(POLICIES)
         for place in range(RULES):
-            self._plan(names[(RULES * self.seed + place) % len(names)], 0.0)
+            self.plan(names[(RULES * self.seed + place) % len(names)], 0.0)
         for name in ("portfolio", "minizinc") if has_processes else ():
-            self._plan(name, SECONDS)
+            self.plan(name, SECONDS)
 
-    def _plan(self, name: str, budget: float, team: Team | None = None) -> None:
+    def plan(self, name: str, budget: float, team: Team | None = None) -> None:
         """Plan the window with an engine, on one core."""
         engine = name if team is None else "portfolio"
         document = self.case.document
@@ -166,7 +178,7 @@ class _Comparison:
         self.case.fewer[name] += len(jobs) < len(best.jobs)
         # the nodes of reservations are chosen before jobs are planned: beside these, no job is lost
         most = window.best_beside(slices) if slices or window.reservations else best
-        if len(jobs) < len(most.jobs) and name in COMPLETE:
+        if len(jobs) < len(most.jobs) and name in self._complete:
             missing = sorted(most.ids - {one.id for one in jobs})
             say.append(f"{name}: loses a job: plans {len(jobs)}, the oracle {len(most.jobs)} (with {missing})")
         score = plan["objective"]
@@ -178,8 +190,14 @@ class _Comparison:
                 f"{name}: its bound {score['bound']:.12g} ({score.get('proof')}) is above the least, {least:.12g}"
             )
         self.case.best[name] += not _is_below(least, score["value"])
+        if name in self._provers and plan["engine"]["stopped"] != "optimal":
+            say.append(f"{name}: is not proven: {plan['engine']['stopped']}, {score['value']}, {score['bound']}")
         if plan["engine"]["stopped"] == "optimal":
             self.case.proven[name] += 1
+            if len(jobs) == len(best.jobs) and _is_below(best.value, score["value"]) and not slices:
+                say.append(f"{name}: is said to be optimal; other jobs have the value {best.value:.12g}")
+            if len(jobs) < len(most.jobs):
+                say.append(f"{name}: is said to be optimal with {len(jobs)} jobs")
             if _is_below(least, score["value"]):
                 say.append(f"{name}: its value {score['value']:.12g} is said to be optimal, the least is {least:.12g}")
 
@@ -204,47 +222,6 @@ def _read(window: Window, plan: Document) -> tuple[list[Booked], list[Booked]]:
     slices = [window.slice_of(one["id"], chunks(one["allocation"])) for one in had]
     waiting = [one for one in plan["jobs"] if one["id"] in window.waiting]
     return slices, [window.booked(one["id"], one["start"], chunks(one["segments"][0]["allocation"])) for one in waiting]
-
-
-class _CpHere:
-    """CP-SAT as an improver in this process, for deterministic time."""
-
-    name = "cp"
-
-    def prepare(self) -> None:
-        """Nothing is compiled."""
-
-    def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return nothing: what the planner does not refuse, the model has."""
-        return ()
-
-    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Solve the window."""
-        best = board.best
-        encoding = encode(instance, best.jobs)
-        if not encoding.tasks:
-            return
-        planned = {job.id: job for job in best.jobs}
-        replies: list[Reply] = []
-        request = Solve(
-            encoding=encoding,
-            params=ModelParams(),
-            hint=placed_as_in(encoding, planned),
-            seed=seed,
-            workers=1,
-            seconds=ENOUGH,
-            deterministic_time=DETERMINISTIC_TIME,
-        )
-        solve_model(request, replies.append)
-        for reply in replies:
-            match reply:
-                case Found(placed):
-                    found = planned | decode(encoding, placed)
-                    board.offer([found[job.id] for job in best.jobs], by=self.name)
-                case Bounded(least) if encoding.has_all_plans:
-                    board.prove(encoding.costs.bound(least), over=best.ids, how="CP-SAT", by=self.name)
-                case Done((Verdict.INFEASIBLE | Verdict.INVALID) as verdict) if request.hint is not None:
-                    board.report(f"says {verdict.value} though there is a plan", by=self.name)
 
 
 def plan_document(window: Window, slices: Sequence[Booked], jobs: Sequence[Booked]) -> Document:

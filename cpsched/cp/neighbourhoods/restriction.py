@@ -92,6 +92,7 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
         lags=tuple(_lags_within(whole, tasks)),
         costs=_costs(whole.costs, tasks, parts),
         has_all_plans=False,
+        has_other_jobs=False,
         held=() if whole.machine is None else tuple(added_up(occupation.nodes_beside(tasks))),
         ended=ended,
         ceiling=ceiling,
@@ -118,7 +119,7 @@ def _bounded(occupation: Occupation, number: int, tasks: Collection[int]) -> Tas
             latest = min(latest, int(occupation.starts[other]) - lag.seconds)
             if lag.is_from_end:
                 end_by = min(end_by, int(occupation.starts[other]) - behind_end)
-    return replace(task, earliest=earliest, latest=latest, end_by=end_by)
+    return replace(task, earliest=earliest, latest=latest, end_by=end_by, is_optional=False)
 
 
 def _on_sites(occupation: Occupation, task: Task, place: Mapping[int, int]) -> Task:
@@ -259,5 +260,6 @@ def _costs(costs: Costs, tasks: Sequence[int], parts: Sequence[Task]) -> Costs:
             tuple(replace(mode, rates=reached(mode.rates, task)) for mode in costs.modes[number])
             for number, task in zip(tasks, parts, strict=True)
         ),
+        places=(0,) * len(tasks),
         ends={at: costs.ends[number] for at, number in enumerate(tasks) if number in costs.ends},
     )

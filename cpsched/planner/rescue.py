@@ -1,0 +1,173 @@
+"""Places for jobs that must start by some time and found none: further orders, and room that other jobs make.
+
+An order of planning decides which jobs are too late. Where one is, the whole queue is planned in orders by latest
+start, in which jobs that were too late move to the front each time (squeaky wheel: Joslin and Clements 1999); then jobs
+that were booked in the time of a late one make room for it, if all of them find other places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from cpsched.booking import Ledger
+from cpsched.domain import FrozenMap, Instance, Job
+from cpsched.planner.queue import awaited_first
+from cpsched.problem import Precedences
+
+__all__ = ["latest_starts", "rescue", "with_followers"]
+
+#: The most jobs that are planned in further orders, over all orders; a job that changes while it runs counts as many.
+_MOST_PLANNED, _CHANGING = 20_000, 20
+#: The most orders, and the most late jobs for which others make room.
+_MOST_ORDERS, _MOST_ROOMS = 30, 30
+
+
+def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float]) -> list[str]:
+    """Plan all jobs anew, if that gives more of them a place, or as many places that are worth more; return the order
+    of the best plan.
+
+    Nothing changes if all jobs have places that must start by some time, or if no other plan is better. Work is
+    bounded by the number of jobs, so that the same window has the same plan.
+
+    Parameters
+    ----------
+    ledger
+        Has a plan, in which some jobs may have no place.
+    order
+        The ids of all jobs in the order in which they were planned.
+    value
+        Returns the value of what the ledger has.
+    """
+    late = _Late(ledger, order)
+    if not late.jobs():
+        return list(order)
+    best = _Best(ledger, order, value)
+    work = len(order) + _CHANGING * sum(job.is_evolving for job in ledger.jobs)
+    count = max(2, min(_MOST_ORDERS, _MOST_PLANNED // work))
+    best.plan(late.ordered(late.by_start))
+    if late.jobs():
+        best.plan(late.ordered(late.by_end))
+    front: dict[str, int] = {}
+    for number in range(2, count):
+        jobs = late.jobs()
+        if not jobs:
+            break
+        front |= dict.fromkeys(jobs, -number)
+        best.plan(late.ordered(late.by_start, front))
+    best.restore()
+    for name in late.jobs()[:_MOST_ROOMS]:
+        late.make_room(name, best.order)
+    return best.order
+
+
+def latest_starts(instance: Instance, jobs: Sequence[Job]) -> dict[str, int]:
+    """Return the latest starts (s on the instance's clock) of jobs that have one, by id: by their own times, and by
+    those of the jobs that wait for them.
+    """
+    found = {job.id: last for job in jobs if (last := instance.latest_start(job)) is not None}
+    if not any(job.after for job in jobs):
+        return found
+    behind: dict[str, list[tuple[str, int]]] = {}
+    for lag in Precedences(instance, jobs).lags():
+        behind.setdefault(jobs[lag.before].id, []).append((jobs[lag.after].id, lag.seconds))
+    for job in reversed(awaited_first(instance, jobs)):
+        times = [found[name] - seconds for name, seconds in behind.get(job.id, ()) if name in found]
+        if times:
+            found[job.id] = min(times) if job.id not in found else min(found[job.id], *times)
+    return found
+
+
+def with_followers(ledger: Ledger, name: str) -> list[str]:
+    """Return a job and all that wait for it, directly or not, in reverse: the job itself is the last."""
+    found = [name]
+    for one in found:
+        found += [follower for follower in ledger.followers(one) if follower not in found]
+    return list(reversed(found))
+
+
+class _Best:
+    """The best of several plans on a ledger; mutable."""
+
+    def __init__(self, ledger: Ledger, order: Sequence[str], value: Callable[[], float]) -> None:
+        self._ledger, self._value = ledger, value
+        self.order = list(order)
+        self._rank, self._mark = self._ranked(), ledger.marked()
+
+    def _ranked(self) -> tuple[int, float]:
+        """Return the number of jobs with a place, and what the plan is worth: the smaller, the better."""
+        return -sum(map(self._ledger.is_booked, self.order)), self._value()
+
+    def plan(self, order: Sequence[str]) -> None:
+        """Plan all jobs anew in another order."""
+        for name in self.order:
+            if self._ledger.is_booked(name):
+                self._ledger.release(name)
+        self._ledger.plan(order)
+        rank = self._ranked()
+        if rank < self._rank:
+            self._rank, self._mark, self.order = rank, self._ledger.marked(), list(order)
+
+    def restore(self) -> None:
+        """Bring the best plan back."""
+        self._ledger.back_to(self._mark)
+
+
+class _Late:
+    """The jobs of a ledger that must start by some time, and orders in which they are served first."""
+
+    def __init__(self, ledger: Ledger, order: Sequence[str]) -> None:
+        self._ledger, self._instance = ledger, ledger.instance
+        self._jobs = {job.id: job for job in ledger.jobs}
+        self._order = list(order)
+        #: The latest start, and the latest end, of the jobs that have one.
+        self.by_start: Mapping[str, int] = latest_starts(self._instance, [self._jobs[name] for name in order])
+        self.by_end = {name: last + self._jobs[name].walltime for name, last in self.by_start.items()}
+
+    def jobs(self) -> list[str]:
+        """Return those without a place, the first to be late first."""
+        left = [name for name in self.by_start if not self._ledger.is_booked(name)]
+        return sorted(left, key=lambda name: (self.by_start[name], name))
+
+    def ordered(self, times: Mapping[str, int], front: Mapping[str, int] = FrozenMap()) -> list[str]:
+        """Return all jobs in order of their times, the others behind them as before; each after all it waits for.
+
+        The lower a job is in `front`, where all others have 0, the earlier it comes.
+        """
+        bound = (name for name in self._order if name in times)
+        names = sorted(bound, key=lambda name: (front.get(name, 0), times[name]))
+        names += (name for name in self._order if name not in times)
+        return [job.id for job in awaited_first(self._instance, [self._jobs[name] for name in names])]
+
+    def make_room(self, name: str, order: Sequence[str]) -> bool:
+        """Book a job, and book those anew that are in its time and could start later; return whether all of them found
+        places. If not, nothing changes.
+        """
+        ledger, now = self._ledger, self._instance.now
+        earliest = ledger.earliest_start(name)
+        if earliest is None or ledger.is_booked(name):
+            return False
+        begin, end = earliest - now, self.by_end[name] - now
+        near = []
+        for other in order:
+            if ledger.is_booked(other):
+                place = ledger.place_of(other)
+                if place.start < end and place.end > begin and place.start < self.by_start.get(other, end) - now:
+                    near.append(other)
+        awaited = {one.job for one in self._jobs[name].after}
+        leaving = dict.fromkeys(
+            other for one in near if one not in awaited for other in with_followers(ledger, one) if other != name
+        )
+        mark, released = ledger.marked(), [other for other in leaving if ledger.is_booked(other)]
+        for other in released:
+            ledger.release(other)
+        ledger.plan([name])
+        ledger.plan(self._again(released))
+        if ledger.is_booked(name) and all(map(ledger.is_booked, released)):
+            return True
+        ledger.back_to(mark)
+        return False
+
+    def _again(self, names: Collection[str]) -> list[str]:
+        """Return jobs by latest start, the others behind them in their order."""
+        wanted = set(names)
+        return [name for name in self.ordered(self.by_start) if name in wanted]
