@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from cpsched.domain import Event, Incumbent, Instance, PlannedJob, WaitingJob
+from cpsched.domain import Event, Incumbent, Instance, PlannedJob, WaitingJob, Work
 
-__all__ = ["Board", "Budget", "Engine", "Improver", "Offer", "Outcome", "Progress", "Proof", "Scope"]
+__all__ = ["Board", "Budget", "Engine", "Improver", "Offer", "Outcome", "Progress", "Proof", "Scope", "Turn"]
 
 #: The most characters of an event's text.
 _LONGEST_EVENT = 500
@@ -191,6 +191,7 @@ class Board:
         self._proofs: dict[Scope, list[Proof]] = {}
         self._incumbents = [self._incumbent()]
         self._events: list[Event] = []
+        self._work: dict[str, Work] = {}
         self._prove_least()
 
     @property
@@ -232,6 +233,11 @@ class Board:
     def events(self) -> tuple[Event, ...]:
         """Other events that a reader of the plan should know."""
         return tuple(self._events)
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What each solver did, in the order in which they began."""
+        return tuple(self._work.values())
 
     @property
     def is_optimal(self) -> bool:
@@ -361,12 +367,53 @@ class Board:
             by=proof.by,
         )
 
+    def account(self, *, by: str, seconds: float = 0.0, what: str | None = None) -> None:
+        """Add seconds to the work of a solver, and replace the words that say what it did."""
+        with self._lock:
+            if not self._closed.is_set():
+                known = self._work.get(by, Work(by=by, seconds=0.0))
+                self._work[by] = Work(by=by, seconds=round(known.seconds + seconds, 3), what=what or known.what)
+
     def report(self, what: str, *, by: str) -> None:
         """Add an event; its text is folded into one line of printable characters."""
         line = " ".join("".join(char if char.isprintable() else " " for char in what).split())
         with self._lock:
             if not self._closed.is_set():
                 self._events.append(Event(at=self._now, by=by, what=line[:_LONGEST_EVENT]))
+
+
+class Turn(Board):
+    """A board for some seconds, in which it counts what is gained: all else is the whole board's own.
+
+    Parameters
+    ----------
+    whole
+        The board.
+    seconds
+        After which solvers shall stop.
+    """
+
+    __slots__ = ("_until", "gain", "more")
+
+    def __init__(self, whole: Board, seconds: float) -> None:
+        self.__dict__ = whole.__dict__
+        self._until = whole.budget.more(seconds - whole.budget.remaining)
+        #: By how much offers of this turn made the value smaller, and how many jobs they added.
+        self.gain, self.more = 0.0, 0
+
+    @property
+    def budget(self) -> Budget:  # type: ignore[override]
+        """Ends the turn."""
+        return self._until
+
+    def offer(self, jobs: Sequence[PlannedJob], *, by: str) -> bool:
+        """Offer a plan (`Board.offer`), and count what it gains."""
+        before = self.best
+        is_best = super().offer(jobs, by=by)
+        if is_best:
+            self.more += len(jobs) - len(before.jobs)
+            self.gain += max(0.0, before.value - self._value_of(jobs)) if len(jobs) == len(before.jobs) else 0.0
+        return is_best
 
 
 class Improver(Protocol):

@@ -213,7 +213,9 @@ def encode(
     costs = costs_of(instance, tasks, horizon=horizon)
     lags = tuple(precedences.lags())
     known = [planned.start - now for planned in plan]
-    tight = tight_starts(tasks, sites, licenses, lags, costs, horizon=horizon, known=known)
+    tight = None
+    if not by_class:
+        tight = tight_starts(tasks, sites, licenses, lags, costs, horizon=horizon, known=known)
     return Encoding(
         now,
         tuple(tasks),

@@ -45,6 +45,7 @@ from cpsched.domain.plan import (
     Score,
     WaitingJob,
     WaitingReason,
+    Work,
     repeated,
 )
 from cpsched.domain.priorities import priority_classes
@@ -146,6 +147,7 @@ __all__ = [
     "WaitingJob",
     "WaitingReason",
     "WindowEvent",
+    "Work",
     "changed_from",
     "chunk_layers",
     "counted",

@@ -17,6 +17,7 @@ __all__ = [
     "Score",
     "WaitingJob",
     "WaitingReason",
+    "Work",
     "repeated",
 ]
 
@@ -134,6 +135,17 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The work of one solver while a plan was made, better plans or not."""
+
+    by: str
+    #: Seconds for which it worked.
+    seconds: float
+    #: What it did, in words; None where it does not say.
+    what: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The second of the two public documents."""
 
@@ -147,6 +159,8 @@ class Plan:
     reservations: tuple[ReservedSlice, ...] = ()
     incumbents: tuple[Incumbent, ...] = ()
     events: tuple[Event, ...] = ()
+    #: By solver, in the order in which they began.
+    work: tuple[Work, ...] = ()
     #: Whether this is a record of what happened: a job then took the lesser of its runtime and its walltime.
     record: bool = False
     #: In a record only: the runs that ended because one of their nodes failed, in order of time.

@@ -21,6 +21,7 @@ from cpsched.domain import (
     Segment,
     WaitingJob,
     WaitingReason,
+    Work,
 )
 from cpsched.formats import plan_model
 from cpsched.formats.faults import Faults, Location, path_of, refuse_other_kind, shown
@@ -90,6 +91,7 @@ def _read_plan(model: PlanModel) -> Plan:
         ),
         incumbents=tuple(Incumbent(**incumbent.model_dump()) for incumbent in model.incumbents),
         events=tuple(Event(**event.model_dump()) for event in model.events),
+        work=tuple(Work(**work.model_dump()) for work in model.work),
         record=model.record,
         attempts=tuple(map(_read_job, model.attempts)),
     )
@@ -132,9 +134,11 @@ def plan_to_document(plan: Plan) -> dict[str, Any]:
             for r in plan.reservations
         ]
     if plan.incumbents:
-        document["incumbents"] = [_write_incumbent(incumbent) for incumbent in plan.incumbents]
+        document["incumbents"] = [_stated(incumbent) for incumbent in plan.incumbents]
     if plan.events:
         document["events"] = [asdict(event) for event in plan.events]
+    if plan.work:
+        document["work"] = [_stated(work) for work in plan.work]
     if plan.record:
         document["record"] = True
     if plan.attempts:
@@ -142,8 +146,8 @@ def plan_to_document(plan: Plan) -> dict[str, Any]:
     return document
 
 
-def _write_incumbent(incumbent: Incumbent) -> dict[str, Any]:
-    return {key: value for key, value in asdict(incumbent).items() if value is not None}
+def _stated(entry: Incumbent | Work) -> dict[str, Any]:
+    return {key: value for key, value in asdict(entry).items() if value is not None}
 
 
 def _write_job(job: PlannedJob) -> dict[str, Any]:

@@ -149,6 +149,14 @@ class EventModel(DocumentModel):
     what: Words
 
 
+class WorkModel(DocumentModel):
+    """The work of one solver."""
+
+    by: Name
+    seconds: Annotated[Number, Field(ge=0)] = Field(description="Seconds for which it worked")
+    what: Omittable[Words] = Field(None, description="What it did")
+
+
 class PlanModel(DocumentModel):
     """When and where each job runs, which cannot, and how good that is."""
 
@@ -162,6 +170,7 @@ class PlanModel(DocumentModel):
     reservations: ListOf[ReservedModel] = Field([], description="What each reservation got")
     incumbents: ListOf[IncumbentModel] = Field([], description="How the plan was found")
     events: ListOf[EventModel] = Field([], description="What else happened meanwhile")
+    work: ListOf[WorkModel] = Field([], description="What each solver did, better plans or not")
     record: bool = Field(False, description="Whether this is a record of what happened: jobs took their real run times")
     attempts: ListOf[PlannedJobModel] = Field([], description="Of a record: runs that an outage cut short")
 

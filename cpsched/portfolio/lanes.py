@@ -7,6 +7,7 @@ from threading import Thread
 
 from cpsched.domain import Instance
 from cpsched.engine import Board, Budget, Improver
+from cpsched.portfolio.merit import ByMerit, run_solver
 
 __all__ = ["run_lanes"]
 
@@ -62,7 +63,7 @@ def _run_lane(lane: Sequence[Improver], instance: Instance, board: Board, seed: 
     for improver in lane:
         if board.is_over:
             return
-        try:
+        if isinstance(improver, ByMerit):
             improver.improve(instance, board, seed=seed)
-        except Exception as error:
-            board.report(f"gave up: {type(error).__name__}: {error}", by=improver.name)
+        else:
+            run_solver(improver, instance, board, seed=seed)

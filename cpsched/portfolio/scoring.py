@@ -231,5 +231,6 @@ def scored(
         objective=replace(plan.objective, value=value, **known),
         engine=replace(plan.engine, stopped=stopped, elapsed=round(elapsed, 3)),
         incumbents=board.incumbents,
+        work=board.work,
         events=(*plan.events, *board.events),
     )

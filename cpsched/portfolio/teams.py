@@ -11,6 +11,7 @@ from cpsched.errors import EngineError, UnsupportedError
 from cpsched.mzn import MiniZinc, MiniZincParams
 from cpsched.planner import PlannerEngine
 from cpsched.policies import POLICIES
+from cpsched.portfolio.merit import ByMerit, Member
 from cpsched.search import Search, SearchParams
 
 __all__ = ["ENGINES", "Team", "team_of"]
@@ -20,6 +21,10 @@ ENGINES = ("portfolio", "planner", "search", "cp", "minizinc", *POLICIES)
 
 #: The most jobs of a window for which a single core spends some of its time on proofs: such plans are found soon.
 _SMALL = BoundParams(most_jobs=50, least_seconds=0.8)
+#: The solvers of the lane that has no solver of its own, with their first shares: on a single core, and beside the
+#: search on others.
+_ALONE = (Member(Search(), plain=0.85, tight=0.4), Member(Neighbourhoods(), plain=0.1, tight=0.2))
+_BESIDE = (Member(Neighbourhoods(), plain=0.1, tight=0.3), Member(Search(), plain=0.4, tight=0.3))
 #: Lists alone, without steps from one plan to the next.
 _LISTS = SearchParams(max_steps=0)
 
@@ -77,10 +82,10 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     """
     if engine in POLICIES:
         return Team(first=POLICIES[engine])
-    search = (Search(),)
+    search: tuple[Improver, ...] = (Search(),)
     # a single core proves small windows, if there is time; in larger ones plans are worth more than proofs
     bound = LagrangianBound() if workers > 1 else LagrangianBound(_SMALL)
-    last = (Cp(), bound, Search())
+    last: tuple[Improver, ...] = (Cp(), bound, ByMerit(_ALONE if workers == 1 else _BESIDE))
     lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
         "planner": (),
         "search": (search,) * workers,

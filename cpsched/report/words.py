@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from cpsched.domain import Chunk, Instance, Job, Plan, PlannedJob, Request, Score, Segment
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
@@ -105,6 +107,26 @@ def _improvement(score: Score) -> list[tuple[str, str]]:
     return [*rows, ("avoidable cost saved", f"{(score.planner - score.value) / can_be:.1%}")]
 
 
+def _finders(plan: Plan) -> list[tuple[str, str]]:
+    """Return the rows about who found better plans, with their share of all that was gained, and about other work."""
+    gains: dict[str, tuple[int, float]] = {}
+    for before, found in pairwise(plan.incumbents):
+        name = found.by.partition(":")[0]
+        count, gain = gains.get(name, (0, 0.0))
+        is_comparable = before.planned == found.planned
+        gains[name] = count + 1, gain + (max(0.0, before.value - found.value) if is_comparable else 0.0)
+    whole = sum(gain for _, gain in gains.values())
+    shares = [
+        f"{name} {count:,}" + (f" ({gain / whole:.1%} of the gain)" if whole > 0 else "")
+        for name, (count, gain) in gains.items()
+    ]
+    work = [f"{one.by} {one.seconds:.1f} s" + ("" if one.what is None else f" ({one.what})") for one in plan.work]
+    return [
+        *([("better plans by", ", ".join(shares))] if shares else []),
+        *([("work", ", ".join(work))] if work else []),
+    ]
+
+
 def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
     """Return the figures of a plan as (label, value), all but the use of its resources."""
     score, engine = plan.objective, plan.engine
@@ -134,6 +156,7 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
     return [
         *rows,
         ("makespan", duration(summary.makespan)),
+        *_finders(plan),
         ("engine", f"{engine.name} {engine.version}, {engine.stopped}"),
         ("time", f"{engine.elapsed:.2f} s of {engine.budget:g} s"),
     ]

@@ -16,7 +16,7 @@ __all__ = ["PlanReader"]
 
 FORMAT = "cpsched-plan/1"
 REQUIRED = ("format", "instance", "now", "objective", "engine", "jobs")
-OPTIONAL = ("waiting_room", "reservations", "incumbents", "events", "record", "attempts")
+OPTIONAL = ("waiting_room", "reservations", "incumbents", "events", "work", "record", "attempts")
 REASONS = (
     "unsatisfiable",
     "unavailable",
@@ -75,6 +75,8 @@ class PlanReader:
             self._check_incumbent(item)
         for item in self._items("events"):
             self._check_event(item)
+        for item in self._items("work"):
+            self._check_work(item)
         self._check_engine()
         return Plan(
             entries=tuple(entries),
@@ -263,6 +265,18 @@ class PlanReader:
                 members["at"].refuse("expected seconds since the engine began, got less than 0")
             members["by"].name()
             if not members["what"].text():
+                members["what"].refuse("expected words, got an empty text")
+        except DocumentError as error:
+            self._forgive(error)
+
+    def _check_work(self, item: Cursor) -> None:
+        """Check the solver, the seconds and the text of an entry about a solver's work."""
+        try:
+            members = item.members(["by", "seconds"], ["what"])
+            members["by"].name()
+            if members["seconds"].number() < 0:
+                members["seconds"].refuse("expected seconds of at least 0, got less")
+            if "what" in members and not members["what"].text():
                 members["what"].refuse("expected words, got an empty text")
         except DocumentError as error:
             self._forgive(error)

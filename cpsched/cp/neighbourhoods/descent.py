@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 from cpsched.cp.messages import Descend, Reply, Tried
 from cpsched.cp.model import build
 from cpsched.cp.neighbourhoods.choice import Chooser
-from cpsched.cp.neighbourhoods.kinds import KINDS, Choice, Size
+from cpsched.cp.neighbourhoods.kinds import Choice, Size, kinds_for, lost
 from cpsched.cp.neighbourhoods.occupation import Occupation
 from cpsched.cp.neighbourhoods.restriction import Neighbourhood, restricted
 from cpsched.cp.params import ModelParams
@@ -22,12 +22,16 @@ from cpsched.cp.solution import Placed
 __all__ = ["Descent", "End", "Step", "descend"]
 
 #: A small model is built and solved in milliseconds: what strengthens a large one costs it more than it gains.
-_PLAIN = ModelParams(has_energy=False, has_dual_feasible=False, breaks_nodes=False, breaks_jobs=False)
+_PLAIN = ModelParams(
+    has_energy=False, has_dual_feasible=False, breaks_nodes=False, breaks_jobs=False, has_tight_starts=False
+)
 #: The limits of a sub-model whatever its conflicts: seconds, and CP-SAT's deterministic time.
 _LONGEST, _MOST_EFFORT = 0.5, 0.1
 #: Seconds that it takes as a rule to choose a neighbourhood, to build an alternative, and to solve for a unit of
 #: deterministic time.
 _CHOOSING, _BUILDING, _SOLVING = 0.002, 0.0001, 4.0
+#: As long as jobs have no start, such a part of the neighbourhoods looks for one.
+_RESCUING = 0.5
 #: Seconds between two replies.
 _PAUSE = 0.1
 
@@ -94,11 +98,14 @@ class Descent:
     def __init__(self, occupation: Occupation, seed: int, *, is_timed: bool) -> None:
         self.occupation = occupation
         self._random, self._is_timed = Random(seed), is_timed  # noqa: S311 - no secrets
-        self._kinds = Chooser(tuple(KINDS.items()))
+        self._kinds = Chooser(kinds_for(occupation.encoding))
         self._efforts = Chooser(_EFFORTS)
 
     def step(self) -> Step:
         """Try one neighbourhood."""
+        if self.occupation.num_lost and self._random.random() < _RESCUING:
+            effort = _EFFORTS[self._random.randrange(len(_EFFORTS))]
+            return self._tried("lost", lost(self.occupation, effort.size, self._random), effort)
         began = time.thread_time()
         which, how = self._kinds.draw(self._random), self._efforts.draw(self._random)
         (name, kind), effort = self._kinds.ways[which], self._efforts.ways[how]

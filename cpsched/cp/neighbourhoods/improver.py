@@ -60,6 +60,7 @@ class Neighbourhoods:
             before = run.tried
             with failures_told(board, by=self.name), Worker(memory, self._command) as worker:
                 run.work(worker, board.budget.seconds)
+            board.account(by=self.name, what=run.description)
 
 
 class _Run:
@@ -91,6 +92,13 @@ class _Run:
         self._has_news = False
         self._next_offer, self._took = 0.0, 0.0
 
+    @property
+    def description(self) -> str:
+        """What was done, in words."""
+        return (
+            f"{self.tried} neighbourhoods, {self.improved} of them with a better plan, {self.proven} solved to the end"
+        )
+
     def work(self, worker: Worker, until: float) -> None:
         """Let a worker improve the best plan until a second of the budget.
 
@@ -120,7 +128,7 @@ class _Run:
         is_new = is_new or self._encoding is None or not self._has_same_facts(best)
         self._base, self._has_news = best, False
         if is_new or self._encoding is None:
-            self._encoding = encode(self._instance, best.jobs, by_class=True)
+            self._encoding = encode(self._instance, best.jobs, self._board.placeable - best.ids, by_class=True)
         positions = positions_in(self._encoding, {job.id: job for job in best.jobs})
         self._placed = {number: one for number, one in enumerate(positions.placed) if one is not None}
         self._number += 1

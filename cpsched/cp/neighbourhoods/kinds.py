@@ -8,9 +8,10 @@ from random import Random
 
 import numpy as np
 
+from cpsched.cp.encoding import Encoding
 from cpsched.cp.neighbourhoods.occupation import Occupation
 
-__all__ = ["KINDS", "Choice", "Kind", "Size"]
+__all__ = ["KINDS", "Choice", "Kind", "Size", "kinds_for", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +122,176 @@ def few_nodes(occupation: Occupation, size: Size, random: Random) -> Choice | No
     return _closed(occupation, inside[first:], sorted(sites), size)
 
 
-#: The kinds by name.
+def followers(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+    """Choose a costly task, and those that end last before it can start on some nodes, with what follows them there."""
+    costly = _costly(occupation, random)
+    if costly is None:
+        return None
+    start, admitted = int(occupation.starts[costly]), occupation.admitted(costly)
+    since = max(0, start - int(random.expovariate(1 / max(1, occupation.encoding.tasks[costly].shortest))))
+    sites = random.sample(admitted, min(len(admitted), size.sites))
+    near = _on(occupation, sites, since, start + 1)
+    near.sort(key=lambda number: (-int(occupation.starts[number]), number))
+    return _closed(occupation, [costly, *near], [*occupation.sites_of(costly), *sites], size)
+
+
+def ancestors(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+    """Choose a costly task, those for which it waits, directly or not, and what is beside them on their nodes."""
+    costly = _costly(occupation, random)
+    if costly is None:
+        return None
+    family, number = [costly], 0
+    while number < len(family) and len(family) < size.tasks - 1:
+        before = [lag.before for lag in occupation.lags_of(family[number]) if lag.after == family[number]]
+        family += [one for one in before if one not in family and occupation.placed[one] is not None]
+        number += 1
+    if len(family) == 1:
+        return None
+    sites = [site for one in family for site in occupation.sites_of(one)]
+    first = family[random.randrange(1, len(family))]
+    earliest, start = int(occupation.encoding.tasks[first].earliest), int(occupation.starts[first])
+    moment = random.randint(min(earliest, start), start)
+    others = random.sample(admitted := occupation.admitted(first), min(len(admitted), 2))
+    beside = _on(occupation, [*occupation.sites_of(first), *others], moment, int(occupation.ends[first]))
+    random.shuffle(beside)
+    return _closed(occupation, [*family, *beside], [*sites, *others], size)
+
+
+def changing(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+    """Choose a costly task, and tasks that change, or can, on nodes where it could be, up to its start."""
+    costly = _costly(occupation, random)
+    if costly is None:
+        return None
+    earliest, start = int(occupation.encoding.tasks[costly].earliest), int(occupation.starts[costly])
+    moment = random.randint(min(earliest, start), start)
+    sites = [*occupation.admitted(costly)]
+    tasks = occupation.encoding.tasks
+    near = [
+        number
+        for number in _on(occupation, sites, moment, start + 1)
+        if len(tasks[number].modes) > 1 or len(tasks[number].modes[0].spans) > 1
+    ]
+    random.shuffle(near)
+    some = random.sample(sites, min(len(sites), 2))
+    return _closed(occupation, [costly, *near], [*occupation.sites_of(costly), *some], size)
+
+
+def one_queue(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+    """Choose a costly task, and those of its queue that begin at nearly the same time."""
+    costly = _costly(occupation, random)
+    if costly is None:
+        return None
+    tasks, start = occupation.encoding.tasks, int(occupation.starts[costly])
+    near = [
+        number
+        for number, task in enumerate(tasks)
+        if task.job.queue == tasks[costly].job.queue and occupation.placed[number] is not None and number != costly
+    ]
+    near.sort(key=lambda number: (abs(int(occupation.starts[number]) - start), number))
+    return _closed(occupation, [costly, *near], occupation.sites_of(costly), size)
+
+
+def holders(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+    """Choose a costly task that needs licences, and others that hold them before it."""
+    costly = _costly(occupation, random)
+    if costly is None or not occupation.encoding.tasks[costly].job.licenses:
+        return None
+    wanted, start = occupation.encoding.tasks[costly].job.licenses, int(occupation.starts[costly])
+    near = [
+        number
+        for number, task in enumerate(occupation.encoding.tasks)
+        if occupation.placed[number] is not None
+        and number != costly
+        and occupation.starts[number] <= start
+        and any(name in task.job.licenses for name in wanted)
+    ]
+    near.sort(key=lambda number: (-int(occupation.ends[number]) + random.randrange(3600), number))
+    return _closed(occupation, [costly, *near], occupation.sites_of(costly), size)
+
+
+def lost(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+    """Choose a task without a start, all that it waits for and that has none either, and what is in their way.
+
+    There all are free to move as far back as they may: more jobs beat fewer.
+    """
+    without = [
+        number
+        for number, task in enumerate(occupation.encoding.tasks)
+        if not occupation.is_placed(number) and not task.is_running
+    ]
+    if not without:
+        return None
+    family, number = [random.choice(without)], 0
+    while number < len(family):
+        before = [lag.before for lag in occupation.lags_of(family[number]) if lag.after == family[number]]
+        family += [one for one in before if one not in family and not occupation.is_placed(one)]
+        number += 1
+    found, sites = [*family], list[int]()
+    for one in family:
+        task, admitted = occupation.encoding.tasks[one], [*occupation.admitted(one)]
+        if task.earliest > task.latest:
+            return None
+        moment = random.randint(
+            task.earliest, min(task.latest, max(task.earliest, int(occupation.ends.max(initial=0))))
+        )
+        until = moment + task.shortest
+        random.shuffle(admitted)
+        in_way = {site: _on(occupation, [site], moment, until) for site in admitted}
+        slack = {site: sum(_is_bound(occupation, number) for number in in_way[site]) for site in admitted}
+        admitted.sort(key=lambda site: (slack[site], len(in_way[site])))
+        some = admitted[: random.randint(1, max(1, size.sites))]
+        sites += some
+        found += [number for site in some for number in in_way[site]]
+    return _closed(occupation, found, sites, Size(size.tasks + len(family), size.sites))
+
+
+#: The kinds by name; `lost` is apart, since more jobs beat all that the others gain.
 KINDS: Mapping[str, Kind] = {
     "costly nodes": costly_nodes,
     "rivals": costly_rivals,
     "ejection": ejection,
     "slice": time_slice,
     "few nodes": few_nodes,
+    "followers": followers,
+    "ancestors": ancestors,
+    "changing": changing,
+    "queue": one_queue,
+    "holders": holders,
 }
+
+
+def kinds_for(encoding: Encoding) -> tuple[tuple[str, Kind], ...]:
+    """Return the kinds that a window can have, with their names."""
+    left_out = set()
+    if not encoding.lags:
+        left_out.add("ancestors")
+    if not encoding.has_changes:
+        left_out.add("changing")
+    if not encoding.licenses:
+        left_out.add("holders")
+    if len({task.job.queue for task in encoding.tasks}) < 2:
+        left_out.add("queue")
+    if encoding.machine is not None:  # no job has nodes of its own there
+        named = {"queue": one_queue, "ancestors": ancestors, "moment": around_a_start}
+        return tuple((name, kind) for name, kind in named.items() if name not in left_out)
+    return tuple((name, kind) for name, kind in KINDS.items() if name not in left_out)
+
+
+def around_a_start(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+    """Choose a costly task, and those that begin or end nearest to a second before its start, wherever they are."""
+    costly = _costly(occupation, random)
+    if costly is None:
+        return None
+    moment = random.randint(0, int(occupation.starts[costly]))
+    near = [number for number, one in enumerate(occupation.placed) if one is not None and number != costly]
+    near.sort(key=lambda n: (min(abs(int(occupation.starts[n]) - moment), abs(int(occupation.ends[n]) - moment)), n))
+    return _closed(occupation, [costly, *near], occupation.sites_of(costly), size)
+
+
+def _is_bound(occupation: Occupation, number: int) -> bool:
+    """Return whether a task has a last start of its own, or others wait for it: it is no good to move."""
+    task = occupation.encoding.tasks[number]
+    return task.end_by < occupation.encoding.horizon or any(lag.before == number for lag in occupation.lags_of(number))
 
 
 def _costly(occupation: Occupation, random: Random) -> int | None:

@@ -116,6 +116,11 @@ class Occupation:
             self.on_site[site].add(number)
 
     @property
+    def num_lost(self) -> int:
+        """The number of tasks without a start."""
+        return int((self.starts < 0).sum())
+
+    @property
     def cost(self) -> float:
         """What the plan costs, in whole numbers."""
         return float(self.costs.sum()) + self.encoding.costs.makespan * self.end_beside(())

@@ -71,5 +71,5 @@ def _alien(encoding: Encoding, task: Task, job: PlannedJob, site_of: Mapping[str
             }
             use = Use(segment.start - encoding.now, segment.end - encoding.now, takes)
             uses.setdefault(site_of[held.node], []).append(use)
-    times = job.start - encoding.now, job.end - encoding.now
+    times = max(0, job.start - encoding.now), job.end - encoding.now
     return Alien(*times, {site: tuple(of_site) for site, of_site in uses.items()})
