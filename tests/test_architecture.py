@@ -87,7 +87,8 @@ HOMES: dict[str, frozenset[str]] = {
         "click": "cli",
         "cronsim": "formats problem",
         "dask_jobqueue": "bench",
-        "distributed": "bench",
+        # portfolio: lanes on the workers of a Dask cluster
+        "distributed": "bench portfolio",
         "matplotlib": "bench",
         "minizinc": "mzn",
         "numba": "rusv",

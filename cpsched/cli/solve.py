@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
     from cpsched.errors import Fault
+    from cpsched.portfolio import Team
 
 __all__ = ["command"]
 
@@ -63,7 +65,11 @@ def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> f
     return value
 
 
-@click.command("solve", epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html")
+@click.command(
+    "solve",
+    epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html; with a Dask cluster: "
+    "cpsched solve window.json --dask tcp://head:8786 --budget 30",
+)
 @click.argument("instance", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option(
     "--engine", default="portfolio", show_default=True, type=click.Choice(ENGINE_NAMES), help="Engine to use."
@@ -79,6 +85,12 @@ def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> f
 )
 @click.option(
     "--workers", default=2, show_default=True, type=click.IntRange(1, 256), help="Number of CPU cores to use."
+)
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Dask scheduler whose workers search as well, each as one more lane: tcp://HOST:8786. They need the same "
+    "version of cpsched.",
 )
 @click.option(
     "--warm",
@@ -123,6 +135,7 @@ def command(
     engine: str,
     budget: float,
     workers: int,
+    dask: str | None,
     warm: str | None,
     promise: float | None,
     solver: str,
@@ -144,7 +157,7 @@ def command(
     from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
     from cpsched.formats import checked, instance_to_document, parse_instance, write_instance, write_plan
     from cpsched.planner import compiling_announced, with_promised_starts
-    from cpsched.portfolio import prepare, solve
+    from cpsched.portfolio import prepare, solve, team_of, with_dask_lanes
     from cpsched.report import gantt_html
     from cpsched.writing import write_text
 
@@ -160,7 +173,14 @@ def command(
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         evolving = any(job.is_evolving for job in parsed.jobs)
         prepare(engine, workers=workers, solver=solver, evolving=evolving)
-    with progress_bar("planning", wanted=not quiet) as progress, improvement_bar(wanted=not quiet) as watch:
+    lanes: AbstractContextManager[Team | None] = nullcontext()
+    if dask is not None:
+        lanes = with_dask_lanes(team_of(engine, workers=workers, solver=solver), engine, dask)
+    with (
+        lanes as team,
+        progress_bar("planning", wanted=not quiet) as progress,
+        improvement_bar(wanted=not quiet) as watch,
+    ):
         plan = solve(
             parsed,
             engine=engine,
@@ -170,6 +190,7 @@ def command(
             bound=bound,
             warm=earlier,
             solver=solver,
+            team=team,
             document=document,
             progress=progress,
             watch=watch,

@@ -3,11 +3,13 @@ planner.
 
 May import: `planner`, `policies`, `sim`, `search`, `cp`, `mzn`, `formats`, `metrics`, `verify`, `engine`, `domain`,
 `errors`. Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in parallel,
+`dask_lanes.py` on the workers of a Dask cluster as well,
 `scoring.py` judges plans and makes plan documents, `repair.py` puts right what is refused of one job; `replanning.py`
 updates a plan, and `online.py` plans one window after the other, as a scheduler of a simulation; `schedulers.py` lists
 these with the rules.
 """
 
+from cpsched.portfolio.dask_lanes import with_dask_lanes
 from cpsched.portfolio.online import make_engine_scheduler
 from cpsched.portfolio.recipe import prepare, solve
 from cpsched.portfolio.replanning import replan
@@ -28,4 +30,5 @@ __all__ = [
     "replan",
     "solve",
     "team_of",
+    "with_dask_lanes",
 ]

@@ -217,7 +217,7 @@ def test_the_options_reach_the_engine(run: Run, window: Window, monkeypatch: pyt
     assert calls == [
         {
             "engine": "planner", "budget": 2.5, "bound": 1.5, "seed": 7, "workers": 3, "solver": "chuffed",
-            "warm": plan, "document": window.instance, "progress": None, "watch": None,
+            "warm": plan, "team": None, "document": window.instance, "progress": None, "watch": None,
         }
     ]  # fmt: skip
 
