@@ -69,13 +69,18 @@ class Workload:
     malleable: float | None
     #: The runtime model of malleable jobs on half of their cores.
     model: RuntimeModel | None = None
+    #: What is drawn with replacement for each seed, ``users`` or ``weeks``, and the seconds by which each submission
+    #: is moved at random; None: nothing, none.
+    resampled: str | None = None
+    moved: int | None = None
     #: The name of its file, where several are instances of the same; else None.
     sample: str | None = None
 
     @property
     def is_random(self) -> bool:
         """Whether it differs for each seed."""
-        return isinstance(self.source, Generated) or self.malleable is not None
+        changes = (self.malleable, self.resampled, self.moved)
+        return isinstance(self.source, Generated) or any(change is not None for change in changes)
 
     @property
     def label(self) -> str:
@@ -110,6 +115,8 @@ class Table:
     by: str
     #: The label of a policy by whose figures all others are divided, cell by cell; None: absolute figures.
     relative_to: str | None = None
+    #: The figure of which the table says in which share of the cells a policy has the least; None: of none.
+    won: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +218,8 @@ def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
         "load": cell.workload.load,
         "malleable": cell.workload.malleable,
         "model": cell.workload.model,
+        "resampled": cell.workload.resampled,
+        "moved": cell.workload.moved,
         "scheduler": contender.scheduler,
         "parameters": contender.parameters,
         "predict": contender.predict,

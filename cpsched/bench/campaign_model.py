@@ -134,6 +134,12 @@ class WorkloadModel(DocumentModel):
     model: Omittable[OneOrMore[Literal["ideal", "worst"]]] = Field(
         None, description="The runtime model of malleable jobs on fewer cores"
     )
+    moved: Omittable[Annotated[int, Field(ge=1)]] = Field(
+        None, description="Seconds by which each submission is moved at random, for each seed anew"
+    )
+    resampled: Omittable[Literal["users", "weeks"]] = Field(
+        None, description="What is drawn with replacement, for each seed anew"
+    )
 
 
 class InstanceFileModel(WorkloadModel):
@@ -183,6 +189,7 @@ class TableModel(DocumentModel):
         "total", description="The groups of jobs that have rows of their own"
     )
     relative_to: Omittable[OneLine] = Field(None, description="The policy by whose figures all others are divided")
+    won: Omittable[OneLine] = Field(None, description="A figure: in which share of the cells a policy has the least")
 
 
 class PlotModel(DocumentModel):

@@ -17,7 +17,10 @@ from cpsched.workloads import (
     evolving_window,
     job_mix,
     lublin,
+    moved,
     openccs_workload,
+    resampled_users,
+    resampled_weeks,
     scaled,
     with_malleable,
 )
@@ -35,6 +38,10 @@ GENERATORS: MappingProxyType[str, Callable[..., Instance]] = MappingProxyType(
         "eurora": eurora_stream,
         "evolving": evolving_window,
     }
+)
+
+_RESAMPLED: MappingProxyType[str, Callable[[Instance, int], Instance]] = MappingProxyType(
+    {"users": resampled_users, "weeks": resampled_weeks}
 )
 
 
@@ -60,8 +67,12 @@ def load_workload(workload: Workload, seed: int | None) -> Loaded:
     """
     loaded = _from_source(workload.source, seed)
     instance = loaded.instance
+    if workload.resampled is not None:
+        instance = _RESAMPLED[workload.resampled](instance, seed or 0)
     if workload.load is not None:
         instance = scaled(instance, workload.load)
+    if workload.moved is not None:
+        instance = moved(instance, workload.moved, seed or 0)
     if workload.malleable is not None:
         instance = with_malleable(instance, seed or 0, share=workload.malleable, model=workload.model)
     return Loaded(instance=instance, remarks=loaded.remarks)

@@ -59,8 +59,14 @@ M = TypeVar("M", bound=DocumentModel)
 T = TypeVar("T")
 
 
-def read_campaign(path: Path) -> Campaign:
+def read_campaign(path: Path, data: Path | None = None) -> Campaign:
     """Read a campaign; paths in it are relative to its own folder.
+
+    Parameters
+    ----------
+    data
+        A folder with the files that are not at their places, by their names; the first half of a log,
+        ``NAME.firsthalf.swf.gz``, may also be there as the whole log, ``NAME.swf.gz``.
 
     Raises
     ------
@@ -68,7 +74,7 @@ def read_campaign(path: Path) -> Campaign:
         With everything that is wrong with it.
     """
     document = load_toml(path)
-    reading = _Reading(folder=path.parent, faults=Faults(document, mapping="a table"))
+    reading = _Reading(folder=path.parent, data=data, faults=Faults(document, mapping="a table"))
     campaign = _read_parts(reading, document)
     reading.faults.raise_if_any(str(path))
     return campaign
@@ -80,6 +86,8 @@ class _Reading:
 
     #: Paths are relative to it.
     folder: Path
+    #: Where else files are, by their names.
+    data: Path | None
     faults: Faults
     #: Kinds of tables of which some were refused in part: what speaks of them cannot be checked.
     incomplete: set[object] = field(default_factory=set)
@@ -106,13 +114,16 @@ class _Reading:
     def file(self, at: Location, said: str) -> Path:
         """Find a file, which has to exist."""
         path = self.folder / said
-        try:
-            path, is_there = path.resolve(), path.is_file()
-        except (OSError, RuntimeError):
-            # A name that is too long, a circle of links.
-            is_there = False
-        if not is_there:
-            self.faults.add(at, f"Expected a file, got {shown(said)}, which does not exist in {self.folder.resolve()}")
+        names = dict.fromkeys((Path(said).name, Path(said).name.replace(".firsthalf.", ".")))
+        for place in (path, *(self.data / name for name in names if self.data is not None)):
+            try:
+                if place.is_file():
+                    return place.resolve()
+            except (OSError, RuntimeError):
+                continue  # a name that is too long, a circle of links
+        beside = "" if self.data is None else f", nor by its name in {self.data.resolve()}"
+        where = f"{self.folder.resolve()}{beside}"
+        self.faults.add(at, f"Expected a file, got {shown(said)}, which does not exist in {where}")
         return path
 
     def check_known(self, at: Location, noun: str, name: str, known: Collection[str]) -> None:
@@ -194,7 +205,14 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
     runtime_models = tuple(map(RuntimeModel, models))
     return [
         Workload(
-            name=model.name, source=source, load=load, malleable=share, model=kind, sample=_sample(source, sources)
+            name=model.name,
+            source=source,
+            load=load,
+            malleable=share,
+            model=kind,
+            resampled=model.resampled,
+            moved=model.moved,
+            sample=_sample(source, sources),
         )
         for load, share, kind, source in product(
             _listed(model.load) or (None,), shares or (None,), runtime_models or (None,), sources
@@ -314,7 +332,9 @@ def _read_table(reading: _Reading, table: object, at: Location, policies: Sequen
         reading.check_known((*at, "relative_to"), "policy", model.relative_to, policies)
     for name in model.figures:
         reading.check_known((*at, "figures"), "figure", name, FIGURES)
-    of_machine = [name for name in model.figures if name in MACHINE_FIGURES]
+    if model.won is not None:
+        reading.check_known((*at, "won"), "figure", model.won, FIGURES)
+    of_machine = [name for name in (*model.figures, model.won) if name in MACHINE_FIGURES]
     if model.by in GROUPS and of_machine:
         message = f"Expected figures that each {model.by} has, got {', '.join(of_machine)}"
         reading.faults.add((*at, "figures"), message)
@@ -324,6 +344,7 @@ def _read_table(reading: _Reading, table: object, at: Location, policies: Sequen
         figures=tuple(model.figures),
         by=model.by,
         relative_to=model.relative_to,
+        won=model.won,
     )
 
 

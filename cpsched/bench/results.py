@@ -72,6 +72,18 @@ class Results:
         ratios = [value / other for sample, value in ours.items() if (other := theirs.get(sample))]
         return mean_interval(ratios) if ratios else None
 
+    def won(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
+        """Return the share of the samples and seeds, of those that all contenders have, in which none has less than
+        this one; None where there is no such sample.
+        """
+        labels = [one.label for one in self.campaign.contenders]
+        values = {label: self._values(workload, label, by, key, figure) for label in labels}
+        shared = [sample for sample in values[contender] if all(sample in of_label for of_label in values.values())]
+        least = {sample: min(of_label[sample] for of_label in values.values()) for sample in shared}
+        return (
+            mean_interval([float(values[contender][sample] <= least[sample]) for sample in shared]) if shared else None
+        )
+
     def _values(
         self, workload: str, contender: str, by: str, key: str | None, figure: str
     ) -> dict[tuple[Workload, int | None], float]:

@@ -54,7 +54,7 @@ def as_csv(results: Results, table: Table) -> str:
     """Return a table as CSV: all workloads in one, three columns for each figure (mean, half width, cells)."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    columns = [f"{figure}{part}" for figure in table.figures for part in ("", " half width", " cells")]
+    columns = [f"{figure}{part}" for figure in _headings(table) for part in ("", " half width", " cells")]
     writer.writerow(["workload", "load", "malleable", "model", table.by, "policy", "source", *columns])
     for workload in results.campaign.samples:
         for line in _lines(results, table, workload):
@@ -86,7 +86,9 @@ def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line
     published = [one for one in results.campaign.published if table.by == "total" and _is_of(one, workload)]
     for key in results.keys(workload.label, table.by) or [None]:
         for policy in contenders:
-            means = (_mean(results, table, workload.label, policy, key, figure) for figure in table.figures)
+            means = [_mean(results, table, workload.label, policy, key, figure) for figure in table.figures]
+            if table.won is not None:
+                means.append(results.won(workload.label, policy, table.by, key, table.won))
             yield _Line(key=key, policy=policy, source=None, cells=tuple(means))
             yield from (_published_line(one, table, published) for one in published if one.policy == policy)
     yield from (_published_line(one, table, published) for one in published if one.policy not in contenders)
@@ -114,20 +116,27 @@ def _published_line(one: Published, table: Table, published: Sequence[Published]
         beside = [other for other in published if (other.source, other.policy) == (one.source, table.relative_to)]
         theirs = {name: value for other in beside for name, value in other.figures.items() if value}
         figures = {name: value / theirs[name] for name, value in figures.items() if name in theirs}
-    cells = (mean_interval([figures[name]]) if name in figures else None for name in table.figures)
-    return _Line(key=None, policy=one.policy, source=one.source, cells=tuple(cells))
+    cells = [mean_interval([figures[name]]) if name in figures else None for name in table.figures]
+    won = [] if table.won is None else [None]
+    return _Line(key=None, policy=one.policy, source=one.source, cells=(*cells, *won))
 
 
 def _grid(table: Table, lines: Sequence[_Line]) -> str:
     """Return rows with their heading; groups and sources have columns if there are any."""
     has_keys, has_sources = table.by != "total", any(line.source is not None for line in lines)
     texts = [*([table.by] if has_keys else []), "policy", *(["source"] if has_sources else [])]
-    rows = [[*texts, *table.figures], ["---"] * len(texts) + ["---:"] * len(table.figures)]
+    figures = _headings(table)
+    rows = [[*texts, *figures], ["---"] * len(texts) + ["---:"] * len(figures)]
     for line in lines:
         key = [line.key or "(none)"] if has_keys else []
         source = [line.source or "ours"] if has_sources else []
         rows.append([*key, line.policy, *source, *map(in_words, line.cells)])
     return "\n".join(" | ".join(["", *(cell.replace("|", r"\|") for cell in row), ""]).strip() for row in rows)
+
+
+def _headings(table: Table) -> tuple[str, ...]:
+    """Return the headings of the columns with figures."""
+    return (*table.figures, *(() if table.won is None else (f"least {table.won}",)))
 
 
 def _notes(results: Results, workload: Workload) -> Iterator[str]:

@@ -29,6 +29,12 @@ __all__ = ["command"]
     help="Folder for results; cells finished by an earlier run are read from it.  [default: out/NAME of the campaign]",
 )
 @click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder with logs and instances that are not where the campaign says, as scripts/fetch-traces fetches them.",
+)
+@click.option(
     "--workers",
     default=2,
     show_default=True,
@@ -43,6 +49,7 @@ def command(
     ctx: click.Context,
     campaign: Path,
     output: Path | None,
+    data: Path | None,
     workers: int,
     scheduler: str | None,
     slurm: bool,
@@ -59,7 +66,7 @@ def command(
 
     if scheduler is not None and slurm:
         raise click.UsageError("Expected one of --scheduler and --slurm, got both.")
-    asked = read_campaign(campaign)
+    asked = read_campaign(campaign, data)
     if scheduler is not None:
         connect = partial(at_address, scheduler)
     else:

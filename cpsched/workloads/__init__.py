@@ -3,7 +3,8 @@
 May import: `domain`, `errors`. Nothing here reads or writes files; scripts do. Begin with `eurora_window`; the tiny
 instances are in `tiny.py`, jobs that change while they run in `evolving.py` and `changing.py`, projects of PSPLIB in
 `psplib.py`. A workload is an instance whose jobs have submit times from `now` on and runtimes: begin with `lublin`.
-The common parts of generators are in `assembly.py` and `arrivals.py`; `load.py` changes the rate of arrival.
+The common parts of generators are in `assembly.py` and `arrivals.py`; `load.py` changes the rate of arrival,
+`replicas.py` who comes when.
 """
 
 from cpsched.workloads.agents import agent_workload
@@ -16,6 +17,7 @@ from cpsched.workloads.load import offered_load, scaled
 from cpsched.workloads.lublin import lublin
 from cpsched.workloads.openccs import oculus_cluster, openccs_workload
 from cpsched.workloads.psplib import project_window
+from cpsched.workloads.replicas import moved, resampled_users, resampled_weeks
 from cpsched.workloads.tiny import TinyCase, tiny_cases
 
 __all__ = [
@@ -30,10 +32,13 @@ __all__ = [
     "job_mix",
     "lublin",
     "made_rigid",
+    "moved",
     "oculus_cluster",
     "offered_load",
     "openccs_workload",
     "project_window",
+    "resampled_users",
+    "resampled_weeks",
     "scaled",
     "tiny_cases",
     "with_evolving",

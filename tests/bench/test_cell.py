@@ -16,7 +16,7 @@ from cpsched.domain import FrozenMap, Malleability, RuntimeModel
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document
 from cpsched.formats.logs import LogOptions, Selection, read_workload
-from cpsched.workloads import eurora_stream, offered_load
+from cpsched.workloads import eurora_stream, moved, offered_load, resampled_users, resampled_weeks
 from tests.formats.job_logs import TORQUE
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -172,3 +172,13 @@ def test_a_workload_without_jobs_is_refused(log: LogFile) -> None:
     """A selection that leaves nothing fails with the workload's name."""
     with pytest.raises(ValueError, match="the workload w has no jobs"):
         play(cell_of(workload_of(replace(log, options=LogOptions(selection=Selection(first=10))))))
+
+
+def test_replicas_are_other_workloads_for_each_seed(log: LogFile) -> None:
+    """Weeks or users that are drawn, and moved submissions, are those of the cell's seed."""
+    plain = load_workload(Workload(name="log", source=log, load=None, malleable=None), None).instance
+    for resampled, draw in (("users", resampled_users), ("weeks", resampled_weeks)):
+        workload = Workload(name="log", source=log, load=None, malleable=None, resampled=resampled, moved=600)
+        assert workload.is_random
+        for seed in (1, 2):
+            assert load_workload(workload, seed).instance == moved(draw(plain, seed), 600, seed)

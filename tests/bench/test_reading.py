@@ -296,7 +296,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         'workload[1].instance: Expected a file, got "missing.json", which does not exist in',
         'workload[2].generator: Expected a known generator, got "lubin", did you mean lublin?',
         "policy[0].vary.max_starv: unknown parameter, did you mean max_starve?",
-        "policy[1].parameters: Expected depth and max_starve of 0 or more",
+        "policy[1].parameters: Expected figures of 0 or more",
         'policy[2].scheduler: Expected a known scheduler, got "esay", did you mean easy?',
         'table[0].figures: Expected a known figure, got "wait.maen", did you mean wait.mean?',
         "table[1].figures: Expected figures that each queue has, got makespan",
@@ -451,3 +451,31 @@ def test_the_page_has_all_figures_and_generators(docs_page: str) -> None:
         first, _, second = name.partition(".")
         assert f"`{name}`" in docs_page or (f"`{first}`" in docs_page and f"`.{second}`" in docs_page), name
     assert ", ".join(GENERATORS) in docs_page
+
+
+def test_files_are_found_in_another_folder(tmp_path: Path) -> None:
+    """By their names, and a first half as the whole log; what is nowhere is told with both places."""
+    folder, data = tmp_path / "campaign", tmp_path / "data"
+    folder.mkdir()
+    data.mkdir()
+    (data / "here.json").write_text("{}")
+    (data / "log.swf").write_text("; nothing\n")
+    text = """
+    name = "c"
+    [[workload]]
+    name = "a"
+    instance = "../away/here.json"
+    [[workload]]
+    name = "b"
+    log = "../away/log.firsthalf.swf"
+    [[policy]]
+    scheduler = "easy"
+    """
+    campaign = folder / "c.toml"
+    campaign.write_text(text)
+    sources = [workload.source for workload in read_campaign(campaign, data).workloads]
+    paths = [source.path for source in sources if isinstance(source, InstanceFile | LogFile)]
+    assert paths == [data / "here.json", data / "log.swf"]
+    (data / "here.json").unlink()
+    with pytest.raises(DocumentError, match=r"does not exist in .*/campaign, nor by its name in .*/data"):
+        read_campaign(campaign, data)

@@ -384,3 +384,20 @@ def test_all_results_are_in_one_file(two_policies: Given, tmp_path: Path) -> Non
     assert read[3]["wait.mean"] is None
     assert (read[0]["by"], read[0]["makespan"], read[0]["parameters"], read[0]["load"]) == ("total", 100, "{}", None)
     assert [path.name for path in tmp_path.iterdir()] == ["r.parquet"]
+
+
+def test_the_share_of_cells_that_a_policy_wins(tmp_path: Path) -> None:
+    """Of the cells that all policies have: a draw counts for both; one that has failed counts for no policy."""
+    values = {"a": (1.0, 5.0, 3.0, 9.0), "b": (2.0, 4.0, 3.0, None)}
+    cells: Given = {
+        fake_cell(tmp_path, policy, seed=seed): None if value is None else fake_result(wqt=value)
+        for policy, of_policy in values.items()
+        for seed, value in enumerate(of_policy)
+    }
+    results = results_of(cells, table=replace(table_of("wqt"), won="wqt"))
+    label = next(iter(cells)).workload.label
+    shares = {policy: results.won(label, policy, "total", None, "wqt") for policy in values}
+    assert {policy: share and share.mean for policy, share in shares.items()} == {"a": 2 / 3, "b": 2 / 3}
+    (table,) = results.campaign.tables
+    assert "least wqt" in as_markdown(results, table).splitlines()[4]
+    assert "least wqt cells" in as_csv(results, table).splitlines()[0]
