@@ -24,9 +24,10 @@ from cpsched.booking.columns import Columns
 from cpsched.booking.links import Links
 from cpsched.booking.mapping import CheapFirst, Mapping
 from cpsched.booking.modes import CompiledMode, compiled_modes
+from cpsched.booking.remainder import book_asides
 from cpsched.booking.running import RunningJobs
 from cpsched.booking.shapes import Shape
-from cpsched.domain import Instance, Job, PlannedJob, Segment
+from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside
 from cpsched.problem import awaited_ends
 from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, State, Timeline
 
@@ -61,7 +62,7 @@ class Mark:
 class Ledger:
     """Bookings of running and waiting jobs on one cluster; mutable.
 
-        A job that waits for others is booked at its distance from them, and finds no place while one of them has none.
+    A job that waits for others is booked at its distance from them, and finds no place while one of them has none.
     A job that is booked again keeps its distance to the jobs that wait for it (OCCS-49).
 
     Parameters
@@ -208,6 +209,10 @@ class Ledger:
         return {
             job_id: start + self.instance.now for job_id, start in zip(ids, starts, strict=True) if start != NOWHERE
         }
+
+    def set_aside(self, asides: Sequence[SetAside]) -> None:
+        """Book amounts that no job can have any more; where less is free, what is."""
+        book_asides(self.timeline, asides, self._columns, self.instance.now)
 
     def stand_aside(self, job_id: str, now: int) -> None:
         """Move a booked rigid job that starts after `now` to nodes that are not free now, at the same start: jobs that

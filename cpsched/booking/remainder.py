@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from cpsched.booking.columns import Columns
-from cpsched.domain import SetAside
-from cpsched.rusv import Booking, Timeline
+import numpy as np
 
-__all__ = ["amounts_aside", "booked_remainder"]
+from cpsched.booking.columns import Columns
+from cpsched.domain import FOR_EVER, SetAside
+from cpsched.rusv import FOREVER, Booking, Timeline
+
+__all__ = ["amounts_aside", "book_asides", "booked_remainder"]
 
 
 def amounts_aside(aside: SetAside, columns: Columns) -> tuple[dict[int, int], dict[int, int]]:
@@ -19,6 +21,31 @@ def amounts_aside(aside: SetAside, columns: Columns) -> tuple[dict[int, int], di
         for column, amount, _ in columns.columns_on(held.node, held.resources, whole=False):
             amounts[column] = amounts.get(column, 0) + amount
     return amounts, {columns.license_number[name]: amount for name, amount in aside.licenses.items()}
+
+
+def book_asides(timeline: Timeline, asides: Sequence[SetAside], columns: Columns, now: int) -> None:
+    """Book all amounts that are set aside from `now` on, second 0 of the timeline; where less is free, what is.
+
+    A site's rules set the same few amounts aside many hundred times; each is looked up once.
+    """
+    numbers: dict[tuple[int, int], int] = {}
+    amounts: list[tuple[dict[int, int], dict[int, int]]] = []
+    spans: list[tuple[int, int, int]] = []
+    for aside in asides:
+        start, end = max(0, aside.start - now), aside.end - now
+        if end <= start:
+            continue
+        key = id(aside.allocation), id(aside.licenses)
+        if key not in numbers:
+            numbers[key] = len(amounts)
+            amounts.append(amounts_aside(aside, columns))
+        spans.append((start, end if end < FOR_EVER else FOREVER, numbers[key]))
+    if spans:
+        spans.sort()
+        taken = [timeline.booking(0, 1, *one) for one in amounts]
+        for index in timeline.book_all(np.array(spans, dtype=np.int64), taken):
+            start, end, number = spans[index]
+            booked_remainder(timeline, start, end, *amounts[number])
 
 
 def booked_remainder(

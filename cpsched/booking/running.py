@@ -9,16 +9,14 @@ from itertools import chain, pairwise
 from math import floor
 
 from cpsched.booking.columns import Columns
-from cpsched.booking.remainder import amounts_aside, booked_remainder
+from cpsched.booking.remainder import book_asides
 from cpsched.domain import (
-    FOR_EVER,
     Instance,
     Job,
     Placement,
     PlannedJob,
     Remaining,
     Segment,
-    SetAside,
     repeated,
     resumable,
     resumed_plan,
@@ -57,8 +55,7 @@ class RunningJobs:
         self.changed: dict[str, PlannedJob] = {}
         for name in self._short(self._hold()):
             del self.changeable[name], self._bookings[name]
-        for aside in instance.set_aside:
-            self._set_aside(aside)
+        book_asides(timeline, instance.set_aside, columns, instance.now)
 
     def _hold(self) -> set[int]:
         """Book what running jobs hold until they end; return the columns that have not all of it."""
@@ -121,13 +118,6 @@ class RunningJobs:
             mine = {column: amount for column, amount in left.items() if amount > 0}
             self._book(job, self._timeline.booking(first, last, mine, self._licenses_of(job)))
         return short
-
-    def _set_aside(self, aside: SetAside) -> None:
-        """Book amounts that no job can have; where less is free beside the running jobs, what is."""
-        start, end = max(0, aside.start - self._now), aside.end - self._now
-        if end > start:
-            end = end if end < FOR_EVER else FOREVER
-            booked_remainder(self._timeline, start, end, *amounts_aside(aside, self._columns))
 
     def _book(self, job: Job, booking: Booking) -> None:
         """Book what a running job holds; remember what may be given back."""

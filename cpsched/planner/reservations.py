@@ -20,7 +20,7 @@ from cpsched.domain import (
     SetAside,
     Step,
 )
-from cpsched.problem import occurrences, refusal
+from cpsched.problem import Intervals, occurrences, refusal
 
 __all__ = ["slices_of"]
 
@@ -33,22 +33,63 @@ def slices_of(instance: Instance) -> tuple[ReservedSlice, ...]:
 
     What a reservation has already, and downtimes of named nodes, come first; then those that begin first choose first.
     """
-    times = [(number, one, occurrences(one, instance)) for number, one in enumerate(instance.reservations)]
-    found: dict[int, list[ReservedSlice]] = {}
-    places = _Places(replace(instance, jobs=tuple(job for job in instance.jobs if job.running is not None)))
-    for number, reservation, own in times:
-        own = own if reservation.is_closure else own[:1] if reservation.allocation else ()
-        found[number] = list(places.kept(reservation, own))
-    for number, reservation, own in sorted((one for one in times if one[2]), key=lambda one: one[2][0]):
-        found[number] += places.free(reservation, own[len(found[number]) :])
-    return tuple(slice_ for number in sorted(found) for slice_ in found[number])
+    wanted = [_Wanted(one, occurrences(one, instance)) for one in instance.reservations]
+    found: list[list[ReservedSlice]] = []
+    places = _Places(instance, wanted)
+    for one in wanted:
+        kept = one.times if one.reservation.is_closure else one.times[:1] if one.reservation.allocation else ()
+        found.append(list(places.kept(one.reservation, kept)))
+    for number in sorted((number for number, one in enumerate(wanted) if one.times), key=lambda k: wanted[k].times[0]):
+        found[number] += places.free(wanted[number].reservation, wanted[number].times[len(found[number]) :])
+    return tuple(slice_ for slices in found for slice_ in slices)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A reservation, and its times that have not ended."""
+
+    reservation: Reservation
+    times: Intervals
+
+
 class _Places:
-    """Running jobs and the reservations that have got something; mutable."""
+    """Running jobs and the reservations that have got something; mutable.
 
-    window: Instance
+    Reservations that ask for nodes are booked on a ledger: one for all whose nodes nobody else's jobs run on.
+
+    Parameters
+    ----------
+    instance, wanted
+        The window, and its reservations.
+    """
+
+    def __init__(self, instance: Instance, wanted: Sequence[_Wanted]) -> None:
+        self._window = replace(instance, jobs=tuple(job for job in instance.jobs if job.running is not None))
+        self._set_aside = list(instance.set_aside)
+        self._hosts = {job.reservation for job in self._window.jobs}
+        self._has_others = any(one.state is not NodeState.UP for one in instance.cluster.classes)
+        self._jobs: dict[tuple[str | None, bool], dict[tuple[str, int], Job]] = {}
+        for one in wanted:
+            reservation, request = one.reservation, one.reservation.request
+            if request is not None:
+                jobs = self._jobs.setdefault(self._key(reservation), {})
+                for start, end in one.times:
+                    jobs[reservation.id, start] = self._job(reservation, request, start, end)
+        self._ledgers: dict[tuple[str | None, bool], Ledger] = {}
+
+    def _key(self, reservation: Reservation) -> tuple[str | None, bool]:
+        """Return what tells the ledger of a reservation: its own running jobs are not there; a downtime may have nodes
+        that are not up.
+        """
+        is_downtime = reservation.kind is ReservationKind.DOWNTIME
+        return reservation.id if reservation.id in self._hosts else None, is_downtime and self._has_others
+
+    def _job(self, reservation: Reservation, request: Request, start: int, end: int) -> Job:
+        """Return one time of a reservation as a job."""
+        begin = max(self._window.now, start)
+        step = Step(walltime=end - begin, request=request)
+        name = f"{reservation.id} {start}"
+        return Job(id=name, submit=begin, steps=(step,), licenses=reservation.licenses, start_at=begin)
 
     def kept(self, reservation: Reservation, times: Sequence[tuple[int, int]]) -> Iterator[ReservedSlice]:
         """Yield what a reservation has whatever else there is."""
@@ -58,9 +99,11 @@ class _Places:
 
     def free(self, reservation: Reservation, times: Sequence[tuple[int, int]]) -> Iterator[ReservedSlice]:
         """Yield what a reservation gets at its times, in order."""
-        request, nodes = reservation.request, reservation.nodes or ()
-        named = (self._named(reservation, nodes, start, end) for start, end in times)
-        for slice_ in named if request is None else self._asked(reservation, request, times):
+        for start, end in times:
+            if reservation.request is None:
+                slice_ = self._named(reservation, reservation.nodes or (), start, end)
+            else:
+                slice_ = self._asked(reservation, start, end)
             yield slice_ if slice_.reason is not None else self._book(reservation, slice_)
 
     def _book(self, reservation: Reservation, slice_: ReservedSlice) -> ReservedSlice:
@@ -69,57 +112,63 @@ class _Places:
         if reservation.is_exclusive:
             allocation = self._whole(dict.fromkeys(held.node for held in allocation))
         aside = SetAside(start=slice_.start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
-        self.window = replace(self.window, set_aside=(*self.window.set_aside, aside))
+        self._set_aside.append(aside)
+        for ledger in self._ledgers.values():
+            ledger.set_aside([aside])
         return slice_
 
     def _whole(self, nodes: Sequence[str] | dict[str, None]) -> tuple[Placement, ...]:
         """Return all that some nodes have."""
-        classes = self.window.cluster.class_of
+        classes = self._window.cluster.class_of
         return tuple(Placement(node=node, resources=classes[node].resources) for node in nodes)
 
     def _others(self, reservation: Reservation) -> tuple[Job, ...]:
         """Return the running jobs but those of a reservation, which run where it is."""
-        return tuple(job for job in self.window.jobs if job.reservation != reservation.id)
+        return tuple(job for job in self._window.jobs if job.reservation != reservation.id)
 
-    def _asked(
-        self, reservation: Reservation, request: Request, times: Sequence[tuple[int, int]]
-    ) -> Iterator[ReservedSlice]:
-        """Yield the nodes that a reservation gets by its request.
+    def _ledger(self, reservation: Reservation) -> Ledger:
+        """Return the ledger of a reservation.
 
         Guards are about jobs, and so is what nodes keep free; a downtime may have nodes that are not up.
         """
-        is_downtime = reservation.kind is ReservationKind.DOWNTIME
-        classes = tuple(
-            replace(one, admits=(), keep_free=(), state=NodeState.UP if is_downtime else one.state)
-            for one in self.window.cluster.classes
-        )
-        cluster = replace(self.window.cluster, classes=classes)
-        window = replace(self.window, jobs=self._others(reservation), cluster=cluster)
-        jobs = []
-        for start, end in times:
-            begin = max(window.now, start)
-            step = Step(walltime=end - begin, request=request)
-            jobs.append(Job(id=str(start), submit=begin, steps=(step,), licenses=reservation.licenses, start_at=begin))
-        refused = [refusal(window, job) for job in jobs]
-        ledger = Ledger(window, [job for job, reason in zip(jobs, refused, strict=True) if reason is None])
-        for (start, end), job, reason in zip(times, jobs, refused, strict=True):
-            allocation, words = tuple[Placement, ...](), _TAKEN if reason is None else reason[1]
-            if reason is None:
-                ledger.plan([job.id])
-                planned = ledger.planned(job.id)
-                allocation = () if planned is None else planned.segments[0].allocation
-            got = None if allocation else words
-            yield ReservedSlice(id=reservation.id, start=start, end=end, allocation=allocation, reason=got)
+        key = self._key(reservation)
+        if key not in self._ledgers:
+            classes = tuple(
+                replace(one, admits=(), keep_free=(), state=NodeState.UP if key[1] else one.state)
+                for one in self._window.cluster.classes
+            )
+            window = replace(
+                self._window,
+                jobs=self._others(reservation),
+                cluster=replace(self._window.cluster, classes=classes),
+                set_aside=tuple(self._set_aside),
+            )
+            jobs = [job for job in self._jobs[key].values() if refusal(window, job) is None]
+            self._ledgers[key] = Ledger(window, jobs)
+        return self._ledgers[key]
+
+    def _asked(self, reservation: Reservation, start: int, end: int) -> ReservedSlice:
+        """Return the nodes that a reservation gets by its request."""
+        ledger, job = self._ledger(reservation), self._jobs[self._key(reservation)][reservation.id, start]
+        allocation, reason = tuple[Placement, ...](), refusal(ledger.instance, job)
+        if reason is None:
+            ledger.plan([job.id])
+            planned = ledger.planned(job.id)
+            if planned is not None:
+                allocation = planned.segments[0].allocation
+                ledger.release(job.id)  # it is set aside, as others are
+        got = None if allocation else _TAKEN if reason is None else reason[1]
+        return ReservedSlice(id=reservation.id, start=start, end=end, allocation=allocation, reason=got)
 
     def _named(self, reservation: Reservation, nodes: Sequence[str], start: int, end: int) -> ReservedSlice:
         """Return the named nodes of a reservation, if they are up and nothing else is there."""
-        window, among = self.window, set(nodes)
+        window, among = self._window, set(nodes)
         held = [
             (segment.start, segment.end, segment.allocation, job.licenses)
             for job in self._others(reservation)
             for segment in (job.running.segments if job.running is not None else ())
         ]
-        held += [(aside.start, aside.end, aside.allocation, aside.licenses) for aside in window.set_aside]
+        held += [(aside.start, aside.end, aside.allocation, aside.licenses) for aside in self._set_aside]
         meant = [one for one in held if one[0] < end and one[1] > max(start, window.now)]
         reason = None
         down = [node for node in nodes if window.cluster.class_of[node].state is not NodeState.UP]

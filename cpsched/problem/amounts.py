@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 
-from cpsched.domain import Instance, Job, NodeState
+from cpsched.domain import Instance, Job, NodeState, Segment
 
-__all__ = ["JOBS", "Amount", "Supply", "area_of", "most_of", "seconds_of"]
+__all__ = ["JOBS", "Amount", "Measures", "Supply"]
 
 #: The resources of limits that count jobs, and elements of arrays.
 JOBS, ARRAY_JOBS = "jobs", "arrayjobs"
@@ -52,6 +53,60 @@ class Supply:
         return sum(one.resources.get(resource, 0) for one in classes if one.state is NodeState.UP)
 
 
+class Measures:
+    """The amounts that the jobs of a window ask for and hold, by resource; each is added up once.
+
+    Parameters
+    ----------
+    now
+        The second from which on running jobs count.
+    """
+
+    def __init__(self, now: int) -> None:
+        self._now = now
+        self._totals: dict[str, Sequence[tuple[int, int, Mapping[str, int]]]] = {}
+        self._parts: dict[tuple[str, str], Sequence[Amount]] = {}
+
+    def most_of(self, job: Job, resource: str) -> int:
+        """Return the most of a resource that a waiting job has at a time, or a running one from `now` on."""
+        parts, is_waiting = self._parts_of(job, resource), job.running is None
+        return max((amount for _, end, amount in parts if is_waiting or end > self._now), default=0)
+
+    def seconds_of(self, job: Job, resource: str) -> int:
+        """Return for how long a job has something of a resource."""
+        return sum(end - start for start, end, _ in self._parts_of(job, resource))
+
+    def area_of(self, job: Job, resource: str) -> int:
+        """Return how much of a resource a job has, times for how long."""
+        return sum(amount * (end - start) for start, end, amount in self._parts_of(job, resource))
+
+    def _parts_of(self, job: Job, resource: str) -> Sequence[Amount]:
+        """Return the times at which a running job has something of a resource, or in seconds from its start of a
+        waiting job the steps that ask for it.
+        """
+        key = job.id, resource
+        if key not in self._parts:
+            whole = _whole(job, resource)
+            held = (
+                (start, end, totals.get(resource, 0) if whole is None else whole)
+                for start, end, totals in self._totals_of(job)
+            )
+            self._parts[key] = [part for part in held if part[2]]
+        return self._parts[key]
+
+    def _totals_of(self, job: Job) -> Sequence[tuple[int, int, Mapping[str, int]]]:
+        """Return what a running job has in each segment, or a waiting one in each step, of all resources of nodes."""
+        if job.id not in self._totals:
+            if job.running is not None:
+                self._totals[job.id] = [(one.start, one.end, _summed(one)) for one in job.running.segments]
+            else:
+                ends = list(accumulate(step.walltime for step in job.steps))
+                self._totals[job.id] = [
+                    (end - step.walltime, end, step.request.totals) for step, end in zip(job.steps, ends, strict=True)
+                ]
+        return self._totals[job.id]
+
+
 def _whole(job: Job, resource: str) -> int | None:
     """Return the amount that a job has from its start to its end; None if that is said by its steps."""
     if resource == JOBS:
@@ -61,36 +116,10 @@ def _whole(job: Job, resource: str) -> int | None:
     return job.licenses.get(resource)
 
 
-def parts_of(job: Job, resource: str) -> Iterator[Amount]:
-    """Yield the times at which a running job has something of a resource, or in seconds from its start of a waiting job
-    the steps that ask for it.
-    """
-    whole = _whole(job, resource)
-    if job.running is not None:
-        for segment in job.running.segments:
-            held = sum(one.resources.get(resource, 0) for one in segment.allocation) if whole is None else whole
-            if held:
-                yield segment.start, segment.end, held
-        return
-    start = 0
-    for step in job.steps:
-        asked = step.request.totals.get(resource, 0) if whole is None else whole
-        if asked:
-            yield start, start + step.walltime, asked
-        start += step.walltime
-
-
-def most_of(job: Job, resource: str, now: int) -> int:
-    """Return the most of a resource that a waiting job has at a time, or a running one from `now` on."""
-    parts = parts_of(job, resource)
-    return max((amount for _, end, amount in parts if job.running is None or end > now), default=0)
-
-
-def seconds_of(job: Job, resource: str) -> int:
-    """Return for how long a job has something of a resource."""
-    return sum(end - start for start, end, _ in parts_of(job, resource))
-
-
-def area_of(job: Job, resource: str) -> int:
-    """Return how much of a resource a job has, times for how long."""
-    return sum(amount * (end - start) for start, end, amount in parts_of(job, resource))
+def _summed(segment: Segment) -> Mapping[str, int]:
+    """Return what a job has on all nodes together."""
+    totals: dict[str, int] = {}
+    for held in segment.allocation:
+        for name, amount in held.resources.items():
+            totals[name] = totals.get(name, 0) + amount
+    return totals

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 from cpsched.domain import Amounts, Cluster, Job, Placement, SetAside
 from cpsched.problem.amounts import Amount
@@ -50,7 +51,12 @@ def closed(total: int, left: int, times: Sequence[tuple[int, int]], taken: Seque
     have (`taken`).
     """
     borders = {time for start, end, _ in taken for time in (start, end)}
+    last_border = max(borders, default=-1)
     for first, last in times:
+        if first >= last_border:  # nothing is taken any more
+            if total > left:
+                yield first, last, total - left
+            continue
         cuts = sorted({first, last, *(time for time in borders if first < time < last)})
         for start, end in pairwise(cuts):
             used = sum(amount for begin, stop, amount in taken if begin <= start < stop)
@@ -58,8 +64,16 @@ def closed(total: int, left: int, times: Sequence[tuple[int, int]], taken: Seque
                 yield start, end, amount
 
 
-def merged(asides: Iterable[SetAside]) -> tuple[SetAside, ...]:
-    """Return amounts with all that is set aside for the same time in one, and each node once in it."""
+def merged(asides: Iterable[SetAside], closed: Mapping[str, Iterable[Amount]]) -> tuple[SetAside, ...]:
+    """Return amounts with all that is set aside for the same time in one, and each node once in it.
+
+    Parameters
+    ----------
+    asides
+        Amounts that are set aside.
+    closed
+        Amounts of licences that are set aside, too: when, and how much, by the name of the licence.
+    """
     nodes: dict[tuple[int, int], dict[str, dict[str, int]]] = {}
     licenses: dict[tuple[int, int], dict[str, int]] = {}
     for aside in asides:
@@ -67,15 +81,21 @@ def merged(asides: Iterable[SetAside]) -> tuple[SetAside, ...]:
         for placement in aside.allocation:
             _add(of_nodes.setdefault(placement.node, {}), placement.resources)
         _add(licenses.setdefault((aside.start, aside.end), {}), aside.licenses)
-    return tuple(
-        SetAside(
-            start=start,
-            end=end,
-            allocation=tuple(Placement(node=node, resources=Amounts(held)) for node, held in of_nodes.items()),
-            licenses=Amounts(licenses[start, end]),
-        )
-        for (start, end), of_nodes in sorted(nodes.items())
-    )
+    for name, parts in closed.items():
+        for start, end, amount in parts:
+            loans = licenses.setdefault((start, end), {})
+            loans[name] = loans.get(name, 0) + amount
+    # the same few amounts are set aside at many times: one value serves them all
+    values: dict[tuple[tuple[str, int], ...], Amounts] = {}
+    found = []
+    for time, loans in sorted(licenses.items(), key=itemgetter(0)):
+        key = tuple(loans.items())
+        if key not in values:
+            values[key] = Amounts(loans)
+        held = nodes.get(time, {})
+        allocation = tuple(Placement(node=node, resources=Amounts(of_node)) for node, of_node in held.items())
+        found.append(SetAside(start=time[0], end=time[1], allocation=allocation, licenses=values[key]))
+    return tuple(found)
 
 
 def _add(total: dict[str, int], amounts: Amounts) -> None:

@@ -24,12 +24,12 @@ from cpsched.domain import (
     Validity,
     WaitingReason,
 )
-from cpsched.problem.amounts import Amount, Supply, area_of, most_of, seconds_of
+from cpsched.problem.amounts import Amount, Measures, Supply
 from cpsched.problem.asides import closed
 from cpsched.problem.calendar import Intervals, intervals, minus, union
 from cpsched.problem.rule import Rule
 
-__all__ = ["Counter", "counters_of", "is_let_in", "left_to_others", "valid_times"]
+__all__ = ["Counter", "Times", "counters_of", "is_let_in", "left_to_others"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,39 +56,59 @@ class Counter:
                 yield from ((job_id, start) for job_id, taken in self.takes.items() if self.total - amount < taken)
 
 
-def counters_of(instance: Instance, until: int, *, soft: bool, record: bool = False) -> Iterator[Counter]:
+class Times:
+    """The times from now on at which rules hold, enumerated once for all rules of the same validity.
+
+    Parameters
+    ----------
+    instance
+        Has the clock.
+    until
+        The end of the times that calendars are enumerated for: what holds then is taken to hold for ever, unless it
+        ends before.
+    """
+
+    def __init__(self, instance: Instance, until: int) -> None:
+        self._instance, self._until = instance, until
+        self._found: dict[Validity, Intervals] = {}
+
+    def of(self, validity: Validity) -> Intervals:
+        """Return the times of a validity."""
+        if validity not in self._found:
+            self._found[validity] = self._enumerated(validity)
+        return self._found[validity]
+
+    def _enumerated(self, validity: Validity) -> Intervals:
+        until, end = self._until, self._instance.now + FOR_EVER
+        found = intervals(validity, self._instance, until)
+        if validity.until is not None and validity.until <= end:
+            return union(found, [(until, validity.until)] if validity.until > until else [])
+        return union(found, [(max(until, validity.from_ or until), end)])
+
+
+def counters_of(instance: Instance, times: Times, *, soft: bool, record: bool = False) -> Iterator[Counter]:
     """Yield the counters of all limits and free pools that can bind.
 
     Parameters
     ----------
-    until
-        The end of the times that calendars are enumerated for; what holds then holds for ever.
     soft
         Whether soft limits are kept, too.
     record
         Whether the jobs are played, see `reduced`.
     """
-    yield from _Limits(instance, until, soft=soft, record=record).counters()
+    measures = Measures(instance.now)
+    yield from _Limits(instance, times, measures, soft=soft, record=record).counters()
     supply = Supply(instance)
     for number, pool in enumerate(instance.free_pools):
         if pool.nodes is None or pool.resource in instance.cluster.licenses:
-            yield from _counter_of_pool(instance, pool, f"free_pools[{number}]", supply, until, record=record)
-
-
-def valid_times(validity: Validity, instance: Instance, until: int) -> Intervals:
-    """Return the times from now on at which a rule holds; from `until` on it is taken to hold for ever, unless it ends
-    before.
-    """
-    found = intervals(validity, instance, until)
-    end = instance.now + FOR_EVER
-    if validity.until is not None and validity.until <= end:
-        return union(found, [(until, validity.until)] if validity.until > until else [])
-    return union(found, [(max(until, validity.from_ or until), end)])
+            path = f"free_pools[{number}]"
+            yield from _counter_of_pool(instance, pool, path, supply, measures, times, record=record)
 
 
 def _counter(
     instance: Instance,
     rule: Rule,
+    jobs: Sequence[Job],
     takes: Mapping[str, int],
     left: int,
     times: Intervals,
@@ -97,10 +117,13 @@ def _counter(
     steady: frozenset[str] = frozenset(),
     record: bool = False,
 ) -> Iterator[Counter]:
-    """Yield the counter of which no more than `left` are there at some times; nothing if that never binds."""
+    """Yield the counter of which no more than `left` are there at some times; nothing if that never binds.
+
+    `jobs` are those that the rule is about, `takes` has the amounts that they take.
+    """
     if not times:
         return
-    entries = [job for job in instance.jobs if takes.get(job.id)]
+    entries = [job for job in jobs if takes.get(job.id)]
     total = sum(takes[job.id] * len(job.element_ids) for job in entries)
     if total <= left or (not record and all(job.running is not None for job in entries)):
         if steady:
@@ -134,23 +157,18 @@ class _Bound:
 
 
 class _Limits:
-    """The limits of a window; the times at which each holds are enumerated once."""
+    """The limits of a window."""
 
-    def __init__(self, instance: Instance, until: int, *, soft: bool, record: bool) -> None:
-        self._instance, self._until, self._soft, self._record = instance, until, soft, record
+    def __init__(self, instance: Instance, times: Times, measures: Measures, *, soft: bool, record: bool) -> None:
+        self._instance, self._times, self._measures = instance, times, measures
+        self._soft, self._record = soft, record
         self._supply = Supply(instance)
-        self._times: dict[Validity, Intervals] = {}
 
     def counters(self) -> Iterator[Counter]:
         """Yield the counters of all limits that can bind."""
         for bound in self._bounds():
             for part in (self._items, self._requests, self._outstanding):
                 yield from part(bound)
-
-    def _times_of(self, validity: Validity) -> Intervals:
-        if validity not in self._times:
-            self._times[validity] = valid_times(validity, self._instance, self._until)
-        return self._times[validity]
 
     def _bounds(self) -> Iterator[_Bound]:
         """Yield each limit for each consumer that has jobs, ``*`` once for each resource."""
@@ -163,15 +181,16 @@ class _Limits:
         for number, limit in enumerate(instance.limits):
             if limit.soft and not self._soft:
                 continue
+            times_of_limit = self._times.of(limit.validity)
             for (kind, subject), jobs in by_subject.items():
                 if not _is_about(limit.consumer, kind, subject):
                     continue
                 resources = (limit.resource,) if limit.resource != "*" else self._supply.names
                 for resource in resources:
-                    times = self._times_of(limit.validity)
+                    times = times_of_limit
                     if limit.resource == "*":
                         own = (
-                            self._times_of(other.validity)
+                            self._times.of(other.validity)
                             for other in instance.limits
                             if other.resource == resource and _is_about(other.consumer, kind, subject)
                         )
@@ -181,27 +200,45 @@ class _Limits:
     def _rule(self, bound: _Bound, words: str) -> Rule:
         return Rule(path=bound.path, reason=WaitingReason.LIMIT, words=f"{bound.consumer} {words}")
 
+    def _counter(
+        self,
+        bound: _Bound,
+        rule: Rule,
+        takes: Mapping[str, int],
+        left: int,
+        *,
+        is_strict: bool = False,
+        steady: frozenset[str] = frozenset(),
+    ) -> Iterator[Counter]:
+        """Yield the counter of a limit, see `_counter`."""
+        jobs, times, record = bound.jobs, bound.times, self._record
+        yield from _counter(
+            self._instance, rule, jobs, takes, left, times, is_strict=is_strict, steady=steady, record=record
+        )
+
     def _items(self, bound: _Bound) -> Iterator[Counter]:
         """Yield the counter of a limit on items at a time."""
         items = bound.limit.items
         if items is None:
             return
         most = items.of(self._supply.of(bound.resource))
-        takes = {job.id: amount for job in bound.jobs if (amount := most_of(job, bound.resource, self._instance.now))}
+        takes = {job.id: amount for job in bound.jobs if (amount := self._measures.most_of(job, bound.resource))}
         rule = self._rule(bound, f"may have {most} {bound.resource} at a time")
         is_strict = any(_is_uneven(job) for job in bound.jobs if job.id in takes)
         if self._record and bound.limit.soft:
             takes = {name: min(amount, most) for name, amount in takes.items()}
-        yield from _counter(self._instance, rule, takes, most, bound.times, is_strict=is_strict, record=self._record)
+        yield from _counter(
+            self._instance, rule, bound.jobs, takes, most, bound.times, is_strict=is_strict, record=self._record
+        )
 
     def _requests(self, bound: _Bound) -> Iterator[Counter]:
         """Yield the counters of limits on the duration and the area of a request."""
         limit, resource = bound.limit, bound.resource
         if self._record and limit.soft:
             return
-        measures = [(limit.duration, seconds_of, f"may use {resource} for {limit.duration} s in a job")]
+        measures = [(limit.duration, self._measures.seconds_of, f"may use {resource} for {limit.duration} s in a job")]
         if limit.area_scope is AreaScope.REQUEST:
-            measures.append((limit.area, area_of, f"may ask for {limit.area} {resource} x s in a job"))
+            measures.append((limit.area, self._measures.area_of, f"may ask for {limit.area} {resource} x s in a job"))
         for most, measure, words in measures:
             if most is None:
                 continue
@@ -209,7 +246,14 @@ class _Limits:
             beyond = {job.id: 1 for job, size in asked.items() if size > most}
             steady = frozenset(job.id for job in asked if _is_uneven(job) and job.id not in beyond)
             yield from _counter(
-                self._instance, self._rule(bound, words), beyond, 0, bound.times, steady=steady, record=self._record
+                self._instance,
+                self._rule(bound, words),
+                bound.jobs,
+                beyond,
+                0,
+                bound.times,
+                steady=steady,
+                record=self._record,
             )
 
     def _starts(self, job: Job) -> bool:
@@ -234,21 +278,25 @@ class _Limits:
         if self._record:
             # an area beyond the limit never fits, by however much it is beyond
             most = max(0, left)
-            areas = {job.id: min(area_of(job, bound.resource), most + (not limit.soft)) for job in bound.jobs}
-            yield from _counter(instance, rule, areas, most, bound.times, record=True)
+            areas = {
+                job.id: min(self._measures.area_of(job, bound.resource), most + (not limit.soft)) for job in bound.jobs
+            }
+            yield from _counter(instance, rule, bound.jobs, areas, most, bound.times, record=True)
             return
-        left -= sum(area_of(job, bound.resource) for job in bound.jobs if job.running is not None)
+        left -= sum(self._measures.area_of(job, bound.resource) for job in bound.jobs if job.running is not None)
         beyond: dict[str, int] = {}
         steady: set[str] = set()
         waiting = [job for job in bound.jobs if job.running is None]
         for job in sorted(waiting, key=lambda job: (-instance.priority(job), job.submit)):
-            area = area_of(job, bound.resource)
+            area = self._measures.area_of(job, bound.resource)
             if 0 < area <= left:
                 left -= area
                 steady |= {job.id} if _is_uneven(job) else set()
             elif area:
                 beyond[job.id] = 1
-        yield from _counter(instance, rule, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady))
+        yield from _counter(
+            instance, rule, bound.jobs, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady)
+        )
 
 
 def _is_about(consumer: Consumer, kind: ConsumerKind, subject: str) -> bool:
@@ -265,20 +313,27 @@ def _is_uneven(job: Job) -> bool:
 
 
 def _counter_of_pool(
-    instance: Instance, pool: FreePool, path: str, supply: Supply, until: int, *, record: bool
+    instance: Instance,
+    pool: FreePool,
+    path: str,
+    supply: Supply,
+    measures: Measures,
+    times: Times,
+    *,
+    record: bool,
 ) -> Iterator[Counter]:
     """Yield the counter of a free pool of the whole cluster."""
     others = [job for job in instance.jobs if not is_let_in(pool, job)]
-    takes = {job.id: amount for job in others if (amount := most_of(job, pool.resource, instance.now))}
+    takes = {job.id: amount for job in others if (amount := measures.most_of(job, pool.resource))}
     left = left_to_others(pool.items, supply.of(pool.resource))
     rule = Rule(
         path=path,
         reason=WaitingReason.FREE_POOL,
         words=f"jobs that are not let in may have {left} {pool.resource} at a time",
     )
-    times = valid_times(pool.validity, instance, until)
     is_strict = any(_is_uneven(job) for job in others if job.id in takes)
-    yield from _counter(instance, rule, takes, left, times, is_strict=is_strict, record=record)
+    found = times.of(pool.validity)
+    yield from _counter(instance, rule, others, takes, left, found, is_strict=is_strict, record=record)
 
 
 def left_to_others(items: ItemBound, available: int) -> int:

@@ -30,8 +30,8 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Amount, Supply
-from cpsched.problem.asides import beside, closed, held_by, merged
-from cpsched.problem.counters import is_let_in, left_to_others, valid_times
+from cpsched.problem.asides import beside, closed, held_by
+from cpsched.problem.counters import Times, is_let_in, left_to_others
 from cpsched.problem.rule import MARK, Rule
 
 __all__ = ["NodeRules"]
@@ -62,16 +62,16 @@ class NodeRules:
         The window.
     slices
         What each reservation got; a reservation that is not among them got nothing.
-    until
-        The end of the times that calendars are enumerated for.
+    times
+        When rules hold.
     record
         Whether the jobs are played: one that runs may start again.
     """
 
     def __init__(
-        self, instance: Instance, slices: Sequence[ReservedSlice], until: int, *, record: bool = False
+        self, instance: Instance, slices: Sequence[ReservedSlice], times: Times, *, record: bool = False
     ) -> None:
-        self._instance, self._until, self._record = instance, until, record
+        self._instance, self._times, self._record = instance, times, record
         self._slices = [one for one in slices if one.reason is None]
         self._supply = Supply(instance)
         #: Made-up resources and properties of nodes.
@@ -121,7 +121,7 @@ class NodeRules:
             others = [job for job in instance.jobs if not is_let_in(pool, job)]
             asking = [job for job in others if job.running is None and _asks_for(job, pool.resource)]
             left = left_to_others(pool.items, self._supply.of(pool.resource, pool.nodes))
-            times = valid_times(pool.validity, instance, self._until)
+            times = self._times.of(pool.validity)
             has = {node: self._amount(node, pool.resource) for node in pool.nodes}
             if not asking or not times or left >= sum(has.values()):
                 continue
@@ -136,14 +136,18 @@ class NodeRules:
             taken = self._taken(others, pool.resource)
             quota = self._quotas(pool.nodes, has, taken, left)
             is_always = times == ((instance.now, instance.now + FOR_EVER),)
+            aside: dict[tuple[int, int], list[Placement]] = {}
+            amounts: dict[int, Amounts] = {}
             for node, most in has.items():
                 held = taken.get(node, ())
                 is_plain = is_always and sum(amount for _, _, amount in held) <= quota[node]
                 self._has.setdefault(node, {})[rule.name] = quota[node] if is_plain else most
-                if not is_plain:
-                    for start, end, amount in closed(most, quota[node], times, held):
-                        part = Placement(node=node, resources=Amounts({rule.name: amount}))
-                        self._asides.append(SetAside(start=start, end=end, allocation=(part,)))
+                for start, end, amount in () if is_plain else closed(most, quota[node], times, held):
+                    of_node = amounts.setdefault(amount, Amounts({rule.name: amount}))
+                    aside.setdefault((start, end), []).append(Placement(node=node, resources=of_node))
+            self._asides += (
+                SetAside(start=start, end=end, allocation=tuple(parts)) for (start, end), parts in aside.items()
+            )
             for job in others:
                 self._of(job).takes[rule.name] = pool.resource
 
@@ -320,7 +324,7 @@ class NodeRules:
             jobs=tuple(self._job(job) for job in instance.jobs),
             free_pools=(),
             reservations=(),
-            set_aside=merged((*instance.set_aside, *self._asides)),
+            set_aside=(*instance.set_aside, *self._asides),
             is_restricted=instance.is_restricted or self.is_strict,
         )
 

@@ -17,14 +17,13 @@ from cpsched.domain import (
     Placement,
     PlannedJob,
     ReservedSlice,
-    SetAside,
     WaitingJob,
     WaitingReason,
     priority_classes,
     repeated,
 )
 from cpsched.problem.asides import merged
-from cpsched.problem.counters import Counter, counters_of
+from cpsched.problem.counters import Counter, Times, counters_of
 from cpsched.problem.nodes import NodeRules
 from cpsched.problem.rule import Rule, is_made_up
 
@@ -137,11 +136,13 @@ def reduced(
         return Reduced(instance=instance, rules={}, left={})
     if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
         instance = _expanded(instance)
-    until = _end_of_calendars(instance)
-    counters = list(counters_of(instance, until, soft=soft, record=record))
-    nodes = NodeRules(instance, slices, until, record=record)
+    times = Times(instance, _end_of_calendars(instance))
+    counters = list(counters_of(instance, times, soft=soft, record=record))
+    nodes = NodeRules(instance, slices, times, record=record)
     rules = {counter.rule.name: counter.rule for counter in counters} | nodes.rules
     plain = nodes.apply(_with_counters(instance, counters))
+    closed = {counter.rule.name: counter.closed for counter in counters}
+    plain = replace(plain, set_aside=merged(plain.set_aside, closed))
     touched = {job.id: job for job in instance.jobs if nodes.touches(job)}
     running = {job.id: repeated(job) for job in plain.jobs if job.running is not None and job.id in touched}
     return Reduced(
@@ -220,19 +221,15 @@ def _earlier(one: int | None, other: int | None) -> int | None:
 
 
 def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
-    """Return an instance with licences in place of limits and free pools."""
+    """Return an instance with licences in place of limits and free pools; nothing of them is set aside yet."""
     takes: dict[str, dict[str, int]] = {}
     totals = dict(instance.cluster.licenses)
-    asides = list(instance.set_aside)
     ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
         name = counter.rule.name
         totals[name] = counter.total
         for job_id, amount in counter.takes.items():
             takes.setdefault(job_id, {})[name] = amount
-        asides += (
-            SetAside(start=start, end=end, licenses=Amounts({name: amount})) for start, end, amount in counter.closed
-        )
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
@@ -254,7 +251,6 @@ def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
         jobs=jobs,
         limits=(),
         usage=(),
-        set_aside=merged(asides),
         is_restricted=instance.is_restricted
         or any(counter.is_strict for counter in counters)
         or any(limit.soft for limit in instance.limits),

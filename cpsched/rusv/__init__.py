@@ -1,16 +1,18 @@
 """Resource usage vectors: the algebra (values) and the timeline (fast bookkeeping of many). Knows no job.
 
 May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
-planner books on; its kernels are in `kernels.py`, and `jit.py` compiles them,
+planner books on; its kernels are in `kernels/`, and `jit.py` compiles them,
 `kernel_cache.py` says where the compiled code is kept.
 `instant_kernels.py` has the kernels for the state at one instant;
 `compression.py` moves jobs to earlier starts after a release, with kernels of its own;
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
+`equal_nodes.py` says what can be counted where nodes are interchangeable;
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 
 from cpsched.rusv import instant_kernels, kernels, step_kernels
 from cpsched.rusv.compression import Compression
+from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, kernel
 from cpsched.rusv.kernels import Scratch, State, Tables
 from cpsched.rusv.profile import Profile
@@ -22,9 +24,11 @@ __all__ = [
     "FOREVER",
     "NOWHERE",
     "AmountVector",
+    "Asks",
     "Booking",
     "Compression",
     "Demands",
+    "EqualNodes",
     "Fit",
     "FreeVector",
     "JobTable",

@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import time
 import warnings
@@ -52,7 +53,8 @@ def folder_of_module(module_globals: Mapping[str, object]) -> Path:
 
 
 def _digest(name: str, module_globals: Mapping[str, object]) -> str:
-    """Digest all that the kernels of a module are made of: versions, source, imported constants, imported kernels.
+    """Digest all that the kernels of a module are made of: versions, source, imported constants, and the modules of
+    this package that it imports from, with all that they are made of.
 
     numba itself looks only at the file of the function that it compiles, so a caller would go stale when a kernel in
     another file changes.
@@ -64,9 +66,17 @@ def _digest(name: str, module_globals: Mapping[str, object]) -> str:
             digest.update(f"{key}={value!r};".encode())
         else:
             owner = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-            if owner != name and owner in _digests:
-                digest.update(f"{key}={_digests[owner]};".encode())
+            if isinstance(owner, str) and owner != name and owner.partition(".")[0] == __package__.partition(".")[0]:
+                digest.update(f"{key}={_digest_of(owner)};".encode())
     return digest.hexdigest()
+
+
+def _digest_of(name: str) -> str:
+    """Digest an imported module, once."""
+    if name not in _digests:
+        _digests[name] = ""  # a package and its modules may import each other
+        _digests[name] = _digest(name, vars(sys.modules[name]))
+    return _digests[name]
 
 
 def _private_folder(name: str) -> Path:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import instant_kernels, kernels, step_kernels
-from cpsched.rusv.kernels import Jobs, Scratch, State, Tables, Taken
+from cpsched.rusv.kernels import Bookings, Jobs, Scratch, State, Tables, Taken
 from cpsched.rusv.step_sequences import StepSequences
 from cpsched.rusv.vector import FOREVER
 
@@ -468,6 +468,34 @@ class Timeline:
         if head[kernels.H_SPARE_ROWS] < 2 or head[kernels.H_SPARE_BLOCKS] < 2:
             self.grow()
         kernels.book(booking.start, min(booking.end, FOREVER), _taken(booking), self._state)
+
+    def book_all(self, spans: Ints, taken: Sequence[Booking]) -> Iterator[int]:
+        """Book many at once, in order; yield the index of each for which not all is free, which is left to the caller.
+
+        Parameters
+        ----------
+        spans
+            int64 (bookings, 3): start, end, and which of `taken` is booked.
+        taken
+            Amounts; their own times do not matter.
+        """
+        firsts = np.cumsum([(0, 0), *((len(one.columns), len(one.system_columns)) for one in taken)], axis=0)
+        bookings = Bookings(
+            spans=np.minimum(spans, FOREVER),
+            firsts=firsts,
+            columns=np.concatenate([one.columns for one in taken]),
+            amounts=np.concatenate([one.amounts for one in taken]),
+            scolumns=np.concatenate([one.system_columns for one in taken]),
+            samounts=np.concatenate([one.system_amounts for one in taken]),
+        )
+        done = 0
+        while done < len(spans):
+            while self._state.head[[kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS]].min() < 2 * (len(spans) - done):
+                self.grow()
+            done = int(kernels.book_all(done, bookings, self._state))
+            if done < len(spans):
+                yield done
+                done += 1
 
     def release(self, booking: Booking) -> None:
         """Release a booking: the exact inverse of `book`."""

@@ -56,6 +56,9 @@ class Rule(NamedTuple):
     gate: float
     #: A job that has waited for so many seconds comes before others; -1: none does.
     patience: int
+    #: Whether jobs are counted on interchangeable nodes: one that does not fit beside the head's reservation does not
+    #: fit either after others have started.
+    is_counted: bool
 
 
 class State(NamedTuple):

@@ -287,64 +287,41 @@ def pass_changes(now, s, m, t):
 @kernel
 def reserve(head, s, m, t, x):
     """Return when the head of the queue can start if all jobs end as expected; set `after` to the amounts that are free
-    beside it then.
+    beside it then. This can be when a job ends, or when less is set aside: then the head fits until its walltime is
+    over.
 
     Where it can never start (nodes are out), no job can delay it. A reservation is kept as long as its job is the head,
     and no earlier end of a running job leaves the system enough of everything.
     """
-    demand = s.demand[head]
+    demand, has_changes = s.demand[head], has_asides(s)
     is_kept, shadow = s.clock[C_RESERVED] == head, s.clock[C_SHADOW]
     s.clock[C_RESERVED] = head
     copy(m.slow, m.sfree)
-    i, has_enough = 0, False
-    while i < s.clock[C_RUNNING]:
-        end = s.ends[i, 0]
-        while i < s.clock[C_RUNNING] and s.ends[i, 0] == end:
-            for q in range(m.slow.shape[0]):
-                m.slow[q] += s.sums[s.ends[i, 1], q]
-            i += 1
-        has_enough = has_enough or has_sums(demand, m.slow, t.demands, t.sysreq)
-        if not has_enough:
-            continue
-        if is_kept and end >= shadow:
-            move_until(shadow, s, m, t, x)
-            return shadow
-        move_until(end, s, m, t, x)
-        count = map_now(demand, m.future, m.sfuture, t, x)
-        if count > 0:
-            copy(m.after, m.future)
-            copy(m.safter, m.sfuture)
-            change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
-            return end
-    s.clock[C_RESERVED] = -1
-    return FOREVER
-
-
-@kernel
-def reserve_around(head, s, m, t, x):
-    """Do as `reserve` where other amounts will be set aside: the head fits from its start on until its walltime is
-    over. This can begin when a job ends, or when less is set aside.
-    """
-    demand, seconds = s.demand[head], s.jobs[head, J_WALLTIME]
-    is_kept, shadow = s.clock[C_RESERVED] == head, s.clock[C_SHADOW]
-    s.clock[C_RESERVED] = head
+    has_enough = has_changes  # what is set aside changes the sums, too
     i, k = 0, s.clock[C_LEVEL] + 1
     while i < s.clock[C_RUNNING] or k < s.aside_times.shape[0]:
         time = s.ends[i, 0] if i < s.clock[C_RUNNING] else FOREVER
         if k < s.aside_times.shape[0]:
             time = min(time, s.aside_times[k])
         while i < s.clock[C_RUNNING] and s.ends[i, 0] == time:
+            if not has_enough:
+                for q in range(m.slow.shape[0]):
+                    m.slow[q] += s.sums[s.ends[i, 1], q]
             i += 1
         while k < s.aside_times.shape[0] and s.aside_times[k] == time:
             k += 1
+        has_enough = has_enough or has_sums(demand, m.slow, t.demands, t.sysreq)
+        if not has_enough:
+            continue
         if is_kept and time >= shadow:
             move_until(shadow, s, m, t, x)
             return shadow
         move_until(time, s, m, t, x)
-        if not has_sums(demand, m.sfuture, t.demands, t.sysreq):
-            continue
-        room_from(time, time + seconds, s, m, t)
-        count = map_now(demand, m.room, m.sroom, t, x)
+        free, sfree = m.future, m.sfuture
+        if has_changes and has_sums(demand, sfree, t.demands, t.sysreq):
+            room_from(time, time + s.jobs[head, J_WALLTIME], s, m, t)
+            free, sfree = m.room, m.sroom
+        count = map_now(demand, free, sfree, t, x)
         if count > 0:
             copy(m.after, m.future)
             copy(m.safter, m.sfuture)
@@ -357,7 +334,7 @@ def reserve_around(head, s, m, t, x):
 @kernel
 def promise(head, s, m, t, x):
     """Return when the head of the queue can start, as `reserve` does; a start beyond its deadline is none."""
-    shadow = reserve_around(head, s, m, t, x) if has_asides(s) else reserve(head, s, m, t, x)
+    shadow = reserve(head, s, m, t, x)
     if shadow <= s.latest[head]:
         return shadow
     s.clock[C_RESERVED] = -1
@@ -422,11 +399,19 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
 
 
 @kernel
-def start_out_of_turn(candidates, now, s, m, t, x):
+def chooses_anew(rule):
+    """Tell whether a start may make room for a job that did not fit before, beside other nodes of the head's
+    reservation.
+    """
+    return rule.backfill == NOT_DELAYING and not rule.is_counted
+
+
+@kernel
+def start_out_of_turn(candidates, now, rule, s, m, t, x):
     """Start the jobs after the head that fit and do not delay it, and count them.
 
     Within a pass nothing becomes free: a demand that did not fit does not fit later on. Beside the head's reservation
-    this holds until its nodes are chosen anew, which happens after each start.
+    this holds until its nodes are chosen anew, which happens after each start; where jobs are counted, it always holds.
     """
     stamp, shadow = s.clock[C_STAMP], s.clock[C_SHADOW]
     failed, demands, sysreq = s.failed, t.demands, t.sysreq
@@ -445,7 +430,8 @@ def start_out_of_turn(candidates, now, s, m, t, x):
             if is_alike and not has_sums(demand, m.safter, demands, sysreq):
                 continue
             if not is_chosen:
-                s.clock[C_STAMP] += 1
+                if chosen_stamp == stamp or not rule.is_counted:
+                    s.clock[C_STAMP] += 1
                 is_chosen, chosen_stamp = True, s.clock[C_STAMP]
                 has_nodes = choose_nodes(s.clock[C_HEAD], s, m, t, x)
             if not has_nodes or failed[demand, 1] == chosen_stamp:
@@ -460,14 +446,14 @@ def start_out_of_turn(candidates, now, s, m, t, x):
 
 @kernel
 def start_behind_head(first, last, now, rule, s, m, t, x):
-    """Look through the queue from index `first` to `last`, and again from the head on until no job starts: after each
-    start the head's nodes are chosen anew, which may make room for a job that did not fit before.
+    """Look through the queue from index `first` to `last`, and, unless jobs are counted, again from the head on until
+    no job starts: after each start the head's nodes are chosen anew, which may make room for a job that did not fit.
     """
     while True:
         number = s.clock[C_OVERTAKING]
-        start_out_of_turn(s.queue[first:last], now, s, m, t, x)
+        start_out_of_turn(s.queue[first:last], now, rule, s, m, t, x)
         is_settled = first == 1 and s.clock[C_OVERTAKING] == number
-        if is_settled or s.clock[C_LACKS] or rule.backfill != NOT_DELAYING:
+        if is_settled or s.clock[C_LACKS] or not chooses_anew(rule):
             break
         first = 1
 
@@ -546,7 +532,7 @@ def pass_queue(now, rule, s, m, t, x):
     first = 1 if resumed < 0 else place_in_queue(resumed, s.keys, s.queue, s.clock)
     start_behind_head(first, last, now, rule, s, m, t, x)
     if s.clock[C_OVERTAKING] > 0:
-        if last < s.clock[C_QUEUED] or rule.backfill == NOT_DELAYING:
+        if last < s.clock[C_QUEUED] or chooses_anew(rule):
             # other jobs are now within the depth, or may fit beside the nodes that the head takes now
             s.clock[C_HEAD] = -1
         close_gaps(s)
@@ -572,14 +558,14 @@ def pass_arrivals(now, rule, count, s, m, t, x):
     places.sort()
     last = min(s.clock[C_QUEUED], 1 + rule.depth)
     for k in range(np.searchsorted(places, last)):
-        start_out_of_turn(s.queue[places[k] : places[k] + 1], now, s, m, t, x)
+        start_out_of_turn(s.queue[places[k] : places[k] + 1], now, rule, s, m, t, x)
         if s.clock[C_LACKS]:
             break
-        if s.clock[C_OVERTAKING] > 0 and rule.backfill == NOT_DELAYING:
+        if s.clock[C_OVERTAKING] > 0 and chooses_anew(rule):
             start_behind_head(places[k] + 1, last, now, rule, s, m, t, x)
             break
     if s.clock[C_OVERTAKING] > 0:
-        if last < s.clock[C_QUEUED] or rule.backfill == NOT_DELAYING:
+        if last < s.clock[C_QUEUED] or chooses_anew(rule):
             # other jobs are now within the depth, or may fit beside the nodes that the head takes now
             s.clock[C_HEAD] = -1
         close_gaps(s)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from cpsched.rusv import EqualNodes
 from cpsched.sim import arrays, kernels
-from cpsched.sim.rules import Prediction, QueueRule
+from cpsched.sim.aside_kernels import has_asides
+from cpsched.sim.rules import BackfillRule, Prediction, QueueRule
 from cpsched.sim.world import World
 
 __all__ = ["play_rule"]
@@ -31,7 +33,7 @@ def play_rule(
     look
         Called repeatedly.
     """
-    numbers = rule.in_numbers(predicts=predicts)
+    numbers = rule.in_numbers(predicts=predicts, is_counted=_is_counted(world, rule))
     while True:
         before, began = int(world.state.clock[arrays.C_PASSES]), time.perf_counter()
         told = kernels.advance(numbers, _PORTION, world.state, world.machine, world.tables, world.scratch)
@@ -43,3 +45,13 @@ def play_rule(
         if told == arrays.LACKS_ROOM:
             world.make_room()
         look()
+
+
+def _is_counted(world: World, rule: QueueRule) -> bool:
+    """Tell whether which nodes the head's reservation has makes no difference: all jobs are counted on equal nodes, of
+    which none are set aside.
+    """
+    if rule.backfill is not BackfillRule.NOT_DELAYING or has_asides(world.state):
+        return False
+    nodes = EqualNodes.of(world.load.columns.demands)
+    return nodes is not None and nodes.is_apart

@@ -117,7 +117,7 @@ class QueueRule:
         elif self.reservations or self.gate is not None or self.patience is not None or self.order is Order.SMITH:
             raise ValueError(f"Expected reservations, gate, patience and SMITH of a rule with reservations, got {self}")
 
-    def in_numbers(self, *, predicts: Prediction | None) -> arrays.Rule:
+    def in_numbers(self, *, predicts: Prediction | None, is_counted: bool = False) -> arrays.Rule:
         """Return the rule as the kernels take it.
 
         Parameters
@@ -125,6 +125,8 @@ class QueueRule:
         predicts
             What the runtimes are used for that the rule expects, or, if it expects walltimes, those of the users' last
             jobs. None: for the order, where the rule expects other runtimes than walltimes.
+        is_counted
+            Whether jobs are counted on interchangeable nodes.
         """
         if predicts is None and self.expect is not Expectation.WALLTIME:
             predicts = Prediction.ORDER
@@ -138,4 +140,5 @@ class QueueRule:
             reservations=self.reservations,
             gate=-1.0 if self.gate is None else exp(self.gate),
             patience=-1 if self.patience is None else self.patience,
+            is_counted=is_counted,
         )

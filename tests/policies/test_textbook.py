@@ -13,7 +13,7 @@ from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Instance, Job, 
 from cpsched.formats.logs import log_to_instance
 from cpsched.formats.swf import machine_of_log, read_swf
 from cpsched.policies import make_scheduler
-from cpsched.policies.conservative.units import Units
+from cpsched.rusv import EqualNodes
 from cpsched.sim import simulate
 from cpsched.sim.load import Load
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
@@ -200,9 +200,9 @@ def test_nodes_that_are_shared_are_reserved_in_parts() -> None:
     assert ruled.starts(instance, "easy") == {name: start for name, start in expected.items() if name not in "rs"}
 
 
-def units_of(*classes: NodeClass, jobs: Sequence[Job]) -> Units | None:
+def units_of(*classes: NodeClass, jobs: Sequence[Job]) -> EqualNodes | None:
     """Return the units in which these jobs can be counted."""
-    return Units.of(Load(window(list(classes), *jobs)).columns.demands)
+    return EqualNodes.of(Load(window(list(classes), *jobs)).columns.demands)
 
 
 def test_what_cannot_be_counted() -> None:

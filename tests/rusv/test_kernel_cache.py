@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,18 +119,39 @@ def test_kernels_of_imported_modules_count(tmp_path: Path, monkeypatch: pytest.M
 
     def imported() -> None: ...
 
-    imported.__module__ = "low"
+    imported.__module__ = "cpsched.low"
 
     def folder_of_high(low: str, constant: int) -> Path:
         kernel_cache._folders.clear()
         kernel_cache._digests.clear()
-        kernel_cache.folder_of_module(module(tmp_path, "low", low))
-        return kernel_cache.folder_of_module(module(tmp_path, "high", "b", imported=imported, LIMIT=constant))
+        kernel_cache.folder_of_module(module(tmp_path, "cpsched.low", low))
+        return kernel_cache.folder_of_module(module(tmp_path, "cpsched.high", "b", imported=imported, LIMIT=constant))
 
     first = folder_of_high("a = 1", 7)
     assert folder_of_high("a = 1", 7) == first
     assert folder_of_high("a = 2", 7) != first
     assert folder_of_high("a = 1", 8) != first
+
+
+def test_kernels_behind_a_door_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that only gathers the kernels of others, or arrays, makes another folder as soon as one of them is
+    another.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    door = ModuleType("cpsched.door")
+
+    def folder_of_high(low: str) -> Path:
+        kernel_cache._folders.clear()
+        kernel_cache._digests.clear()
+        kernel_cache.folder_of_module(module(tmp_path, "cpsched.low", low))
+        imported = SimpleNamespace(__module__="cpsched.low")
+        vars(door).update(module(tmp_path, "cpsched.door", "from cpsched.low import imported", imported=imported))
+        monkeypatch.setitem(sys.modules, "cpsched.door", door)
+        return kernel_cache.folder_of_module(module(tmp_path, "cpsched.high", "b", door=door))
+
+    first = folder_of_high("a = 1")
+    assert folder_of_high("a = 1") == first
+    assert folder_of_high("a = 2") != first
 
 
 def test_folders_of_old_versions_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from cpsched.policies.conservative import count_kernels
 from cpsched.policies.conservative.conservative_on_nodes import ConservativeOnNodes
-from cpsched.policies.conservative.units import Units
 from cpsched.policies.ranking import ranks
-from cpsched.rusv import FOREVER
+from cpsched.rusv import FOREVER, EqualNodes
 from cpsched.sim import Decision, News, Scheduler, Site, Start
 
 __all__ = ["Conservative"]
@@ -24,8 +23,8 @@ NOWHERE = count_kernels.NOWHERE
 class Conservative:
     """Every job has a reservation from its submission on, which it keeps, or an earlier one.
 
-    Where nodes are interchangeable (see `Units`), reservations are counts, and a job gets its nodes when it starts.
-    Where they are not, or amounts are set aside, or jobs have deadlines, each is on concrete nodes, as by
+    Where nodes are interchangeable (see `EqualNodes`), reservations are counts, and a job gets its nodes when it
+    starts. Where they are not, or amounts are set aside, or jobs have deadlines, each is on concrete nodes, as by
     `ConservativeOnNodes`.
     """
 
@@ -35,7 +34,7 @@ class Conservative:
         """Make ready for a simulation."""
         is_empty = all(job.running is None for job in site.jobs)
         is_plain = not site.has_asides and all(site.latest(job) == FOREVER for job in range(len(site.jobs)))
-        units = Units.of(site.columns.demands) if is_empty and is_plain else None
+        units = EqualNodes.of(site.columns.demands) if is_empty and is_plain else None
         self._rule: Scheduler = ConservativeOnNodes()
         if units is not None:
             self._rule = _ConservativeByCounts(units)
@@ -56,7 +55,7 @@ class _ConservativeByCounts:
 
     name = "conservative"
 
-    def __init__(self, units: Units) -> None:
+    def __init__(self, units: EqualNodes) -> None:
         self._units = units
 
     def begin(self, site: Site) -> None:

@@ -27,19 +27,6 @@ class Profile(NamedTuple):
     free: NDArray[Any]
 
 
-class Asks(NamedTuple):
-    """The requests of the demands."""
-
-    #: int64 (demands,): units.
-    need: NDArray[Any]
-    #: int64 (demands + 1,) and (·,): the pools that they may come from, in the order of filling.
-    pools_of: NDArray[Any]
-    pools: NDArray[Any]
-    #: int64 (demands + 1,) and (·, 2): columns of licenses with amounts.
-    licenses_of: NDArray[Any]
-    licenses: NDArray[Any]
-
-
 class Reservations(NamedTuple):
     """The reservations of the jobs."""
 

@@ -12,8 +12,7 @@ from cpsched.booking import Ledger
 from cpsched.domain import Job
 from cpsched.engine import Progress
 from cpsched.policies.conservative import count_kernels
-from cpsched.policies.conservative.units import Units
-from cpsched.rusv import FOREVER, NOWHERE
+from cpsched.rusv import FOREVER, NOWHERE, EqualNodes
 
 __all__ = ["insert_by_counts"]
 
@@ -53,17 +52,17 @@ def insert_by_counts(ledger: Ledger, queue: Sequence[Job], progress: Progress | 
     return True
 
 
-def _units(ledger: Ledger, chosen: NDArray[np.int64]) -> Units | None:
+def _units(ledger: Ledger, chosen: NDArray[np.int64]) -> EqualNodes | None:
     """Return the one kind of units in which all jobs of the ledger are counted, None if there is more to it."""
     table = ledger.table
     is_bound = len(table.waits) or (table.starts != NOWHERE).any() or (table.jobs[chosen, 2] < FOREVER).any()
     if is_bound or any(len(of_job) > 1 for of_job in ledger.modes):
         return None
-    units = Units.of(ledger.timeline.demands)
+    units = EqualNodes.of(ledger.timeline.demands)
     return units if units is not None and units.num_pools == 1 else None
 
 
-def _profile(ledger: Ledger, units: Units, count: int) -> count_kernels.Profile | None:
+def _profile(ledger: Ledger, units: EqualNodes, count: int) -> count_kernels.Profile | None:
     """Return the free units beside the running jobs, None if those of a node decrease; with room for `count` jobs."""
     times = ledger.timeline.breakpoints()
     amounts = [ledger.timeline.free_at(time) for time in times.tolist()]

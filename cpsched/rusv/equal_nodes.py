@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.policies.conservative import count_kernels
-from cpsched.rusv import Demands, kernels
+from cpsched.rusv import kernels
+from cpsched.rusv.timeline import Demands
 
-__all__ = ["Nodes", "Units"]
+__all__ = ["Asks", "EqualNodes"]
 
 Ints = NDArray[np.int64]
 
 
+class Asks(NamedTuple):
+    """The requests of the demands."""
+
+    #: int64 (demands,): units.
+    need: NDArray[Any]
+    #: int64 (demands + 1,) and (·,): the pools that they may come from, in the order of filling.
+    pools_of: NDArray[Any]
+    pools: NDArray[Any]
+    #: int64 (demands + 1,) and (·, 2): columns of licenses with amounts.
+    licenses_of: NDArray[Any]
+    licenses: NDArray[Any]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Nodes:
+class _Nodes:
     """Equal nodes, and the units that they are counted in: whole nodes, or chunks of the one size asked for."""
 
     first_node: int
@@ -39,15 +52,15 @@ class Nodes:
         return chunks
 
 
-class Units:
+class EqualNodes:
     """The pools of a machine, and what each demand takes of them.
 
-        A job counts if its chunks are of one kind. Equal nodes form a pool if all jobs that they admit ask there for
+    A job counts if its chunks are of one kind. Equal nodes form a pool if all jobs that they admit ask there for
     chunks of one size, or each for so much that no other job fits beside it.
     """
 
     def __init__(
-        self, demands: Demands, pools: Sequence[Sequence[Nodes]], asks: Sequence[tuple[int, int, tuple[int, ...]]]
+        self, demands: Demands, pools: Sequence[Sequence[_Nodes]], asks: Sequence[tuple[int, int, tuple[int, ...]]]
     ) -> None:
         self._demands, self._pools = demands, pools
         #: The most chunks of each demand that a unit holds.
@@ -59,7 +72,7 @@ class Units:
         self._licenses = sorted({int(q) for first, last in spans for q in sysreq[first:last, 0]})
         place = {q: len(pools) + k for k, q in enumerate(self._licenses)}
         licenses = [[(place[q], amount) for q, amount in sysreq[first:last].tolist()] for first, last in spans]
-        self.asks = count_kernels.Asks(
+        self.asks = Asks(
             need=np.array([need for need, _, _ in asks], dtype=np.int64),
             pools_of=_ends(asked for _, _, asked in asks),
             pools=np.array([pool for _, _, asked in asks for pool in asked], dtype=np.int64),
@@ -71,6 +84,11 @@ class Units:
     def num_pools(self) -> int:
         """The number of pools."""
         return len(self._pools)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each demand takes units of one pool only."""
+        return bool((np.diff(self.asks.pools_of) == 1).all())
 
     @property
     def num_columns(self) -> int:
@@ -122,7 +140,7 @@ class Units:
         return np.array(rows, dtype=np.int32).reshape(-1, 3)
 
     @classmethod
-    def of(cls, demands: Demands) -> Units | None:
+    def of(cls, demands: Demands) -> EqualNodes | None:
         """Return the units in which all demands of a machine can be counted, None if they cannot be."""
         by_demand = [list(_asked(demands, demand)) for demand in range(len(demands))]
         if not all(by_demand):
@@ -132,8 +150,8 @@ class Units:
             for place, row in rows:
                 asked.setdefault(place, []).append((demand, row))
         #: The pools by the demands that ask for them, each with its number; and in which one each run is.
-        pools: dict[tuple[int, ...], tuple[int, list[Nodes]]] = {}
-        nodes_of: dict[int, tuple[int, Nodes]] = {}
+        pools: dict[tuple[int, ...], tuple[int, list[_Nodes]]] = {}
+        nodes_of: dict[int, tuple[int, _Nodes]] = {}
         first = 0
         for number, run in enumerate(demands.layout.runs):
             if number in asked:
@@ -189,20 +207,20 @@ def _asked(demands: Demands, demand: int) -> Iterator[tuple[int, _Asked]]:
             yield run, _Asked(need, most, is_exclusive, chunk)
 
 
-def _counted(first: int, length: int, columns: tuple[tuple[int, int], ...], asked: Sequence[_Asked]) -> Nodes | None:
+def _counted(first: int, length: int, columns: tuple[tuple[int, int], ...], asked: Sequence[_Asked]) -> _Nodes | None:
     """Return the units of equal nodes, None if what is asked for there cannot be counted."""
     one = asked[0].chunk
     capacity = dict(columns)
     empty = min(capacity[column] // amount for column, amount in one)
     if all(row.chunk == one and not row.is_exclusive and row.most >= min(row.need, empty) for row in asked):
-        return Nodes(first_node=first, length=length, columns=columns, chunk=one)
+        return _Nodes(first_node=first, length=length, columns=columns, chunk=one)
     shared = [dict(row.chunk) for row in asked if not row.is_exclusive]
     if not shared or any(all(2 * chunk.get(column, 0) > most for chunk in shared) for column, most in columns):
-        return Nodes(first_node=first, length=length, columns=columns, chunk=None)
+        return _Nodes(first_node=first, length=length, columns=columns, chunk=None)
     return None
 
 
-def _in_units(row: _Asked, nodes: Nodes) -> tuple[int, int]:
+def _in_units(row: _Asked, nodes: _Nodes) -> tuple[int, int]:
     """Return how many units of some nodes a demand needs, and how many of its chunks a unit holds."""
     chunks = row.fitting(nodes.columns) if nodes.chunk is None else 1
     return -(-row.need // chunks), chunks

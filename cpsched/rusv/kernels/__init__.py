@@ -1,0 +1,152 @@
+"""The timeline's kernels: plain functions on arrays, compiled by numba. `timeline.py` owns shapes, units and checks.
+
+`arrays.py` has the arrays, `axis.py` the time axis and bookings, `mapping.py` chunks on nodes, `windows.py` the search
+for a window, `queues.py` whole jobs.
+
+The structure ("blocked dense"): one time axis for all nodes and for the system. A *slot* is the time from one
+breakpoint to the next; the last one has no end. Each slot has a row: what is free of every node column (one column
+for each node and resource) and of every system column (sums over nodes, licenses, a consumer's own view). Consecutive
+slots form *blocks* of at most `BLOCK` slots. A block carries, for each column, an amount that is still to be added to
+all its rows (lazy) and the smallest value over its rows, so that a booking of k columns over b blocks costs k*b, and
+a search reads one row for a whole block.
+
+The free amount of column c in slot r of block b is ``rows[r, c] + blk[b, LAZY, c]``; the lazy part is folded into the
+rows of a column whenever a booking covers the block only in part, so that both parts stay within the capacity.
+
+The kernels take their arrays in named tuples, which are passed last: the timeline's `State` (`s`), the `Tables` of what
+can be asked for (`t`), a `Scratch` (`x`), and the `Jobs` of a table (`j`).
+"""
+
+from __future__ import annotations
+
+from cpsched.rusv.kernels.arrays import (
+    BLOCK,
+    D_FLAGS,
+    D_KIND,
+    D_LICENSE,
+    D_OTHERWISE,
+    D_RANGE,
+    D_REACH,
+    D_SYS,
+    DONE,
+    EXCLUSIVE,
+    GROW_STATE,
+    H_BLOCKS,
+    H_FREED,
+    H_SPARE_BLOCKS,
+    H_SPARE_ROWS,
+    HEAD,
+    HIGH,
+    JOINT,
+    K_MOST,
+    K_NEED,
+    K_SEG,
+    LAZY,
+    LOW,
+    S_FIRST,
+    S_LENGTH,
+    S_TERM,
+    SCATTER,
+    Bookings,
+    Jobs,
+    Scratch,
+    State,
+    Tables,
+    Taken,
+)
+from cpsched.rusv.kernels.axis import (
+    add_break,
+    book,
+    book_all,
+    copy,
+    drop_break,
+    following,
+    locate,
+    release,
+    summarise_system,
+)
+from cpsched.rusv.kernels.mapping import clear_busy, count_kind, map_chunks, placement_columns, suffices
+from cpsched.rusv.kernels.queues import (
+    earliest_after,
+    keep_entries,
+    latest_before,
+    place_jobs,
+    remember_start,
+    remembered_start,
+    take_placement,
+)
+from cpsched.rusv.kernels.windows import (
+    earliest_fit,
+    free_from,
+    is_good,
+    lower_by_row,
+    lower_by_two,
+    next_window,
+    scan_window,
+    take_slots,
+)
+
+__all__ = [
+    "BLOCK",
+    "DONE",
+    "D_FLAGS",
+    "D_KIND",
+    "D_LICENSE",
+    "D_OTHERWISE",
+    "D_RANGE",
+    "D_REACH",
+    "D_SYS",
+    "EXCLUSIVE",
+    "GROW_STATE",
+    "HEAD",
+    "HIGH",
+    "H_BLOCKS",
+    "H_FREED",
+    "H_SPARE_BLOCKS",
+    "H_SPARE_ROWS",
+    "JOINT",
+    "K_MOST",
+    "K_NEED",
+    "K_SEG",
+    "LAZY",
+    "LOW",
+    "SCATTER",
+    "S_FIRST",
+    "S_LENGTH",
+    "S_TERM",
+    "Bookings",
+    "Jobs",
+    "Scratch",
+    "State",
+    "Tables",
+    "Taken",
+    "add_break",
+    "book",
+    "book_all",
+    "clear_busy",
+    "copy",
+    "count_kind",
+    "drop_break",
+    "earliest_after",
+    "earliest_fit",
+    "following",
+    "free_from",
+    "is_good",
+    "keep_entries",
+    "latest_before",
+    "locate",
+    "lower_by_row",
+    "lower_by_two",
+    "map_chunks",
+    "next_window",
+    "place_jobs",
+    "placement_columns",
+    "release",
+    "remember_start",
+    "remembered_start",
+    "scan_window",
+    "suffices",
+    "summarise_system",
+    "take_placement",
+    "take_slots",
+]

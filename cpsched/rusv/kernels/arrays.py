@@ -1,0 +1,137 @@
+"""The arrays of the kernels, what the numbers in them mean, and what kernels return."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+#: Slots in a block, at the most.
+BLOCK = 32
+#: Nodes whose counts are added up in 32 bits; times the most chunks that a request may have, this stays below 2^31.
+PART = 2048
+
+H_BLOCKS, H_SPARE_ROWS, H_SPARE_BLOCKS, H_FREED, HEAD = 0, 1, 2, 3, 4
+LAZY, LOW, HIGH = 0, 1, 2
+
+# columns of the demand tables, see timeline.Demands
+D_KIND, D_SYS, D_LICENSE, D_RANGE, D_REACH, D_FLAGS, D_OTHERWISE = 0, 1, 2, 3, 4, 5, 6
+K_NEED, K_SEG, K_MOST = 0, 1, 2
+S_FIRST, S_LENGTH, S_TERM = 0, 1, 2
+EXCLUSIVE, SCATTER, JOINT = 1, 2, 4
+
+DONE, GROW_STATE, GROW_POOL = 0, 1, 2
+
+
+class State(NamedTuple):
+    """What is free, and when: a timeline."""
+
+    #: int64 (HEAD,): counters, see ``H_*``.
+    head: NDArray[Any]
+    #: int64 (rows, 2): start of the slot; how many bookings begin or end there (the origin has one more).
+    slots: NDArray[Any]
+    #: int32 (blocks,): the blocks in time order.
+    order: NDArray[Any]
+    #: int32 (blocks, BLOCK + 1): the slots of a block in time order; in the last place how many there are.
+    members: NDArray[Any]
+    #: int32 (rows, W): free amounts of the node columns, without the block's lazy part.
+    rows: NDArray[Any]
+    #: int32 (blocks, 2, W): lazy part and minimum of each node column.
+    blk: NDArray[Any]
+    #: int64 (rows, Q): free amounts of the system columns, without the block's lazy part.
+    srows: NDArray[Any]
+    #: int64 (blocks, 3, Q): lazy part, minimum and maximum of each system column.
+    sblk: NDArray[Any]
+    #: int32 (2, rows): stacks of unused rows and blocks.
+    spare: NDArray[Any]
+
+
+class Tables(NamedTuple):
+    """What can be asked for, and the machine; a table that others point into has a last row with the ends."""
+
+    #: int64 (demands + 1, 7): where the rows of each demand begin in the other tables, its flags, and what is tried
+    #: where it does not fit, see ``D_*``.
+    demands: NDArray[Any]
+    #: int64 (kinds + 1, 3): chunks needed, first segment, and the most chunks on a node, see ``K_*``.
+    kinds: NDArray[Any]
+    #: int64 (segments + 1, 3): adjacent nodes that may hold a kind: first node, number of nodes, first term, see
+    #: ``S_*``.
+    segments: NDArray[Any]
+    #: int64 (terms, 2): column of a segment's first node, and the amount that a chunk takes of it.
+    terms: NDArray[Any]
+    #: float64 (terms, 2): factor and summand that divide by the amount (`count_kind`).
+    scale: NDArray[Any]
+    #: int64 (·, 2): system column, and the amount that must be free of it; a demand's licences come last.
+    sysreq: NDArray[Any]
+    #: int64 (·, 2): ranges ``[begin, end)`` of the columns that a demand looks at.
+    ranges: NDArray[Any]
+    #: int64 (·,): the runs whose nodes a demand may have.
+    reach: NDArray[Any]
+    #: int64 (runs + 1, 3): equal neighbours: first node, number of nodes, and where their columns begin in `runcols`.
+    runs: NDArray[Any]
+    #: int64 (·,): columns of the first node of each run.
+    runcols: NDArray[Any]
+    #: int32 (W,): the amount of each node column when nothing is booked.
+    capacity: NDArray[Any]
+    #: int64 (W, 2): the system columns that add up a node column, -1 for none.
+    colsys: NDArray[Any]
+    #: int64 (nodes,): the run of each node.
+    run_of: NDArray[Any]
+
+
+class Scratch(NamedTuple):
+    """The arrays that kernels write into: the search and the mapping of a demand, and the amounts of a placement."""
+
+    #: int32 (2, W): the least that is free in a window, while it is looked for.
+    free: NDArray[Any]
+    #: float64 (nodes,)
+    buffer: NDArray[Any]
+    #: int32 (·, 3): where a demand was mapped to, rows of (node, kind, chunks).
+    entries: NDArray[Any]
+    #: int64 (·,): node columns of a placement, and their amounts.
+    columns: NDArray[Any]
+    amounts: NDArray[Any]
+    #: int64 (Q,): system columns of a placement, and their amounts.
+    scolumns: NDArray[Any]
+    samounts: NDArray[Any]
+    #: int64 (nodes,): the last placement, by the counter `stamp`, that took the node whole.
+    stamps: NDArray[Any]
+    #: int64 (1,): the number of placements so far.
+    stamp: NDArray[Any]
+
+
+class Taken(NamedTuple):
+    """Amounts of node columns and of system columns, int64 (·,)."""
+
+    columns: NDArray[Any]
+    amounts: NDArray[Any]
+    scolumns: NDArray[Any]
+    samounts: NDArray[Any]
+
+
+class Bookings(NamedTuple):
+    """Bookings of which many take the same amounts."""
+
+    #: int64 (bookings, 3): start, end, and which amounts it takes.
+    spans: NDArray[Any]
+    #: int64 (sets of amounts + 1, 2): where each begins in `columns`, and in `scolumns`.
+    firsts: NDArray[Any]
+    #: int64 (·,): columns with amounts; a set has each column once.
+    columns: NDArray[Any]
+    amounts: NDArray[Any]
+    scolumns: NDArray[Any]
+    samounts: NDArray[Any]
+
+
+class Jobs(NamedTuple):
+    """Jobs and their places: the arrays of a `timeline.JobTable`, which describes them."""
+
+    jobs: NDArray[Any]
+    starts: NDArray[Any]
+    spans: NDArray[Any]
+    pool: NDArray[Any]
+    used: NDArray[Any]
+    waits_of: NDArray[Any]
+    waits: NDArray[Any]
+    followers_of: NDArray[Any]
+    followers: NDArray[Any]

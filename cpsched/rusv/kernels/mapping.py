@@ -1,0 +1,225 @@
+"""Chunks on nodes: how many fit into free amounts, where they are placed, and what they take there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpsched.rusv.jit import kernel
+from cpsched.rusv.kernels.arrays import (
+    D_FLAGS,
+    D_KIND,
+    D_LICENSE,
+    D_REACH,
+    D_SYS,
+    EXCLUSIVE,
+    JOINT,
+    K_MOST,
+    K_NEED,
+    K_SEG,
+    PART,
+    S_FIRST,
+    S_LENGTH,
+    S_TERM,
+    SCATTER,
+)
+
+
+@kernel
+def sum_one(free0, a0, b0, most):
+    """Sum the chunks that one column allows over the nodes of a segment (in 32 bits, in parts that cannot overflow)."""
+    total = 0
+    for begin in range(0, len(free0), PART):
+        part = np.int32(0)
+        for n in range(begin, min(len(free0), begin + PART)):
+            part = np.int32(part + min(np.int32(free0[n] * a0 + b0), most))
+        total += np.int64(part)
+    return total
+
+
+@kernel
+def count_enough(free0, amount):
+    """Count the nodes of a segment on which a column has enough for one chunk."""
+    total = np.int32(0)
+    for n in range(len(free0)):
+        total = np.int32(total + np.int32(free0[n] >= amount))
+    return np.int64(total)
+
+
+@kernel
+def sum_two(free0, a0, b0, free1, a1, b1, most):
+    """Sum the chunks that two columns allow together over the nodes of a segment."""
+    total = 0
+    for begin in range(0, len(free0), PART):
+        part = np.int32(0)
+        for n in range(begin, min(len(free0), begin + PART)):
+            part = np.int32(part + min(np.int32(min(free0[n] * a0 + b0, free1[n] * a1 + b1)), most))
+        total += np.int64(part)
+    return total
+
+
+@kernel
+def lower(least, free0, a0, b0):
+    """Lower `least` to the chunks that one more column allows."""
+    for n in range(len(free0)):
+        least[n] = min(least[n], free0[n] * a0 + b0)
+
+
+@kernel
+def count_kind(kind, free, buffer, t):
+    """Return how many chunks of a kind fit into `free`, the free amounts of the node columns.
+
+    ``floor(x / a)`` is taken as the whole part of ``x * (1 / a) + 0.5 / a``, which is exact for all 32-bit amounts and
+    compiles to vector instructions, unlike a division of integers.
+    """
+    total = 0
+    most = np.int32(t.kinds[kind, K_MOST])
+    for segment in range(t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]):
+        length = t.segments[segment, S_LENGTH]
+        first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
+        free0 = free[t.terms[first, 0] : t.terms[first, 0] + length]
+        a0, b0 = t.scale[first, 0], t.scale[first, 1]
+        if last - first == 1 and most == 1:
+            total += count_enough(free0, np.int32(t.terms[first, 1]))
+        elif last - first == 1:
+            total += sum_one(free0, a0, b0, most)
+        elif last - first == 2:
+            free1 = free[t.terms[first + 1, 0] : t.terms[first + 1, 0] + length]
+            total += sum_two(free0, a0, b0, free1, t.scale[first + 1, 0], t.scale[first + 1, 1], most)
+        else:
+            least = buffer[:length]
+            for n in range(length):
+                least[n] = free0[n] * a0 + b0
+            for k in range(first + 1, last):
+                lower(least, free[t.terms[k, 0] : t.terms[k, 0] + length], t.scale[k, 0], t.scale[k, 1])
+            for n in range(length):
+                total += np.int64(min(np.int32(least[n]), most))
+    return total
+
+
+@kernel
+def suffices(demand, free, buffer, t):
+    """Tell whether enough chunks of each kind fit into `free`, each kind by itself (necessary; sufficient for one
+    kind).
+
+    For an exclusive demand the columns of nodes that are not idle are set to zero first.
+    """
+    if t.demands[demand, D_FLAGS] & EXCLUSIVE:
+        for k in range(t.demands[demand, D_REACH], t.demands[demand + 1, D_REACH]):
+            clear_busy(t.reach[k], free, t)
+    for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
+        if count_kind(kind, free, buffer, t) < t.kinds[kind, K_NEED]:
+            return False
+    return True
+
+
+@kernel
+def clear_busy(run, free, t):
+    """Set the columns of a run of nodes to zero on each node of which one column is not wholly free."""
+    first, last = t.runs[run, 2], t.runs[run + 1, 2]
+    for n in range(t.runs[run, 1]):
+        idle = True
+        for k in range(first, last):
+            idle &= free[t.runcols[k] + n] == t.capacity[t.runcols[k] + n]
+        if not idle:
+            for k in range(first, last):
+                free[t.runcols[k] + n] = 0
+
+
+@kernel
+def map_chunks(demand, free, t, x):
+    """Phase 2: cheap nodes first, as many chunks as fit (OCCS-30); kinds in the order of the table.
+
+    Writes (node, kind, chunks) to the scratch `x` and returns how many, or 0 if some kind does not fit beside the
+    others.
+    """
+    count = 0
+    joint = t.demands[demand, D_FLAGS] & JOINT
+    for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
+        need = t.kinds[kind, K_NEED]
+        segment = t.kinds[kind, K_SEG]
+        while need > 0 and segment < t.kinds[kind + 1, K_SEG]:
+            first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
+            column, least = t.terms[first, 0], t.terms[first, 1]
+            for n in range(t.segments[segment, S_LENGTH]):
+                if free[column + n] < least:
+                    continue
+                take = min(need, t.kinds[kind, K_MOST])
+                for k in range(first, last):
+                    value, amount = free[t.terms[k, 0] + n], t.terms[k, 1]
+                    if value < amount:
+                        take = 0
+                        break
+                    if value < take * amount:
+                        take = value // amount
+                if take > 0:
+                    x.entries[count, 0] = t.segments[segment, S_FIRST] + n
+                    x.entries[count, 1] = kind
+                    x.entries[count, 2] = take
+                    count += 1
+                    need -= take
+                    if joint:
+                        for k in range(first, last):
+                            free[t.terms[k, 0] + n] -= take * t.terms[k, 1]
+                        if t.demands[demand, D_FLAGS] & SCATTER:
+                            run = t.run_of[x.entries[count - 1, 0]]
+                            for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
+                                free[t.runcols[k] + x.entries[count - 1, 0] - t.runs[run, 0]] = 0
+                    if need == 0:
+                        break
+            segment += 1
+        if need > 0:
+            return 0
+    return count
+
+
+@kernel
+def placement_columns(demand, entries, count, t, x):
+    """Write the amounts of a placement to the scratch `x`: node columns with amounts, system columns with amounts.
+
+    An exclusive demand takes its nodes whole. Returns the numbers of node and of system columns.
+    """
+    filled = 0
+    systems = 0
+    for q in range(x.samounts.shape[0]):
+        x.samounts[q] = 0
+    exclusive = t.demands[demand, D_FLAGS] & EXCLUSIVE
+    x.stamp[0] += 1
+    before, segment = -1, 0  # entries are in the order of kinds and of their segments
+    for e in range(count):
+        node, kind, chunks = entries[e, 0], entries[e, 1], entries[e, 2]
+        if exclusive:
+            if x.stamps[node] == x.stamp[0]:
+                continue
+            x.stamps[node] = x.stamp[0]
+            run = t.run_of[node]
+            inside = node - t.runs[run, 0]
+            for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
+                column = t.runcols[k] + inside
+                x.columns[filled] = column
+                x.amounts[filled] = t.capacity[column]
+                filled += 1
+        else:
+            if kind != before:
+                segment = t.kinds[kind, K_SEG]
+                before = kind
+            inside = node - t.segments[segment, S_FIRST]
+            while not 0 <= inside < t.segments[segment, S_LENGTH]:
+                segment += 1
+                inside = node - t.segments[segment, S_FIRST]
+            for k in range(t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]):
+                x.columns[filled] = t.terms[k, 0] + inside
+                x.amounts[filled] = chunks * t.terms[k, 1]
+                filled += 1
+    for k in range(filled):
+        for part in range(2):
+            q = t.colsys[x.columns[k], part]
+            if q >= 0:
+                x.samounts[q] += x.amounts[k]
+    for k in range(t.demands[demand, D_LICENSE], t.demands[demand + 1, D_SYS]):
+        x.samounts[t.sysreq[k, 0]] += t.sysreq[k, 1]
+    for q in range(x.samounts.shape[0]):
+        if x.samounts[q] != 0:
+            x.scolumns[systems] = q
+            x.samounts[systems] = x.samounts[q]
+            systems += 1
+    return filled, systems

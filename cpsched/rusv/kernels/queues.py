@@ -1,0 +1,149 @@
+"""Whole jobs: queues are placed one job after another, each as early as it fits."""
+
+from __future__ import annotations
+
+from cpsched.rusv.jit import kernel
+from cpsched.rusv.kernels.arrays import (
+    D_FLAGS,
+    DONE,
+    GROW_POOL,
+    GROW_STATE,
+    H_FREED,
+    H_SPARE_BLOCKS,
+    H_SPARE_ROWS,
+    JOINT,
+    Taken,
+)
+from cpsched.rusv.kernels.axis import add_break, drop_break, shift
+from cpsched.rusv.kernels.mapping import placement_columns
+from cpsched.rusv.kernels.windows import earliest_fit
+from cpsched.rusv.vector import FOREVER
+
+
+@kernel
+def take_placement(demand, entries, count, start, end, sign, s, t, x):
+    """Take (sign -1) a placement from the free amounts in ``[start, end)``, or give it back (sign 1); the breakpoints
+    do not change.
+    """
+    filled, systems = placement_columns(demand, entries, count, t, x)
+    shift(start, end, sign, Taken(x.columns, x.amounts, x.scolumns, x.samounts), filled, systems, s)
+
+
+@kernel
+def keep_entries(pool, first, entries, count):
+    """Copy entries into the pool."""
+    for e in range(count):
+        for part in range(3):
+            pool[first + e, part] = entries[e, part]
+
+
+@kernel
+def remembered_start(memory, earliest, duration, freed):
+    """Return a time before which a demand of `duration`, searched from `earliest` on, is known not to fit.
+
+    This follows from a note of a demand that was at most as long and searched from no later. As resources were given
+    back from `freed` on, it holds only for windows that end by then.
+    """
+    start = earliest
+    for k in range(1, 1 + min(memory[0, 0], memory.shape[0] - 1)):
+        if memory[k, 0] <= duration and memory[k, 1] <= earliest:
+            start = max(start, min(memory[k, 2], freed - memory[k, 0] + 1))
+    return start
+
+
+@kernel
+def remember_start(memory, earliest, duration, start):
+    """Note that a demand of `duration`, searched from `earliest`, first fits at `start`; the oldest note is dropped."""
+    size = memory.shape[0] - 1
+    for k in range(1, 1 + min(memory[0, 0], size)):
+        if memory[k, 0] == duration and memory[k, 1] == earliest:
+            memory[k, 2] = max(memory[k, 2], start)
+            return
+    k = 1 + memory[0, 0] % size
+    memory[0, 0] += 1
+    memory[k, 0] = duration
+    memory[k, 1] = earliest
+    memory[k, 2] = start
+
+
+@kernel
+def earliest_after(job, earliest, j):
+    """Return the first start from `earliest` on that keeps a job's distance to all jobs that it waits for; FOREVER if
+    one of those has no start.
+    """
+    for k in range(j.waits_of[job], j.waits_of[job + 1]):
+        before = j.starts[j.waits[k, 0]]
+        if before < 0:
+            return FOREVER
+        earliest = max(earliest, before + j.waits[k, 1])
+    return earliest
+
+
+@kernel
+def latest_before(job, latest, j):
+    """Return the last start up to `latest` that keeps the distance of all planned jobs that wait for the job."""
+    for k in range(j.followers_of[job], j.followers_of[job + 1]):
+        after = j.starts[j.followers[k, 0]]
+        if after >= 0:
+            latest = min(latest, after - j.followers[k, 1])
+    return latest
+
+
+@kernel
+def place_jobs(queue, begin, end, bounds, j, s, t, x):
+    """Place the jobs of ``queue[begin:end]`` in turn, each as early as it fits beside all others.
+
+    A job without a place gets one, if there is one. A job with a place is unbooked and planned again; it takes the new
+    place only if it starts earlier (OCCS-34). Each job keeps its distance to the jobs that it waits for, and to those
+    that wait for it. Where a job that it waits for has no place, it gets none, or keeps the one that it has.
+
+    While nothing is given back, a job cannot start before the start found for an equal demand that was at most as long:
+    `bounds` remembers that (`remembered_start`). The resources that a job gives back open only windows that reach into
+    its old interval.
+
+    Returns (DONE or what must grow, index in the queue that was reached, number of jobs with a new place).
+    """
+    moved = 0
+    for k in range(begin, end):
+        job = queue[k]
+        if s.head[H_SPARE_ROWS] < 2 or s.head[H_SPARE_BLOCKS] < 2:
+            return GROW_STATE, k, moved
+        if j.pool.shape[0] - j.used[0] < x.entries.shape[0]:
+            return GROW_POOL, k, moved
+        demand, duration = j.jobs[job, 0], j.jobs[job, 3]
+        released = earliest_after(job, j.jobs[job, 1], j)
+        earliest, latest = released, j.jobs[job, 2]
+        old, first, count = j.starts[job], j.spans[job, 0], j.spans[job, 1]
+        if old < 0:
+            latest = latest_before(job, latest, j)
+        else:
+            latest = min(latest, old - 1)  # which keeps the distance of the jobs that wait for it
+            take_placement(demand, j.pool[first : first + count], count, old, old + duration, 1, s, t, x)
+        if t.demands[demand, D_FLAGS] & JOINT == 0:
+            known = remembered_start(bounds[demand], earliest, duration, s.head[H_FREED])
+            if old >= 0:
+                known = min(known, old - duration + 1)
+            earliest = max(earliest, known)
+        start, found = -1, 0
+        if earliest <= latest and released < FOREVER:
+            start, found = earliest_fit(demand, earliest, duration, latest, s, t, x)
+        if start >= 0:
+            moved += 1
+            if found > j.spans[job, 2]:
+                first = j.used[0]
+                j.used[0] += found
+                j.spans[job, 0], j.spans[job, 2] = first, found
+            j.starts[job], j.spans[job, 1] = start, found
+            keep_entries(j.pool, first, x.entries, found)
+            add_break(start, s)
+            add_break(start + duration, s)
+            if old >= 0:
+                drop_break(old, s)
+                drop_break(old + duration, s)
+                s.head[H_FREED] = min(s.head[H_FREED], old)
+            old, count = start, found
+        if old >= 0:
+            if t.demands[demand, D_FLAGS] & JOINT == 0:
+                remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
+            take_placement(demand, j.pool[first : first + count], count, old, old + duration, -1, s, t, x)
+    return DONE, end, moved

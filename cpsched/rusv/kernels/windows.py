@@ -1,0 +1,232 @@
+"""The search for the earliest window of time in which a demand fits."""
+
+from __future__ import annotations
+
+from cpsched.rusv.jit import kernel
+from cpsched.rusv.kernels.arrays import BLOCK, D_OTHERWISE, D_RANGE, D_SYS, H_BLOCKS, HIGH, LAZY, LOW
+from cpsched.rusv.kernels.axis import following, locate
+from cpsched.rusv.kernels.mapping import map_chunks, suffices
+
+
+@kernel
+def lower_by_row(target, row, lazy):
+    """Lower `target` to ``row + lazy``."""
+    for c in range(len(target)):
+        target[c] = min(target[c], target.dtype.type(row[c] + lazy[c]))
+
+
+@kernel
+def lower_from_row(target, source, row, lazy):
+    """Set `target` to the minimum of `source` and ``row + lazy``."""
+    for c in range(len(target)):
+        target[c] = min(source[c], target.dtype.type(row[c] + lazy[c]))
+
+
+@kernel
+def lower_by_two(target, source, low):
+    """Set `target` to the minimum of `source` and `low`, which are other arrays (an overlap would keep the loop
+    scalar).
+    """
+    for c in range(len(target)):
+        target[c] = min(source[c], low[c])
+
+
+@kernel
+def is_good(block, index, demand, s, t):
+    """Tell whether one slot has what the demand needs of the system columns."""
+    row = s.members[block, index]
+    good = True
+    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+        good &= s.srows[row, t.sysreq[k, 0]] + s.sblk[block, LAZY, t.sysreq[k, 0]] >= t.sysreq[k, 1]
+    return good
+
+
+@kernel
+def is_block_good(block, demand, s, t):
+    """Tell whether every slot of a block has what the demand needs of the system columns."""
+    good = True
+    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+        good &= s.sblk[block, LOW, t.sysreq[k, 0]] >= t.sysreq[k, 1]
+    return good
+
+
+@kernel
+def is_block_bad(block, demand, s, t):
+    """Tell whether no slot of a block can have what the demand needs of the system columns."""
+    bad = False
+    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+        bad |= s.sblk[block, HIGH, t.sysreq[k, 0]] < t.sysreq[k, 1]
+    return bad
+
+
+@kernel
+def next_good(demand, place, index, s, t):
+    """Return the first slot from the given one on that has what the demand needs of the system (place -1 if there is
+    none).
+    """
+    while place < s.head[H_BLOCKS]:
+        block = s.order[place]
+        if not is_block_bad(block, demand, s, t):
+            while index < s.members[block, BLOCK]:
+                if is_good(block, index, demand, s, t):
+                    return place, index
+                index += 1
+        place, index = place + 1, 0
+    return -1, 0
+
+
+@kernel
+def last_bad(demand, place, index, stop_place, stop_index, s, t):
+    """Return the last slot in ``[stop, given]`` that lacks what the demand needs of the system (place -1 if there is
+    none).
+    """
+    while place >= stop_place:
+        block = s.order[place]
+        low = stop_index if place == stop_place else 0
+        if not is_block_good(block, demand, s, t):
+            while index >= low:
+                if not is_good(block, index, demand, s, t):
+                    return place, index
+                index -= 1
+        place -= 1
+        if place >= stop_place:
+            index = s.members[s.order[place], BLOCK] - 1
+    return -1, 0
+
+
+@kernel
+def next_window(demand, start, duration, latest, place, index, known_place, known_index, s, t):
+    """Phase 1: the earliest window from `start` on in which every slot has what the demand needs of the system.
+
+    `place`, `index` is the slot that holds `start`; from there to before `known_place`, `known_index` all slots are
+    known to be good. A window is checked from its end: no start up to its last bad slot is possible, so the slots
+    before that are not read. Returns (start or -1, its slot, the last slot of the window).
+    """
+    while True:
+        if place == known_place and index == known_index:
+            place, index = next_good(demand, place, index, s, t)
+            if place < 0:
+                return -1, 0, 0, 0, 0
+            start = max(start, s.slots[s.members[s.order[place], index], 0])
+            known_place, known_index = place, index
+        if start > latest:
+            return -1, 0, 0, 0, 0
+        last_place, last_index = locate(start + duration - 1, s)
+        bad_place, bad_index = last_bad(demand, last_place, last_index, known_place, known_index, s, t)
+        if bad_place < 0:
+            return start, place, index, last_place, last_index
+        place, index = following(bad_place, bad_index, s)
+        known_place, known_index = following(last_place, last_index, s)
+        if place == s.head[H_BLOCKS]:
+            return -1, 0, 0, 0, 0
+        start = s.slots[s.members[s.order[place], index], 0]
+
+
+@kernel
+def take_slots(demand, block, low, high, source, target, s, t):
+    """Set `target` to the minimum of `source` and the slots `low` … `high` of a block, over the columns that a demand
+    takes.
+    """
+    whole = low == 0 and high == s.members[block, BLOCK] - 1
+    for k in range(t.demands[demand, D_RANGE], t.demands[demand + 1, D_RANGE]):
+        begin, end = t.ranges[k, 0], t.ranges[k, 1]
+        if whole:
+            lower_by_two(target[begin:end], source[begin:end], s.blk[block, LOW, begin:end])
+            continue
+        lazy = s.blk[block, LAZY, begin:end]
+        lower_from_row(target[begin:end], source[begin:end], s.rows[s.members[block, high], begin:end], lazy)
+        for m in range(low, high):
+            lower_by_row(target[begin:end], s.rows[s.members[block, m], begin:end], lazy)
+
+
+@kernel
+def scan_window(demand, place, index, last_place, last_index, source, s, t, x):
+    """Take the minimum of the amounts in `source` and of the free amounts over the slots of a window, from its last to
+    its first.
+
+    Returns (side, place, index): which half of `x.free` holds the minimum; and the first slot, seen from the end, with
+    which too little is left for the demand (place -1 if there is none).
+    """
+    side = 0
+    at, high = last_place, last_index
+    singly = False  # a block that fails as a whole is checked again, slot by slot
+    while True:
+        block = s.order[at]
+        low = index if at == place else 0
+        other = 1 - side
+        take_slots(demand, block, high if singly else low, high, source, x.free[other], s, t)
+        if suffices(demand, x.free[other], x.buffer, t):
+            side, source = other, x.free[other]
+            if singly:
+                high -= 1
+            elif at == place:
+                return side, -1, 0
+            else:
+                at -= 1
+                high = s.members[s.order[at], BLOCK] - 1
+        elif singly or low == high:
+            return side, at, high
+        else:
+            singly = True
+
+
+@kernel
+def earliest_fit(demand, start, duration, latest, s, t, x):
+    """Find the earliest start in ``[start, latest]`` at which the demand fits for `duration`, and where.
+
+    For each window that phase 1 offers, the minimum of the free amounts is taken over its slots. If too little is left
+    from some slot on, every window that holds this slot and begins no earlier is ruled out: the next one begins after
+    it. A window that passes is mapped (`map_chunks`); only demands of several kinds can fail there, and then try their
+    other orders.
+
+    Returns (start or -1, number of `entries`).
+    """
+    place, index = locate(start, s)
+    known_place, known_index = place, index
+    last_place, last_index = place, index
+    attempt = demand
+    while True:
+        if attempt == demand:
+            start, place, index, last_place, last_index = next_window(
+                demand, start, duration, latest, place, index, known_place, known_index, s, t
+            )
+            if start < 0:
+                return -1, 0
+        side, at, blocked = scan_window(demand, place, index, last_place, last_index, t.capacity, s, t, x)
+        if at >= 0:
+            place, index = at, blocked
+        else:
+            count = map_chunks(attempt, x.free[side], t, x)
+            if count > 0:
+                return start, count
+            attempt = t.demands[attempt, D_OTHERWISE]
+            if attempt >= 0:
+                continue  # the mapping has overwritten the minimum: it is taken again
+            attempt = demand
+        place, index = following(place, index, s)
+        if place == s.head[H_BLOCKS]:
+            return -1, 0
+        start = s.slots[s.members[s.order[place], index], 0]
+        known_place, known_index = following(last_place, last_index, s)
+
+
+@kernel
+def free_from(demand, start, end, s, t, x):
+    """Return the earliest second from `start` on from which a demand fits until `end`, each of its kinds by itself;
+    `end` if it does not fit in the slot before that.
+    """
+    place, index = locate(start, s)
+    last_place, last_index = locate(end - 1, s)
+    bad_place, bad_index = last_bad(demand, last_place, last_index, place, index, s, t)
+    if bad_place >= 0:
+        if bad_place == last_place and bad_index == last_index:
+            return end
+        place, index = following(bad_place, bad_index, s)
+        start = s.slots[s.members[s.order[place], index], 0]
+    _, at, blocked = scan_window(demand, place, index, last_place, last_index, t.capacity, s, t, x)
+    if at < 0:
+        return start
+    if at == last_place and blocked == last_index:
+        return end
+    place, index = following(at, blocked, s)
+    return s.slots[s.members[s.order[place], index], 0]
