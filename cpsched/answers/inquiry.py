@@ -63,7 +63,7 @@ class Inquiry:
         return None if found is None else self._now + found.start
 
     def at(self, second: int, until: int) -> Blocked:
-        """Return what keeps the job from starting at a second, and up to which second, at most `until`, it is the same.
+        """Find what keeps the job from starting at a second, and up to which second, at most `until`, it is the same.
 
         Nothing but the first cause is named. All jobs that hold resources are named together, whatever they hold.
         """
@@ -110,7 +110,7 @@ class Inquiry:
         return cause, min(known, default=None)
 
     def _by_others(self, question: Question, second: int, until: int) -> tuple[Cause, int]:
-        """Return what keeps the job from starting, of rules and other jobs; times are the timeline's."""
+        """Find the rules and other jobs that keep the job from starting; times are the timeline's."""
         occupation = self.world.occupation
         begin = question.earliest - self._now
         if begin > second:

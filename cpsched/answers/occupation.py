@@ -231,7 +231,7 @@ class Occupation:
         return found
 
     def taken(self, job: int, start: int, end: int) -> Booking | None:
-        """Return what a job takes in ``[start, end)``; None if it takes nothing, or changes meanwhile."""
+        """Return the amounts that a job takes in ``[start, end)``; None if it takes nothing, or changes meanwhile."""
         near = [one for one in self._bookings[job] if one.start < end and one.end > start]
         return near[0] if len(near) == 1 else None
 

@@ -102,7 +102,7 @@ def _json_entry(text: str, source: str) -> dict[str, Any]:
 
 
 def _text_entry(text: str) -> dict[str, Any]:
-    """Return what a text in the chunk syntax says, as the entry of a job; the rest of it is its request."""
+    """Return the entry of a job that a text in the chunk syntax describes; the rest of it is its request."""
     entry: dict[str, Any] = {}
     request: list[str] = []
     at = 0

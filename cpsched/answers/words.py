@@ -62,7 +62,7 @@ def explanation_lines(instance: Instance, explanation: Explanation) -> Iterator[
 
 
 def _plan_words(instance: Instance, told: Explanation) -> str:
-    """Return what the plan makes of a job."""
+    """Describe the place of a job in the plan."""
     if told.start is None or told.end is None:
         if told.reason is None:
             return "not in the plan"

@@ -147,13 +147,13 @@ class World:
             yield Counter(name, window.rules.get(name), amount, total, closed, uses)
 
     def _license_uses(self, name: str) -> Uses:
-        """Return what the jobs of the plan take of a licence of the cluster."""
+        """Return the amounts of a licence of the cluster that the jobs of the plan take."""
         if name not in self._known_uses:
             self._known_uses[name] = self._uses(self._licensed, name, None)
         return self._known_uses[name]
 
     def _uses(self, instance: Instance, name: str, but: str | None) -> Uses:
-        """Return what the jobs of the plan take of a licence of an instance, without one job."""
+        """Return the amounts of a licence of an instance that the jobs of the plan take, without one job."""
         now, place_of = self.instance.now, self.occupation.place_of
         rows = []
         for other in instance.elements():

@@ -17,7 +17,7 @@ class _Output(io.FileIO):
     def write(self, data: object) -> int:
         """Write to the file."""
         try:
-            return super().write(data)  # type: ignore[arg-type]
+            return super().write(data)  # type: ignore[arg-type]  # a buffer: typing has no name for it yet
         except OSError as error:
             raise OSError(error.errno, error.strerror, "<stdout>") from None
 
@@ -28,9 +28,9 @@ class _Messages(io.FileIO):
     def write(self, data: object) -> int:
         """Write to the file, or to nothing."""
         try:
-            return super().write(data)  # type: ignore[arg-type]
+            return super().write(data)  # type: ignore[arg-type]  # a buffer: typing has no name for it yet
         except OSError:
-            return len(data)  # type: ignore[arg-type]
+            return len(data)  # type: ignore[arg-type]  # a buffer: typing has no name for it yet
 
 
 def mend_streams() -> None:

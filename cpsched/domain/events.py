@@ -26,44 +26,45 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobEnded:
-    """A running job has ended, before its walltime."""
+class JobEvent:
+    """Something happens to a job, or to an array or one of its elements."""
 
     job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnded(JobEvent):
+    """A running job has ended, before its walltime."""
+
     #: None: not known, so that each job that waits for its success or failure may start.
     is_success: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobCancelled:
+class JobCancelled(JobEvent):
     """A job, an array or one of its elements is not wanted any more, whether it runs or waits."""
-
-    job: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobAltered:
+class JobAltered(JobEvent):
     """A waiting job asks for something else (renegotiation)."""
 
-    job: str
     #: The fields of `Job` that change, with their new values.
     changes: FrozenMap[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobExtended:
+class JobExtended(JobEvent):
     """A running job asks for a later end."""
 
-    job: str
     #: Positive.
     seconds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AllocationFailed:
+class AllocationFailed(JobEvent):
     """A job that should have started could not, maybe because of some of its nodes: these are down."""
 
-    job: str
     nodes: tuple[str, ...] = ()
 
 
@@ -99,10 +100,9 @@ class ReservationDropped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileChange:
+class ProfileChange(JobEvent):
     """A new profile of a running evolving job from now on, in place of the promised one."""
 
-    job: str
     #: At least one. The first is the one it is in: what it holds, and for how many more seconds.
     steps: tuple[Step, ...]
 

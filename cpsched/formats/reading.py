@@ -106,7 +106,7 @@ def _read_chunk(model: ChunkModel) -> Chunk:
 
 
 def read_allocation(reading: Reading, where: Location, models: Sequence[PlacementModel]) -> tuple[Placement, ...]:
-    """Return what is held on each node, once for each kind of chunks."""
+    """Return the amounts held on each node, once for each kind of chunks."""
     seen: set[tuple[str, int | None]] = set()
     for index, model in enumerate(models):
         if (model.node, model.chunk) in seen:

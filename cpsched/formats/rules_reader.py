@@ -245,7 +245,7 @@ def read_reservation(
 def _read_slice(
     reading: Reading, where: Location, models: Sequence[PlacementModel], request: Request, cluster: Cluster
 ) -> tuple[Placement, ...]:
-    """Return what a reservation has got already: its chunks are stated of all nodes or of none."""
+    """Return the nodes that a reservation has got already: its chunks are stated of all nodes or of none."""
     for index, held in enumerate(models):
         at = (*where, index)
         reading.check_known((*at, "node"), "node", held.node, cluster.class_of, "nodes")

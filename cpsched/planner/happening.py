@@ -250,7 +250,7 @@ def _altered(instance: Instance, plan: Plan, event: JobAltered) -> Aftermath:
 
 
 def _extended(instance: Instance, plan: Plan, event: JobExtended) -> Aftermath:
-    """Let a running job end later, by a tenth of its walltime in all.
+    """Extend a running job, by a tenth of its walltime in all.
 
     The walltime of the document remains the first one; the end of the last segment says what was added. Whether the job
     can keep its nodes is seen when the window is planned again.

@@ -24,24 +24,51 @@ from cpsched.problem import Intervals, occurrences, refusal
 
 __all__ = ["slices_of"]
 
+#: So many reservations that get nothing are tried once more, before all others.
+_MOST_TRIED = 8
+
 _TAKEN = "its nodes or licences are not free of running jobs and other reservations then"
 
 
 def slices_of(instance: Instance) -> tuple[ReservedSlice, ...]:
-    """Return what reservations get at their times that have not ended, in document order, each with a reason if that
-    is nothing: too few nodes are up and free of running jobs and of other reservations then.
+    """Choose the nodes of reservations at their times that have not ended, in document order; one that gets nothing has
+    a reason: too few nodes are up and free of running jobs and of other reservations then.
 
     What a reservation has already, and downtimes of named nodes, come first; then those that begin first choose first.
+    Where one gets nothing beside others, it is also tried whether more are had if it chooses before them.
     """
     wanted = [_Wanted(one, occurrences(one, instance)) for one in instance.reservations]
+    order = sorted((number for number, one in enumerate(wanted) if one.times), key=lambda k: wanted[k].times[0])
+    found = _slices_in_order(instance, wanted, order)
+    for number in [number for number in order if _is_in_others_way(found, number)][:_MOST_TRIED]:
+        other = [number, *(one for one in order if one != number)]
+        slices = _slices_in_order(instance, wanted, other)
+        if _num_had(slices) > _num_had(found):
+            found, order = slices, other
+    return tuple(slice_ for slices in found for slice_ in slices)
+
+
+def _slices_in_order(instance: Instance, wanted: Sequence[_Wanted], order: Sequence[int]) -> list[list[ReservedSlice]]:
+    """Choose the nodes of each reservation, in an order of their numbers."""
     found: list[list[ReservedSlice]] = []
     places = _Places(instance, wanted)
     for one in wanted:
         kept = one.times if one.reservation.is_closure else one.times[:1] if one.reservation.allocation else ()
         found.append(list(places.kept(one.reservation, kept)))
-    for number in sorted((number for number, one in enumerate(wanted) if one.times), key=lambda k: wanted[k].times[0]):
+    for number in order:
         found[number] += places.free(wanted[number].reservation, wanted[number].times[len(found[number]) :])
-    return tuple(slice_ for slices in found for slice_ in slices)
+    return found
+
+
+def _is_in_others_way(found: Sequence[Sequence[ReservedSlice]], number: int) -> bool:
+    """Return whether a reservation gets nothing at a time at which others have got something."""
+    had = [one for other, slices in enumerate(found) if other != number for one in slices if one.reason is None]
+    taken = (one for one in found[number] if one.reason == _TAKEN)
+    return any(one.start < other.end and other.start < one.end for one in taken for other in had)
+
+
+def _num_had(found: Sequence[Sequence[ReservedSlice]]) -> int:
+    return sum(one.reason is None for slices in found for one in slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +105,7 @@ class _Places:
         self._ledgers: dict[tuple[str | None, bool], Ledger] = {}
 
     def _key(self, reservation: Reservation) -> tuple[str | None, bool]:
-        """Return what tells the ledger of a reservation: its own running jobs are not there; a downtime may have nodes
+        """Return the key of a reservation's ledger: its own running jobs are not there; a downtime may have nodes
         that are not up.
         """
         is_downtime = reservation.kind is ReservationKind.DOWNTIME

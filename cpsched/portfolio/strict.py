@@ -183,7 +183,7 @@ def _with_events(plan: Plan, *events: Event) -> Plan:
 
 
 def _result(priority: int, board: Board) -> str:
-    """Return what came of a class."""
+    """Return the outcome of a class."""
     best, proof = board.best, board.proof
     known = f", at least {proof.value:.6g}" if proof is not None else ""
     return f"priority {priority}: value {best.value:.6g}{', optimal' if board.is_optimal else known} ({best.by})"

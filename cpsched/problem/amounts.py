@@ -66,11 +66,15 @@ class Measures:
         self._now = now
         self._totals: dict[str, Sequence[tuple[int, int, Mapping[str, int]]]] = {}
         self._parts: dict[tuple[str, str], Sequence[Amount]] = {}
+        self._most: dict[tuple[str, str], int] = {}
 
     def most_of(self, job: Job, resource: str) -> int:
         """Return the most of a resource that a waiting job has at a time, or a running one from `now` on."""
-        parts, is_waiting = self._parts_of(job, resource), job.running is None
-        return max((amount for _, end, amount in parts if is_waiting or end > self._now), default=0)
+        key = job.id, resource
+        if key not in self._most:
+            parts, is_waiting = self._parts_of(job, resource), job.running is None
+            self._most[key] = max((amount for _, end, amount in parts if is_waiting or end > self._now), default=0)
+        return self._most[key]
 
     def seconds_of(self, job: Job, resource: str) -> int:
         """Return for how long a job has something of a resource."""
@@ -95,7 +99,7 @@ class Measures:
         return self._parts[key]
 
     def _totals_of(self, job: Job) -> Sequence[tuple[int, int, Mapping[str, int]]]:
-        """Return what a running job has in each segment, or a waiting one in each step, of all resources of nodes."""
+        """Add up the resources of nodes of a running job in each segment, or of a waiting one in each step."""
         if job.id not in self._totals:
             if job.running is not None:
                 self._totals[job.id] = [(one.start, one.end, _summed(one)) for one in job.running.segments]
@@ -117,7 +121,7 @@ def _whole(job: Job, resource: str) -> int | None:
 
 
 def _summed(segment: Segment) -> Mapping[str, int]:
-    """Return what a job has on all nodes together."""
+    """Add up the amounts of a segment on all nodes."""
     totals: dict[str, int] = {}
     for held in segment.allocation:
         for name, amount in held.resources.items():

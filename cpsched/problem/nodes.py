@@ -376,7 +376,7 @@ class NodeRules:
         return replace(job.running, segments=segments)
 
     def _placement(self, held: Placement, asked: _Asked) -> Placement:
-        """Return what a running job has on a node with what it takes of made-up resources there."""
+        """Return the placement of a running job with its amounts of made-up resources there."""
         more = {
             name: held.resources[of]
             for name, of in asked.takes.items()
@@ -395,18 +395,24 @@ class NodeRules:
         asked = self._asked.get(element) or self._asked.get(element.partition("[")[0])
         return None if asked is None or asked.slice_ is None else asked.slice_.id
 
-    def to_reduced(self, job: Job, held: Placement) -> Placement:
-        """Return what a waiting job has on a node by a plan of the window, as engines have it."""
+    def reduced_node(self, job: Job, node: str) -> str:
+        """Return the node for engines on which a waiting job is, where a plan of the window has it on a node."""
         asked = self._asked.get(job.id)
-        if asked is None:
-            return held
-        node = held.node if asked.slice_ is None else _virtual(held.node, asked.slice_)
+        return node if asked is None or asked.slice_ is None else _virtual(node, asked.slice_)
+
+    def reduced_amounts(self, job: Job, resources: Amounts, count: int | None) -> Amounts:
+        """Return the amounts on a node of chunks of a waiting job for engines, where a plan of the window gives them
+        `resources`.
+        """
+        asked = self._asked.get(job.id)
+        if asked is None or not asked.takes:
+            return resources
         more = {
-            name: (held.count or 0) if of is None else held.resources[of]
+            name: (count or 0) if of is None else resources[of]
             for name, of in asked.takes.items()
-            if of is None or held.resources.get(of)
+            if of is None or resources.get(of)
         }
-        return replace(held, node=node, resources=Amounts({**held.resources, **more}))
+        return Amounts({**resources, **more})
 
 
 def _virtual(name: str, slice_: ReservedSlice) -> str:
@@ -451,7 +457,7 @@ def _held_after(slice_: ReservedSlice, guests: Sequence[Job]) -> Iterator[SetAsi
 
 
 def _added_up(allocation: Sequence[Placement]) -> dict[str, Amounts]:
-    """Return what an allocation has on each node."""
+    """Add up an allocation on each node."""
     held: dict[str, dict[str, int]] = {}
     for placement in allocation:
         here = held.setdefault(placement.node, {})

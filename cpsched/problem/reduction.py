@@ -61,7 +61,10 @@ class Reduced:
 
     def _one_stated(self, job: PlannedJob) -> PlannedJob:
         stated, held = self._facts.get(job.id, (None, None))
-        return stated if stated is not None and job == held else _mapped(job, self._to_stated)
+        if stated is not None and job == held:
+            return stated
+        nodes = {} if self._nodes is None else self._nodes.stated
+        return _mapped(job, lambda node: nodes.get(node, node), lambda resources, _: _without_made_up(resources))
 
     def to_reduced(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """Return the jobs of a plan of the instance that was given as an engine has them."""
@@ -71,15 +74,8 @@ class Reduced:
         stated, held = self._facts.get(job.id, (None, None))
         if self._nodes is None or (held is not None and job == stated):
             return job if held is None else held
-        return _mapped(job, partial(self._nodes.to_reduced, self._stated[job.id]))
-
-    def _to_stated(self, held: Placement) -> Placement:
-        """Return what a job has on a node, as the instance that was given names it."""
-        stated = {} if self._nodes is None else self._nodes.stated
-        if held.node not in stated and not any(map(is_made_up, held.resources)):
-            return held
-        resources = Amounts({name: amount for name, amount in held.resources.items() if not is_made_up(name)})
-        return replace(held, node=stated.get(held.node, held.node), resources=resources)
+        of_job = self._stated[job.id]
+        return _mapped(job, partial(self._nodes.reduced_node, of_job), partial(self._nodes.reduced_amounts, of_job))
 
     def stated_node(self, name: str) -> str:
         """Return the node of the instance that was given behind a node for engines."""
@@ -171,10 +167,32 @@ def _closing(instance: Instance, counters: Sequence[Counter]) -> dict[str, Rule]
     }
 
 
-def _mapped(job: PlannedJob, place: Callable[[Placement], Placement]) -> PlannedJob:
-    """Return a planned job with its placements changed."""
-    segments = tuple(replace(one, allocation=tuple(map(place, one.allocation))) for one in job.segments)
+def _mapped(
+    job: PlannedJob, node_of: Callable[[str], str], amounts_of: Callable[[Amounts, int | None], Amounts]
+) -> PlannedJob:
+    """Return a planned job with its placements changed: the node by its name, what is held there by that and the number
+    of chunks.
+    """
+    known: dict[tuple[int, int | None], Amounts] = {}  # most nodes hold the same
+
+    def placed(held: Placement) -> Placement:
+        key = id(held.resources), held.count
+        if key not in known:
+            known[key] = amounts_of(held.resources, held.count)
+        node, resources = node_of(held.node), known[key]
+        if node == held.node and resources is held.resources:
+            return held
+        return Placement(node=node, resources=resources, chunk=held.chunk, count=held.count)
+
+    segments = tuple(replace(one, allocation=tuple(map(placed, one.allocation))) for one in job.segments)
     return replace(job, segments=segments)
+
+
+def _without_made_up(resources: Amounts) -> Amounts:
+    """Return the amounts of a job on a node, without the resources that stand for rules."""
+    if not any(map(is_made_up, resources)):
+        return resources
+    return Amounts({name: amount for name, amount in resources.items() if not is_made_up(name)})
 
 
 def _end_of_calendars(instance: Instance) -> int:

@@ -45,7 +45,7 @@ class Asides:
 
     @classmethod
     def of(cls, load: Load) -> Asides:
-        """Return what is set aside in a workload."""
+        """Collect the amounts that are set aside in a workload."""
         capacity, whole = load.timeline.free_at(0)
         spans = [
             (max(aside.start, load.now), _end_of(aside, load.now), _amounts_of(aside, load.columns))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from cpsched.errors import EngineError
+from cpsched.sim.arrays import Rule
 from cpsched.sim.rules import BackfillRule, Prediction, QueueRule
 from cpsched.sim.scheduler import Decision, News, Scheduler
 from cpsched.sim.site import Site
@@ -43,10 +44,10 @@ class _Loop:
             return happens
         return max(due, self._world.now)
 
-    def step(self, now: int, rule_numbers: object) -> None:
+    def step(self, now: int, rule_numbers: Rule) -> None:
         """Process all events at `now`, and call the scheduler if a job waits."""
         before = self._world.num_outages + self._world.num_asides
-        arrived, gone, expired = self._world.step(now, rule_numbers)  # type: ignore[arg-type]
+        arrived, gone, expired = self._world.step(now, rule_numbers)
         self._has_returned |= self._world.num_outages + self._world.num_asides > before
         self._arrived += arrived
         self._gone += gone

@@ -182,7 +182,7 @@ class Site:
         return Start(job, np.array(rows, dtype=np.int32).reshape(-1, 3), segments=tuple(segments))
 
     def course_of(self, job: int) -> tuple[Segment, ...]:
-        """Return what a running evolving job holds in each of its steps, as far as that is decided."""
+        """Return the segments of a running evolving job, as far as they are decided."""
         return self._world.course_of(job)
 
     def change_to(self, job: int, allocation: Sequence[Placement]) -> Change | None:

@@ -173,7 +173,7 @@ class Case:
         }
 
     def slices_for(self, job: Job) -> tuple[Slice, ...]:
-        """Return what the job's reservation got; nothing if it names none or that got none."""
+        """Return the slices that the job's reservation got; none if it names none or that got none."""
         return () if job.reservation is None else self.slices_of.get(job.reservation, ())
 
     @cached_property

@@ -273,7 +273,9 @@ class ItemBound(NamedTuple):
 
     def of(self, available: int) -> int:
         """Return the bound when `available` is up; percent are rounded down."""
-        share = 0 if self.percent is None else int(self.percent * available / 100)
+        share = 0
+        if self.percent is not None:  # in whole numbers: this is asked for each start that is tried
+            share = self.percent.numerator * available // (100 * self.percent.denominator)
         return max(self.least or 0, share)
 
 

@@ -144,7 +144,8 @@ class Openings:
             if not self._may_ever_join(waiting, course):
                 continue
             for start in self._starts(job, within, course, earliest, latest):
-                booking = self._at(waiting, within, course, start)
+                # rules are looked at first: what they ask for is found faster than nodes
+                booking = self._at(waiting, within, course, start) if self._may_start(waiting, course, start) else None
                 if booking is not None and self._may_join(booking):
                     self._in_vain[alike].pop()
                     return booking
@@ -236,14 +237,13 @@ class Openings:
 
     def _may_ever_join(self, waiting: Waiting, course: Sequence[Step]) -> bool:
         """Return whether the rules that always hold admit a job after everything else: else they never do."""
-        start = self._case.horizon
-        segments: list[Segment] = []
-        for step in course:
-            begin = segments[-1].end if segments else start
-            held = Placement("", None, None, step.request.totals())
-            segments.append(Segment(begin, begin + step.walltime, (held,)))
-        candidate = Booking(waiting.id, waiting.job, start, segments[-1].end, tuple(segments))
-        return may_join(self._steady, (*self._case.bookings, *self._taken), candidate)
+        return may_join(
+            self._steady, (*self._case.bookings, *self._taken), _nowhere(waiting, course, self._case.horizon)
+        )
+
+    def _may_start(self, waiting: Waiting, course: Sequence[Step], start: int) -> bool:
+        """Return whether limits and free pools admit a job at a second, on some nodes at least."""
+        return self._may_join(_nowhere(waiting, course, start))
 
     def _may_join(self, booking: Booking) -> bool:
         """Return whether limits and free pools admit a job."""
@@ -268,6 +268,16 @@ class Openings:
         if self._left <= 0:
             raise EffortSpentError
         self._left -= looks
+
+
+def _nowhere(waiting: Waiting, course: Sequence[Step], start: int) -> Booking:
+    """Return a job with all that it asks for, on no node."""
+    segments: list[Segment] = []
+    for step in course:
+        begin = segments[-1].end if segments else start
+        held = Placement("", None, None, step.request.totals())
+        segments.append(Segment(begin, begin + step.walltime, (held,)))
+    return Booking(waiting.id, waiting.job, start, segments[-1].end, tuple(segments))
 
 
 def _alike(job: Job) -> object:

@@ -46,7 +46,7 @@ class Clock:
     zone: ZoneInfo | None = None
 
     def reads(self, time: int) -> tuple[int, int]:
-        """Return what the clock shows, in seconds since the midnight of 1 January of year 0, and how long it goes on.
+        """Read the clock, in seconds since the midnight of 1 January of year 0; return how long it goes on, too.
 
         The second number is the second of the instance's clock, within a day, before which it is not put forward or
         back.

@@ -184,7 +184,7 @@ class _Jobs:
 
 
 def _single_core_hour() -> tuple[Step]:
-    """Return what the typical array asks for: one core for an hour, the mean of the published table."""
+    """Return the request of the typical array: one core for an hour, the mean of the published table."""
     amounts = Amounts({"cores": 1, "mem": 2 * GIB})
     return (Step(walltime=_HOUR, request=Request(chunks=(Chunk(count=1, resources=amounts),))),)
 

@@ -59,7 +59,7 @@ def test_slurm_needs_dask_jobqueue(monkeypatch: pytest.MonkeyPatch) -> None:
 def jobqueue(cluster: Any) -> ModuleType:
     """Return a stand-in for dask-jobqueue."""
     module = ModuleType("dask_jobqueue")
-    module.SLURMCluster = cluster  # type: ignore[attr-defined]
+    module.SLURMCluster = cluster  # type: ignore[attr-defined]  # a module made for the test
     return module
 
 

@@ -176,4 +176,4 @@ def test_more_than_a_pipe_holds_goes_both_ways() -> None:
     with Worker(1 << 33, (sys.executable, "-c", script)) as worker:
         worker.send(Prove(instance=WINDOW, jobs=many, seconds=1, seed=0))
         replies = worker.receive(LONG)
-    assert replies[0].how == " ".join(many)  # type: ignore[union-attr]
+    assert replies[0].how == " ".join(many)  # type: ignore[union-attr]  # the reply has words

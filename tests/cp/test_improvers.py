@@ -143,7 +143,7 @@ def test_every_status_has_a_meaning() -> None:
     assert len(known) == len(Verdict)
     assert {verdict_of(status) for status in known} == set(Verdict)
     with pytest.raises(ValueError, match="Expected a status"):
-        verdict_of(99)  # type: ignore[arg-type]
+        verdict_of(99)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_every_status_has_a_meaning() -> None:
 def test_figures_are_checked(figures: dict[str, float]) -> None:
     """Parameters that make no sense are a programmer's mistake."""
     with pytest.raises(ValueError, match="Expected"):
-        CpParams(**figures)  # type: ignore[arg-type]
+        CpParams(**figures)  # type: ignore[arg-type]  # wrong on purpose

@@ -260,4 +260,4 @@ def test_the_document_is_json_and_has_it_all(rows: list[Row]) -> None:
 def test_bad_arguments_are_refused(arguments: dict[str, float], message: str) -> None:
     """A machine has cores, and what is cut off leaves something."""
     with pytest.raises(ValueError, match=message):
-        runs_summary(runs_of(Row(0, 1, 2)), **arguments)  # type: ignore[arg-type]
+        runs_summary(runs_of(Row(0, 1, 2)), **arguments)  # type: ignore[arg-type]  # wrong on purpose

@@ -45,7 +45,7 @@ def _with_twin(jobs: list[PlannedJob], job: Job) -> list[PlannedJob]:
 @given(data=st.data(), windows=st.sampled_from([instances, malleable_windows, evolving_instances]))
 def test_a_job_of_weight_two_counts_as_two(data: st.DataObject, windows: object) -> None:
     """A plan in which a job has the weight 2 is worth as much as one with that job twice, whatever is summed up."""
-    drawn = data.draw(pressed(data.draw(windows())))  # type: ignore[operator]
+    drawn = data.draw(pressed(data.draw(windows())))  # type: ignore[operator]  # one of three strategies
     weights = data.draw(st.dictionaries(st.sampled_from(SUMS), st.sampled_from([1.0, 0.1, 3.0]), min_size=1))
     plain = replace(
         drawn,

@@ -184,7 +184,7 @@ class Window(LiteralRules):
     def events(self, job: Document, others: Sequence[Booked], since: int | None = None) -> list[int]:
         """List the seconds at which a job can start in a best plan whose starts add up to the least, ascending."""
         first = self.earliest(job) if since is None else max(since, self.earliest(job))
-        first = max(first, self.now) if (ready := self.ready(job, others)) == -inf else max(first, ready)  # type: ignore[assignment]
+        first = max(first, self.now) if (ready := self.ready(job, others)) == -inf else max(first, ready)  # type: ignore[assignment]  # -inf stands for no second
         if first == inf:
             return []
         times = {self.earliest(job), first, *self.borders, *(one.end for one in others)}

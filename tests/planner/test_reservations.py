@@ -46,3 +46,27 @@ def test_only_a_downtime_has_nodes_that_are_not_up(state: str) -> None:
     """Nodes are maintained while they are down; nobody else can have them."""
     assert _nodes(BREAK, state=state) == ["n1", "n2"]
     assert _nodes({**BREAK, "kind": "users"}, state=state) == []
+
+
+def test_one_that_finds_nothing_chooses_once_more_before_the_others() -> None:
+    """A reservation that could have any node leaves the one that is free to a later one, which needs that."""
+    instance = parse_instance(
+        {
+            "format": "cpsched-instance/1",
+            "name": "two",
+            "now": 0,
+            "cluster": {"nodes": [{"names": "a,b", "resources": {"cores": 1}, "properties": {"kind": "old"}}]},
+            "jobs": [],
+            "reservations": [
+                {"id": "any", "start": 10, "end": 40, "request": "1:ncpus=1"},
+                {"id": "first", "start": 20, "end": 60, "nodes": "a"},
+                {"id": "both", "start": 60, "end": 70, "request": "2:ncpus=1", "place": "scatter"},
+            ],
+        }
+    )
+    slices = slices_of(instance)
+    assert [(one.id, [held.node for held in one.allocation]) for one in slices] == [
+        ("any", ["b"]),
+        ("first", ["a"]),
+        ("both", ["a", "b"]),
+    ]

@@ -53,7 +53,7 @@ def growing(**other: object) -> Job:
     job = waiting("grows", 10, chunk(cores=4))
     (first,) = job.steps
     request = replace(first.request, chunks=(chunk(3, cores=4),))
-    return replace(job, steps=(first, Step(walltime=10, request=request)), **other)  # type: ignore[arg-type]
+    return replace(job, steps=(first, Step(walltime=10, request=request)), **other)  # type: ignore[arg-type]  # fields by name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,7 +100,7 @@ def test_a_job_that_ends_in_a_step_does_not_begin_the_next_one() -> None:
 )
 def test_what_cannot_be_promised_is_refused(name: str, change: dict[str, object], reason: str) -> None:
     """Queue rules start rigid jobs only, and a node that fails takes a step with it."""
-    instance = replace(window([nodes("a b c", cores=4)], growing()), **change)  # type: ignore[arg-type]
+    instance = replace(window([nodes("a b c", cores=4)], growing()), **change)  # type: ignore[arg-type]  # fields by name
     scheduler = make_scheduler(name) if name == "easy" else make_any_scheduler(name, {})
     with pytest.raises(UnsupportedError, match=reason):
         simulate(instance, scheduler)

@@ -74,7 +74,7 @@ def test_all_schedulers_keep_the_rules_of_a_site(name: str, seed: int) -> None:
 def limited(**limit: object) -> Instance:
     """Return two nodes of four cores, three jobs of alice that take two cores for 100 s, and one of bob."""
     jobs = [waiting(f"a{number}", 100, chunk(cores=2), user="alice") for number in range(3)]
-    bounds = Limit(consumer=Consumer(kind=ConsumerKind.USER, name="alice"), resource="cores", **limit)  # type: ignore[arg-type]
+    bounds = Limit(consumer=Consumer(kind=ConsumerKind.USER, name="alice"), resource="cores", **limit)  # type: ignore[arg-type]  # fields by name
     return window([nodes("n m", cores=4)], *jobs, waiting("b", 100, chunk(cores=2), user="bob"), limits=(bounds,))
 
 

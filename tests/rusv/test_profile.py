@@ -59,7 +59,7 @@ def test_negative_steps_are_refused(steps: tuple[tuple[int, int], ...]) -> None:
 def test_there_is_nothing_before_the_beginning(ask: object) -> None:
     """A time before 0 is refused."""
     with pytest.raises(ValueError, match="got -1"):
-        ask(EXAMPLE, -1, 5)  # type: ignore[operator]
+        ask(EXAMPLE, -1, 5)  # type: ignore[operator]  # one of two methods
 
 
 # ---- one value per second says the same ----

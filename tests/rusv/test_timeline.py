@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
@@ -225,6 +226,44 @@ def test_no_nodes() -> None:
     pair.assert_same()
     pair.release(0)
     assert pair.timeline.num_slots == 1
+
+
+@examples(EXAMPLES)
+@given(pair=pairs(), done=steps, data=st.data())
+def test_booking_many_at_once(pair: Pair, done: list[tuple[str, int, JobRow]], data: st.DataObject) -> None:
+    """Many bookings at once are those that are free, one after the other, in as many slots; the others are told."""
+    for step in done:
+        perform(pair, step)
+    timeline, widest = pair.timeline, pair.timeline.free_at(0)[0]
+    amounts = data.draw(st.lists(st.dictionaries(st.integers(0, len(widest) - 1), st.integers(1, 2)), min_size=1))
+    taken = [
+        timeline.booking(0, 1, of_columns, {6: 1} if number % 3 else {}) for number, of_columns in enumerate(amounts)
+    ]
+    spans = data.draw(
+        st.lists(
+            st.tuples(st.integers(0, 40), st.integers(1, 30) | st.just(FOREVER), st.integers(0, len(amounts) - 1)),
+            max_size=100,
+        )
+    )
+    rows = [(start, start + length, number) for start, length, number in spans]
+    mark = timeline.marked()
+    refused = []
+    for index, (start, end, number) in enumerate(rows):
+        booking = replace(taken[number], start=start, end=end)
+        if timeline.is_free(booking):
+            timeline.book(booking)
+        else:
+            refused.append(index)
+    expected = [(time, *map(list, timeline.free_at(time))) for time in timeline.breakpoints().tolist()]
+    timeline.back_to(mark)
+    assert list(timeline.book_all(np.array(rows, dtype=np.int64).reshape(-1, 3), taken)) == refused
+    assert [(time, *map(list, timeline.free_at(time))) for time in timeline.breakpoints().tolist()] == expected
+    of_windows = [timeline.least_free(start, start + 9)[0].tolist() for start in range(0, 40, 7)]
+    second_by_second = [
+        np.min([timeline.free_at(time)[0] for time in range(start, start + 9)], axis=0).tolist()
+        for start in range(0, 40, 7)
+    ]
+    assert of_windows == second_by_second
 
 
 # ---- windows ----

@@ -76,7 +76,7 @@ def test_defect_items_are_not_available() -> None:
 def test_impossible_amounts_are_refused(amounts: dict[str, int], message: str) -> None:
     """A vector knows how much there is, and cannot have more defects than that."""
     with pytest.raises(ValueError, match=message):
-        UsedVector(**amounts)  # type: ignore[arg-type]
+        UsedVector(**amounts)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_slots_in_disorder_are_refused() -> None:
@@ -369,7 +369,7 @@ def test_kinds_are_never_equal() -> None:
 def test_vectors_are_frozen() -> None:
     """A vector can be shared and hashed, because nothing changes it."""
     with pytest.raises(dataclasses.FrozenInstanceError):
-        used().slots = ()  # type: ignore[misc]
+        used().slots = ()  # type: ignore[misc]  # frozen, which is what is tested
     assert len({used((0, 5, 1), (5, 9, 1)), used((0, 9, 1))}) == 1
 
 

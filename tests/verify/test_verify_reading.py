@@ -26,7 +26,7 @@ COUNTABLE = ("cores", "mem", "gpus", "mics")
 def _path_of(document: object, answer: object = None) -> str:
     """Return where the first fault is."""
     with pytest.raises(DocumentError) as caught:
-        verify(document, plan() if answer is None else answer)  # type: ignore[arg-type]
+        verify(document, plan() if answer is None else answer)  # type: ignore[arg-type]  # documents of any kind
     return caught.value.faults[0].path
 
 
@@ -307,7 +307,7 @@ def _replaced(value: Document, path: tuple[str | int, ...], new: object) -> Docu
     """Return a copy of a document in which one part is another."""
     copy = json.loads(json.dumps(value))
     if not path:
-        return new  # type: ignore[return-value]
+        return new  # type: ignore[return-value]  # whatever was drawn
     place = copy
     for key in path[:-1]:
         place = place[key]
@@ -348,7 +348,7 @@ ANSWER = plan(
 def _judged(document: object, answer: object) -> tuple[Violation, ...]:
     """Return the violations, none where a document is refused; anything else that is raised is a fault of the judge."""
     with contextlib.suppress(DocumentError):
-        return verify(document, answer)  # type: ignore[arg-type]
+        return verify(document, answer)  # type: ignore[arg-type]  # documents of any kind
     return ()
 
 

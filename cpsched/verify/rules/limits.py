@@ -80,8 +80,11 @@ def _check_subject(case: Case, kind: str, subject: str, own: Sequence[Booking]) 
         for limit in case.instance.limits
         if limit.consumer.kind == kind and limit.consumer.name in (None, subject)
     ]
+    by_resource: dict[str, list[JobUse]] = {}
     for bound in _bounds(case.instance, limits, subject):
-        uses = [use for booking in own for use in _uses(booking, bound.resource)]
+        if bound.resource not in by_resource:
+            by_resource[bound.resource] = [use for booking in own for use in _uses(booking, bound.resource)]
+        uses = by_resource[bound.resource]
         yield from _check_items(case.instance, bound, uses)
         yield from _check_requests(bound, uses)
         yield from _check_outstanding(case, bound, uses)
@@ -128,18 +131,37 @@ def _check_items(instance: Instance, bound: Bound, uses: Sequence[JobUse]) -> It
     if bound.limit.items.is_unlimited:
         return
     most = bound.limit.items.of(instance.up_amount(bound.resource))
-    for overload in overloads(uses, {bound.resource: most}):
-        moment = bound.moment(overload.start, overload.end)
+    for excess in _excesses(uses, bound.resource, most, bound.limit.validity, bound.unless):
+        message = (
+            f"at {excess.moment}: {bound.consumer} has {excess.level} {bound.resource}, expected at most {most} "
+            f"(last: job {excess.last.id})"
+        )
+        yield Violation("limit", bound.limit.path, message)
+        return
+
+
+class Excess(NamedTuple):
+    """At a moment jobs have more of a resource than they may; not all of them run already."""
+
+    moment: int
+    level: int
+    #: The last job that has some of it.
+    last: Booking
+
+
+def _excesses(
+    uses: Sequence[JobUse], resource: str, most: int, validity: Validity, unless: Sequence[Validity] = ()
+) -> Iterator[Excess]:
+    """Yield when jobs together have more than `most` of a resource while a rule holds, wherever a planned one takes
+    part.
+    """
+    for overload in overloads(uses, {resource: most}):
+        moment = first_moment(validity, unless, overload.start, overload.end)
         if moment is None:
             continue
-        owners = holders(uses, bound.resource, moment)
+        owners = holders(uses, resource, moment)
         if not all(owner.is_fact for owner in owners):
-            message = (
-                f"at {moment}: {bound.consumer} has {overload.level} {bound.resource}, expected at most {most} "
-                f"(last: job {owners[-1].id})"
-            )
-            yield Violation("limit", bound.limit.path, message)
-            return
+            yield Excess(moment, overload.level, owners[-1])
 
 
 def _by_run(uses: Sequence[JobUse]) -> list[list[JobUse]]:
@@ -158,6 +180,8 @@ def _area(uses: Sequence[JobUse], resource: str) -> int:
 def _check_requests(bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]:
     """No planned job of the subject uses the resource for longer, or more of it times time, than one request may."""
     limit, resource = bound.limit, bound.resource
+    if limit.duration is None and (limit.area is None or limit.is_outstanding):
+        return
     for own in _by_run(uses):
         name = own[0].owner.id
         if own[0].owner.is_running or bound.moment(own[0].start, own[-1].end) is None:
@@ -215,18 +239,13 @@ def _check_pool(case: Case, pool: Pool, bookings: Sequence[Booking]) -> Iterator
         for use in _uses(booking, pool.resource, pool.nodes)
     ]
     most = _left_to_others(case.instance, pool)
-    for overload in overloads(uses, {pool.resource: most}):
-        moment = first_moment(pool.validity, (), overload.start, overload.end)
-        if moment is None:
-            continue
-        owners = holders(uses, pool.resource, moment)
-        if not all(owner.is_fact for owner in owners):
-            message = (
-                f"at {moment}: jobs that are not let in use {overload.level} {pool.resource}, expected at most "
-                f"{most} (last: job {owners[-1].id})"
-            )
-            yield Violation("free_pool", pool.path, message)
-            return
+    for excess in _excesses(uses, pool.resource, most, pool.validity):
+        message = (
+            f"at {excess.moment}: jobs that are not let in use {excess.level} {pool.resource}, expected at most "
+            f"{most} (last: job {excess.last.id})"
+        )
+        yield Violation("free_pool", pool.path, message)
+        return
 
 
 def _left_to_others(instance: Instance, pool: Pool) -> int:

@@ -57,7 +57,7 @@ def check_refused(case: Case) -> Iterator[Violation]:
 
 
 def _space_for(case: Case, reservation: Reservation) -> Space:
-    """Return what running jobs, as the instance states them, and reservations leave to a reservation.
+    """Return the amounts that running jobs, as the instance states them, and reservations leave to a reservation.
 
     Jobs that run inside it already are where it would be. Guards are about jobs, and so is what nodes keep free.
     """
