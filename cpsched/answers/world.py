@@ -56,6 +56,7 @@ class World:
         self.planned = {job.id: job for job in plan.jobs}
         self.members = instance.members()
         self._known_uses: dict[str, Uses] = {}
+        self._asked: tuple[Job, Reduced] | None = None  # the last window with another job
         self._reduced = reduced(instance, plan.reservations)
         features = unsupported(self._reduced.instance)
         if features:
@@ -117,11 +118,18 @@ class World:
 
         Jobs are not told what they wait for: that does not concern rules.
         """
-        instance = self.instance
-        others: list[Job] = []
-        if instance.limits or instance.free_pools:
-            others = [replace(one, after=()) for one in self.entries.values() if one.id != job.id]
-        return reduced(replace(instance, jobs=(*others, replace(job, after=()))), self.plan.reservations)
+        if self._asked is None or self._asked[0] is not job:
+            others: list[Job] = []
+            if self.instance.limits or self.instance.free_pools:
+                others = [one for name, one in self._alone.items() if name != job.id]
+            window = replace(self.instance, jobs=(*others, replace(job, after=())))
+            self._asked = job, reduced(window, self.plan.reservations, about=job)
+        return self._asked[1]
+
+    @cached_property
+    def _alone(self) -> dict[str, Job]:
+        """The jobs of the instance, none of which waits for others."""
+        return {name: replace(job, after=()) for name, job in self.entries.items()}
 
     def _counters(self, window: Reduced, job: Job) -> Iterator[Counter]:
         """Yield the licences, and the rules that count what a job takes, beside the jobs of the plan.

@@ -86,7 +86,9 @@ class Times:
         return union(found, [(max(until, validity.from_ or until), end)])
 
 
-def counters_of(instance: Instance, times: Times, *, soft: bool, record: bool = False) -> Iterator[Counter]:
+def counters_of(
+    instance: Instance, times: Times, *, soft: bool, record: bool = False, about: Job | None = None
+) -> Iterator[Counter]:
     """Yield the counters of all limits and free pools that can bind.
 
     Parameters
@@ -95,9 +97,11 @@ def counters_of(instance: Instance, times: Times, *, soft: bool, record: bool = 
         Whether soft limits are kept, too.
     record
         Whether the jobs are played, see `reduced`.
+    about
+        The only job whose limits matter; None: all.
     """
     measures = Measures(instance.now)
-    yield from _Limits(instance, times, measures, soft=soft, record=record).counters()
+    yield from _Limits(instance, times, measures, soft=soft, record=record, about=about).counters()
     supply = Supply(instance)
     for number, pool in enumerate(instance.free_pools):
         if pool.nodes is None or pool.resource in instance.cluster.licenses:
@@ -159,9 +163,18 @@ class _Bound:
 class _Limits:
     """The limits of a window."""
 
-    def __init__(self, instance: Instance, times: Times, measures: Measures, *, soft: bool, record: bool) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        times: Times,
+        measures: Measures,
+        *,
+        soft: bool,
+        record: bool,
+        about: Job | None,
+    ) -> None:
         self._instance, self._times, self._measures = instance, times, measures
-        self._soft, self._record = soft, record
+        self._soft, self._record, self._about = soft, record, about
         self._supply = Supply(instance)
 
     def counters(self) -> Iterator[Counter]:
@@ -176,7 +189,7 @@ class _Limits:
         by_subject: dict[tuple[ConsumerKind, str], list[Job]] = {}
         for job in instance.jobs if instance.limits else ():
             for kind, subject in ((ConsumerKind.USER, job.user), (ConsumerKind.GROUP, job.group)):
-                if subject is not None:
+                if subject is not None and (self._about is None or subject in (self._about.user, self._about.group)):
                     by_subject.setdefault((kind, subject), []).append(job)
         for number, limit in enumerate(instance.limits):
             if limit.soft and not self._soft:

@@ -111,7 +111,12 @@ class Reduced:
 
 
 def reduced(
-    instance: Instance, slices: Sequence[ReservedSlice] = (), *, soft: bool = True, record: bool = False
+    instance: Instance,
+    slices: Sequence[ReservedSlice] = (),
+    *,
+    soft: bool = True,
+    record: bool = False,
+    about: Job | None = None,
 ) -> Reduced:
     """Return an instance for engines, which has other means than rules: licences, guards, and amounts set aside.
 
@@ -126,6 +131,8 @@ def reduced(
     record
         Whether the jobs are played, not planned. An outstanding area is then that of the jobs that run at a time; a job
         that runs may start again, when it has been cut short; and a soft limit holds for jobs together, not for one.
+    about
+        The only job that is asked about; limits of other users and groups are left out.
     """
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
     if not (instance.limits or instance.free_pools or instance.reservations or has_nodes):
@@ -133,7 +140,7 @@ def reduced(
     if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
         instance = _expanded(instance)
     times = Times(instance, _end_of_calendars(instance))
-    counters = list(counters_of(instance, times, soft=soft, record=record))
+    counters = list(counters_of(instance, times, soft=soft, record=record, about=about))
     nodes = NodeRules(instance, slices, times, record=record)
     rules = {counter.rule.name: counter.rule for counter in counters} | nodes.rules
     plain = nodes.apply(_with_counters(instance, counters))
