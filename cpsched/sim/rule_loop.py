@@ -11,7 +11,7 @@ from cpsched.sim.aside_kernels import has_asides
 from cpsched.sim.rules import BackfillRule, Prediction, QueueRule
 from cpsched.sim.world import World
 
-__all__ = ["play_rule"]
+__all__ = ["is_counted", "play_rule"]
 
 #: Passes between two looks at the clock.
 _PORTION = 2_000
@@ -33,7 +33,7 @@ def play_rule(
     look
         Called repeatedly.
     """
-    numbers = rule.in_numbers(predicts=predicts, is_counted=_is_counted(world, rule))
+    numbers = rule.in_numbers(predicts=predicts, is_counted=is_counted(world, rule))
     while True:
         before, began = int(world.state.clock[arrays.C_PASSES]), time.perf_counter()
         told = kernels.advance(numbers, _PORTION, world.state, world.machine, world.tables, world.scratch)
@@ -47,7 +47,7 @@ def play_rule(
         look()
 
 
-def _is_counted(world: World, rule: QueueRule) -> bool:
+def is_counted(world: World, rule: QueueRule) -> bool:
     """Tell whether which nodes the head's reservation has makes no difference: all jobs are counted on equal nodes, of
     which none are set aside.
     """

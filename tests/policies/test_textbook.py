@@ -14,8 +14,10 @@ from cpsched.formats.logs import log_to_instance
 from cpsched.formats.swf import machine_of_log, read_swf
 from cpsched.policies import make_scheduler
 from cpsched.rusv import EqualNodes
-from cpsched.sim import simulate
+from cpsched.sim import QueueRule, rule_loop, simulate
 from cpsched.sim.load import Load
+from cpsched.sim.rule_loop import is_counted
+from cpsched.sim.world import World
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.textbook import Item, conservative_by_counts, easy_by_counts, items_of
 from tests.policies import ruled
@@ -101,6 +103,26 @@ def test_jobs_of_real_logs_start_as_in_the_textbook(log: str, rule: str, shared_
     name, parameters, textbook = RULES[rule]
     runs = simulate(instance, make_scheduler(name, **parameters)).runs
     assert runs.start.tolist() == textbook(items_of(instance), instance.cluster.totals["cores"])
+
+
+@pytest.mark.parametrize("kind", ["cores", "nodes", "exclusive", "parts", "classes"])
+def test_where_jobs_are_counted_one_look_through_the_queue_is_enough(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EASY starts the same jobs on the same nodes if it looks through the queue again after each start."""
+    instances = [crowd_of_equals(seed, kind) for seed in range(10)]
+    histories = [simulate(instance, make_scheduler("easy")) for instance in instances]
+    looks: list[bool] = []
+
+    def never(world: World, rule: QueueRule) -> bool:
+        looks.append(is_counted(world, rule))
+        return False
+
+    monkeypatch.setattr(rule_loop, "is_counted", never)
+    for instance, once in zip(instances, histories, strict=True):
+        again = simulate(instance, make_scheduler("easy"))
+        assert again.record().jobs == once.record().jobs
+    assert all(looks)
 
 
 def one_by_one(name: str, width: int, walltime: int, submit: int) -> Job:
