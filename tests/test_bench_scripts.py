@@ -164,6 +164,13 @@ def test_random_judges_print_their_tables(repository: Path) -> None:
     assert engines["planner"][0] == "10"
 
 
+def test_bench_deadlines(repository: Path) -> None:
+    """bench_deadlines prints a row for each window: the portfolio leaves out no job that some list places."""
+    (row,) = tables_of(run(repository, "bench_deadlines"))["Jobs that must end in time"]
+    assert int(row[8]) <= min(map(int, row[3:7]))
+    assert float(row[11].replace(",", "")) <= float(row[10].replace(",", ""))
+
+
 def test_logs_are_simulated(repository: Path) -> None:
     """bench_sim prints a row for each rule; nobody waits longer under EASY than under strict order in the mean."""
     tables = tables_of(run(repository, "bench_sim"))

@@ -9,6 +9,7 @@ changes the steps of a running job, `warmup.py` compiles the kernels ahead of ti
 
 from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.advance import advanced, with_slices
+from cpsched.planner.alone import placeable_beside
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
 from cpsched.planner.planner import Planner
@@ -43,6 +44,7 @@ __all__ = [
     "end_price",
     "go_on_shrunk",
     "place_cheaply",
+    "placeable_beside",
     "planning_order",
     "replanned",
     "replanned_after",

@@ -1,25 +1,25 @@
-"""Places for jobs that must start by some time and found none: further orders, and room that other jobs make.
+"""Places for jobs that must start by some time and found none: further orders of planning.
 
 An order of planning decides which jobs are too late. Where one is, the whole queue is planned in orders by latest
-start, in which jobs that were too late move to the front each time (squeaky wheel: Joslin and Clements 1999); then jobs
-that were booked in the time of a late one make room for it, if all of them find other places.
+start, in which jobs that were too late move to the front each time (squeaky wheel: Joslin and Clements 1999).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from cpsched.booking import Ledger
 from cpsched.domain import FrozenMap, Instance, Job
+from cpsched.planner.alone import hopeless
 from cpsched.planner.queue import awaited_first
 from cpsched.problem import Precedences
 
-__all__ = ["latest_starts", "rescue", "with_followers"]
+__all__ = ["latest_starts", "rescue"]
 
 #: The most jobs that are planned in further orders, over all orders; a job that changes while it runs counts as many.
-_MOST_PLANNED, _CHANGING = 20_000, 20
-#: The most orders, and the most late jobs for which others make room.
-_MOST_ORDERS, _MOST_ROOMS = 30, 30
+_MOST_PLANNED, _CHANGING = 6_000, 20
+#: The most orders.
+_MOST_ORDERS = 30
 
 
 def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float]) -> list[str]:
@@ -55,8 +55,6 @@ def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float]) -> 
         front |= dict.fromkeys(jobs, -number)
         best.plan(late.ordered(late.by_start, front))
     best.restore()
-    for name in late.jobs()[:_MOST_ROOMS]:
-        late.make_room(name, best.order)
     return best.order
 
 
@@ -75,14 +73,6 @@ def latest_starts(instance: Instance, jobs: Sequence[Job]) -> dict[str, int]:
         if times:
             found[job.id] = min(times) if job.id not in found else min(found[job.id], *times)
     return found
-
-
-def with_followers(ledger: Ledger, name: str) -> list[str]:
-    """Return a job and all that wait for it, directly or not, in reverse: the job itself is the last."""
-    found = [name]
-    for one in found:
-        found += [follower for follower in ledger.followers(one) if follower not in found]
-    return list(reversed(found))
 
 
 class _Best:
@@ -121,11 +111,15 @@ class _Late:
         self._order = list(order)
         #: The latest start, and the latest end, of the jobs that have one.
         self.by_start: Mapping[str, int] = latest_starts(self._instance, [self._jobs[name] for name in order])
+        self._hopeless: frozenset[str] | None = None
         self.by_end = {name: last + self._jobs[name].walltime for name, last in self.by_start.items()}
 
     def jobs(self) -> list[str]:
-        """Return those without a place, the first to be late first."""
+        """Return those without a place that some plan may have, the first to be late first."""
         left = [name for name in self.by_start if not self._ledger.is_booked(name)]
+        if left and self._hopeless is None:
+            self._hopeless = hopeless(self._instance, left)
+        left = [name for name in left if name not in (self._hopeless or ())]
         return sorted(left, key=lambda name: (self.by_start[name], name))
 
     def ordered(self, times: Mapping[str, int], front: Mapping[str, int] = FrozenMap()) -> list[str]:
@@ -137,37 +131,3 @@ class _Late:
         names = sorted(bound, key=lambda name: (front.get(name, 0), times[name]))
         names += (name for name in self._order if name not in times)
         return [job.id for job in awaited_first(self._instance, [self._jobs[name] for name in names])]
-
-    def make_room(self, name: str, order: Sequence[str]) -> bool:
-        """Book a job, and book those anew that are in its time and could start later; return whether all of them found
-        places. If not, nothing changes.
-        """
-        ledger, now = self._ledger, self._instance.now
-        earliest = ledger.earliest_start(name)
-        if earliest is None or ledger.is_booked(name):
-            return False
-        begin, end = earliest - now, self.by_end[name] - now
-        near = []
-        for other in order:
-            if ledger.is_booked(other):
-                place = ledger.place_of(other)
-                if place.start < end and place.end > begin and place.start < self.by_start.get(other, end) - now:
-                    near.append(other)
-        awaited = {one.job for one in self._jobs[name].after}
-        leaving = dict.fromkeys(
-            other for one in near if one not in awaited for other in with_followers(ledger, one) if other != name
-        )
-        mark, released = ledger.marked(), [other for other in leaving if ledger.is_booked(other)]
-        for other in released:
-            ledger.release(other)
-        ledger.plan([name])
-        ledger.plan(self._again(released))
-        if ledger.is_booked(name) and all(map(ledger.is_booked, released)):
-            return True
-        ledger.back_to(mark)
-        return False
-
-    def _again(self, names: Collection[str]) -> list[str]:
-        """Return jobs by latest start, the others behind them in their order."""
-        wanted = set(names)
-        return [name for name in self.ordered(self.by_start) if name in wanted]

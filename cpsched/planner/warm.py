@@ -11,7 +11,6 @@ from cpsched.engine import Outcome
 from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.planner import NAME
 from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
-from cpsched.planner.rescue import with_followers
 from cpsched.planner.shrink import Values, go_on_shrunk, lenders
 
 __all__ = ["replanned", "replanned_after", "warm_order", "with_promised_starts"]
@@ -125,7 +124,7 @@ def _displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mappin
     mark, released = ledger.marked(), list[str]()
     near = [other for other, place in before.items() if place.start < end and place.end > start and is_movable(other)]
     for victim in sorted(near, key=lambda other: (instance.priority(jobs[other]), -before[other].start)):
-        leaving = with_followers(ledger, victim)
+        leaving = _with_followers(ledger, victim)
         if not all(map(is_movable, leaving)):
             continue
         leaving = [other for other in leaving if ledger.is_booked(other)]
@@ -138,6 +137,14 @@ def _displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mappin
                     ledger.restore(before[other])
             return
     ledger.back_to(mark)
+
+
+def _with_followers(ledger: Ledger, name: str) -> list[str]:
+    """Return a job and all that wait for it, directly or not, in reverse: the job itself is the last."""
+    found = [name]
+    for one in found:
+        found += [follower for follower in ledger.followers(one) if follower not in found]
+    return list(reversed(found))
 
 
 def _shrunk(ledger: Ledger) -> list[str]:

@@ -11,7 +11,7 @@ from cpsched.domain import Instance, Plan
 from cpsched.engine import Board, Budget, Progress
 from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
-from cpsched.planner import warmup_evolving
+from cpsched.planner import placeable_beside, warmup_evolving
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.repair import verified
@@ -151,7 +151,7 @@ def solve(
         value_of=lambda jobs: objective_value(window.instance, jobs),
         judge=lambda jobs: violations(window.to_stated(jobs)),
         # what a window with only some plans refuses can be planned in another way
-        placeable=placeable(window.instance if are_all else instance),
+        placeable=placeable_beside(window.instance, {job.id for job in plan.jobs}) if are_all else placeable(instance),
         least_of=lambda jobs: least_value(instance, window.to_stated(jobs)),
     )
     board.takes_proofs = are_all

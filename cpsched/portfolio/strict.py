@@ -10,13 +10,13 @@ from cpsched.domain import Event, Incumbent, Instance, Plan, PlannedJob, Waiting
 from cpsched.engine import Board, Budget, Outcome
 from cpsched.formats import plan_to_document
 from cpsched.metrics import least_value, objective_value
+from cpsched.planner import placeable_beside
 from cpsched.portfolio.classes import ByClass, Classes, Opened, is_plain
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, with_openings
 from cpsched.portfolio.teams import Team
 from cpsched.portfolio.warm_start import WarmStart
-from cpsched.problem import placeable
 from cpsched.verify import Judge
 
 __all__ = ["Strict"]
@@ -129,7 +129,7 @@ class Strict:
             budget=share.more(-min(reserve, 0.25 * share.seconds)),
             value_of=lambda jobs: objective_value(window, jobs),
             judge=lambda jobs: violations(stated(jobs)),
-            placeable=placeable(window),
+            placeable=placeable_beside(window, {job.id for job in outcome.jobs}),
             least_of=lambda jobs: least_value(window, jobs),
         )
         board.takes_proofs = not window.is_restricted

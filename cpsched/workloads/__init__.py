@@ -1,15 +1,16 @@
 """Generated windows, workloads of jobs that arrive over time, tiny instances with known optima, projects as windows.
 
 May import: `domain`, `errors`. Nothing here reads or writes files; scripts do. Begin with `eurora_window`; the tiny
-instances are in `tiny.py`, jobs that change while they run in `evolving.py` and `changing.py`, projects of PSPLIB in
-`psplib.py`. A workload is an instance whose jobs have submit times from `now` on and runtimes: begin with `lublin`.
-The common parts of generators are in `assembly.py` and `arrivals.py`; `load.py` changes the rate of arrival,
-`replicas.py` who comes when.
+instances are in `tiny.py`, jobs that change while they run in `evolving.py` and `changing.py`, jobs with deadlines in
+`deadlines.py`, projects of PSPLIB in `psplib.py`. A workload is an instance whose jobs have submit times from `now` on
+and runtimes: begin with `lublin`. The common parts of generators are in `assembly.py` and `arrivals.py`; `load.py`
+changes the rate of arrival, `replicas.py` who comes when.
 """
 
 from cpsched.workloads.agents import agent_workload
 from cpsched.workloads.changing import changing_windows, made_rigid, with_evolving, with_malleable
 from cpsched.workloads.cirne_like import cirne_like
+from cpsched.workloads.deadlines import with_deadlines
 from cpsched.workloads.eurora import eurora_cluster, eurora_stream, eurora_window
 from cpsched.workloads.evolving import evolving_window
 from cpsched.workloads.job_mix import job_mix
@@ -41,6 +42,7 @@ __all__ = [
     "resampled_weeks",
     "scaled",
     "tiny_cases",
+    "with_deadlines",
     "with_evolving",
     "with_malleable",
 ]

@@ -1,0 +1,63 @@
+"""Jobs that no plan has: not even beside the running jobs alone do they start in time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from cpsched.booking import Ledger
+from cpsched.domain import Instance, Job
+from cpsched.planner.queue import awaited_first
+from cpsched.problem import Precedences, placeable, refusals
+
+__all__ = ["hopeless", "placeable_beside"]
+
+
+def placeable_beside(instance: Instance, planned: Collection[str]) -> frozenset[str]:
+    """Return the ids of all jobs that a plan could have, running ones included, given those of one plan."""
+    found = placeable(instance)
+    left_out = found.difference(planned)
+    return found - hopeless(instance, left_out) if left_out else found
+
+
+def hopeless(instance: Instance, names: Collection[str]) -> frozenset[str]:
+    """Return those of some waiting jobs that are proven to be in no plan.
+
+    *Proof.* What runs and does not change is in every plan, and other jobs only take more. A rigid job of one kind of
+    chunks that finds no start on a ledger with the running jobs alone has none in any plan; the start that it finds
+    is its earliest in any plan. So no job starts before the earliest ends of those for which it waits.
+    """
+    waiting = {job.id: job for job in instance.elements() if job.running is None}
+    members, chosen = instance.members(), [name for name in waiting if name in names]
+    for name in chosen:
+        awaited = (one for dependency in waiting[name].after for one in members[dependency.job])
+        chosen += [one for one in dict.fromkeys(awaited) if one in waiting and one not in chosen]
+    jobs = awaited_first(instance, [waiting[name] for name in chosen])
+    lost = {name for name in refusals(instance) if name in chosen}
+    ledger = Ledger(instance, [replace(job, after=()) for job in jobs if job.id not in lost])
+    if ledger.running.changeable:
+        return frozenset()
+    precedences, earliest = Precedences(instance, jobs), dict[str, int]()
+    for job in jobs:
+        if job.id in lost:
+            continue
+        begin = max(instance.earliest_start(job), instance.now + (precedences.released(job) or 0))
+        before = [(jobs[index].id, lag) for one in job.after for index, lag, *_ in precedences.awaited(one).waiting]
+        last = instance.latest_start(job)
+        if any(name in lost for name, _ in before):
+            lost.add(job.id)
+            continue
+        begin = max([begin, *(earliest[name] + lag for name, lag in before)])
+        start = ledger.place([job.id], earliest=begin).get(job.id) if _is_plain(job) else begin
+        if start is None or (last is not None and start > last):
+            lost.add(job.id)
+        else:
+            earliest[job.id] = start
+        if ledger.is_booked(job.id):
+            ledger.release(job.id)
+    return frozenset(lost.intersection(names))
+
+
+def _is_plain(job: Job) -> bool:
+    """Return whether a job is rigid and has one kind of chunks: the ledger finds its earliest start."""
+    return not job.is_evolving and job.malleability is None and len(job.request.chunks) == 1
