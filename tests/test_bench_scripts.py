@@ -104,6 +104,15 @@ def test_bounds_are_below_plans(repository: Path) -> None:
     assert all(float(bound.replace(",", "")) <= float(plan.replace(",", "")) for plan, bound in figures)
 
 
+def test_neighbourhoods_are_measured(repository: Path) -> None:
+    """bench_cp prints what CP makes of the planner's plan and of the best list, and what it did; never a worse plan."""
+    (row,) = tables_of(run(repository, "bench_cp"))["CP's neighbourhoods on windows of any size"]
+    planner, alone, best, after = (float(row[place].replace(",", "")) for place in (1, 2, 4, 5))
+    assert alone <= planner
+    assert after <= best <= planner
+    assert all("neighbourhoods" in row[place] for place in (7, 8))
+
+
 def test_answers_are_timed(repository: Path) -> None:
     """bench_answers times explanations and submissions on a plan, and judges nothing at tiny sizes."""
     ((title, rows),) = tables_of(run(repository, "bench_answers")).items()

@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, assume, given
@@ -18,9 +19,10 @@ from cpsched.cp.neighbourhoods.descent import Descent
 from cpsched.cp.neighbourhoods.occupation import Occupation
 from cpsched.cp.neighbourhoods.positions import positions_in
 from cpsched.domain import FrozenMap, Instance, Objective
+from cpsched.engine import Board, Budget
 from cpsched.formats import parse_instance
 from cpsched.metrics import objective_value, suffered
-from tests.cp.fixed_plans import broken_rules
+from tests.cp.fixed_plans import Stand, broken_rules, instance_of, planned_jobs
 from tests.cp.test_improvers import board_of, mixed_window
 from tests.cp.test_model import OBJECTIVES, plan_of
 from tests.oracle.random_evolving import evolving_instances
@@ -113,3 +115,53 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
     (event,) = board.events
     assert "SIGKILL" in event.what
     assert board.best.by == "cp"
+
+
+def test_a_job_without_a_start_gets_one_though_others_have_to_wait() -> None:
+    """A job with a deadline that a plan has left out is planned, and so is what waits for it: others move back."""
+    nodes = [{"names": "n[1-2]", "resources": {"cores": 4}}]
+    jobs = [
+        {"id": "a", "request": "2:ncpus=4", "walltime": 100},
+        {"id": "b", "request": "ncpus=4", "walltime": 10, "deadline": 20},
+        {"id": "c", "request": "ncpus=1", "walltime": 10, "after": [{"job": "b", "type": "afterok"}]},
+    ]
+    instance = instance_of(nodes, jobs)
+    first = planned_jobs(instance_of(nodes, jobs[:1]), {"a": (0, [Stand("n1"), Stand("n2")])})
+    board = Board(
+        first,
+        by="poor",
+        budget=Budget(60.0),
+        value_of=lambda plan: objective_value(instance, plan),
+        judge=lambda plan: [],
+        placeable={"a", "b", "c"},
+    )
+    Neighbourhoods(NeighbourhoodParams(most=20)).improve(instance, board, seed=0)
+    assert board.best.ids == {"a", "b", "c"}
+    assert not broken_rules(instance, list(board.best.jobs))
+    assert {job.id: job.start for job in board.best.jobs} == {"a": 20, "b": 0, "c": 10}
+
+
+@given(instances(), st.integers(0, 99))
+@examples(60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_jobs_that_lost_their_starts_are_planned_again(instance: Instance, seed: int) -> None:
+    """Of a plan without some of its jobs, each step leaves a plan, and none has fewer jobs than the one before."""
+    whole, rng = plan_of(instance), Random(seed)
+    entries = {job.id: job for job in instance.elements()}
+    awaited = {one.job for job in instance.jobs for one in job.after}
+    left_out = {
+        job.id for job in whole if entries[job.id].running is None and job.id not in awaited and rng.random() < 0.4
+    }
+    plan = [job for job in whole if job.id not in left_out]
+    assume(left_out)
+    encoding = encode(instance, plan, left_out, by_class=True)
+    descent = Descent(Occupation(encoding, positions_in(encoding, {job.id: job for job in plan})), seed, is_timed=False)
+    count = len(plan)
+    for _ in range(STEPS):
+        descent.step()
+        placed = {n: one for n, one in enumerate(descent.occupation.placed) if one is not None}
+        found = {job.id: job for job in plan} | decode_tasks(encoding, placed)
+        jobs = [found[name] for name in entries if name in found]
+        faults = broken_rules(instance, jobs)
+        assert faults <= broken_rules(instance, plan)
+        assert len(jobs) >= count
+        count = len(jobs)

@@ -20,6 +20,7 @@ from cpsched.domain import (
     ObjectiveTerm,
     Plan,
     PromisedStart,
+    Work,
 )
 from cpsched.errors import DocumentError
 from cpsched.formats import (
@@ -155,7 +156,9 @@ def test_a_proof_and_events_are_left_out_where_there_are_none() -> None:
     assert plan_to_document(parse_plan(document)) == document
     document["objective"] |= {"bound": 2.0, "gap": 0.2, "proof": "Smith's rule"}
     document["events"] = [{"at": 1.25, "by": "cp", "what": "ended by itself: status 9"}]
+    document["work"] = [{"by": "search", "seconds": 2.5}, {"by": "cp", "seconds": 6.0, "what": "7 neighbourhoods"}]
     plan = parse_plan(document)
+    assert plan.work == (Work(by="search", seconds=2.5), Work(by="cp", seconds=6.0, what="7 neighbourhoods"))
     assert plan.objective.proof == "Smith's rule"
     assert plan.events == (Event(at=1.25, by="cp", what="ended by itself: status 9"),)
     assert plan_to_document(plan) == document
@@ -168,6 +171,8 @@ def test_a_proof_and_events_are_left_out_where_there_are_none() -> None:
         ({"events": [{"at": 1, "by": "", "what": "y"}]}, "events[0].by: Expected at least 1 characters, got 0"),
         ({"events": [{"at": 1, "by": "x", "what": ""}]}, "events[0].what: Expected at least 1 characters, got 0"),
         ({"events": [{"at": 1, "by": "x"}]}, "events[0].what: Expected this key, got nothing"),
+        ({"work": [{"by": "x", "seconds": -1}]}, "work[0].seconds: Expected a number >= 0.0 (seconds), got -1"),
+        ({"work": [{"by": "x", "seconds": 1, "what": ""}]}, "work[0].what: Expected at least 1 characters, got 0"),
         ({"evnets": []}, "evnets: unknown key, did you mean events?"),
     ],
 )

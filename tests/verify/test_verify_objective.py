@@ -184,6 +184,22 @@ def test_events_are_part_of_a_plan() -> None:
     assert verify(instance(), plan(events=[{"at": 0.5, "by": "cp", "what": "ended by itself"}])) == ()
 
 
+@pytest.mark.parametrize(
+    ("work", "is_valid"),
+    [
+        ({"by": "cp", "seconds": 1.5, "what": "7 neighbourhoods"}, True),
+        ({"by": "cp", "seconds": 0}, True),
+        ({"by": "cp", "seconds": -1}, False),
+        ({"by": "cp", "seconds": 1, "what": ""}, False),
+        ({"by": "", "seconds": 1}, False),
+        ({"by": "cp"}, False),
+    ],
+)
+def test_work_of_solvers_is_part_of_a_plan(work: Document, is_valid: bool) -> None:
+    """A solver, its seconds, and words that may be left out."""
+    assert (verify(instance(), plan(work=[work])) == ()) == is_valid
+
+
 def test_nothing_planned_has_gap_zero() -> None:
     """With a value of 0 the gap is 0."""
     answer = plan()

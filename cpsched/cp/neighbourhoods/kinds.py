@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -12,6 +12,12 @@ from cpsched.cp.encoding import Encoding
 from cpsched.cp.neighbourhoods.occupation import Occupation
 
 __all__ = ["KINDS", "Choice", "Kind", "Size", "kinds_for", "lost"]
+
+
+#: The most tasks that are moved for a task without a start.
+_MOST_IN_WAY = 24
+#: How often only those are moved that are in its way at one second.
+_AT_ONE_SECOND = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,21 +234,74 @@ def lost(occupation: Occupation, size: Size, random: Random) -> Choice | None:
         number += 1
     found, sites = [*family], list[int]()
     for one in family:
-        task, admitted = occupation.encoding.tasks[one], [*occupation.admitted(one)]
-        if task.earliest > task.latest:
+        if occupation.encoding.tasks[one].earliest > occupation.encoding.tasks[one].latest:
             return None
-        moment = random.randint(
-            task.earliest, min(task.latest, max(task.earliest, int(occupation.ends.max(initial=0))))
-        )
-        until = moment + task.shortest
-        random.shuffle(admitted)
-        in_way = {site: _on(occupation, [site], moment, until) for site in admitted}
-        slack = {site: sum(_is_bound(occupation, number) for number in in_way[site]) for site in admitted}
-        admitted.sort(key=lambda site: (slack[site], len(in_way[site])))
-        some = admitted[: random.randint(1, max(1, size.sites))]
-        sites += some
-        found += [number for site in some for number in in_way[site]]
-    return _closed(occupation, found, sites, Size(size.tasks + len(family), size.sites))
+        its_sites, in_way = _room(occupation, one, random) or _some_room(occupation, one, random)
+        sites += its_sites
+        found += in_way
+    return _closed(occupation, found, sites, Size(_MOST_IN_WAY + len(family), _MOST_IN_WAY))
+
+
+def _room(occupation: Occupation, number: int, random: Random) -> tuple[list[int], list[int]] | None:
+    """Return sites on which a task could start in time if tasks were not there that can be moved back for ever, and
+    these tasks; None if there are no such sites, or the task has several kinds of chunks or segments.
+    """
+    task, admitted = occupation.encoding.tasks[number], occupation.admitted(number)
+    if len(task.parts) != 1 or len(task.parts[0].units) != 1:
+        return None
+    (part,) = task.parts
+    there = _on(occupation, admitted, 0, int(occupation.ends.max(initial=0)) + 1)
+    movable = {other for other in there if not _is_bound(occupation, other)}
+    free = occupation.free_beside(admitted, movable)
+    units = np.zeros((len(admitted), len(free.times)), np.int64)
+    for row, site in enumerate(admitted):
+        alternative = occupation.alternatives(part, number, site)
+        if alternative is not None:
+            units[row] = free.units((replace(alternative, site=row),), (alternative.takes[0],))[0]
+    first = int(np.searchsorted(free.times, task.earliest, side="right")) - 1
+    starts = np.maximum(free.times[first : np.searchsorted(free.times, task.latest, side="right")], task.earliest)
+    found = []
+    for start in starts.tolist():
+        begin, end = np.searchsorted(free.times, [start, start + task.shortest])
+        begin = begin if begin < len(free.times) and free.times[begin] == start else begin - 1
+        possible = units[:, begin:end].min(axis=1)
+        if np.maximum(possible, 0).sum() >= part.need:
+            found.append((start, possible))
+    if not found:
+        return None
+    start, possible = random.choice(found)
+    rows = [row for row in range(len(admitted)) if possible[row] > 0]
+    random.shuffle(rows)
+    in_way = {
+        row: [o for o in _on(occupation, [admitted[row]], start, start + task.shortest) if o in movable] for row in rows
+    }
+    rows.sort(key=lambda row: len(in_way[row]))
+    chosen, units_of = [], 0
+    while units_of < part.need:
+        chosen.append(rows.pop(0))
+        units_of += int(possible[chosen[-1]])
+    return [admitted[row] for row in chosen], list(dict.fromkeys(o for row in chosen for o in in_way[row]))
+
+
+def _some_room(occupation: Occupation, number: int, random: Random) -> tuple[list[int], list[int]]:
+    """Return some sites for a task, and all that is there in the time in which it has to run, or at one second of it;
+    as many sites as one model can have.
+    """
+    task = occupation.encoding.tasks[number]
+    sites, found = list[int](), dict[int, None]()
+    most = random.randint(_MOST_IN_WAY // 3, _MOST_IN_WAY)
+    admitted = [*occupation.admitted(number)]
+    random.shuffle(admitted)
+    since, last = task.earliest, min(task.latest, max(task.earliest, int(occupation.ends.max(initial=0))))
+    if random.random() < _AT_ONE_SECOND:
+        since = last = random.randint(since, last)
+    for site in admitted:
+        in_way = _on(occupation, [site], since, last + task.shortest)
+        if sites and len(found) + len(in_way) > most:
+            break
+        sites.append(site)
+        found.update(dict.fromkeys(in_way))
+    return sites, list(found)
 
 
 #: The kinds by name; `lost` is apart, since more jobs beat all that the others gain.
