@@ -59,6 +59,8 @@ class Breeding:
         for row, keys in zip(range(_LISTS), first, strict=False):
             self._lists.next_keys[row] = keys
         self._row, self._is_first = 0, True
+        #: The number of generations that are complete.
+        self.generations = 0
 
     @property
     def best_value(self) -> float:
@@ -87,6 +89,7 @@ class Breeding:
     def _next_generation(self) -> None:
         """Select the best lists; begin with others if these are all alike."""
         kernels.select(self._lists)
+        self.generations += 1
         self._is_first = self._lists.values[0] == self._lists.values[_ELITE - 1]
         if self._is_first:
             self._lists.next_keys[:] = self._random.random(self._lists.next_keys.shape)

@@ -44,6 +44,9 @@ _HOT, _WARM, _COLD, _SLOW = 3.0, 0.1, 0.02, 0.6
 _PROBE = 0.1
 #: Shares of the time in which lists of a project are bred: where sums over the nodes are all there is, and elsewhere.
 _BRED, _BRED_AS_ORDERS = 0.9, 0.5
+#: The share of the time after which a first generation of lists must be complete; and the most jobs of a list, so that
+#: one takes less than about a second.
+_FIRST_BRED, _MOST_BRED = 0.05, 3000
 #: The most noise that a list schedule by prices adds to a start, as a part of the job's duration.
 _SPREAD = 0.3
 
@@ -214,11 +217,13 @@ class _Search:
 
     def breed_lists(self, chain: Chain, first: Mapping[str, NDArray[np.float64]], seed: int) -> None:
         """Breed lists of a project, and plan each that is better by counts than all before."""
-        if self._keys is None or self._params.max_steps == 0 or not chain.is_project:
+        if self._keys is None or self._params.max_steps == 0 or not chain.is_project or len(self._jobs) > _MOST_BRED:
             return
         breeding, decoded, is_exact = Breeding(chain, first.values(), seed), np.inf, True
-        lists, share = self._portion, 0.0
+        lists, share, first_until = self._portion, 0.0, self._time_share() + _FIRST_BRED
         while not self._is_over and share < (_BRED if is_exact else _BRED_AS_ORDERS):
+            if self._params.max_steps is None and not breeding.generations and self._time_share() > first_until:
+                break
             began = self._board.budget.elapsed
             breeding.run(lists)
             self._steps += lists

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Cluster, Instance, Job, NodeClass, ObjectiveTerm, Placement, Running, Segment
-from cpsched.search import SearchParams
+from cpsched.engine import Budget
+from cpsched.search import Search, SearchParams
 from cpsched.search import project_kernels as kernels
 from cpsched.search.breeding import Breeding, backwards, desk_of, project_of
 from cpsched.search.chain import Chain
 from tests.oracle.naive_project import NaiveProject
-from tests.search.searched import searched
+from tests.search.searched import board_of, planned, searched
 from tests.search.test_search_links import project
 from tests.sizes import examples
 
@@ -135,3 +137,17 @@ def test_only_projects_are_bred(objective: ObjectiveTerm) -> None:
     instance = project(20, 1, objective)
     assert not chain_of(instance).is_project
     assert chain_of(project(20, 1, ObjectiveTerm.MAKESPAN)).is_project
+
+
+def test_lists_that_take_long_are_not_bred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a first generation would take more than a small part of the time, insertion gets nearly all of it."""
+    made = []
+    monkeypatch.setattr(Breeding, "run", lambda self, lists: made.append(lists))
+    instance = project(30, 1, ObjectiveTerm.MAKESPAN)
+    ticks = count()
+    board = board_of(instance, planned(instance))
+    board.budget = Budget(20.0, clock=lambda: next(ticks) * 0.1)
+    Search().improve(instance, board, seed=0)
+    assert made
+    assert sum(made) < 50
+    assert {incumbent.by.split(":")[0] for incumbent in board.incumbents} == {"planner", "search"}
