@@ -104,7 +104,7 @@ def _by_order(name: str, order: Order) -> Callable[..., QueueRule]:
 
 def smith(
     reservations: int = 16,
-    gate: float | None = 2.0,
+    gate: float | None = None,
     patience: int | None = 14 * 86_400,
     expect: Expect = "classes",
 ) -> QueueRule:
@@ -112,7 +112,7 @@ def smith(
 
     Jobs with deadlines or hard limits of waiting come first, then jobs that have waited for `patience` seconds, then
     all others by Smith's rule (1956) with expected runtimes. Nodes are reserved, by walltimes, for those of the first
-    two kinds and the first `reservations` others; a job starts if it delays no reservation, and if its key is at most
+    kind and the first `reservations` others; a job starts if it delays no reservation, and if its key is at most
     e^`gate` times that of the first of the others that is blocked.
     """
     return QueueRule(

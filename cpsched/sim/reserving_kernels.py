@@ -31,6 +31,7 @@ from cpsched.sim.arrays import (
     V_START,
 )
 from cpsched.sim.aside_kernels import has_asides, lower_at, lower_until, next_change, shift_row
+from cpsched.sim.queue_kernels import has_promise
 from cpsched.sim.run_kernels import begin_run, move_until, spell_job
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
@@ -226,8 +227,9 @@ def pass_reserving(now, rule, s, m, t, x):
             return
         if s.keys[job] >= 0 and s.clock[C_HEAD] < 0:
             s.clock[C_HEAD] = job
-        if (left > 0 or s.keys[job] < 0) and s.clock[C_BLOCKED] < s.reserved.shape[0]:
-            left -= s.keys[job] >= 0
+        is_bound = has_promise(job, s)
+        if (left > 0 or is_bound) and s.clock[C_BLOCKED] < s.reserved.shape[0]:
+            left -= not is_bound
             reserve_next(job, now, s, m, t, x)
             s.clock[C_RESERVED] = job
 

@@ -93,8 +93,8 @@ class QueueRule:
     #: A job that was eligible (submitted, its ``not_before`` over, its dependencies fulfilled) for this many seconds
     #: starves: no other job starts before it (PBS-2). None: no job starves.
     max_starve: int | None = None
-    #: The number of blocked jobs for which nodes are reserved (``RESERVING`` only), besides those with promises and
-    #: those that have waited for very long; 0 to 16.
+    #: The number of blocked jobs for which nodes are reserved (``RESERVING`` only), besides those with promises; 0 to
+    #: 16.
     reservations: int = 0
     #: A job is let in only if its key is at most e^gate times that of the first blocked job; None: any job is.
     gate: float | None = None

@@ -412,7 +412,7 @@ class _Play:
             ratio = 1.0
             for known in self.classes(job):
                 total, number = self.learnt.get(known, (0.0, 0.0))
-                ratio = (total + ratio) / (number + 1.0)
+                ratio = (total + 4.0 * ratio) / (number + 4.0)
             life.predicted = max(1, min(ceil(ratio * job.walltime), job.walltime))
         elif self.predicts and job.user is not None and self.history.get(job.user):
             lengths = self.history[job.user][-2:]
@@ -550,8 +550,9 @@ class _Play:
                 continue
             if life.key >= 0 and self.head is None:
                 self.head = life
-            if left > 0 or life.key < 0:
-                left -= life.key >= 0
+            is_bound = life.key < -3e15
+            if left > 0 or is_bound:
+                left -= not is_bound
                 self.reserve_for(life)
                 self.last = life
 

@@ -80,15 +80,14 @@ def test_expected_runtimes_by_hand() -> None:
     state = instance.state
     assert [expected_by_classes(row, state) for row in range(4)] == [100, 100, 100, 999]
     learn(0, 20, state)
-    # .2 once in each class of a: (.2 + 1) / 2 = .6 of all, .4 of its walltimes, .3 of ann's, .25, .225
-    assert expected_by_classes(1, state) == 23
-    assert expected_by_classes(2, state) == 40  # ben's classes know nothing: as all with such walltimes
-    assert expected_by_classes(3, state) == 600
+    # of all (.2 + 4) / 5 = .84, of its walltimes (.2 + 3.36) / 5 = .712, of ann's .6096, .52768, .462144
+    assert expected_by_classes(1, state) == 47
+    assert expected_by_classes(2, state) == 72  # ben's classes know nothing: as all with such walltimes
+    assert expected_by_classes(3, state) == 840
     learn(1, 100, state)
-    # all: (.2 x .995 + 1 + 1) / (1.995 + 1), and so on down to ann's single cores: weights .9 and 1
     ratio = 1.0
     for decay in (0.995, 0.995, 0.9, 0.9, 0.9):
-        ratio = (0.2 * decay + 1.0 + ratio) / (decay + 1.0 + 1.0)
+        ratio = (0.2 * decay + 1.0 + 4 * ratio) / (decay + 1.0 + 4)
     assert expected_by_classes(0, state) == int(-(-ratio * 100 // 1))
 
 
