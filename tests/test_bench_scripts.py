@@ -96,11 +96,14 @@ def test_projects_are_solved(repository: Path, tmp_path: Path) -> None:
 
 
 def test_bounds_are_below_plans(repository: Path) -> None:
-    """bench_bounds prints bound and plan of a window, also with less and less to pack; no bound is above its plan."""
+    """bench_bounds prints bound and plan of a window, also with less and less to pack, and of a part of it; no bound is
+    above its plan.
+    """
     tables = tables_of(run(repository, "bench_bounds"))
     of_windows, of_causes = tables["Bound and plan"], tables["What the gap is made of: eurora-like-0050.json.gz"]
-    figures = [row[2:4] for row in of_windows] + [row[1:3] for row in of_causes]
-    assert len(figures) == 7
+    of_parts = tables["Parts that are solved to the end"]
+    figures = [row[2:4] for row in (*of_windows, *of_parts)] + [row[1:3] for row in of_causes]
+    assert len(figures) == 8
     assert all(float(bound.replace(",", "")) <= float(plan.replace(",", "")) for plan, bound in figures)
 
 

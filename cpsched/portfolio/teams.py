@@ -19,7 +19,8 @@ __all__ = ["ENGINES", "Team", "team_of"]
 #: The engines as users name them.
 ENGINES = ("portfolio", "planner", "search", "cp", "minizinc", *POLICIES)
 
-#: The most jobs of a window for which a single core spends some of its time on proofs: such plans are found soon.
+#: The most jobs of a window for which a single core, or engine cp, spends some of its time on this bound: such plans
+#: are found soon.
 _SMALL = BoundParams(most_jobs=50, least_seconds=0.8)
 #: The solvers of the lane that has no solver of its own, with their first shares: on a single core, and beside the
 #: search on others.
@@ -89,7 +90,7 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
         "planner": (),
         "search": (search,) * workers,
-        "cp": ((Search(_LISTS), Cp(CpParams(workers=workers)), Neighbourhoods()),),
+        "cp": ((Search(_LISTS), Cp(CpParams(workers=workers)), LagrangianBound(_SMALL), Neighbourhoods()),),
         "minizinc": ((MiniZinc(MiniZincParams(solver=solver)),),),
         "portfolio": (search,) * (workers - 1) + (last,),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.cp import LagrangianBound
+from cpsched.cp import Cp, LagrangianBound
 from cpsched.formats import parse_instance
 from cpsched.portfolio import solve, team_of
 
@@ -37,3 +37,11 @@ def test_on_one_core_large_windows_and_short_budgets_are_left_to_the_search() ->
         (prover,) = (solver for solver in lane if isinstance(solver, LagrangianBound))
         limits.append((prover.params.most_jobs, prover.params.least_seconds))
     assert limits == [(50, 0.8), (None, 0.0)]
+
+
+def test_cp_takes_the_better_bound_of_small_windows() -> None:
+    """Where CP-SAT has not proven a small window, engine cp asks the Lagrangian; larger ones are for plans alone."""
+    ((*_, whole, prover, _),) = team_of("cp", workers=1).lanes
+    assert isinstance(whole, Cp)
+    assert isinstance(prover, LagrangianBound)
+    assert (prover.params.most_jobs, prover.params.least_seconds) == (50, 0.8)
