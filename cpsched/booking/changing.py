@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cpsched.booking.columns import Columns
 from cpsched.booking.shapes import Shape
-from cpsched.domain import PlannedJob, Segment
+from cpsched.domain import PlannedJob, Request, Segment
 from cpsched.rusv import Booking, StepSequences, Timeline
 
 __all__ = ["ChangingJobs", "Part"]
@@ -21,8 +21,9 @@ MOST_HELD = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """The allocation of a job between two changes: entries of a demand, in ``[start, end)``."""
+    """The allocation of a job between two changes: entries of a request's demand, in ``[start, end)``."""
 
+    request: Request
     entries: NDArray[np.int32]
     start: int
     end: int
@@ -75,12 +76,13 @@ class ChangingJobs:
         begins = [begin for begin, _ in steps]
         ends = [*begins[1:], begins[-1] + shape.durations[-1]]
         return [
-            self._part(demand, entries, begin, end)
-            for demand, (begin, entries), end in zip(shape.demands, steps, ends, strict=True)
+            self.part(request, demand, entries, begin, end)
+            for request, demand, (begin, entries), end in zip(shape.requests, shape.demands, steps, ends, strict=True)
         ]
 
-    def _part(self, demand: int, entries: NDArray[np.int32], start: int, end: int) -> Part:
-        return Part(entries, start, end, self._timeline.booking_of(demand, entries, start, end))
+    def part(self, request: Request, demand: int, entries: NDArray[np.int32], start: int, end: int) -> Part:
+        """Return a part of a job, with what it takes."""
+        return Part(request, entries, start, end, self._timeline.booking_of(demand, entries, start, end))
 
     # --- what is booked -----------------------------------------------------------------------------------------
 
@@ -94,15 +96,15 @@ class ChangingJobs:
         for part in parts:
             self._timeline.release(part.booking)
 
-    def segments(self, shape: Shape, parts: Sequence[Part], now: int) -> tuple[Segment, ...]:
+    def segments(self, parts: Sequence[Part], now: int) -> tuple[Segment, ...]:
         """Return the parts of a job in a plan; second 0 of the timeline is `now` of the plan."""
         return tuple(
             Segment(
                 start=now + part.start,
                 end=now + part.end,
-                allocation=self._columns.allocation_of(request, part.entries),
+                allocation=self._columns.allocation_of(part.request, part.entries),
             )
-            for request, part in zip(shape.requests, parts, strict=True)
+            for part in parts
         )
 
     def restored(self, shape: Shape, planned: PlannedJob, now: int) -> list[Part] | None:
@@ -113,10 +115,11 @@ class ChangingJobs:
         for step, segment in enumerate(planned.segments):
             if not shape.durations[step] <= segment.end - segment.start <= shape.longest[step]:
                 return None
-            entries = self._columns.entries_of(shape.demands[step], shape.requests[step], segment.allocation)
+            request, demand = shape.requests[step], shape.demands[step]
+            entries = self._columns.entries_of(demand, request, segment.allocation)
             if entries is None:
                 return None
-            parts.append(self._part(shape.demands[step], entries, segment.start - now, segment.end - now))
+            parts.append(self.part(request, demand, entries, segment.start - now, segment.end - now))
         if any(_migrates(before, after) for before, after in zip(planned.segments, planned.segments[1:], strict=False)):
             return None
         return parts if all(self._timeline.is_free(part.booking) for part in parts) else None

@@ -21,13 +21,15 @@ from numpy.typing import NDArray
 
 from cpsched.booking.changing import ChangingJobs, Part
 from cpsched.booking.columns import Columns
+from cpsched.booking.expansion import fastest_changes
 from cpsched.booking.links import Links
 from cpsched.booking.mapping import CheapFirst, Mapping
 from cpsched.booking.modes import CompiledMode, compiled_modes
 from cpsched.booking.remainder import book_asides
 from cpsched.booking.running import RunningJobs
 from cpsched.booking.shapes import Shape
-from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside
+from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
+from cpsched.domain import modes as domain_modes
 from cpsched.problem import awaited_ends
 from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, State, Timeline
 
@@ -44,7 +46,7 @@ class Place:
     end: int
     #: Core seconds that its steps are held beyond what they need.
     waste: int
-    #: Which of its modes it has, and what it holds: the entries of its demand, or parts.
+    #: Which of its modes it has, and what it holds: the entries of its demand; or parts, if it changes while it runs.
     number: int
     held: NDArray[np.int32] | tuple[Part, ...]
 
@@ -74,9 +76,13 @@ class Ledger:
         are known by their ids. A job that waits for one that neither runs nor is among them finds no place.
     mapping
         The order in which nodes are filled and chunks are placed.
+    has_parts
+        Whether a malleable job may change its share while it runs; if not, it keeps one to its end.
     """
 
-    def __init__(self, instance: Instance, waiting: Sequence[Job], mapping: Mapping | None = None) -> None:
+    def __init__(
+        self, instance: Instance, waiting: Sequence[Job], mapping: Mapping | None = None, *, has_parts: bool = True
+    ) -> None:
         self.instance = instance
         self.jobs = tuple(waiting)
         self._columns = Columns(instance.cluster, mapping or CheapFirst())
@@ -91,6 +97,7 @@ class Ledger:
         self._shapes = self._compile_shapes(awaited)
         self._changing = ChangingJobs(self._columns, self.timeline, self._shapes)
         self._parts: dict[int, list[Part]] = {}
+        self._has_parts = has_parts
         links = Links.of(instance, waiting)
         self.table = JobTable(
             [self._table_row(job, *of_job) for job, of_job in zip(waiting, self.modes, strict=True)], links.between
@@ -131,11 +138,11 @@ class Ledger:
         self, rows: NDArray[np.int64], progress: Progress | None
     ) -> Iterator[tuple[NDArray[np.int64], Progress | None]]:
         """Yield a queue in parts, jobs that change one by one, each with its callback for progress."""
-        if not self._shapes:
+        if not self._shapes and not self._parts:
             yield rows, progress
             return
         done = 0
-        for _, group in groupby(rows.tolist(), key=lambda row: row if row in self._shapes else -1):
+        for _, group in groupby(rows.tolist(), key=lambda row: row if self._changes(row) else -1):
             part = np.array(list(group), dtype=np.int64)
 
             def told(count: int, _: int, before: int = done) -> None:
@@ -149,7 +156,11 @@ class Ledger:
 
     def _is_changing(self, rows: NDArray[np.int64]) -> bool:
         """Return whether a part of a queue is a job that changes."""
-        return len(rows) == 1 and int(rows[0]) in self._shapes
+        return len(rows) == 1 and self._changes(int(rows[0]))
+
+    def _changes(self, row: int) -> bool:
+        """Return whether a job changes while it runs: an evolving one, or one that is booked on several shares."""
+        return row in self._shapes or row in self._parts
 
     def plan_soon(self, job_id: str, *, latest: int, end_by: int, is_held: bool = True) -> bool:
         """Book a waiting job that has no place as `plan` does, if it can start by `latest` and end by `end_by` (s after
@@ -174,9 +185,11 @@ class Ledger:
 
     def _plan_changing(self, row: int, *, latest: int = FOREVER, end_by: int = FOREVER, is_held: bool = True) -> bool:
         """Book a job that changes where it ends earliest; return whether it found a place."""
+        if row in self._parts:
+            return False
         earliest, last = self.table.window(row)
         latest = min(latest, last)
-        if row in self._parts or earliest > latest:
+        if earliest > latest:
             return False
         deadline = self.jobs[row].deadline
         if deadline is not None:
@@ -251,7 +264,72 @@ class Ledger:
             self.timeline.book(booking)
             table.keep(row, start, entries)
             return True
-        return False
+        return self._has_parts and len(planned.segments) > 1 and self._restore_shares(row, planned)
+
+    def _restore_shares(self, row: int, planned: PlannedJob) -> bool:
+        """Book a malleable job that changes its share at its place in another plan; return whether that is allowed."""
+        now, deadline = self.instance.now, self.jobs[row].deadline
+        earliest, latest = self.table.window(row)
+        if not earliest <= planned.start - now <= latest or (deadline is not None and planned.end > deadline):
+            return False
+        changes: list[tuple[int, int]] = []
+        held: list[NDArray[np.int32]] = []
+        for segment in planned.segments:
+            found = (
+                (number, self._columns.entries_of(mode.demand, mode.request, segment.allocation))
+                for number, mode in enumerate(self.modes[row])
+            )
+            number, entries = next(((number, one) for number, one in found if one is not None), (-1, None))
+            if entries is None or (held and self._chunks_in(held[0]) != self._chunks_in(entries)):
+                return False
+            changes.append((segment.start - now, number))
+            held.append(entries)
+        parts = self._parts_on_shares(row, changes, self._on_shares(row, held[0]))
+        if parts[-1].end != planned.end - now or len(parts) != len(planned.segments):
+            return False
+        if not all(self.timeline.is_free(part.booking) for part in parts):
+            return False
+        self._book_changing(row, parts)
+        return True
+
+    def _parts_on_shares(
+        self, row: int, changes: Sequence[tuple[int, int]], held: Sequence[NDArray[np.int32] | None]
+    ) -> list[Part]:
+        """Return the parts of a malleable job that changes its mode at given times, on the nodes that it holds.
+
+        Parameters
+        ----------
+        changes
+            See `stretches_of`, on the ledger's clock.
+        held
+            Its entries in each of its modes, see `_on_shares`.
+        """
+        job, modes = self.jobs[row], self.modes[row]
+        return [
+            self._changing.part(modes[mode].request, modes[mode].demand, entries, start, end)
+            for start, end, mode in stretches_of(job.walltime, domain_modes(job), changes)
+            if (entries := held[mode]) is not None
+        ]
+
+    def _chunks_in(self, entries: NDArray[np.int32]) -> list[tuple[int, int, int]]:
+        """Return (node, kind of chunk, number of chunks) of entries, in an order that depends on no mode."""
+        return sorted((node, self._columns.kind_of(kind), count) for node, kind, count in entries.tolist())
+
+    def _on_shares(self, row: int, held: NDArray[np.int32]) -> list[NDArray[np.int32] | None]:
+        """Return entries of the demand of one of a job's modes as those of each of its modes, on the same nodes; None
+        for a mode in which the job may not have these nodes.
+        """
+        columns, found = self._columns, list[NDArray[np.int32] | None]()
+        for mode in self.modes[row]:
+            allowed = {columns.kind_of(kind): (kind, ranges) for kind, ranges in columns.demands.kinds_of(mode.demand)}
+            entries = held.copy()
+            is_allowed = True
+            for entry in entries:
+                kind, ranges = allowed[columns.kind_of(int(entry[1]))]
+                entry[1] = kind
+                is_allowed &= any(first <= entry[0] < end for first, end in ranges)
+            found.append(entries if is_allowed else None)
+        return found
 
     def _restore_changing(self, row: int, planned: PlannedJob) -> bool:
         """Book a job that changes at its place in another plan; return whether that is still allowed."""
@@ -283,6 +361,13 @@ class Ledger:
         if row not in self._parts:
             return self._plan_changing(row)
         old = self._release_changing(row)
+        if row not in self._shapes:
+            # on its full share it starts no later, and ends earlier; its own end is what stretches cost
+            self.take_mode(self.jobs[row].id, 0)
+            if self.plan_soon(self.jobs[row].id, latest=old[0].start, end_by=old[-1].end - 1):
+                return True
+            self._book_changing(row, old)
+            return False
         earliest, _ = self.table.window(row)
         found = None
         if earliest <= old[0].start:
@@ -325,9 +410,11 @@ class Ledger:
         if parts is None:
             end = start + int(table.jobs[row, 3])
             return Place(start=start, end=end, waste=0, number=self.mode(job_id), held=table.entries(row))
-        return Place(
-            start=start, end=parts[-1].end, waste=_wasted(self._shapes[row], parts), number=0, held=tuple(parts)
-        )
+        return Place(start=start, end=parts[-1].end, waste=self._wasted(row, parts), number=0, held=tuple(parts))
+
+    def _wasted(self, row: int, parts: Sequence[Part]) -> int:
+        """Return the core seconds for which steps are held beyond what they need; malleable jobs waste nothing."""
+        return _wasted(self._shapes[row], parts) if row in self._shapes else 0
 
     def put_back(self, job_id: str, place: Place) -> None:
         """Book a waiting job at its earlier place; the caller guarantees that all of it is free."""
@@ -397,6 +484,76 @@ class Ledger:
             number for number, mode in enumerate(self.modes[row]) if (mode.demand, mode.duration) == (demand, duration)
         )
 
+    # --- malleable jobs -----------------------------------------------------------------------------------------
+
+    @property
+    def in_parts(self) -> list[int]:
+        """The rows of the booked jobs that change while they run."""
+        return list(self._parts)
+
+    def num_modes(self, job_id: str) -> int:
+        """Return how many modes a waiting job has."""
+        return len(self.modes[self._row[job_id]])
+
+    def nodes_of(self, job_id: str) -> set[str]:
+        """Return the nodes on which a waiting job is booked."""
+        return {self._columns.node_names[node] for node in self._held(self._row[job_id])[:, 0].tolist()}
+
+    def is_free(self, job_id: str, place: Place) -> bool:
+        """Return whether all of a place in one mode of a waiting job is free."""
+        if isinstance(place.held, tuple):
+            return all(self.timeline.is_free(part.booking) for part in place.held)
+        demand = self.modes[self._row[job_id]][place.number].demand
+        return self.timeline.is_free(self.timeline.booking_of(demand, place.held, place.start, place.end))
+
+    def shrunk(self, job_id: str, number: int) -> Place | None:
+        """Return the place of a booked malleable job if it runs in a mode from its start to its end, on the same nodes;
+        None if it would end after its deadline, or may not have these nodes. Whether that is free is not asked.
+        """
+        row = self._row[job_id]
+        mode, start = self.modes[row][number], int(self.table.starts[row])
+        if start > mode.latest:
+            return None
+        entries = self._on_shares(row, self._held(row))[number]
+        if entries is None:
+            return None
+        return Place(start=start, end=start + mode.duration, waste=0, number=number, held=entries)
+
+    def _held(self, row: int) -> NDArray[np.int32]:
+        """Return the entries of a booked malleable job at its start."""
+        parts = self._parts.get(row)
+        return self.table.entries(row) if parts is None else parts[0].entries
+
+    def expand(self, job_id: str) -> bool:
+        """Let a booked malleable job do its work on the fastest of its shares that is free in each second, from the
+        same start and on the same nodes; return whether it ends earlier then.
+        """
+        row = self._row[job_id]
+        if len(self.modes[row]) < 2 or not self._has_parts:
+            return False
+        place, held = self.place_of(job_id), self._on_shares(row, self._held(row))
+        self.release(job_id)
+        parts = None
+        bookings = [
+            None
+            if entries is None
+            else self.timeline.booking_of(mode.demand, entries, place.start, place.start + mode.duration)
+            for mode, entries in zip(self.modes[row], held, strict=True)
+        ]
+        job = self.jobs[row]
+        changes = fastest_changes(self.timeline, place.start, job.walltime, domain_modes(job), bookings)
+        if changes is not None:
+            parts = self._parts_on_shares(row, changes, held)
+        if parts is None or parts[-1].end >= place.end:
+            self.put_back(job_id, place)
+            return False
+        if len(parts) > 1:
+            self._book_changing(row, parts)
+            return True
+        share = [mode.request for mode in self.modes[row]].index(parts[0].request)
+        self.put_back(job_id, replace(place, end=parts[0].end, number=share, held=parts[0].entries))
+        return True
+
     def take_mode(self, job_id: str, number: int) -> None:
         """Set the mode of a waiting job that has no place."""
         row = self._row[job_id]
@@ -414,7 +571,7 @@ class Ledger:
             return None
         row = self._row[job_id]
         if row in self._parts:
-            segments = self._changing.segments(self._shapes[row], self._parts[row], self.instance.now)
+            segments = self._changing.segments(self._parts[row], self.instance.now)
         else:
             mode = self.modes[row][self.mode(job_id)]
             start = self.instance.now + int(self.table.starts[row])

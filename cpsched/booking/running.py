@@ -4,11 +4,12 @@ that are set aside.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import chain, pairwise
 from math import floor
 
 from cpsched.booking.columns import Columns
+from cpsched.booking.expansion import fastest_changes
 from cpsched.booking.remainder import book_asides
 from cpsched.domain import (
     Instance,
@@ -145,16 +146,7 @@ class RunningJobs:
         job = self._jobs[planned.id]
         if planned.end > self._latest_end(planned.id):
             return False
-        bookings = [
-            self._timeline.booking(
-                max(0, segment.start - self._now),
-                segment.end - self._now,
-                self._held_by(job, segment),
-                self._licenses_of(job),
-            )
-            for segment in planned.segments
-            if segment.end > self._now
-        ]
+        bookings = self._bookings_of(job, planned)
         old = self._bookings[planned.id]
         for booking in old:
             self._timeline.release(booking)
@@ -165,6 +157,38 @@ class RunningJobs:
         if is_free:
             self._note(planned)
         return is_free
+
+    def _bookings_of(self, job: Job, planned: PlannedJob) -> list[Booking]:
+        """Return the bookings of what a running job holds from now on in a plan."""
+        return [
+            self._timeline.booking(
+                max(0, segment.start - self._now),
+                segment.end - self._now,
+                self._held_by(job, segment),
+                self._licenses_of(job),
+            )
+            for segment in planned.segments
+            if segment.end > self._now
+        ]
+
+    def expand(self, job_id: str) -> bool:
+        """Continue a changeable job so that it ends earliest beside all that is booked: in each second on the fastest
+        share that is free then. Return whether that changes it.
+        """
+        job, remaining, before = self._jobs[job_id], self.changeable[job_id], self.planned(job_id)
+        in_modes = [
+            self._bookings_of(job, self.resumed_plan(job_id, [(self._now, mode)]))[0]
+            for mode in range(len(remaining.modes))
+        ]
+        for booking in self._bookings[job_id]:
+            self._timeline.release(booking)
+        changes = fastest_changes(self._timeline, 0, remaining.work, remaining.modes, in_modes)
+        for booking in self._bookings[job_id]:
+            self._timeline.book(booking)
+        if changes is None:
+            return False
+        planned = self.resumed_plan(job_id, [(self._now + time, mode) for time, mode in changes])
+        return planned != before and self.change(planned)
 
     def _latest_end(self, job_id: str) -> int:
         """Return when a job has to end: by its deadline, unless it ends later in the instance."""
@@ -208,18 +232,9 @@ class RunningJobs:
         """Return all that may be changed as they are in the plan."""
         return [self.planned(name) for name in self.changeable]
 
-    def changes_on(self, nodes: Collection[str]) -> set[int]:
-        """Return when running jobs that hold some of these nodes end, or hold something else."""
-        return {
-            segment.end
-            for name in self._jobs
-            for segment in self.planned(name).segments
-            if any(held.node in nodes for held in segment.allocation)
-        }
-
-    def resumed_plan(self, job_id: str, mode: int, until: int | None) -> PlannedJob:
+    def resumed_plan(self, job_id: str, changes: Sequence[tuple[int, int]]) -> PlannedJob:
         """Return the resumed plan of a changeable job (`resumed_plan`)."""
-        return resumed_plan(self._jobs[job_id], self.changeable[job_id], self._now, mode, until)
+        return resumed_plan(self._jobs[job_id], self.changeable[job_id], self._now, changes)
 
     def resumed(self, plan: Sequence[PlannedJob]) -> list[PlannedJob]:
         """Return the continuations of changeable jobs as in an earlier plan, as far as they are known.
@@ -232,24 +247,25 @@ class RunningJobs:
             if planned.id not in self.changeable or not coming:
                 continue
             held_in_modes = [set(allocation) for allocation in self.changeable[planned.id].allocations]
-            held = set(coming[0].allocation)
-            if held in held_in_modes:
-                until = coming[0].end if len(coming) > 1 else None
-                found.append(self.resumed_plan(planned.id, held_in_modes.index(held), until))
+            held = [set(segment.allocation) for segment in coming]
+            if all(one in held_in_modes for one in held):
+                times = [self._now, *(segment.end for segment in coming[:-1])]
+                changes = [(time, held_in_modes.index(one)) for time, one in zip(times, held, strict=True)]
+                found.append(self.resumed_plan(planned.id, changes))
         return found
 
     def slowest(self, job_id: str, mode: int) -> PlannedJob | None:
         """Return the plan of a changeable job that stays in a mode for as long as possible: to its end, or until it
         needs all its cores to end in time. None if that is not possible.
         """
-        slow = self.resumed_plan(job_id, mode, None)
+        slow = self.resumed_plan(job_id, [(self._now, mode)])
         latest = self._latest_end(job_id)
         if slow.end <= latest:
             return slow
         remaining = self.changeable[job_id]
         spare = latest - self._now - remaining.work
         until = self._now + floor(spare / (1 - remaining.modes[mode].rate))
-        return self.resumed_plan(job_id, mode, until) if until > self._now else None
+        return self.resumed_plan(job_id, [(self._now, mode), (until, 0)]) if until > self._now else None
 
     def state(self) -> tuple[dict[str, list[Booking]], dict[str, PlannedJob]]:
         """Return the bookings of changeable jobs, for `set_state`."""

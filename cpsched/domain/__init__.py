@@ -34,7 +34,7 @@ from cpsched.domain.job import (
     Segment,
     Step,
 )
-from cpsched.domain.modes import Mode, duration_range, modes
+from cpsched.domain.modes import Mode, duration_range, modes, stretches_of
 from cpsched.domain.plan import (
     EngineReport,
     Event,
@@ -165,5 +165,6 @@ __all__ = [
     "resumed_plan",
     "share_of",
     "state_of",
+    "stretches_of",
     "time_on",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
@@ -10,7 +11,7 @@ from cpsched.domain.frozen import Amounts
 from cpsched.domain.job import Job, Malleability, RuntimeModel
 from cpsched.domain.request import Chunk, Request
 
-__all__ = ["Mode", "duration_range", "modes"]
+__all__ = ["Mode", "duration_range", "modes", "stretches_of"]
 
 _CORES = "cores"
 
@@ -67,6 +68,35 @@ def duration_range(job: Job) -> tuple[int, int | None]:
         known = [seconds for seconds in longest if seconds is not None]
         return job.walltime, sum(known) if len(known) == len(longest) else None
     return job.walltime, max(mode.time_for(job.walltime) for mode in modes(job))
+
+
+def stretches_of(
+    work: Fraction | int, job_modes: Sequence[Mode], changes: Sequence[tuple[int, int]]
+) -> list[tuple[int, int, int]]:
+    """Return how a job does its work if it changes its mode at given times: (start, end, mode) of each stretch of time
+    in one mode; it ends in the second in which the work is done.
+
+    Parameters
+    ----------
+    work
+        Seconds at full share, more than 0.
+    changes
+        (second, index of the mode from then on), by ascending second; the first second is the start. A change after the
+        end of the work, or to the mode that it has already, is none.
+    """
+    found: list[tuple[int, int, int]] = []
+    left = Fraction(work)
+    for place, (start, mode) in enumerate(changes):
+        end = start + job_modes[mode].time_for(left)
+        if place + 1 < len(changes):
+            end = min(end, changes[place + 1][0])
+        if end > start:
+            before = found.pop()[0] if found and found[-1][2] == mode else start
+            found.append((before, end, mode))
+        left -= job_modes[mode].rate * (end - start)
+        if left <= 0:
+            break
+    return found
 
 
 def _shrunk(chunk: Chunk, share: float) -> Chunk:

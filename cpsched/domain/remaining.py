@@ -9,7 +9,7 @@ from math import ceil, floor
 
 from cpsched.domain.frozen import Amounts
 from cpsched.domain.job import Job, Malleability, Placement, RuntimeModel, Segment
-from cpsched.domain.modes import Mode, modes
+from cpsched.domain.modes import Mode, modes, stretches_of
 from cpsched.domain.plan import PlannedJob, repeated
 from cpsched.domain.request import Request
 
@@ -111,25 +111,20 @@ def _stated_rates(job: Job) -> list[Fraction] | None:
     return rates if is_done and all(one == fixed[0] for one in fixed) else None
 
 
-def resumed_plan(job: Job, remaining: Remaining, now: int, mode: int, until: int | None) -> PlannedJob:
-    """Return the plan of a running job that continues with fewer cores from now on, and with all of them again later.
+def resumed_plan(job: Job, remaining: Remaining, now: int, changes: Sequence[tuple[int, int]]) -> PlannedJob:
+    """Return the plan of a running job that continues with other shares of its cores from now on.
 
     Parameters
     ----------
     job, remaining, now
         The job, and what `resumable` says of it.
-    mode
-        The mode in which it continues, counted as in `Remaining.modes`.
-    until
-        When it gets its cores back (on the instance's clock, after `now`); None: never.
+    changes
+        (second on the instance's clock, mode from then on, counted as in `Remaining.modes`); the first one is at `now`.
     """
-    slow, full = remaining.modes[mode], remaining.modes[0]
-    end = now + slow.time_for(remaining.work)
-    pieces = [(now, end, mode)]
-    if mode and until is not None and until < end:
-        left = remaining.work - slow.rate * (until - now)
-        pieces = [(now, until, mode), (until, until + full.time_for(left), 0)]
-    coming = [Segment(start=a, end=b, allocation=remaining.allocations[way]) for a, b, way in pieces]
+    coming = [
+        Segment(start=start, end=end, allocation=remaining.allocations[mode])
+        for start, end, mode in stretches_of(remaining.work, remaining.modes, changes)
+    ]
     return changed_from(job, now, coming)
 
 

@@ -96,7 +96,7 @@ class MalleableWindow:
             if job.id in self.left:
                 left = self.left[job.id]
                 mode = left.modes.index(self.shares[share - 1].mode)
-                yield resumed_plan(job, left, now, mode, end if solution.length[stage + 1] else None)
+                yield resumed_plan(job, left, now, [(now, mode), *([(end, 0)] if solution.length[stage + 1] else [])])
             else:
                 segment = Segment(start=begin, end=end, allocation=allocations[stage])
                 yield PlannedJob(id=job.id, start=begin, end=end, segments=(segment,))
@@ -133,8 +133,10 @@ def _goes_on_so(instance: Instance, job: Job, left: Remaining) -> bool:
     coming = [segment for segment in repeated(job).segments if segment.end > instance.now]
     if left.current is None or len(coming) > 2:
         return False
-    until = coming[0].end if len(coming) == 2 else None
-    return resumed_plan(job, left, instance.now, left.modes.index(left.current), until) == repeated(job)
+    later = [(coming[0].end, 0)] if len(coming) == 2 else []
+    return resumed_plan(job, left, instance.now, [(instance.now, left.modes.index(left.current)), *later]) == repeated(
+        job
+    )
 
 
 def longer_by(instance: Instance, waiting: Sequence[Job]) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cpsched.booking import Ledger, Place
-from cpsched.domain import Instance, ObjectiveTerm, PlannedJob
+from cpsched.domain import Instance, ObjectiveTerm, PlannedJob, Request
 from cpsched.metrics import end_rate, objective_value
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.rusv import FOREVER, NOWHERE
@@ -36,7 +36,6 @@ class Values:
         self._first = np.cumsum([0, *map(len, ledger.modes)])
         #: The costs of starts (see `start_costs`) in each mode, one job's modes after the other's.
         self.costs = start_costs(instance, owners, np.array([mode.duration for mode in modes], dtype=np.int64))
-        self._evolving = [row for row, job in enumerate(ledger.jobs) if job.is_evolving]
         #: The costs of starts of a job (a row of the ledger) by its duration in seconds.
         self._known: dict[tuple[int, int], list[float]] = {}
         self._end_price = end_price(instance)
@@ -84,12 +83,12 @@ class Values:
         """Return the cost of the plan on the ledger: of all jobs that have a place."""
         table, ledger = self._ledger.table, self._ledger
         is_plain = table.starts != NOWHERE
-        evolving = [row for row in self._evolving if is_plain[row]]
-        is_plain[evolving] = False
+        in_parts = ledger.in_parts
+        is_plain[in_parts] = False
         rows = np.flatnonzero(is_plain)
         numbers = np.array([ledger.mode(ledger.jobs[row].id) for row in rows.tolist()], dtype=np.int64)
         costs = float(costs_at(self.costs[self._first[rows] + numbers], table.starts[rows, None]).sum())
-        places = [(row, ledger.place_of(ledger.jobs[row].id)) for row in evolving]
+        places = [(row, ledger.place_of(ledger.jobs[row].id)) for row in in_parts]
         last = int((table.starts[rows] + table.jobs[rows, 3]).max(initial=0))
         last = max([last, *(place.end for _, place in places)])
         costs += sum(self.cost_of(row, place) for row, place in places)
@@ -107,7 +106,8 @@ def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
     """Book a waiting job (a row of the ledger) without a place in the mode whose earliest place costs least; return
     the place, or None if it fits nowhere.
 
-    Between equal costs the earlier end decides, then the larger share: no job is shrunk without a gain.
+    A shrunk job expands as soon as cores on its nodes are free. Between equal costs the earlier end decides, then the
+    larger share: no job is shrunk without a gain.
     """
     name = ledger.jobs[row].id
     found: list[tuple[float, int, int, Place]] = []
@@ -115,6 +115,8 @@ def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
         ledger.take_mode(name, number)
         ledger.plan([name])
         if ledger.is_booked(name):
+            if number:
+                ledger.expand(name)
             place = ledger.place_of(name)
             found.append((values.cost_of(row, place), place.end, number, place))
             ledger.release(name)
@@ -134,10 +136,12 @@ def go_on_shrunk(
     names: Sequence[str] | None = None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Shrink running jobs, one after the other, where that improves the plan; return whether any was shrunk.
+    """Shrink jobs that have a place or run, one after the other, where that improves the plan; return whether any was
+    shrunk.
 
-        Jobs on nodes that a shrunk job needs for longer are planned anew, and then all others move up. The shrunk job
-    gets all its cores back as soon as no other job has them. A plan of more jobs is better than any plan of fewer.
+    Jobs on nodes that a shrunk job needs for longer are planned anew, and then all others move up. The shrunk job
+    expands again as soon as no other job has the cores, step by step. A plan of more jobs is better than any plan of
+    fewer.
 
     Parameters
     ----------
@@ -148,14 +152,14 @@ def go_on_shrunk(
     values
         Says what plans on this ledger cost.
     names
-        Which running jobs are tried; None: all that may be changed.
+        Which running and waiting jobs are tried; None: all that may be changed.
     is_over
         Whether there is no time to try more.
     """
     is_changed, has_modes = False, any(len(modes) > 1 for modes in ledger.modes)
     lacking, value = _worth(ledger, values)
     for name in _by_gain(ledger) if names is None else names:
-        for mode in range(len(ledger.running.changeable[name].modes)):
+        for mode in range(_num_modes(ledger, name)):
             if is_over():
                 return is_changed
             for is_thorough in (False, True) if has_modes else (False,):
@@ -174,64 +178,83 @@ def _worth(ledger: Ledger, values: Values) -> tuple[int, float]:
     return int((ledger.table.starts == NOWHERE).sum()), values.of_plan()
 
 
+def _num_modes(ledger: Ledger, name: str) -> int:
+    """Return how many modes a job has in which it may be tried: none, if it waits and has no place."""
+    if name in ledger.running.changeable:
+        return len(ledger.running.changeable[name].modes)
+    return ledger.num_modes(name) if ledger.is_booked(name) else 0
+
+
 def _by_gain(ledger: Ledger) -> list[str]:
-    """Return the running jobs that may be changed, first those that would give most cores up, for the longest time."""
+    """Return the jobs that may be changed, first those that would give most cores up, for the longest time."""
     changeable = ledger.running.changeable
+    gains: dict[str, float] = {}
+    for name, remaining in changeable.items():
+        gains[name] = _given_up(remaining.modes[0].request, remaining.modes[-1].request) * float(remaining.work)
+    for row, (job, modes) in enumerate(zip(ledger.jobs, ledger.modes, strict=True)):
+        if len(modes) > 1 and ledger.table.starts[row] != NOWHERE:
+            gains[job.id] = _given_up(modes[0].request, modes[-1].request) * job.walltime
+    return sorted(gains, key=lambda name: (-gains[name], name))
 
-    def given_up(name: str) -> float:
-        remaining = changeable[name]
-        full, least = (remaining.modes[place].request.totals.get("cores", 0) for place in (0, -1))
-        return (full - least) * float(remaining.work)
 
-    return sorted(changeable, key=lambda name: (-given_up(name), name))
+def _given_up(full: Request, least: Request) -> int:
+    """Return the cores that a job can give up."""
+    return full.totals.get("cores", 0) - least.totals.get("cores", 0)
 
 
 def lenders(ledger: Ledger, order: Sequence[str]) -> list[str]:
-    """Return the running jobs that are worth a try with less where there is no time to try all, best first."""
+    """Return the jobs that are worth a try with less where there is no time to try all, best first."""
     return _by_gain(ledger)[: min(_MOST_SHRUNK, _MOST_MOVES // max(1, len(order)))]
 
 
 def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: Values | None) -> bool:
-    """Continue a running job in one of its modes, and move all others up; return whether each job that had a place has
-    one.
+    """Let a job continue, or run from its start, in one of its modes, and move all others up; return whether each job
+    that had a place has one.
 
     With `values` all jobs that are booked on its nodes are planned anew, and may be shrunk themselves.
     """
-    planned = ledger.running.slowest(name, mode)
-    if planned is None:
+    found = _shrunk(ledger, name, mode, is_thorough=values is not None)
+    if found is None:
         return False
-    in_the_way: set[str] = set()
-    if planned != ledger.running.planned(name):
-        until = planned.end if values is None else FOREVER
-        in_the_way = ledger.standing_on({held.node for held in planned.segments[-1].allocation}, until)
+    again = [other for other in order if other in found]
+    if values is None:
+        ledger.plan(again)
+    else:
+        begin_shrunk(ledger, again, values)
+    ledger.backfill(order)
+    if ledger.running.expand(name) if name in ledger.running.changeable else ledger.expand(name):
+        ledger.backfill(order)
+    return all(ledger.is_booked(other) for other in found)
+
+
+def _shrunk(ledger: Ledger, name: str, mode: int, *, is_thorough: bool) -> set[str] | None:
+    """Set a job to a mode, for as long as possible; return the jobs that lost their places for it, or None if it cannot
+    be done. If it is thorough, all that are booked on its nodes lose them.
+    """
+    now, running = ledger.instance.now, ledger.running
+    if name not in running.changeable:
+        place = ledger.shrunk(name, mode)
+        if place is None:
+            return None
+        nodes = ledger.nodes_of(name)
+        ledger.release(name)
+        in_the_way = ledger.standing_on(nodes, FOREVER if is_thorough else now + place.end)
+        if not is_thorough:
+            in_the_way = {other for other in in_the_way if ledger.place_of(other).end > place.start}
         for other in in_the_way:
             ledger.release(other)
-        if not ledger.running.change(planned):
-            return False
-        again = [other for other in order if other in in_the_way]
-        if values is None:
-            ledger.plan(again)
-        else:
-            begin_shrunk(ledger, again, values)
-        ledger.backfill(order)
-    if _expand(ledger, name, mode):
-        ledger.backfill(order)
-    return all(ledger.is_booked(other) for other in in_the_way)
-
-
-def _expand(ledger: Ledger, name: str, mode: int) -> bool:
-    """Give a shrunk running job its cores back as soon as they are free until it ends; return whether they ever are.
-
-    These are the ends and releases of jobs on its nodes.
-    """
-    if mode == 0:
-        return False
-    now, planned = ledger.instance.now, ledger.running.planned(name)
-    nodes = {held.node for held in planned.segments[-1].allocation}
-    times = {now + ledger.place_of(guest).end for guest in ledger.standing_on(nodes, planned.end)}
-    times |= ledger.running.changes_on(nodes)
-    return any(
-        ledger.running.change(ledger.running.resumed_plan(name, mode, until))
-        for until in sorted(times)
-        if now < until < planned.end
+        if not ledger.is_free(name, place):
+            return None
+        ledger.put_back(name, place)
+        return in_the_way
+    planned = running.slowest(name, mode)
+    if planned is None:
+        return None
+    if planned == running.planned(name):
+        return set()
+    in_the_way = ledger.standing_on(
+        {held.node for held in planned.segments[-1].allocation}, FOREVER if is_thorough else planned.end
     )
+    for other in in_the_way:
+        ledger.release(other)
+    return in_the_way if running.change(planned) else None

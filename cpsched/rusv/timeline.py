@@ -526,6 +526,34 @@ class Timeline:
                     return False
         return True
 
+    def free_slots(self, start: int, bookings: Sequence[Booking]) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return the slots from `start` on, and which of some bookings' amounts are free in each, whatever the times of
+        the bookings are.
+
+        Returns
+        -------
+        times, is_free
+            int64 (slots,): the first second of each slot, ascending from `start`; the last slot has no end.
+            bool (bookings, slots).
+        """
+        state = self._state
+        place, index = kernels.locate(start, state)
+        blocks = state.order[place : state.head[kernels.H_BLOCKS]]
+        counts = state.members[blocks, -1]
+        rows = np.concatenate([state.members[block, :count] for block, count in zip(blocks, counts, strict=True)])
+        rows, of_slot = rows[index:], np.repeat(blocks, counts)[index:]
+        times: Ints = state.slots[rows, 0].copy()
+        times[0] = start
+        is_free: NDArray[np.bool_] = np.ones((len(bookings), len(rows)), dtype=bool)
+        for free, booking in zip(is_free, bookings, strict=True):
+            for (columns, amounts), slot_rows, lazy in (
+                (_summed(booking.columns, booking.amounts), state.rows, state.blk[:, kernels.LAZY]),
+                ((booking.system_columns, booking.system_amounts), state.srows, state.sblk[:, kernels.LAZY]),
+            ):
+                there = slot_rows[rows[:, None], columns] + lazy[of_slot[:, None], columns]
+                free &= (there >= amounts).all(axis=1)
+        return times, is_free
+
     def _slots_of(self, start: int, end: int) -> tuple[NDArray[Any], list[tuple[int, NDArray[Any]]]]:
         """Return the blocks that lie in ``[start, end)`` as a whole, and of the first and the last block the slots that
         do.

@@ -36,7 +36,7 @@ class Chain:
 
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
         self._jobs = jobs
-        self.ledger = Ledger(instance, jobs)
+        self.ledger = Ledger(instance, jobs, has_parts=False)
         table = self.ledger.table
         of_jobs = self.ledger.modes
         #: The modes of all jobs, one after the other, where those of each job begin, and which of them it has now.

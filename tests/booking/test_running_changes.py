@@ -11,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.booking import Ledger
-from cpsched.domain import Amounts, FrozenMap, Instance, Job, Malleability, Placement, Running, Segment, repeated
+from cpsched.domain import (
+    Amounts,
+    FrozenMap,
+    Instance,
+    Job,
+    Malleability,
+    Placement,
+    PlannedJob,
+    Running,
+    Segment,
+    repeated,
+)
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.booking.test_ledger import ledger_of, state
 from tests.oracle.random_malleable import malleable_windows
@@ -20,6 +31,12 @@ from tests.sizes import examples
 pytestmark = pytest.mark.kernels
 
 HALF = Malleability(shares=(0.5,))
+
+
+def resumed(ledger: Ledger, name: str, mode: int, until: int | None) -> PlannedJob:
+    """Return the plan of a running job in a mode, and at full share from a second on, if one is given."""
+    changes = [(ledger.instance.now, mode), *([] if until is None else [(until, 0)])]
+    return ledger.running.resumed_plan(name, changes)
 
 
 def mate(job_id: str, walltime: int, node: str, cores: int = 4, **options: Any) -> Job:
@@ -39,7 +56,7 @@ def change_at_random(ledger: Ledger, order: random.Random) -> None:
     for name in order.sample(list(ledger.running.changeable), len(ledger.running.changeable)):
         left = ledger.running.changeable[name]
         until = ledger.instance.now + order.randint(1, 9)
-        ledger.running.change(ledger.running.resumed_plan(name, order.randrange(len(left.modes)), until))
+        ledger.running.change(resumed(ledger, name, order.randrange(len(left.modes)), until))
     for row in order.sample(range(len(ledger.jobs)), len(ledger.jobs)):
         name = ledger.jobs[row].id
         ledger.take_mode(name, order.randrange(len(ledger.modes[row])))
@@ -109,7 +126,7 @@ def test_a_plan_is_restored_with_its_shares(instance: Instance, order: random.Ra
 def test_what_cannot_be_restored_changes_nothing(instance: Instance, order: random.Random) -> None:
     """Plans of running jobs for which there is no room all at once leave all of them as they are."""
     ledger, other = ledger_of(instance), ledger_of(instance)
-    other.running.restore([other.running.resumed_plan(name, 0, None) for name in other.running.changeable])
+    other.running.restore([resumed(other, name, 0, None) for name in other.running.changeable])
     change_at_random(ledger, order)
     before = all_of(ledger)
     if not ledger.running.restore(other.running.plans()):
@@ -127,9 +144,9 @@ def test_restoring_the_first_fails_with_the_second() -> None:
     on_node = ledger.planned("w")
     assert on_node is not None
     free, taken = ("n", "m") if on_node.segments[0].allocation[0].node == "a" else ("m", "n")
-    assert not ledger.running.restore([ledger.running.resumed_plan(name, 1, None) for name in (free, taken)])
+    assert not ledger.running.restore([resumed(ledger, name, 1, None) for name in (free, taken)])
     assert all_of(ledger) == before
-    assert ledger.running.change(ledger.running.resumed_plan(free, 1, None))
+    assert ledger.running.change(resumed(ledger, free, 1, None))
 
 
 def test_restoring_asks_for_length_and_cores() -> None:
@@ -178,8 +195,8 @@ def test_one_that_is_late_already_may_go_on_as_it_does() -> None:
     """A deadline that the instance itself breaks holds only against more delay, also beside another that changes."""
     late = mate("l", 8, "a", deadline=5)
     ledger = ledger_of(window([nodes("a b", cores=4)], late, mate("m", 8, "b")))
-    assert ledger.running.restore([repeated(late), ledger.running.resumed_plan("m", 1, None)])
-    assert not ledger.running.change(ledger.running.resumed_plan("l", 1, 2))
+    assert ledger.running.restore([repeated(late), resumed(ledger, "m", 1, None)])
+    assert not ledger.running.change(resumed(ledger, "l", 1, 2))
     assert ledger.running.slowest("l", 1) is None
 
 
@@ -194,14 +211,14 @@ def test_the_slowest_way_that_is_in_time(deadline: int, end: int | None, until: 
         assert slowest is None
     else:
         assert slowest is not None
-        assert slowest == ledger.running.resumed_plan("m", 1, until)
+        assert slowest == resumed(ledger, "m", 1, until)
         assert slowest.end == end
 
 
 def test_how_jobs_go_on_from_an_earlier_plan() -> None:
     """What was planned at 0 is known at 4, when the job runs on half its cores: until 6, then on all of them."""
     early = ledger_of(window([nodes("a", cores=4)], mate("m", 8, "a")))
-    plan = early.running.resumed_plan("m", 1, 6)
+    plan = resumed(early, "m", 1, 6)
     held = Placement(node="a", chunk=0, count=1, resources=Amounts({"cores": 2}))
     segments = Segment(start=0, end=4, allocation=(held,)), Segment(start=4, end=16, allocation=(held,))
     now = ledger_of(

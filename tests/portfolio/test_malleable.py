@@ -51,3 +51,25 @@ def test_one_after_the_other_is_best_by_default(cases: Path, engine: str) -> Non
     plan = solved(cases / "malleable-default.json", engine)
     assert sorted((job.start, job.end) for job in plan.jobs) == [(0, 100), (100, 200)]
     assert plan.objective.value == pytest.approx(100 / 1800)
+
+
+@each_engine
+def test_a_waiting_job_expands_when_its_guest_has_ended(cases: Path, engine: str) -> None:
+    """A job of 100 s runs on half of its cores beside one of 10 s, and then on all of them: it ends at 105, not 110."""
+    plan = solved(cases / "malleable-expand.json", engine)
+    assert plan.objective.value == 105
+    (changing,) = (job for job in plan.jobs if job.id == "m")
+    assert [(part.start, part.end, part.allocation[0].resources["cores"]) for part in changing.segments] == [
+        (0, 10, 2),
+        (10, 105, 4),
+    ]
+
+
+@each_engine
+def test_a_running_job_expands_step_by_step(cases: Path, engine: str) -> None:
+    """A running job lends half of its cores to two guests, has a quarter back when the first has ended, then all."""
+    plan = solved(cases / "malleable-two-guests.json", engine)
+    assert plan.objective.value == 30
+    (changing,) = (job for job in plan.jobs if job.id == "h")
+    cores = [(part.start, part.end, part.allocation[0].resources["cores"]) for part in changing.segments]
+    assert cores == [(-1, 0, 8), (0, 4, 4), (4, 20, 6), (20, 106, 8)]
