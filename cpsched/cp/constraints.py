@@ -61,24 +61,27 @@ def left_out(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Let a task without a place start at its earliest, where it costs nothing: not p_j => s_j = earliest_j."""
     for number, place in variables.places.items():
         model.add(variables.starts[number] == encoding.tasks[number].earliest).only_enforce_if(~place)
+        if number in variables.ends:
+            model.add(variables.ends[number] == variables.starts[number]).only_enforce_if(~place)
 
 
 def work(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Make a running job do its work, and end when that is done (SD-3): W <= sum_i rate_i l_ji < W + rate of the last.
+    """Make a malleable job do its work and end when that is done (SD-3): W <= sum_i rate_i l_ji < W + rate of the last.
 
-    In a mode in which it is not run, the segments are as long as they are if the first one is shortest.
+    That holds for the mode in which it is run alone; in all others its segments are as short as they can be.
     """
     for number, task in enumerate(encoding.tasks):
         for place, mode in enumerate(task.modes) if number in variables.ends else ():
             chosen = variables.modes[number, place]
             model.add(variables.ends[number] == variables.times[number, place][-1]).only_enforce_if(chosen)
-            if mode.work is None or mode.is_fixed(0, len(mode.spans) - 1):
+            if mode.work is None:
                 continue
-            times = variables.times[number, place]
-            lengths = [end - begin for begin, end in pairwise(times)]
+            lengths = [end - begin for begin, end in pairwise(variables.times[number, place])]
             done = sum(rate * length for rate, length in zip(mode.work.rates, lengths, strict=True))
-            model.add_linear_constraint(done, mode.work.amount, mode.work.amount + mode.work.rates[-1] - 1)
-            model.add(lengths[0] == mode.spans[0].least).only_enforce_if(~chosen)
+            most = mode.work.amount + mode.work.rates[-1] - 1
+            model.add_linear_constraint(done, mode.work.amount, most).only_enforce_if(chosen)
+            for length, span in zip(lengths, mode.spans, strict=True):
+                model.add(length == span.least).only_enforce_if(~chosen)
 
 
 def alternative(model: CpModel, encoding: Encoding, variables: Variables) -> None:

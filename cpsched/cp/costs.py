@@ -61,7 +61,7 @@ class Costs:
     modes: tuple[tuple[ModeCost, ...], ...]
     #: By task: what it costs at its earliest start and its shortest; only of those that a plan may leave out.
     places: tuple[int, ...]
-    #: By task that runs: what each second of its end costs, beyond its earliest.
+    #: By malleable task: what each second costs by which it takes longer than at full share.
     ends: Mapping[int, Rate]
     #: The cost of a second of makespan.
     makespan: int
@@ -96,7 +96,7 @@ class Costs:
         lengths = zip(placed.lengths, task.modes[placed.mode].spans, mode.holds, strict=True)
         total += sum(weight * (length - span.least) for length, span, weight in lengths)
         if number in self.ends:
-            total += self.ends[number].weight * (placed.end - self.ends[number].kink)
+            total += self.ends[number].weight * (placed.end - placed.start - self.ends[number].kink)
         return total
 
     def makespan_of(self, solution: Sequence[Placed], tasks: Sequence[Task]) -> int:
@@ -142,7 +142,7 @@ class _Meant:
     value: Fraction
     rates: tuple[tuple[int, Fraction], ...]
     modes: tuple[_MeantMode, ...]
-    #: Each second of its end, of a task that runs.
+    #: Each second by which a malleable task takes longer than at full share.
     end: Fraction
     #: At its earliest and shortest, of a task that may be left out.
     place: Fraction = Fraction(0)
@@ -197,7 +197,7 @@ def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Cost
         ends={
             number: Rate(task.shortest, math.floor(of_task.end * scale))
             for number, (task, of_task) in enumerate(zip(tasks, simple, strict=True))
-            if task.is_running
+            if of_task.end
         },
         makespan=math.floor(factor * scale),
         base=sum_down(of_task.value for of_task in meant),
@@ -213,25 +213,27 @@ def _meant_of(instance: Instance, task: Task) -> _Meant:
     if task.job.running is not None:
         rate = end_rate(instance, task.job)
         gain = instance.now + task.shortest - task.job.running.segments[-1].end
-        nothing = tuple(_MeantMode(Fraction(0), (), (Fraction(0),) * len(mode.spans)) for mode in task.modes)
-        return _Meant(rate * gain, (), nothing, rate)
+        return _Meant(rate * gain, (), tuple(_meant_mode(instance, task, mode) for mode in task.modes), rate)
     cost = job_cost(instance, task.job, instance.now + task.earliest, task.shortest)
     rates = tuple((kink - instance.now, rate) for kink, rate in cost.rates if kink - instance.now < task.latest)
     modes = tuple(_meant_mode(instance, task, mode) for mode in task.modes)
+    end = end_rate(instance, task.job) if len(task.modes) > 1 else Fraction(0)
     if task.is_optional:
-        return _Meant(Fraction(0), rates, modes, Fraction(0), place=cost.value)
-    return _Meant(cost.value, rates, modes, Fraction(0))
+        return _Meant(Fraction(0), rates, modes, end, place=cost.value)
+    return _Meant(cost.value, rates, modes, end)
 
 
 def _meant_mode(instance: Instance, task: Task, mode: TaskMode) -> _MeantMode:
-    """Return the cost of a mode beside that of the start: of seconds beyond the shortest, of slowdown, and of waste.
+    """Return the cost of a mode of an evolving job beside that of the start: of completion, slowdown, and waste.
 
     The slowdown of an evolving job that can be held is taken as that of the longest runtime, which is never more: a
     runtime in a denominator has no place here.
     """
     job = task.job
-    second = instance.term_weight(ObjectiveTerm.COMPLETION, job) if job.is_evolving else end_rate(instance, job)
-    waste = instance.term_weight(ObjectiveTerm.WASTE, job) if job.is_evolving else Fraction(0)
+    if not job.is_evolving:
+        return _MeantMode(Fraction(0), (), (Fraction(0),) * len(mode.spans))
+    second = instance.term_weight(ObjectiveTerm.COMPLETION, job)
+    waste = instance.term_weight(ObjectiveTerm.WASTE, job)
     fixed = second * (mode.least - task.shortest)
     rates = []
     for since, rate in _slowdown_rates(instance, job, mode):
@@ -249,7 +251,7 @@ def _slowdown_rates(instance: Instance, job: Job, mode: TaskMode) -> list[tuple[
 
     Nothing, for one that may be held for ever: its slowdown comes as near to 1 as one likes.
     """
-    if not job.is_evolving or (job.expand_limit is None and mode.least < mode.most):
+    if job.expand_limit is None and mode.least < mode.most:
         return []
     known = Counter(delay_rates(instance, job))
     shortest = Counter(delay_rates(instance, job, mode.least)) - known

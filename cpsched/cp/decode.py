@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from cpsched.cp.encoding import Encoding, Task
-from cpsched.cp.running import coming, resumed
+from cpsched.cp.running import coming, joined, resumed, totals_of
 from cpsched.cp.solution import ABSENT, Placed
+from cpsched.cp.task_modes import lengths_in
 from cpsched.cp.variables import alternatives_of
 from cpsched.domain import Amounts, Placement, PlannedJob, Request, Segment
 from cpsched.errors import EngineError
@@ -103,11 +104,13 @@ def _placement(request: Request, kind: int, node: str, count: int) -> Placement:
 def _in_segments(encoding: Encoding, task: Task, placed: Placed, held: Sequence[Sequence[Placement]]) -> PlannedJob:
     """Return a job that holds something in each of its segments: on each node one entry for each kind of its chunks."""
     times = [encoding.now + time for time in placed.times]
-    segments = tuple(
+    segments = [
         Segment(start=start, end=end, allocation=_merged(of_segment))
         for (start, end), of_segment in zip(pairwise(times), held, strict=True)
-    )
-    return PlannedJob(id=task.job.id, start=times[0], end=times[-1], segments=segments)
+    ]
+    if not task.job.is_evolving:
+        segments = joined(segments)
+    return PlannedJob(id=task.job.id, start=times[0], end=times[-1], segments=tuple(segments))
 
 
 def _merged(held: Sequence[Placement]) -> tuple[Placement, ...]:
@@ -151,18 +154,34 @@ def place_of(encoding: Encoding, task: Task, job: PlannedJob, site_of: Mapping[s
         The number of each site, by name.
     """
     segments = coming(job, encoding.now) if task.is_running else job.segments
-    times = tuple(time - encoding.now for time in (segments[0].start, *(segment.end for segment in segments)))
-    mode = _mode_in(task, segments)
-    counts = None if mode is None else _counts_in(task, mode, segments, site_of)
-    return None if mode is None or counts is None else Placed(times, tuple(sorted(counts)), mode)
+    found = _mode_in(task, segments)
+    if found is None:
+        return None
+    mode, lengths = found
+    counts = _counts_in(task, mode, segments, site_of)
+    if counts is None:
+        return None
+    times = tuple(accumulate(lengths, initial=segments[0].start - encoding.now))
+    return Placed(times, tuple(sorted(counts)), mode)
 
 
-def _mode_in(task: Task, segments: Sequence[Segment]) -> int | None:
-    """Return the mode in which a plan runs a job: the one that asks in each segment for what the plan has."""
-    has = [sum((Counter(held.resources) for held in segment.allocation), Counter()) for segment in segments]
+def _mode_in(task: Task, segments: Sequence[Segment]) -> tuple[int, list[int]] | None:
+    """Return the mode in which a plan runs a job, the first one that has what the plan has, and how long each of its
+    segments is then.
+    """
+    has, lengths = (
+        [totals_of(segment.allocation) for segment in segments],
+        [segment.end - segment.start for segment in segments],
+    )
     for number, mode in enumerate(task.modes):
-        if has == [Counter(request.totals) for request in mode.requests]:
-            return number
+        asked = [Counter(request.totals) for request in mode.requests]
+        if task.is_running:
+            asked = [totals_of(held) for held in mode.allocations]
+        if mode.work is None:
+            if has == asked:
+                return number, lengths
+        elif (found := lengths_in(mode, has, asked, lengths)) is not None:
+            return number, found
     return None
 
 
@@ -179,6 +198,8 @@ def _counts_in(
             if part.mode == mode
             for alternative in part.alternatives
         ]
+    if task.modes[mode].work is not None:  # the chunks stand on the same nodes in all of its segments
+        segments = [segments[0]] * len(task.modes[mode].spans)
     left = [
         Counter({(site_of.get(held.node, -1), held.chunk or 0): held.count or 0 for held in segment.allocation})
         for segment in segments

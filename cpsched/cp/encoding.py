@@ -9,13 +9,14 @@ its sites from one segment to another.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from cpsched.cp.costs import Costs, costs_of
 from cpsched.cp.layers import has_layers_only
-from cpsched.cp.running import running_modes
+from cpsched.cp.running import running_modes, totals_of
 from cpsched.cp.sites import Hold, Pool, Site, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.cp.tight_starts import Pieces, tight_starts
@@ -196,7 +197,11 @@ def encode(
     horizon = instance.last_end(*_horizon(plan, now, jobs, earliest, awaited))
     horizon = max([horizon, *(mode.most for of_job in continuing.values() for mode in of_job)])
     sites, licenses = sites_of(instance, facts, horizon), licenses_of(instance, facts, horizon)
-    modes = [waiting_modes(job, is_awaited=job.id in awaited, longest=horizon) for job in jobs]
+    plans = {planned.id: planned for planned in plan}
+    modes = [
+        waiting_modes(job, is_awaited=job.id in awaited, longest=horizon, known=_known_shares(job, plans.get(job.id)))
+        for job in jobs
+    ]
     machine = machine_of(instance) if any(job.is_evolving for job in jobs) else None
     choices = {site.group: (number, site) for number, site in reversed([*enumerate(sites)])} if by_class else {}
     candidates = sorted(choices.values(), key=itemgetter(0)) if by_class else [*enumerate(sites)]
@@ -267,6 +272,15 @@ def _optional(instance: Instance, jobs: Sequence[Job]) -> frozenset[str]:
     return frozenset(found)
 
 
+def _known_shares(job: Job, planned: Planned | None) -> list[list[int]]:
+    """Return the sequence of shares on which a plan runs a waiting job, if it does and the job is malleable."""
+    if planned is None or job.malleability is None or job.is_evolving:
+        return []
+    held = [Counter(mode.request.totals) for mode in modes(job)]
+    has = [totals_of(segment.allocation) for segment in planned.segments]
+    return [[held.index(one) for one in has]] if all(one in held for one in has) else []
+
+
 def _horizon(
     plan: Sequence[Planned], now: int, jobs: Sequence[Job], earliest: Sequence[int], awaited: Collection[str]
 ) -> tuple[int, int]:
@@ -275,7 +289,8 @@ def _horizon(
 
     It is idle only until a running job ends, or for a delay: the jobs fit one after another.
     """
-    slowest = [max(mode.least for mode in waiting_modes(job, is_awaited=job.id in awaited, longest=0)) for job in jobs]
+    of_jobs = [waiting_modes(job, is_awaited=job.id in awaited, longest=0) for job in jobs]
+    slowest = [max(mode.least if mode.work is None else mode.most for mode in modes) for modes in of_jobs]
     longest = sum(slowest) + sum(max(0, dependency.delay) for job in jobs for dependency in job.after)
     return max([*(planned.end - now for planned in plan), *earliest], default=0), longest
 
@@ -290,7 +305,9 @@ def num_pairs(instance: Instance, plan: Sequence[Planned], others: Collection[st
     jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
     if any(job.is_evolving for job in jobs) and machine_of(instance) is not None:
         return sum(len(job.steps) for job in jobs)
-    parts = sum(len(chunk_layers(job)) * (1 if job.is_evolving else len(modes(job))) for job in jobs)
+    awaited = awaited_ends(instance)
+    of_jobs = (len(waiting_modes(job, is_awaited=job.id in awaited, longest=0)) for job in jobs)
+    parts = sum(len(chunk_layers(job)) * of_job for job, of_job in zip(jobs, of_jobs, strict=True))
     return parts * len(instance.cluster.node_names)
 
 
@@ -365,8 +382,12 @@ def _part(
 ) -> Part:
     """Return the units of a layer as they are when the job runs in such a mode."""
     classes = instance.cluster.classes
-    segments = range(layer.first, layer.last + 1)
-    fitting = [min(_fitting(node_class, job, layer, mode, segment) for segment in segments) for node_class in classes]
+    segments = range(layer.first, layer.last + 1) if job.is_evolving else range(len(mode.spans))
+    # segments of a flexible mode can take no time: in those that do not, the capacity of the node is enough
+    fewest = min if mode.work is None else max
+    fitting = [
+        fewest(_fitting(node_class, job, layer, mode, segment) for segment in segments) for node_class in classes
+    ]
     units = tuple(_unit(layer, mode.requests[segment]) for segment in segments)
     takes = [
         tuple(_takes(node_class, mode.requests[segment], unit) for segment, unit in zip(segments, units, strict=True))
@@ -375,7 +396,7 @@ def _part(
     alternatives = (
         Alternative(place, fitting[site.group], takes[site.group]) for place, site in sites if fitting[site.group]
     )
-    return Part(units, layer.count, tuple(alternatives), number, layer.first, layer.last)
+    return Part(units, layer.count, tuple(alternatives), number, segments[0], segments[-1])
 
 
 def _unit(layer: ChunkLayer, request: Request) -> tuple[tuple[int, int], ...]:

@@ -52,10 +52,10 @@ def add_hints(model: CpModel, encoding: Encoding, variables: Variables, placed: 
 
 
 def _times(encoding: Encoding, placed: Sequence[Placed], number: int, mode: int) -> Sequence[int]:
-    """Return when a task's segments begin and end in a mode; if it is not run so, with the first one shortest."""
+    """Return when a task's segments begin and end in a mode; if it is not run so, they are as short as they can be."""
     one = placed[number]
     return (
         one.times
         if one.mode == mode
-        else tuple(accumulate(encoding.tasks[number].modes[mode].soonest, initial=one.start))
+        else tuple(accumulate((span.least for span in encoding.tasks[number].modes[mode].spans), initial=one.start))
     )

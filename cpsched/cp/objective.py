@@ -35,9 +35,10 @@ def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> N
             terms.append(encoding.costs.places[number] * variables.has_place(number))
         for mode, cost in enumerate(encoding.costs.modes[number]):
             terms.extend(_of_mode(model, task, variables, (number, mode), cost))
-        if task.is_running:
-            soonest = encoding.costs.ends[number]
-            terms.append(soonest.weight * (variables.end_of(number, task) - soonest.kink))
+        if number in encoding.costs.ends:
+            stretch = encoding.costs.ends[number]
+            seconds = variables.end_of(number, task) - variables.starts[number]
+            terms.append(stretch.weight * (seconds - stretch.kink * variables.has_place(number)))
     if variables.makespan is not None:
         for number, task in enumerate(encoding.tasks):
             if not task.is_running:

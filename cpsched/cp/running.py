@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from cpsched.cp.task_modes import TaskMode, continuation_modes
-from cpsched.domain import Instance, Job, NodeState, PlannedJob, Segment, changed_from, resumable
+from cpsched.cp.task_modes import TaskMode, continuation_modes, lengths_in
+from cpsched.domain import Instance, Job, NodeState, Placement, PlannedJob, Segment, changed_from, resumable
 
-__all__ = ["coming", "resumed", "running_modes"]
+__all__ = ["coming", "joined", "resumed", "running_modes", "totals_of"]
 
 
 def running_modes(instance: Instance, job: Job, planned: PlannedJob) -> tuple[TaskMode, ...]:
     """Return the modes in which a running job can continue; none if it is to continue as planned.
 
-        That is so if the job is exclusive, or its nodes keep something free or take no new jobs, or if the plan
-    continues it in none of these modes.
+    That is so if the job is exclusive, or its nodes keep something free or take no new jobs, or if the plan continues
+    it on other shares than these.
     """
     left = resumable(job, instance.now)
     if left is None or job.request.place.exclusive:
@@ -24,8 +25,12 @@ def running_modes(instance: Instance, job: Job, planned: PlannedJob) -> tuple[Ta
     classes = [instance.cluster.class_of[held.node] for allocation in left.allocations for held in allocation]
     if any(node_class.keep_free or node_class.state is not NodeState.UP for node_class in classes):
         return ()
-    modes = continuation_modes(left)
-    return modes if mode_of(modes, coming(planned, instance.now)) is not None else ()
+    held = [set(allocation) for allocation in left.allocations]
+    segments = coming(planned, instance.now)
+    if any(set(segment.allocation) not in held for segment in segments):
+        return ()
+    modes = continuation_modes(left, [[held.index(set(segment.allocation)) for segment in segments]])
+    return modes if any(_lengths_in(mode, segments) for mode in modes) else ()
 
 
 def coming(planned: PlannedJob, now: int) -> tuple[Segment, ...]:
@@ -33,16 +38,31 @@ def coming(planned: PlannedJob, now: int) -> tuple[Segment, ...]:
     return tuple(replace(segment, start=max(segment.start, now)) for segment in planned.segments if segment.end > now)
 
 
-def mode_of(modes: Sequence[TaskMode], segments: Sequence[Segment]) -> int | None:
-    """Return the mode of a job with these future segments."""
-    held = [set(segment.allocation) for segment in segments]
-    lengths = [segment.end - segment.start for segment in segments]
-    for number, mode in enumerate(modes):
-        if held == [set(allocation) for allocation in mode.allocations] and all(
-            span.least <= length <= span.most for span, length in zip(mode.spans, lengths, strict=True)
-        ):
-            return number
-    return None
+def _lengths_in(mode: TaskMode, segments: Sequence[Segment]) -> list[int] | None:
+    """Return how long each segment of a mode is in a plan with these future segments; None if that has another mode."""
+    return lengths_in(
+        mode,
+        [set(segment.allocation) for segment in segments],
+        [set(allocation) for allocation in mode.allocations],
+        [segment.end - segment.start for segment in segments],
+    )
+
+
+def totals_of(allocation: Iterable[Placement]) -> Counter[str]:
+    """Return what a job has on all nodes together."""
+    return sum((Counter(held.resources) for held in allocation), Counter[str]())
+
+
+def joined(segments: Iterable[Segment]) -> list[Segment]:
+    """Return segments without those that take no time, equal neighbours as one."""
+    found: list[Segment] = []
+    for segment in segments:
+        if segment.end == segment.start:
+            continue
+        if found and set(found[-1].allocation) == set(segment.allocation):
+            segment = replace(found.pop(), end=segment.end)
+        found.append(segment)
+    return found
 
 
 def resumed(job: Job, mode: TaskMode, times: Sequence[int], now: int) -> PlannedJob:
@@ -54,4 +74,5 @@ def resumed(job: Job, mode: TaskMode, times: Sequence[int], now: int) -> Planned
         When its first segment to come begins, and each of them ends, on the instance's clock.
     """
     coming_on = zip(pairwise(times), mode.allocations, strict=True)
-    return changed_from(job, now, [Segment(start=start, end=end, allocation=held) for (start, end), held in coming_on])
+    segments = (Segment(start=start, end=end, allocation=held) for (start, end), held in coming_on)
+    return changed_from(job, now, joined(segments))

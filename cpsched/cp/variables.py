@@ -118,7 +118,7 @@ class Variables:
         for place, of_mode in enumerate(task.modes):
             name = f"task{number}" if len(task.modes) == 1 else f"task{number}.{place}"
             times: list[LinearExpr] = [self.starts[number]]
-            earliest, latest = task.earliest, task.end_by - of_mode.least
+            earliest, latest = task.earliest, task.end_by - sum(span.least for span in of_mode.spans)
             for segment, span in enumerate(of_mode.spans):
                 earliest, latest = earliest + span.least, latest + span.least
                 if span.least == span.most:

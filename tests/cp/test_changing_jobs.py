@@ -577,7 +577,7 @@ def test_a_job_that_others_await_is_held(repository: Path) -> None:
 
 def test_size_counts_lives_and_shares() -> None:
     """A pair is one of a node with the units that come and go together, or with a share; whole nodes are no pairs."""
-    assert num_pairs(CHANGING, planned_jobs(CHANGING, CHANGING_PLAN)) == 5 * (3 + 3 + 1 + 3 + 2 * 2 + 1)
+    assert num_pairs(CHANGING, planned_jobs(CHANGING, CHANGING_PLAN)) == 5 * (3 + 3 + 1 + 4 + 2 * 3 + 1)
     whole = CASES["whole nodes are counted"]
     assert num_pairs(whole.instance, planned_jobs(whole.instance, whole.allowed)) == 3
 
