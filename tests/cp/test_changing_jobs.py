@@ -689,3 +689,20 @@ def test_rigid_windows_have_the_model_that_they_had(name: str, variables: int, c
     plan = plan_of(RIGID[name])
     model, _ = build(encoding_of(RIGID[name], plan), ModelParams())
     assert (len(model.proto.variables), len(model.proto.constraints)) == (variables, constraints)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("malleable-expand", 105),
+        ("malleable-two-guests", 30),
+        ("cp-running-malleable-99", 104),
+        ("cp-running-malleable-100", 104),
+    ],
+)
+def test_malleable_jobs_change_share_several_times(repository: Path, name: str, value: float) -> None:
+    """From a plan of the jobs one after the other the model finds the best one, in which jobs shrink and expand."""
+    instance = read_instance(repository / "tests" / "cases" / f"{name}.json")
+    best, bound = optimum_of(instance, queued(instance), ALL)
+    assert objective_value(instance, best) == pytest.approx(value)
+    assert bound == pytest.approx(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import accumulate, combinations_with_replacement, pairwise, product
 from math import ceil, floor
 
@@ -31,8 +32,10 @@ from cpsched.metrics import objective_value
 __all__ = ["add_job", "best_plan", "choices_of", "remove_job"]
 
 
-def best_plan(instance: Instance) -> list[PlannedJob]:
-    """Return a plan of all jobs that has the least value; units live by layers, and a waiting job keeps its share."""
+def best_plan(instance: Instance, *, keeps_share: bool = False) -> list[PlannedJob]:
+    """Return a plan of all jobs that has the least value; units live by layers, and malleable jobs run on one share
+    after the other (`_courses`), or keep one as in the models of MiniZinc.
+    """
     jobs = instance.elements()
     horizon = sum(_slowest(job) for job in jobs)
     makespan = instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0)
@@ -40,7 +43,10 @@ def best_plan(instance: Instance) -> list[PlannedJob]:
     others.pop(ObjectiveTerm.MAKESPAN, None)
     alone = replace(instance, objective=Objective(weights=Frozen(others)))
     choices = [
-        sorted(((objective_value(alone, [p]), p) for p in choices_of(instance, job, horizon)), key=lambda pair: pair[0])
+        sorted(
+            ((objective_value(alone, [p]), p) for p in choices_of(instance, job, horizon, keeps_share=keeps_share)),
+            key=lambda pair: pair[0],
+        )
         for job in jobs
     ]
     least = [sum(of_job[0][0] for of_job in choices[place:]) for place in range(len(jobs) + 1)]
@@ -74,25 +80,27 @@ def _slowest(job: Job) -> int:
     return job.walltime if job.is_evolving else modes(job)[-1].time_for(job.walltime)
 
 
-def choices_of(instance: Instance, job: Job, horizon: int) -> Iterator[PlannedJob]:
+def choices_of(instance: Instance, job: Job, horizon: int, *, keeps_share: bool = False) -> Iterator[PlannedJob]:
     """Yield all that a job can do."""
     if job.running is not None:
         yield repeated(job)
-        yield from _continuations(instance, job)
+        yield from _continuations(instance, job, keeps_share=keeps_share)
         return
     for start in range(max(instance.now, job.submit), instance.now + horizon + 1):
-        for lengths, requests in _modes(job, horizon):
+        for lengths, requests in _modes(job, horizon, keeps_share=keeps_share):
             times = [*accumulate(lengths, initial=start)]
             if job.deadline is None or times[-1] <= job.deadline:
                 for allocations in _allocations(instance, job, requests):
                     yield PlannedJob(id=job.id, start=start, end=times[-1], segments=_segments(times, allocations))
 
 
-def _modes(job: Job, horizon: int) -> Iterator[tuple[Sequence[int], Sequence[Request]]]:
+def _modes(job: Job, horizon: int, *, keeps_share: bool) -> Iterator[tuple[Sequence[int], Sequence[Request]]]:
     """Yield the lengths of all segments, and what they ask for."""
     if not job.is_evolving:
-        for mode in modes(job):
-            yield [ceil(job.walltime / mode.rate)], [mode.request]
+        job_modes = modes(job)
+        for course in _courses(Fraction(job.walltime), [mode.rate for mode in job_modes]):
+            if len(course) == 1 or not keeps_share:
+                yield [seconds for _, seconds in course], [job_modes[share].request for share, _ in course]
         return
     limit = job.expand_limit
     most = [horizon if limit is None else floor(limit * step.walltime) for step in job.steps[:-1]]
@@ -108,7 +116,7 @@ def _allocations(instance: Instance, job: Job, requests: Sequence[Request]) -> I
     for nodes in product(*(combinations_with_replacement(names, layer.count) for layer in units)):
         held: list[Counter[tuple[str, int]]] = [Counter() for _ in requests]
         for layer, of_layer in zip(units, nodes, strict=True):
-            for segment in range(layer.first, layer.last + 1):
+            for segment in range(layer.first, layer.last + 1) if job.is_evolving else range(len(requests)):
                 held[segment].update(_chunks(requests[segment], layer, of_layer))
         if requests[0].place.arrangement is Arrangement.SCATTER and any(
             sum(n for (at, _), n in of.items() if at == node) > 1 for of in held for node, _ in of
@@ -130,27 +138,45 @@ def _chunks(request: Request, layer: ChunkLayer, nodes: Sequence[str]) -> Counte
     return Counter({(nodes[0], kind): chunk.count for kind, chunk in enumerate(request.chunks)})
 
 
-def _continuations(instance: Instance, job: Job) -> Iterator[PlannedJob]:
-    """Yield all that a running job can do from now on: one share till the end, or until it takes all of its cores."""
+def _courses(work: Fraction, rates: Sequence[Fraction]) -> Iterator[list[tuple[int, int]]]:
+    """Yield the ways in which a job does its work: (share, seconds), first on all of its cores, then from the smallest
+    share up, each for any time or not at all.
+    """
+
+    def extended(
+        left: Fraction, course: list[tuple[int, int]], coming: Sequence[int]
+    ) -> Iterator[list[tuple[int, int]]]:
+        for place, share in enumerate(coming):
+            if course and course[-1][0] == share:
+                continue
+            longest = ceil(left / rates[share])
+            yield [*course, (share, longest)]
+            for seconds in range(1, longest):
+                yield from extended(left - rates[share] * seconds, [*course, (share, seconds)], coming[place + 1 :])
+
+    yield from extended(work, [], [0, *range(len(rates) - 1, -1, -1)] if len(rates) > 1 else [0])
+
+
+def _continuations(instance: Instance, job: Job, *, keeps_share: bool) -> Iterator[PlannedJob]:
+    """Yield all that a running job can do from now on; of those that keep their share, one share till the end, or until
+    it takes all of its cores.
+    """
     left = resumable(job, instance.now)
     if left is None:
         return
     gone = [replace(one, end=min(one.end, instance.now)) for one in repeated(job).segments if one.start < instance.now]
-    for mode, allocation in zip(left.modes, left.allocations, strict=True):
-        longest = ceil(left.work / mode.rate)
-        for seconds in range(1, longest + 1):
-            if seconds < longest and mode is left.modes[0]:
-                continue
-            rest = ceil(left.work - seconds * mode.rate) if seconds < longest else 0
-            times = [instance.now, instance.now + seconds, *([instance.now + seconds + rest] if rest else [])]
-            segments = [*gone, *_segments(times, [allocation, left.allocations[0]])]
-            merged = segments[:1]
-            for segment in segments[1:]:
-                if segment.allocation == merged[-1].allocation:
-                    merged[-1] = replace(merged[-1], end=segment.end)
-                else:
-                    merged.append(segment)
-            yield PlannedJob(id=job.id, start=merged[0].start, end=times[-1], segments=tuple(merged))
+    for course in _courses(left.work, [mode.rate for mode in left.modes]):
+        if keeps_share and (len(course) > 2 or (len(course) == 2 and course[1][0])):
+            continue
+        times = [*accumulate((seconds for _, seconds in course), initial=instance.now)]
+        segments = [*gone, *_segments(times, [left.allocations[share] for share, _ in course])]
+        merged = segments[:1]
+        for segment in segments[1:]:
+            if segment.allocation == merged[-1].allocation:
+                merged[-1] = replace(merged[-1], end=segment.end)
+            else:
+                merged.append(segment)
+        yield PlannedJob(id=job.id, start=merged[0].start, end=times[-1], segments=tuple(merged))
 
 
 def _segments(times: Sequence[int], allocations: Sequence[tuple[Placement, ...]]) -> tuple[Segment, ...]:
