@@ -313,7 +313,7 @@ def queued(instance: Instance) -> list[PlannedJob]:
     time = max([instance.now, *(repeated(j).end for j in instance.jobs if j.running is not None)])
     for entry in instance.elements():
         if entry.running is None:
-            alone = best_plan(instance_of_one(instance, entry.id))[0]
+            alone = best_plan(instance_of_one(instance, entry.id), keeps_share=True)[0]
             shift = max(time, entry.submit) - alone.start
             places[entry.id] = shifted(alone, shift)
             time = places[entry.id].end

@@ -34,7 +34,7 @@ __all__ = ["add_job", "best_plan", "choices_of", "remove_job"]
 
 def best_plan(instance: Instance, *, keeps_share: bool = False) -> list[PlannedJob]:
     """Return a plan of all jobs that has the least value; units live by layers, and malleable jobs run on one share
-    after the other (`_courses`), or keep one as in the models of MiniZinc.
+    after the other (`_all_courses`), or keep one as in the models of MiniZinc.
     """
     jobs = instance.elements()
     horizon = sum(_slowest(job) for job in jobs)
@@ -98,9 +98,10 @@ def _modes(job: Job, horizon: int, *, keeps_share: bool) -> Iterator[tuple[Seque
     """Yield the lengths of all segments, and what they ask for."""
     if not job.is_evolving:
         job_modes = modes(job)
-        for course in _courses(Fraction(job.walltime), [mode.rate for mode in job_modes]):
-            if len(course) == 1 or not keeps_share:
-                yield [seconds for _, seconds in course], [job_modes[share].request for share, _ in course]
+        rates, work = [mode.rate for mode in job_modes], Fraction(job.walltime)
+        steady = (course for share in range(len(rates)) for course in _courses(work, rates, [share]))
+        for course in steady if keeps_share else _all_courses(work, rates):
+            yield [seconds for _, seconds in course], [job_modes[share].request for share, _ in course]
         return
     limit = job.expand_limit
     most = [horizon if limit is None else floor(limit * step.walltime) for step in job.steps[:-1]]
@@ -138,23 +139,25 @@ def _chunks(request: Request, layer: ChunkLayer, nodes: Sequence[str]) -> Counte
     return Counter({(nodes[0], kind): chunk.count for kind, chunk in enumerate(request.chunks)})
 
 
-def _courses(work: Fraction, rates: Sequence[Fraction]) -> Iterator[list[tuple[int, int]]]:
-    """Yield the ways in which a job does its work: (share, seconds), first on all of its cores, then from the smallest
-    share up, each for any time or not at all.
+def _courses(
+    work: Fraction, rates: Sequence[Fraction], coming: Sequence[int], course: Sequence[tuple[int, int]] = ()
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield the ways in which a job does its work: (share, seconds), on some of the `coming` shares in their order, for
+    any time each.
     """
+    for place, share in enumerate(coming):
+        if course and course[-1][0] == share:
+            continue
+        longest = ceil(work / rates[share])
+        yield [*course, (share, longest)]
+        for seconds in range(1, longest if place + 1 < len(coming) else 1):
+            left = work - rates[share] * seconds
+            yield from _courses(left, rates, coming[place + 1 :], [*course, (share, seconds)])
 
-    def extended(
-        left: Fraction, course: list[tuple[int, int]], coming: Sequence[int]
-    ) -> Iterator[list[tuple[int, int]]]:
-        for place, share in enumerate(coming):
-            if course and course[-1][0] == share:
-                continue
-            longest = ceil(left / rates[share])
-            yield [*course, (share, longest)]
-            for seconds in range(1, longest):
-                yield from extended(left - rates[share] * seconds, [*course, (share, seconds)], coming[place + 1 :])
 
-    yield from extended(work, [], [0, *range(len(rates) - 1, -1, -1)] if len(rates) > 1 else [0])
+def _all_courses(work: Fraction, rates: Sequence[Fraction]) -> Iterator[list[tuple[int, int]]]:
+    """Yield those first on all of its cores, and then from the smallest share up."""
+    return _courses(work, rates, [0, *range(len(rates) - 1, -1, -1)] if len(rates) > 1 else [0])
 
 
 def _continuations(instance: Instance, job: Job, *, keeps_share: bool) -> Iterator[PlannedJob]:
@@ -165,9 +168,9 @@ def _continuations(instance: Instance, job: Job, *, keeps_share: bool) -> Iterat
     if left is None:
         return
     gone = [replace(one, end=min(one.end, instance.now)) for one in repeated(job).segments if one.start < instance.now]
-    for course in _courses(left.work, [mode.rate for mode in left.modes]):
-        if keeps_share and (len(course) > 2 or (len(course) == 2 and course[1][0])):
-            continue
+    rates = [mode.rate for mode in left.modes]
+    ending = (course for share in range(len(rates)) for course in _courses(left.work, rates, [share, 0]))
+    for course in ending if keeps_share else _all_courses(left.work, rates):
         times = [*accumulate((seconds for _, seconds in course), initial=instance.now)]
         segments = [*gone, *_segments(times, [left.allocations[share] for share, _ in course])]
         merged = segments[:1]
