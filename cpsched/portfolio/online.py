@@ -111,7 +111,7 @@ class _Better:
     usual
         An engine that can plan every instance of `solve`.
     other
-        An engine that plans the same jobs, if it can.
+        Another engine, which is not asked where it cannot honour the instance.
     """
 
     def __init__(self, usual: Engine, other: Engine) -> None:
@@ -128,14 +128,12 @@ class _Better:
         return self._usual.unsupported(instance)
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
-        """Return the better plan; the usual one, unless the other plans the same jobs."""
+        """Return the better plan: that of more jobs, and of as many jobs that of the smaller value."""
         usual = self._usual.plan(instance, progress)
         if self._other.unsupported(instance):
             return usual
         other = self._other.plan(instance, None)
-        if {job.id for job in usual.jobs} != {job.id for job in other.jobs}:
-            return usual
-        return min(usual, other, key=lambda outcome: objective_value(instance, outcome.jobs))
+        return min(usual, other, key=lambda outcome: (-len(outcome.jobs), objective_value(instance, outcome.jobs)))
 
 
 def _head(window: Instance, most: int | None) -> Instance:

@@ -82,9 +82,13 @@ def history_table(plan: Plan) -> RenderableType:
         for heading in ("after", "value"):
             found.add_column(heading, justify="right")
         found.add_column("by", overflow="fold")
+        has_more = len({one.planned for one in plan.incumbents}) > 1
+        if has_more:
+            found.add_column("jobs", justify="right")
         last = max(1, len(plan.incumbents) - MOST_INCUMBENTS + 1)
         for one in (plan.incumbents[0], *plan.incumbents[last:]):
-            found.add_row(f"{one.at:.2f} s", value_text(one.value), Text(printable(one.by)))
+            planned = [] if one.planned is None else [f"{one.planned:,}"]
+            found.add_row(f"{one.at:.2f} s", value_text(one.value), Text(printable(one.by)), *planned[:has_more])
             if last > 1 and one is plan.incumbents[0]:
                 found.add_row("…", "…", Text(f"{last - 1:,} more"))
         parts.append(found)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cpsched.domain import FrozenMap, Instance, Job, MaxWait, Plan, Queue
+from cpsched.domain import FrozenMap, Instance, Job, MaxWait, Plan, Queue, WaitingJob, WaitingReason
+from cpsched.engine import Outcome, Progress
 from cpsched.errors import EngineError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine
@@ -85,6 +86,25 @@ def test_solvers_begin_from_a_better_list(monkeypatch: pytest.MonkeyPatch) -> No
     assert starts(one_core(*jobs), "search", budget=1) == {"a": 0, "d": 10, "c": 15, "b": 25}
     monkeypatch.setattr(PolicyEngine, "unsupported", lambda *_: ("jobs[0]: anything",))
     assert starts(one_core(*jobs), "search", budget=1) == {"a": 0, "b": 10, "c": 40, "d": 50}
+
+
+@pytest.mark.parametrize("is_usual", [True, False])
+def test_solvers_begin_from_the_plan_of_more_jobs(is_usual: bool) -> None:
+    """Of a plan with a job and one without it the first is the better one, though its value is larger."""
+    instance = one_core(core("a", 0, 10))
+
+    class Idle(PlannerEngine):
+        """Plans nothing."""
+
+        def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
+            """Put all jobs into the waiting room."""
+            room = tuple(
+                WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail="is left out") for job in instance.jobs
+            )
+            return Outcome(jobs=(), waiting_room=room)
+
+    engines = (PlannerEngine(), Idle()) if is_usual else (Idle(), PlannerEngine())
+    assert [job.id for job in online._Better(*engines).plan(instance, None).jobs] == ["a"]
 
 
 def test_rules_for_windows_play_too() -> None:

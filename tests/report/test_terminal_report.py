@@ -125,6 +125,17 @@ def test_history() -> None:
     assert printed(history_table(replace(plan, incumbents=(), events=()))) == ""
 
 
+def test_history_of_more_jobs() -> None:
+    """Where one plan has more jobs than another, the numbers tell why a larger value is better."""
+    _, plan = a_plan(("a", "b"))
+    found = [Incumbent(at=1, value=10, by="a", planned=2), Incumbent(at=2, value=20, by="b", planned=3)]
+    lines = printed(history_table(replace(plan, incumbents=tuple(found), events=()))).splitlines()
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
+    assert cells == [["1.00 s", "10.00", "a", "2"], ["2.00 s", "20.00", "b", "3"]]
+    alike = printed(history_table(replace(plan, incumbents=(found[0], replace(found[0], at=2)))))
+    assert "jobs" not in alike
+
+
 @pytest.mark.parametrize(("count", "left_out"), [(20, ""), (21, "1 more"), (1500, "1,480 more")])
 def test_many_incumbents(count: int, left_out: str) -> None:
     """The first one and the last 19 are listed, and how many are not."""
