@@ -149,5 +149,4 @@ def test_lists_that_take_long_are_not_bred(monkeypatch: pytest.MonkeyPatch) -> N
     board.budget = Budget(20.0, clock=lambda: next(ticks) * 0.1)
     Search().improve(instance, board, seed=0)
     assert made
-    assert sum(made) < 50
-    assert {incumbent.by.split(":")[0] for incumbent in board.incumbents} == {"planner", "search"}
+    assert sum(made) < 10
