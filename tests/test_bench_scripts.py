@@ -150,6 +150,13 @@ def test_bench_promise(repository: Path) -> None:
     assert moved[-1] <= moved[0]
 
 
+def test_bench_lanes(repository: Path) -> None:
+    """bench_lanes prints a row for lanes that know nothing of each other, and one for lanes that exchange plans."""
+    rows = tables_of(run(repository, "bench_lanes"))["Lanes"]
+    assert [row[1] for row in rows] == ["1", "3"]
+    assert all(len(row) == 6 for row in rows)
+
+
 def test_bench_changing(repository: Path) -> None:
     """bench_changing prints its table: with jobs that may change no solver's plan is worse than the planner's."""
     (row,) = tables_of(run(repository, "bench_changing"))["Jobs that change"]
