@@ -82,17 +82,14 @@ def test_a_solver_plans_other_jobs() -> None:
 
 
 class _First(PlannerEngine):
-    """Plans the jobs that need nothing else, but only the first of them."""
+    """Plans the first job alone."""
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Put all jobs but the first into the waiting room."""
-        outcome = super().plan(instance, progress)
-        rest = [
-            WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail="is left out")
-            for job in instance.elements()
-            if job.id != outcome.jobs[0].id
-        ]
-        return Outcome(jobs=outcome.jobs[:1], waiting_room=tuple(rest))
+        first, *others = instance.elements()
+        outcome = super().plan(replace(instance, jobs=(first,)), progress)
+        room = (WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail="is left out") for job in others)
+        return Outcome(jobs=outcome.jobs, waiting_room=tuple(room))
 
 
 def _moved(job: PlannedJob, name: str, start: int, end: int) -> PlannedJob:
