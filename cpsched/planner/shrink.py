@@ -203,8 +203,12 @@ def _given_up(full: Request, least: Request) -> int:
 
 
 def lenders(ledger: Ledger, order: Sequence[str]) -> list[str]:
-    """Return the jobs that are worth a try with less where there is no time to try all, best first."""
-    return _by_gain(ledger)[: min(_MOST_SHRUNK, _MOST_MOVES // max(1, len(order)))]
+    """Return the jobs that are worth a try with less where there is no time to try all: some that run, then some that
+    wait, best first.
+    """
+    most, found = min(_MOST_SHRUNK, _MOST_MOVES // max(1, len(order))), _by_gain(ledger)
+    running = [name for name in found if name in ledger.running.changeable]
+    return running[:most] + [name for name in found if name not in ledger.running.changeable][:most]
 
 
 def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: Values | None) -> bool:
