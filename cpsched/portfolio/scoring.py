@@ -133,7 +133,10 @@ def with_openings(judge: Judge, instance: Instance, plan: Plan, *, elapsed: floa
         if not entries:
             break
         found.update((job.id, job) for job in map(_planned_job, entries))
-        waiting = with_jobs(instance, plan, (*plan.jobs, *found.values())).waiting_room
+        # a plan of some classes of priorities has the other jobs neither planned nor waiting
+        left = {job.id for job in waiting} - found.keys()
+        room = with_jobs(instance, plan, (*plan.jobs, *found.values())).waiting_room
+        waiting = tuple(job for job in room if job.id in left)
     if not found:
         return plan
     placed = {job.id: job for job in plan.jobs} | found

@@ -22,7 +22,7 @@ FEATURES = (
 
 #: Windows in which something failed once: jobs that waited for one that the verifier found a start for, and a list
 #: schedule of the search in which that one found none.
-MENDED = (2520, 2525, 3037)
+MENDED = (2520, 2525, 3037, 30078)
 
 
 @pytest.mark.parametrize("seed", [*range(40), *MENDED])
