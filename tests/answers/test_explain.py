@@ -351,7 +351,9 @@ def test_jobs_of_a_queue_have_its_nodes_only() -> None:
 
 
 def test_a_malleable_job_is_looked_for_on_one_share() -> None:
-    """A job that can run on half its cores has no cause for waiting where half of them are free."""
+    """A job that can run on half its cores has no cause for waiting where half of them are free, but for its price: it
+    would end as late as on all of them later, and pay for each second that it takes longer.
+    """
     instance = window(
         {"id": "first", "request": "2:ncpus=4", "priority": 9},
         {"id": "asked", "request": "4:ncpus=4", "malleable": {"shares": [0.5]}},
@@ -359,9 +361,9 @@ def test_a_malleable_job_is_looked_for_on_one_share() -> None:
     explanation = told(instance, "asked")
     assert explanation.form is not None
     assert "50 %" in explanation.form
-    for blocked in explanation.blocked:
-        assert blocked.cause.kind is CauseKind.RESOURCE
-        assert set(holders(blocked)) == {"first"}
+    assert (explanation.start, explanation.free_start) == (100, 0)
+    (blocked,) = explanation.blocked
+    assert (blocked.start, blocked.end, blocked.cause.kind) == (0, 100, CauseKind.NOTHING)
 
 
 def test_running_jobs_that_share_too_little_are_named_together() -> None:

@@ -154,7 +154,8 @@ def test_many_seconds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_solutions_start_tight() -> None:
     """Every solution that the solver tells of has its starts among the tight ones."""
-    instance = _random_window(Random(7))
+    windows = (_random_window(Random(seed)) for seed in range(7, 99))
+    instance = next(window for window in windows if not any(job.malleability is not None for job in window.jobs))
     plan = plan_of(instance)
     encoding = encoding_of(instance, plan)
     replies: list[Reply] = []

@@ -80,3 +80,15 @@ def plan(jobs: Iterable[Document] = (), room: Iterable[Document] = (), **members
         "waiting_room": list(room),
         **members,
     }
+
+
+def stretched(instance: Document, plan: Document) -> Document:
+    """Return a plan of `plan` with the price of stretching in its value: each second that a waiting malleable job takes
+    longer than its walltime.
+    """
+    asked = {job["id"]: job for job in instance["jobs"] if "malleable" in job and "running" not in job}
+    seconds = [
+        entry["end"] - entry["start"] - asked[entry["id"]]["walltime"] for entry in plan["jobs"] if entry["id"] in asked
+    ]
+    value = plan["objective"]["value"] + sum(max(0, more) for more in seconds) / 1800
+    return {**plan, "objective": {**plan["objective"], "value": value, "planner": value}}

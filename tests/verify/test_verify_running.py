@@ -9,7 +9,19 @@ import pytest
 
 from cpsched.errors import DocumentError
 from cpsched.verify import Judge, verify
-from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan, planned, segment, waiting
+from tests.verify.small_documents import (
+    Document,
+    at,
+    cluster,
+    instance,
+    job,
+    on,
+    plan,
+    planned,
+    segment,
+    stretched,
+    waiting,
+)
 
 HALF = {"shares": [0.5]}
 HOUR = 3600
@@ -296,11 +308,11 @@ def test_worked_example_of_the_runtime_models(model: str, increase: float) -> No
     """
     walltime = int((3 - increase) * HOUR)
     document = instance(job("a", "2:ncpus=48", walltime, malleable={"shares": [0.5], "model": model}), cluster=LARGE)
-    assert verify(document, _two_nodes((2 * HOUR, 24, 48), (HOUR, 24, 24))) == ()
+    assert verify(document, stretched(document, _two_nodes((2 * HOUR, 24, 48), (HOUR, 24, 24)))) == ()
     for length in (HOUR - 1, HOUR + 1):
-        assert _rules(document, _two_nodes((2 * HOUR, 24, 48), (length, 24, 24))) == {"malleable"}
+        assert _rules(document, stretched(document, _two_nodes((2 * HOUR, 24, 48), (length, 24, 24)))) == {"malleable"}
     for length in (2 * HOUR - 2, 2 * HOUR + 2):
-        assert _rules(document, _two_nodes((length, 24, 48), (HOUR, 24, 24))) == {"malleable"}
+        assert _rules(document, stretched(document, _two_nodes((length, 24, 48), (HOUR, 24, 24)))) == {"malleable"}
 
 
 @pytest.mark.parametrize("model", ["ideal", "worst"])
@@ -308,7 +320,7 @@ def test_first_part_of_the_worked_example(model: str) -> None:
     """(24, 48) for 2 h does 1.5 h of work by the ideal model, 1.0 h by the worst one (SD-3)."""
     walltime = 5400 if model == "ideal" else 3600
     document = instance(job("a", "2:ncpus=48", walltime, malleable={"shares": [0.5], "model": model}), cluster=LARGE)
-    assert verify(document, _two_nodes((2 * HOUR, 24, 48))) == ()
+    assert verify(document, stretched(document, _two_nodes((2 * HOUR, 24, 48)))) == ()
 
 
 @pytest.mark.parametrize(("cores", "is_share"), [(1, False), (2, True), (3, True), (4, True), (5, False), (6, True)])
@@ -318,7 +330,7 @@ def test_shares_are_rounded_in_each_chunk(cores: int, is_share: bool) -> None:
         job("a", "2:ncpus=3", malleable=HALF), cluster=cluster({"names": "n1", "resources": {"cores": 8}})
     )
     answer = plan([planned("a", segment(0, -(-600 // cores), on("n1", 0, 2, cores=cores)))])
-    assert (verify(document, answer) == ()) == is_share
+    assert (verify(document, stretched(document, answer)) == ()) == is_share
 
 
 def test_worst_is_the_chunk_that_has_least() -> None:
@@ -332,8 +344,8 @@ def test_worst_is_the_chunk_that_has_least() -> None:
     def lasting(seconds: int) -> Document:
         return plan([planned("a", segment(0, seconds, on("n1", 0, 1, cores=2), on("n1", 1, 1, cores=2)))])
 
-    assert verify(document, lasting(200)) == ()
-    assert _rules(document, lasting(150)) == {"malleable"}
+    assert verify(document, stretched(document, lasting(200))) == ()
+    assert _rules(document, stretched(document, lasting(150))) == {"malleable"}
 
 
 def test_waste_is_what_is_held_in_vain() -> None:
