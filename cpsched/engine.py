@@ -402,7 +402,7 @@ class Turn(Board):
         self.gain, self.more = 0.0, 0
 
     @property
-    def budget(self) -> Budget:  # type: ignore[override]
+    def budget(self) -> Budget:  # type: ignore[override]  # a board that is given a budget has it as an attribute
         """Ends the turn."""
         return self._until
 

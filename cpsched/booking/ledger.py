@@ -525,7 +525,7 @@ class Ledger:
         return self.table.entries(row) if parts is None else parts[0].entries
 
     def expand(self, job_id: str) -> bool:
-        """Let a booked malleable job do its work on the fastest of its shares that is free in each second, from the
+        """Run a booked malleable job on the fastest of its shares that is free in each second, from the
         same start and on the same nodes; return whether it ends earlier then.
         """
         row = self._row[job_id]

@@ -58,7 +58,7 @@ def one_mode(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def left_out(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Let a task without a place start at its earliest, where it costs nothing: not p_j => s_j = earliest_j."""
+    """Start a task without a place at its earliest, where it costs nothing: not p_j => s_j = earliest_j."""
     for number, place in variables.places.items():
         model.add(variables.starts[number] == encoding.tasks[number].earliest).only_enforce_if(~place)
         if number in variables.ends:

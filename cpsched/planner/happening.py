@@ -40,6 +40,9 @@ __all__ = ["EXPECTED_STATES", "Aftermath", "after_event"]
 #: By how much a running job may be extended in all: a part of its walltime (OCCS-39).
 _EXTENSION = 10
 
+#: The dependencies on a job that are met no more if it is cancelled before it starts.
+_UNREACHABLE = frozenset({DependencyType.AFTER, DependencyType.AFTEROK})
+
 _S = RequestState
 #: The states in which the job of an event may be, and the one that it has then. A job that the plan has started is
 #: RUNNING until the resource manager says that its allocation failed.
@@ -193,12 +196,8 @@ def _cancelled(instance: Instance, plan: Plan, event: JobCancelled) -> Aftermath
     )
 
 
-#: What a job can not wait for of one that is cancelled before it starts.
-_UNREACHABLE = frozenset({DependencyType.AFTER, DependencyType.AFTEROK})
-
-
 def _cancelled_with(cause: str) -> str:
-    """Return what the end of a job means for one that waited for it."""
+    """Say in words why a job is cancelled that waited for another one."""
     return f"cancelled with job {cause}, for which it waited"
 
 

@@ -212,7 +212,7 @@ def lenders(ledger: Ledger, order: Sequence[str]) -> list[str]:
 
 
 def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: Values | None) -> bool:
-    """Let a job continue, or run from its start, in one of its modes, and move all others up; return whether each job
+    """Continue a job, or run it from its start, in one of its modes, and move all others up; return whether each job
     that had a place has one.
 
     With `values` all jobs that are booked on its nodes are planned anew, and may be shrunk themselves.

@@ -137,7 +137,7 @@ class DaskLane:
             turn += 1
 
     def _slice(self, instance: Instance, board: Board, asked: Slice) -> Found | None:
-        """Return what the worker found in one slice; None if it is lost, or if there is nothing left to do."""
+        """Return the findings of the worker in one slice; None if it is lost, or if there is nothing left to do."""
         future = self._client.submit(
             work, instance, board.best.jobs, board.placeable, asked, workers=[self._worker], pure=False
         )

@@ -68,7 +68,7 @@ class ByMerit:
         return features[0] if all(features) else ()
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Let the solvers improve the plan, in turns, until the budget or the turns end."""
+        """Improve the plan by the solvers, in turns, until the budget or the turns end."""
         able = [member for member in self.members if not member.solver.unsupported(instance)]
         rates: dict[int, tuple[float, float]] = {}
         whole, tight, number_of_turns = board.budget.remaining, is_tight(instance), 0

@@ -82,7 +82,7 @@ def beyond_whole_nodes(instance: Instance) -> tuple[str, ...]:
 
 
 def beyond_equal_nodes(instance: Instance) -> tuple[str, ...]:
-    """Return what makes it matter which nodes a job has, each with its path.
+    """Return the features that make it matter which nodes a job has, each with its path.
 
     Nodes have to be alike, and every waiting job has to have them as a whole. Each schedule of numbers of nodes then is
     one of nodes: the times for which a job has one of them are intervals, those of running jobs begin now, and

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cpsched.domain import Instance, Job, NodeState
 
-__all__ = ["offered_load", "scaled"]
+__all__ = ["later", "offered_load", "scaled"]
 
 
 def offered_load(workload: Instance) -> float:
@@ -56,12 +56,18 @@ def scaled(workload: Instance, load: float) -> Instance:
         raise ValueError("Expected jobs that all arrive from now on, and no reservations or outages")
 
     def moved(job: Job) -> Job:
-        submit = first + math.floor((job.submit - first) * factor)
-        times = {name: getattr(job, name) for name in ("not_before", "start_at", "deadline")}
-        later = {name: time + submit - job.submit for name, time in times.items() if time is not None}
-        return replace(job, submit=submit, **later)
+        return later(job, first + math.floor((job.submit - first) * factor) - job.submit)
 
     return replace(workload, jobs=tuple(moved(job) for job in workload.jobs))
+
+
+def later(job: Job, seconds: int) -> Job:
+    """Return a job that comes so much later, or earlier if that is negative; its own times (`not_before`, `start_at`,
+    `deadline`) move with it.
+    """
+    times = {name: getattr(job, name) for name in ("not_before", "start_at", "deadline")}
+    moved = {name: time + seconds for name, time in times.items() if time is not None}
+    return replace(job, submit=job.submit + seconds, **moved)
 
 
 def _core_seconds(job: Job) -> float:

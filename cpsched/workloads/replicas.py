@@ -10,6 +10,7 @@ from dataclasses import replace
 from random import Random
 
 from cpsched.domain import Instance, Job
+from cpsched.workloads.load import later
 
 __all__ = ["WEEK", "moved", "resampled_users", "resampled_weeks"]
 
@@ -35,7 +36,7 @@ def moved(workload: Instance, seconds: int, seed: int) -> Instance:
 
     def shifted(job: Job) -> Job:
         by = max(first - job.submit, draw.randint(-seconds, seconds))
-        return job if job.running is not None else _later(job, by)
+        return job if job.running is not None else later(job, by)
 
     return replace(workload, jobs=tuple(map(shifted, workload.jobs)))
 
@@ -86,19 +87,9 @@ def resampled_weeks(workload: Instance, seed: int) -> Instance:
         week = draw.randrange(last) if place < last else last
         number = times[week] = times.get(week, -1) + 1
         drawn += [
-            replace(_later(_copy(job, number), (place - week) * WEEK), user=job.user) for job in weeks.get(week, ())
+            replace(later(_copy(job, number), (place - week) * WEEK), user=job.user) for job in weeks.get(week, ())
         ]
     return replace(workload, jobs=tuple(drawn))
-
-
-def _later(job: Job, seconds: int) -> Job:
-    """Return a job with all its times so much later."""
-    times = {name: getattr(job, name) for name in ("not_before", "start_at", "deadline")}
-    return replace(
-        job,
-        submit=job.submit + seconds,
-        **{name: time + seconds for name, time in times.items() if time is not None},
-    )
 
 
 def _copy(job: Job, number: int) -> Job:

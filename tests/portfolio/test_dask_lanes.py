@@ -157,5 +157,5 @@ def test_a_budget_too_short_for_the_way_is_not_spent() -> None:
     board = Board(
         planned(instance).jobs, by="planner", budget=Budget(0.4), value_of=lambda jobs: 0.0, judge=lambda jobs: []
     )
-    DaskLane(None, "tcp://nobody", "search", 0).improve(instance, board, seed=0)  # type: ignore[arg-type]
+    DaskLane(None, "tcp://nobody", "search", 0).improve(instance, board, seed=0)  # type: ignore[arg-type]  # no client is asked
     assert board.best.version == 0

@@ -100,7 +100,7 @@ class _Run:
         )
 
     def work(self, worker: Worker, until: float) -> None:
-        """Let a worker improve the best plan until a second of the budget.
+        """Improve the best plan in a worker until a second of the budget.
 
         Raises
         ------

@@ -26,7 +26,7 @@ class Free(NamedTuple):
     amounts: Mapping[Column, NDArray[np.int64]]
 
     def holds(self, column: Column, place: int, capacity: int, until: int) -> tuple[Hold, ...]:
-        """Return what is taken of a column of a site before a second, as holds without overlap."""
+        """Return the taken amounts of a column of a site before a second, as holds without overlap."""
         of_site = self.amounts[column][place]
         changes = [0, *(np.flatnonzero(of_site[1:] != of_site[:-1]) + 1).tolist()]
         found = []
@@ -157,7 +157,7 @@ class Occupation:
         return tuple(site for group in groups for site in self.groups[group])
 
     def free_beside(self, sites: Sequence[int], tasks: Iterable[int]) -> Free:
-        """Return what of some sites is free if some tasks have no place."""
+        """Return the amounts of some sites that are free if some tasks have no place."""
         left_out = set(tasks)
         uses = [
             [use for number in self.on_site[site] if number not in left_out for use in self._uses[number][site]]
@@ -213,7 +213,7 @@ class Occupation:
         return int(max(0, ends.max(initial=0)))
 
     def _uses_of(self, number: int, placed: Placed) -> dict[int, tuple[Use, ...]]:
-        """Return what a task takes of each of its sites."""
+        """Return the amounts that a task takes of each of its sites."""
         task = self.encoding.tasks[number]
         uses: dict[int, list[Use]] = {}
         for place, site, count in placed.counts:

@@ -57,7 +57,7 @@ def positions_in(encoding: Encoding, planned: Mapping[str, PlannedJob]) -> Posit
 
 
 def _alien(encoding: Encoding, task: Task, job: PlannedJob, site_of: Mapping[str, int]) -> Alien:
-    """Return what a job takes that is planned as the model cannot have it."""
+    """Return the amounts that a job takes that is planned as the model cannot have it."""
     uses: dict[int, list[Use]] = {}
     for segment in coming(job, encoding.now):
         for held in segment.allocation:

@@ -194,7 +194,7 @@ def _where_possible(free: Free, task: Task) -> Task:
 
 
 def _least(costs: Costs, number: int, earliest: int) -> int:
-    """Return what a task costs at least if it starts no earlier than a second."""
+    """Return the least cost of a task that starts no earlier than a second."""
     of_mode = min(
         mode.fixed + sum(rate.weight * max(0, earliest - rate.kink) for rate in mode.rates)
         for mode in costs.modes[number]
