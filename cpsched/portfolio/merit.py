@@ -40,7 +40,8 @@ def is_tight(instance: Instance) -> bool:
 
 
 class ByMerit:
-    """Gives solvers turns: one to each, and then the next one to the solver that gained most per second.
+    """Gives solvers turns: one to each, and then the next one to the solver that gained most per second; of solvers
+    that gained the same, such as nothing, to the one with the larger first share.
 
     Parameters
     ----------
@@ -71,13 +72,14 @@ class ByMerit:
         """Improve the plan by the solvers, in turns, until the budget or the turns end."""
         able = [member for member in self.members if not member.solver.unsupported(instance)]
         rates: dict[int, tuple[float, float]] = {}
-        whole, tight, number_of_turns = board.budget.remaining, is_tight(instance), 0
+        tight = is_tight(instance)
+        shares = [member.tight if tight else member.plain for member in able]
+        whole, number_of_turns = board.budget.remaining, 0
         while not board.is_over and number_of_turns != self._turns:
             untried = [number for number in range(len(able)) if number not in rates]
-            number = untried[0] if untried else max(rates, key=lambda number: (rates[number], -number))
+            number = untried[0] if untried else max(rates, key=lambda one: (rates[one], shares[one], -one))
             left = board.budget.remaining
-            share = able[number].tight if tight else able[number].plain
-            seconds = max(_LEAST, share * whole if untried else _NEXT * left)
+            seconds = max(_LEAST, shares[number] * whole if untried else _NEXT * left)
             if left - seconds < _LEAST or self._turns is not None:
                 seconds = left
             began, turn = board.budget.elapsed, Turn(board, seconds)

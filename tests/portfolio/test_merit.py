@@ -47,6 +47,17 @@ def test_the_solver_that_gains_gets_the_turns() -> None:
     assert board.best.value == 7.0
 
 
+def test_where_nobody_gains_the_larger_share_gets_the_turns() -> None:
+    """After one turn each without a gain, the turns go to the solver that such windows are for."""
+    turns: list[str] = []
+    board = Board([], by="test", budget=Budget(60), value_of=lambda _: 1.0, judge=lambda _: [])
+    small = Member(Solver(lambda _: turns.append("small")), plain=0.1, tight=0.5)
+    large = Member(Solver(lambda _: turns.append("large")), plain=0.4, tight=0.3)
+    plain = instance_of([{"names": "n1", "resources": {"cores": 1}}], [])
+    ByMerit([small, large], turns=4).improve(plain, board, seed=0)
+    assert turns == ["small", "large", "large", "large"]
+
+
 def test_counted_turns_are_repeated_exactly() -> None:
     """Where steps, neighbourhoods and turns are counted, two runs give the same plan."""
     instance, plans = mixed_window(5, 24, 8), list[Sequence[PlannedJob]]()
