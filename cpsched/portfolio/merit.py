@@ -20,7 +20,9 @@ _FADING = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A solver, and the shares of the lane's time that it gets at first."""
+    """A solver, and the shares of the lane's time that it gets at first: 0 if its first turn is to wait until the
+    solvers before it gain nothing.
+    """
 
     solver: Improver
     #: Where each job can start at any time and never changes; and where it cannot (`is_tight`).
@@ -76,7 +78,8 @@ class ByMerit:
         shares = [member.tight if tight else member.plain for member in able]
         whole, number_of_turns = board.budget.remaining, 0
         while not board.is_over and number_of_turns != self._turns:
-            untried = [number for number in range(len(able)) if number not in rates]
+            idle = not any(any(rate) for rate in rates.values())
+            untried = [number for number in range(len(able)) if number not in rates and (shares[number] or idle)]
             number = untried[0] if untried else max(rates, key=lambda one: (rates[one], shares[one], -one))
             left = board.budget.remaining
             seconds = max(_LEAST, shares[number] * whole if untried else _NEXT * left)

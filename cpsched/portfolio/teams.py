@@ -23,9 +23,10 @@ ENGINES = ("portfolio", "planner", "search", "cp", "minizinc", *POLICIES)
 #: are found soon.
 _SMALL = BoundParams(most_jobs=50, least_seconds=0.8)
 #: The solvers of the lane that has no solver of its own, with their first shares: on a single core, and beside the
-#: search on others.
-_ALONE = (Member(Search(), plain=0.85, tight=0.4), Member(Neighbourhoods(), plain=0.1, tight=0.2))
-_BESIDE = (Member(Neighbourhoods(), plain=0.1, tight=0.3), Member(Search(), plain=0.4, tight=0.3))
+#: search on others. In plain windows the search gains more than CP does, and most in one long turn, in which it cools
+#: once: turns for CP cost 1 % of the value there.
+_ALONE = (Member(Search(), plain=1.0, tight=0.4), Member(Neighbourhoods(), plain=0.0, tight=0.2))
+_BESIDE = (Member(Search(), plain=1.0, tight=0.3), Member(Neighbourhoods(), plain=0.0, tight=0.3))
 #: Lists alone, without steps from one plan to the next.
 _LISTS = SearchParams(max_steps=0)
 

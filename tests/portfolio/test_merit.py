@@ -58,6 +58,24 @@ def test_where_nobody_gains_the_larger_share_gets_the_turns() -> None:
     assert turns == ["small", "large", "large", "large"]
 
 
+def test_a_solver_without_a_share_waits_until_nothing_is_gained() -> None:
+    """Its first turn follows the first turn of the others in which they gain nothing."""
+    values, turns = iter([9.0, 8.0]), []
+
+    def find(board: Board) -> None:
+        turns.append("finder")
+        worth[0] = next(values, worth[0])
+        board.offer([], by="finder")
+
+    worth = [10.0]
+    board = Board([], by="test", budget=Budget(60), value_of=lambda _: worth[0], judge=lambda _: [])
+    waiter = Member(Solver(lambda _: turns.append("waiter")), plain=0.0, tight=0.0)
+    finder = Member(Solver(find), plain=1.0, tight=1.0)
+    plain = instance_of([{"names": "n1", "resources": {"cores": 1}}], [])
+    ByMerit([finder, waiter], turns=5).improve(plain, board, seed=0)
+    assert turns == ["finder", "finder", "finder", "waiter", "finder"]
+
+
 def test_counted_turns_are_repeated_exactly() -> None:
     """Where steps, neighbourhoods and turns are counted, two runs give the same plan."""
     instance, plans = mixed_window(5, 24, 8), list[Sequence[PlannedJob]]()
