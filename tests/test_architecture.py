@@ -59,6 +59,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "cp": "errors problem domain booking engine metrics planner",
         "mzn": "errors problem domain engine metrics planner",
         "report": "domain metrics formats text",
+        "bridge": "errors domain",
         "search": "domain problem rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies problem sim search cp mzn verify",
         "bench": "errors domain formats metrics portfolio sim workloads writing text",

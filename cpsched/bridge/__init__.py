@@ -1,0 +1,43 @@
+"""The resource manager outside: the protocol that cpsched speaks with it, and a manager in memory.
+
+May import: `domain`, `errors`. Begin with `protocol.py`; `memory.py` is a manager for trying out and for tests, the
+machine behind it is `world.py`, and `own_scheduler.py` is what starts jobs there that nobody steers.
+"""
+
+from cpsched.bridge.memory import MemoryManager
+from cpsched.bridge.protocol import (
+    Announce,
+    Gate,
+    HandBack,
+    Hold,
+    JobFacts,
+    JobState,
+    LeftJob,
+    Order,
+    Receipt,
+    Refusal,
+    ResourceManager,
+    Result,
+    Snapshot,
+    Start,
+)
+from cpsched.bridge.world import World
+
+__all__ = [
+    "Announce",
+    "Gate",
+    "HandBack",
+    "Hold",
+    "JobFacts",
+    "JobState",
+    "LeftJob",
+    "MemoryManager",
+    "Order",
+    "Receipt",
+    "Refusal",
+    "ResourceManager",
+    "Result",
+    "Snapshot",
+    "Start",
+    "World",
+]

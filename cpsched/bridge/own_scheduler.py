@@ -1,0 +1,198 @@
+"""The own scheduler of the manager in memory: first come, first served with EASY backfilling, on the first nodes.
+
+It knows requests, queues' nodes and licences; limits, free pools, guards and reservations it does not know. EASY: a
+job may overtake the first one that has to wait if it does not delay that (Lifka, The ANL/IBM SP scheduling system,
+JSSPP 1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Instance, Job, NodeState, Placement
+
+__all__ = ["Shop", "own_starts", "queue_nodes"]
+
+
+class Shop:
+    """What is free on each node now. Mutable."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.state = {name: one.state for one in cluster.classes for name in one.names}
+        self.free = {name: dict(one.resources) for one in cluster.classes for name in one.names}
+        #: How many jobs hold something of each node.
+        self.holders = dict.fromkeys(self.free, 0)
+        #: Nodes that one job has for itself.
+        self.exclusive: set[str] = set()
+        self.licenses = dict(cluster.licenses)
+
+    def copy(self) -> Shop:
+        """Return another shop with the same free amounts."""
+        other = Shop.__new__(Shop)
+        other.cluster, other.state = self.cluster, self.state
+        other.free = {name: dict(amounts) for name, amounts in self.free.items()}
+        other.holders, other.exclusive, other.licenses = dict(self.holders), set(self.exclusive), dict(self.licenses)
+        return other
+
+    def take(self, job: Job, allocation: Iterable[Placement]) -> None:
+        """Let a job have its allocation and its licences."""
+        self._change(job, allocation, 1)
+
+    def give_back(self, job: Job, allocation: Iterable[Placement]) -> None:
+        """Take back what a job had."""
+        self._change(job, allocation, -1)
+
+    def _change(self, job: Job, allocation: Iterable[Placement], sign: int) -> None:
+        for node, amounts in _by_node(allocation).items():
+            for name, amount in amounts.items():
+                self.free[node][name] = self.free[node].get(name, 0) - sign * amount
+            self.holders[node] += sign
+            if job.request.place.exclusive:
+                (self.exclusive.add if sign > 0 else self.exclusive.discard)(node)
+        for name, amount in job.licenses.items():
+            self.licenses[name] = self.licenses.get(name, 0) - sign * amount
+
+    def fits(self, job: Job, allocation: Iterable[Placement]) -> bool:
+        """Tell whether a job can have these nodes now."""
+        if not self._has_licenses(job):
+            return False
+        return all(
+            self._is_open(job, node) and all(amount <= self.free[node].get(name, 0) for name, amount in taken.items())
+            for node, taken in _by_node(allocation).items()
+        )
+
+    def first_fit(self, job: Job, allowed: frozenset[str] | None = None) -> tuple[Placement, ...] | None:
+        """Return the first nodes on which a job fits now, or None."""
+        if not self._has_licenses(job):
+            return None
+        request, is_single = job.request, job.request.place.arrangement is Arrangement.SCATTER
+        nodes = [
+            name
+            for one in self.cluster.classes
+            for name in one.names
+            if (allowed is None or name in allowed) and self._is_open(job, name)
+        ]
+        if request.place.arrangement is Arrangement.PACK:
+            for node in nodes:
+                found = self._on(request.chunks, [node], is_single=False)
+                if found is not None:
+                    return found
+            return None
+        return self._on(request.chunks, nodes, is_single=is_single)
+
+    def _has_licenses(self, job: Job) -> bool:
+        return all(amount <= self.licenses.get(name, 0) for name, amount in job.licenses.items())
+
+    def _is_open(self, job: Job, node: str) -> bool:
+        """Tell whether a node is up, and whether those that hold it let another job in."""
+        if self.state.get(node) is not NodeState.UP or node in self.exclusive:
+            return False
+        return not (job.request.place.exclusive and self.holders[node])
+
+    def _on(self, chunks: Sequence[Chunk], nodes: Sequence[str], *, is_single: bool) -> tuple[Placement, ...] | None:
+        """Place all chunks on the first nodes that have room, at most one on each if `is_single`; None: no room."""
+        taken: dict[str, dict[str, int]] = {}
+        placements = []
+        for kind, chunk in enumerate(chunks):
+            missing = chunk.count
+            for node in nodes:
+                if not missing:
+                    break
+                if is_single and node in taken:
+                    continue
+                properties = self.cluster.class_of[node].properties
+                if any(properties.get(name) != value for name, value in chunk.where.items()):
+                    continue
+                gone, has = taken.get(node, {}), self.free[node]
+                room = min((has.get(name, 0) - gone.get(name, 0)) // one for name, one in chunk.resources.items())
+                count = min(missing, room, 1 if is_single else missing)
+                if count > 0:
+                    amounts = chunk.taken(count)
+                    of_node = taken.setdefault(node, {})
+                    for name, amount in amounts.items():
+                        of_node[name] = of_node.get(name, 0) + amount
+                    placements.append(Placement(node=node, resources=amounts, chunk=kind, count=count))
+                    missing -= count
+            if missing:
+                return None
+        return tuple(placements)
+
+
+def own_starts(
+    shop: Shop,
+    waiting: Sequence[Job],
+    ends: Iterable[tuple[int, Job, tuple[Placement, ...]]],
+    site: Instance,
+    now: int,
+) -> Iterator[tuple[str, tuple[Placement, ...]]]:
+    """Yield the jobs to start now, with their nodes; the caller books each one in the shop before it asks on.
+
+    Parameters
+    ----------
+    shop
+        What is free now.
+    waiting
+        The jobs that may start, in order of arrival.
+    ends
+        The running jobs: the end by the walltime, the job and what it holds.
+    site
+        The queues.
+    now
+        Seconds.
+    """
+    shadow, kept = 0, frozenset[str]()
+    head: Job | None = None
+    running = list(ends)
+    for job in waiting:
+        if head is not None and not any(amounts.get("cores", 1) for amounts in shop.free.values()):
+            return
+        allowed = queue_nodes(site, job)
+        allocation = shop.first_fit(job, allowed)
+        if allocation is None:
+            if head is None:
+                head = job
+                shadow, kept = _reservation(shop, job, allowed, running, now)
+            continue
+        if head is not None and now + job.walltime > shadow:
+            is_apart = not kept & {one.node for one in allocation} and not (job.licenses and head.licenses)
+            if not is_apart:
+                continue
+        running.append((now + job.walltime, job, allocation))
+        yield job.id, allocation
+
+
+def queue_nodes(site: Instance, job: Job) -> frozenset[str] | None:
+    """Return the nodes of a job's queue; None: all."""
+    nodes = None if job.queue is None else site.queues[job.queue].nodes
+    return None if nodes is None else frozenset(nodes)
+
+
+def _reservation(
+    shop: Shop,
+    job: Job,
+    allowed: frozenset[str] | None,
+    running: Iterable[tuple[int, Job, tuple[Placement, ...]]],
+    now: int,
+) -> tuple[int, frozenset[str]]:
+    """Return when and on which nodes the first waiting job can start by the walltimes of those that run."""
+    later = shop.copy()
+    for end, other, held in sorted(running, key=lambda one: (one[0], one[1].id)):
+        later.give_back(other, held)
+        allocation = later.first_fit(job, allowed)
+        if allocation is not None:
+            return max(end, now), frozenset(one.node for one in allocation)
+    return now, frozenset()  # it never can: it is in nobody's way
+
+
+def _by_node(allocation: Iterable[Placement]) -> dict[str, Amounts]:
+    """Return what an allocation takes of each node."""
+    found: dict[str, Amounts] = {}
+    for one in allocation:
+        had = found.get(one.node)
+        if had is None:
+            found[one.node] = one.resources
+        else:
+            names = dict.fromkeys((*had, *one.resources))
+            found[one.node] = Amounts({name: had.get(name, 0) + one.resources.get(name, 0) for name in names})
+    return found

@@ -1,0 +1,234 @@
+"""`ResourceManager`: what cpsched asks of the software that really starts jobs, and the values that pass between them.
+
+A manager is asked for a `Snapshot`, and given orders. Its clock is its own: whole seconds from a second 0 that never
+changes, so that the times of two snapshots, and of a plan made in between, can be compared. Jobs of arrays occur one
+by one, each with its own id.
+
+*Steered* is a waiting job that the manager's own scheduler leaves alone: it starts by an order only. All other waiting
+jobs are in the hands of the manager's own scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from cpsched.domain import Instance, Placement
+
+__all__ = [
+    "Announce",
+    "Gate",
+    "HandBack",
+    "Hold",
+    "JobFacts",
+    "JobState",
+    "LeftJob",
+    "Order",
+    "Receipt",
+    "Refusal",
+    "ResourceManager",
+    "Result",
+    "Snapshot",
+    "Start",
+]
+
+
+class JobState(StrEnum):
+    """The state of a job as its manager has it, in our words."""
+
+    WAITING = "waiting"
+    #: Its user or an administrator holds it: nobody may start it.
+    HELD = "held"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    #: It was ended at its walltime.
+    TIMED_OUT = "timed_out"
+    #: A node of it failed, and it was not queued again.
+    NODE_FAILED = "node_failed"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a job in this state never runs again."""
+        return self not in (JobState.WAITING, JobState.HELD, JobState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFacts:
+    """What the manager knows of one job, besides what the instance says."""
+
+    state: JobState
+    #: Changes whenever what a plan rests on changes: the request, the walltime, another start after a failure. Opaque.
+    revision: str
+    #: How often the job was queued again after it had started.
+    restarts: int = 0
+    #: Whether the manager's own scheduler leaves the waiting job alone.
+    is_steered: bool = False
+    #: The second at which the manager starts the waiting job by an order that it has; None: it has none.
+    due: int | None = None
+    #: The nodes of that order, or those on which the job runs or ran, in ascending order.
+    nodes: tuple[str, ...] = ()
+    #: When the job started, of one that runs or is over; None also where it was cancelled as it waited.
+    start: int | None = None
+    #: When the job ended, of one that is over.
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftJob:
+    """A waiting job that stays the manager's, since the instance cannot say what it asks for, or since it is held."""
+
+    id: str
+    #: In words; never empty.
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What was true at one moment."""
+
+    #: The cluster, the rules, the running jobs, and the waiting jobs that may be planned; its `now` is `taken_at`.
+    instance: Instance
+    #: The other waiting jobs.
+    left: tuple[LeftJob, ...]
+    #: Seconds on the manager's clock.
+    taken_at: int
+    #: By id: all jobs that wait or run, and those that ended lately, as far back as the manager remembers them.
+    jobs: Mapping[str, JobFacts]
+    #: Whether jobs submitted from now on are steered; None where the manager cannot say.
+    gate_is_closed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Start a waiting job at a second on exactly these nodes; it is steered from then on.
+
+    In place of an order to start that the manager has for this job already. If the nodes are not free at that second,
+    the job starts there as soon as they are.
+    """
+
+    job: str
+    #: At this second, or at once if it has passed.
+    at: int
+    allocation: tuple[Placement, ...]
+    #: Of the job as it was planned: a job that has changed since is not started.
+    revision: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Steer a waiting job: it starts by another order only. An order to start that the manager has is withdrawn."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announce:
+    """Show the users when and where a waiting job is going to start, as far as the manager can show it."""
+
+    job: str
+    #: The planned second.
+    start: int
+    #: In ascending order.
+    nodes: tuple[str, ...]
+    #: One line.
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandBack:
+    """Give a waiting job back to the manager's own scheduler, free of all that other orders did to it."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """Close the gate, so that jobs submitted from now on are steered; or open it, and they are the manager's own."""
+
+    is_closed: bool
+
+
+Order = Start | Hold | Announce | HandBack | Gate
+
+
+class Result(StrEnum):
+    """What became of an order."""
+
+    DONE = "done"
+    #: All was as ordered before.
+    ALREADY = "already"
+    REFUSED = "refused"
+    #: The manager did not answer: the next snapshot tells.
+    UNKNOWN = "unknown"
+
+
+class Refusal(StrEnum):
+    """Why an order was refused."""
+
+    #: The job is over, or the manager does not know it.
+    GONE = "gone"
+    #: It runs: somebody else has started it.
+    RUNNING = "running"
+    HELD = "held"
+    #: It is not what it was when it was planned.
+    CHANGED = "changed"
+    #: A node is unknown, or may not be used.
+    NODES = "nodes"
+    #: The job cannot be on these nodes with what it asks for.
+    IMPOSSIBLE = "impossible"
+    #: cpsched may not do this.
+    FORBIDDEN = "forbidden"
+    #: This manager has no such thing.
+    UNSUPPORTED = "unsupported"
+    #: For a reason that the manager gives in words of its own.
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """The manager's answer to one order."""
+
+    order: Order
+    result: Result
+    #: Of a refused order.
+    refusal: Refusal | None = None
+    #: What the manager said, in words.
+    detail: str = ""
+
+
+class ResourceManager(Protocol):
+    """Software that starts jobs. All its methods can be called again after an error: they are idempotent."""
+
+    #: As the configuration names it.
+    name: str
+
+    def snapshot(self) -> Snapshot:
+        """Take a snapshot.
+
+        Raises
+        ------
+        BridgeError
+            If the manager does not answer, or answers what cannot be understood.
+        """
+
+    def apply(self, orders: Sequence[Order]) -> tuple[Receipt, ...]:
+        """Carry out orders, and return a receipt for each, in their order.
+
+        What happens to one order does not hinder the others. An order that is carried out already is done again
+        without harm, and so is one whose receipt was lost.
+
+        Raises
+        ------
+        BridgeError
+            If it is not known what became of any of them: the next snapshot tells.
+        """
+
+    def watch(self, seconds: float) -> bool:
+        """Wait until something may have changed, for at most some seconds, and tell whether it has.
+
+        A manager that cannot tell waits for as long, or less, and returns False.
+        """
