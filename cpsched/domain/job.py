@@ -142,6 +142,9 @@ class Job:
     expand_limit: float | None = 1
     malleability: Malleability | None = None
     running: Running | None = None
+    #: How long it is expected to run (s), at most its walltime; None: its walltime. None where a plan chooses how long
+    #: the job takes: it is evolving or malleable.
+    expected: int | None = None
     #: The real duration (s): for simulators only.
     runtime: int | None = None
     reservation: str | None = None
@@ -150,6 +153,11 @@ class Job:
     def walltime(self) -> int:
         """The requested duration in seconds, over all steps."""
         return sum(step.walltime for step in self.steps)
+
+    @property
+    def expected_runtime(self) -> int:
+        """How long the job is expected to run, in seconds: its walltime where it says nothing else."""
+        return self.walltime if self.expected is None else self.expected
 
     @property
     def request(self) -> Request:

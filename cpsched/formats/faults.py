@@ -52,8 +52,14 @@ _CARET_WINDOW = 60
 _ENTRIES = dict.fromkeys(("jobs", "waiting_room", "attempts"), ("job", "id"))
 _ENTRIES |= {"reservations": ("reservation", "id")}
 #: The units of whole numbers by their keys: in a dictionary such as ``resources`` the key is that of the resource.
-_SECONDS = "now submit walltime not_before start_at deadline delay expected_wait max_walltime seconds start end runtime"
-UNITS = dict.fromkeys(_SECONDS.split(), "seconds") | {"from": "seconds", "until": "seconds", "duration": "seconds"}
+_SECONDS = (
+    "now submit walltime expected not_before start_at deadline delay expected_wait max_walltime seconds start end"
+)
+UNITS = dict.fromkeys((*_SECONDS.split(), "runtime"), "seconds") | {
+    "from": "seconds",
+    "until": "seconds",
+    "duration": "seconds",
+}
 UNITS |= {"mem": "MiB"}
 #: The most candidates compared for "did you mean" in one document: suggestions must not make a refusal slow.
 _COMPARISONS = 20_000

@@ -280,6 +280,7 @@ class JobModel(DocumentModel):
     )
     malleable: Omittable[MalleableModel] = None
     running: Omittable[RunningModel] = None
+    expected: Omittable[Duration] = Field(None, description="How long it is expected to run (s), at most walltime")
     runtime: Omittable[Duration] = Field(None, description="How long it really runs (s): for simulators only")
     reservation: Omittable[Name] = Field(None, description="Run inside that reservation")
 
@@ -293,6 +294,8 @@ class JobModel(DocumentModel):
             raise refusal("Expected either steps, or walltime and request, got both")
         if self.steps is not None and self.malleable is not None:
             raise refusal("Expected a malleable or an evolving job, got both malleable and steps")
+        if self.expected is not None and (self.steps is not None or self.malleable is not None):
+            raise refusal("Expected no expected in an evolving or malleable job: a plan chooses how long it takes")
         if self.steps is None and "expand_limit" in given:
             raise refusal("Expected expand_limit only together with steps")
         if self.array is not None and self.running is not None:

@@ -166,6 +166,7 @@ def _write_job(job: Job, requests: _RequestForms) -> _Object:
         array=None if job.array is None else {"indices": format_indices(job.array)},
         malleable=None if job.malleability is None else _write_malleable(job.malleability),
         running=None if job.running is None else _write_running(job, job.running),
+        expected=job.expected,
         runtime=job.runtime,
         reservation=job.reservation,
     )

@@ -41,6 +41,9 @@ def read_job(reading: Reading, location: Location, model: JobModel) -> Job | Non
     if work is None:
         return None
     steps, licenses = work
+    if model.expected is not None and model.expected > steps[0].walltime:
+        message = f"Expected at most the walltime, {steps[0].walltime}, got {model.expected}"
+        reading.faults.add((*location, "expected"), message)
     malleability = _read_malleable(reading, (*location, "malleable"), model.malleable)
     return Job(
         id=model.id,
@@ -62,6 +65,7 @@ def read_job(reading: Reading, location: Location, model: JobModel) -> Job | Non
         expand_limit=model.expand_limit,
         malleability=malleability,
         running=_read_running(reading, location, model, steps, malleability),
+        expected=model.expected,
         runtime=model.runtime,
         reservation=model.reservation,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 from statistics import median
@@ -119,6 +119,8 @@ class _Run:
     duration: int
     #: Of an evolving job: cores of each step x seconds for which it is held longer than it asks for.
     waste: int = 0
+    #: The seconds that its slowdown reckons with in place of `duration`, where the job is expected to run so long.
+    expected: int | None = None
 
     @property
     def wait(self) -> int:
@@ -181,7 +183,7 @@ def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction
     for run in _waiting_runs(instance, jobs):
         start = max(instance.now, run.job.submit)
         walltime = run.job.walltime
-        runs.append(_Run(run.job, run.expected_wait, run.weight, start, start + walltime, walltime))
+        runs.append(replace(run, start=start, end=start + walltime, duration=walltime, waste=0))
     return _value(instance, runs)
 
 
@@ -221,10 +223,10 @@ def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Ite
     it), for each term of the objective but the makespan, and for delays beyond ``max_wait`` or the promised start.
 
     The slowdown of an evolving job depends on its runtime (s), and is left out where that is not given; that of every
-    other job divides by the walltime. Waste does not depend on the start.
+    other job divides by the runtime that is expected of it. Waste does not depend on the start.
     """
     if not job.is_evolving:
-        runtime = job.walltime
+        runtime = job.expected_runtime
     expected, factor = instance.expected_wait(job), instance.weight(job)
     for term, weight in instance.objective.weights.items():
         rate = factor * Fraction(weight)
@@ -315,7 +317,8 @@ def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: 
         if job.running is None:
             expected, weight = instance.expected_wait(job), instance.weight(job)
             duration = _duration(job, planned, is_record=is_record)
-            runs.append(_Run(job, expected, weight, planned.start, planned.end, duration, _wasted(job, planned)))
+            waste, runtime = _wasted(job, planned), None if is_record else job.expected
+            runs.append(_Run(job, expected, weight, planned.start, planned.end, duration, waste, runtime))
     return runs
 
 
@@ -419,11 +422,14 @@ def _wait(_: Instance, runs: list[_Run]) -> Fraction:
 
 
 def _slowdown(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * (max(1, (start + duration - submit) / max(10, duration)) + stretch / max(10, duration))."""
+    """Sum of weight * (max(1, (start + duration - submit) / max(10, duration)) + stretch / max(10, duration)); the
+    duration of a job that states how long it is expected to run is that.
+    """
     quotients = []
     for run in runs:
-        divisor = max(SLOWDOWN_TAU, run.duration)
-        quotients.append((run, max(divisor, run.wait + run.duration) + run.stretch, divisor))
+        duration = run.duration if run.expected is None else run.expected
+        divisor = max(SLOWDOWN_TAU, duration)
+        quotients.append((run, max(divisor, run.wait + duration) + run.stretch, divisor))
     return _weighed(quotients)
 
 

@@ -41,17 +41,17 @@ def by_walltime(_: Instance, jobs: Sequence[Job]) -> list[Job]:
 
 
 def by_smith(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order by expected wait x walltime x dominant share / weight, then by submission: Smith's rule (1956) for the sum
-    of weight x wait / expected wait.
+    """Order by expected wait x expected runtime x dominant share / weight, then by submission: Smith's rule (1956) for
+    the sum of weight x wait / expected wait.
 
     On one machine the best order is by ascending processing time / weight. The weight is the job's over its expected
-    wait; the processing time is walltime times width, the largest share of all nodes' (or licences') total that the job
-    takes of anything.
+    wait; the processing time is the expected runtime times width, the largest share of all nodes' (or licences') total
+    that the job takes of anything.
     """
 
     def key(job: Job) -> tuple[Fraction, int]:
         share = instance.cluster.dominant_share(job.request, job.licenses)
-        return instance.expected_wait(job) * job.walltime * share / instance.weight(job), job.submit
+        return instance.expected_wait(job) * job.expected_runtime * share / instance.weight(job), job.submit
 
     return sorted(jobs, key=key)
 

@@ -35,7 +35,7 @@ T = TypeVar("T")
 JOB_KEYS = (
     *("user", "group", "queue", "project", "walltime", "request", "place", "licenses", "priority", "weight"),
     *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
-    *("reservation", "told", "runtime"),
+    *("reservation", "told", "expected", "runtime"),
 )
 SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: The elements of all arrays together: an instance that has more is refused before it fills the memory.
@@ -194,6 +194,7 @@ class JobReader:
             malleable=malleable,
             running=self._read_running(members["running"], steps, malleable) if "running" in members else (),
             reservation=self._declared(members.get("reservation"), self._reservations, "reservation"),
+            expected=_read_expected(members["expected"], members, steps) if "expected" in members else None,
             runtime=members["runtime"].duration() if "runtime" in members else None,
             weight=read_weight(members["weight"]) if "weight" in members else None,
         )
@@ -378,6 +379,17 @@ def _read_promised_start(cursor: Cursor) -> PromisedStart:
     """Read the start that a user was told."""
     members = cursor.members(["start"], ["price"])
     return PromisedStart(members["start"].time(), read_price(members.get("price"), Fraction(1)))
+
+
+def _read_expected(expected: Cursor, members: Mapping[str, Cursor], steps: Sequence[Step]) -> int:
+    """Read how long a job is expected to run: only of a job that takes its walltime in a plan, and no longer."""
+    for key in ("steps", "malleable"):
+        if key in members:
+            expected.refuse(f"expected none in a job with {key}")
+    seconds = expected.duration()
+    if seconds > steps[0].walltime:
+        expected.refuse(f"expected at most the walltime, {steps[0].walltime}, got {seconds}")
+    return seconds
 
 
 def _read_expand_limit(cursor: Cursor | None) -> Fraction | None:

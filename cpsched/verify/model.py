@@ -199,6 +199,7 @@ class Job:
     malleable: Malleable | None = None
     running: tuple[Segment, ...] = ()
     reservation: str | None = None
+    expected: int | None = None
     runtime: int | None = None
     weight: Fraction | None = None
 

@@ -231,6 +231,7 @@ def _jobs(draw: st.DrawFn, index: int, queue_names: list[str], earlier: list[str
         malleability = Malleability(shares=(0.75, 0.1), model=model, stretch=FrozenMap({0.1: 12.5}))
     types = st.sampled_from(DependencyType)
     after = [Dependency(job=name, type=draw(types), delay=draw(st.integers(0, 9))) for name in earlier[-2:]]
+    is_rigid = len(steps) == 1 and malleability is None
     optional_times = st.none() | _times
     return Job(
         id=f"j{index}",
@@ -251,6 +252,7 @@ def _jobs(draw: st.DrawFn, index: int, queue_names: list[str], earlier: list[str
         array=draw(st.none() | st.lists(st.integers(0, 40), min_size=1, unique=True).map(lambda i: tuple(sorted(i)))),
         expand_limit=draw(st.sampled_from([1, 2.5, None])) if len(steps) > 1 else 1,
         malleability=malleability,
+        expected=draw(st.none() | st.integers(1, steps[0].walltime)) if is_rigid else None,
         runtime=draw(st.none() | _durations),
         reservation=draw(st.sampled_from([None, "r1"])),
     )

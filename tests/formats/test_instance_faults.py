@@ -145,6 +145,12 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
             {"running": {"start": 0, "allocation": _held()}, "told": {"start": 0}},
             "jobs[0]: Expected no told in a running job: its start is a fact",
         ),
+        ({"expected": 101}, "jobs[0].expected: Expected at most the walltime, 100, got 101"),
+        ({"expected": 0}, "jobs[0].expected: Expected an integer > 0 (seconds), got 0"),
+        (
+            {"expected": 9, "malleable": {"shares": [0.5]}},
+            "jobs[0]: Expected no expected in an evolving or malleable job: a plan chooses how long it takes",
+        ),
         ({"told": {}}, "jobs[0].told.start: Expected this key, got nothing"),
         ({"told": {"start": 5, "pirce": 1}}, "jobs[0].told.pirce: unknown key, did you mean price?"),
         ({"told": {"start": 5, "price": -0.5}}, "jobs[0].told.price: Expected a number >= 0.0, got -0.5"),

@@ -211,7 +211,8 @@ class _Draw:
             job["reservation"] = random.choice(self.reserved)
         elif self.rarely(0.07):
             job["array"] = {"indices": "0-1"}
-        return job
+        aside = Random(str(job))  # so that a seed means the same window as before, but for what is expected
+        return job | ({"expected": aside.randint(1, job["walltime"])} if aside.random() < 0.3 else {})
 
     def running_job(self, name: str) -> Document | None:
         """Draw a job that runs on what is free, or None if that is not enough."""

@@ -444,11 +444,12 @@ class LiteralRules:
         """Return what a job adds to the objective, the makespan apart, if it starts at a second."""
         end, queue = start + job["walltime"], self.queue_of(job)
         expected, wait = queue["expected_wait"], start - job["submit"]
+        runtime = job["expected"] if job.get("expected") else job["walltime"]
         terms = {
             "weighted_wait": wait / expected,
             "wait": wait,
             "completion": end - job["submit"],
-            "slowdown": max(1.0, (end - job["submit"]) / max(10, end - start)),
+            "slowdown": max(1.0, (wait + runtime) / max(10, runtime)),
             "tardiness": max(0, wait - expected),
         }
         total = sum(weight * terms.get(term, 0.0) for term, weight in self.weights.items())

@@ -84,6 +84,19 @@ def test_worked_examples(objective: object, value: float, suffered: float) -> No
         assert [violation.subject for violation in verify(document, answer)] == [f"objective.{next(iter(wrong))}"]
 
 
+def test_an_expected_runtime_counts_in_the_slowdown_alone() -> None:
+    """A job that holds its nodes for 100 s, and is expected to run for 20, is as slow as one of 20 s; the sums of other
+    terms are those of its start and of what it holds.
+    """
+    expecting = (job("a", submit=-60, queue="q", expected=20), JOBS[1])
+    for objective, value, suffered in WORKED[:5]:
+        stated = _stated(name=objective, value=value, suffered=suffered)
+        assert verify(instance(*expecting, queues=QUEUES, objective=objective), stated) == ()
+    document = instance(*expecting, queues=QUEUES, objective="slowdown")
+    assert verify(document, _stated(name="slowdown", value=120 / 20 + 1, suffered=80 / 20 + 1)) == ()
+    assert verify(document, _stated(name="slowdown", value=200 / 100 + 1, suffered=160 / 100 + 1)) != ()
+
+
 #: The first job is malleable, and runs from 40 on half of its cores, for 200 s: 100 s longer than on all of them.
 STRETCHED = [
     ("wait", 100 + 100, 60),

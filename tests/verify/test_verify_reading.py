@@ -124,6 +124,8 @@ FACT: Document = {"start": -1, "allocation": [{"node": "n1", "resources": {"core
         (instance(job(walltime=None, request=None, steps=[STEP], expand_limit=0.5)), "jobs[0].expand_limit"),
         (instance(job(expand_limit=2)), "jobs[0].expand_limit"),
         (instance(job(told={"start": 1}, running=FACT)), "jobs[0].told"),
+        (instance(job(expected=101)), "jobs[0].expected"),
+        (instance(job(expected=10, malleable={"shares": [0.5]})), "jobs[0].expected"),
         (instance(job(told={"price": 1})), "jobs[0].told.start"),
         (instance(job(told={"start": 1, "price": -0.25})), "jobs[0].told.price"),
         (instance(job(), queues={"q": {"expected_wait": 5, "max_wait": {}}}), "queues.q.max_wait.seconds"),

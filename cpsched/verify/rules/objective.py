@@ -33,6 +33,9 @@ class Run(NamedTuple):
     stretch: int = 0
     #: Cores of each step times the seconds for which it is held longer than it asks for.
     waste: int = 0
+    #: The seconds that a slowdown reckons with where they are not those of the job's booking: it is expected to run so
+    #: long. None in a record.
+    expected: int | None = None
 
 
 def _weighted_wait(instance: Instance, runs: list[Run]) -> Fraction:
@@ -48,10 +51,13 @@ def _wait(instance: Instance, runs: list[Run]) -> Fraction:
 
 
 def _slowdown(instance: Instance, runs: list[Run]) -> Fraction:
-    """Sum of ``max(1, (end - submit) / max(10, end - start))``, both without the stretch, and of that over the same."""
+    """Sum of ``max(1, (end - submit) / max(10, end - start))``, both without the stretch, and of that over the same.
+
+    A job that states how long it is expected to run ends by then.
+    """
     pairs = []
     for run in runs:
-        unstretched = run.end - run.stretch
+        unstretched = run.end - run.stretch if run.expected is None else run.start + run.expected
         below = max(TAU, unstretched - run.start)
         pairs.append((max(unstretched - run.job.submit, below) + run.stretch, below))
     return _sum_of_quotients(pairs)
@@ -148,7 +154,8 @@ def _run_of(case: Case, booking: Booking) -> Run:
         max(0, segment.end - segment.start - step.walltime) * step.request.totals().get("cores", 0)
         for segment, step in zip(booking.segments, steps, strict=False)
     )
-    return Run(job, booking.start, booking.end, stretch, waste)
+    expected = None if case.plan.is_record else job.expected
+    return Run(job, booking.start, booking.end, stretch, waste, expected)
 
 
 def _cost_of_changes(case: Case) -> Fraction:
@@ -197,7 +204,9 @@ def check_objective(case: Case) -> Iterator[Violation]:
     waited = [booking for booking in case.planned if not instance.jobs[booking.id].running]
     value = value_of(instance, (_run_of(case, booking) for booking in waited)) + _cost_of_changes(case)
     earliest = ((run.job, max(instance.now, run.job.submit)) for run in waited)
-    suffered = value_of(instance, (Run(job, start, start + job.walltime) for job, start in earliest))
+    suffered = value_of(
+        instance, (Run(job, start, start + job.walltime, expected=job.expected) for job, start in earliest)
+    )
     for key, exact in (("value", value), ("suffered", suffered)):
         got = score.get(key)
         if isinstance(got, Fraction) and _differs(got, exact):
