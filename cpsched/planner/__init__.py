@@ -16,6 +16,7 @@ from cpsched.planner.planner import Planner
 from cpsched.planner.planner_engine import PlannerEngine
 from cpsched.planner.profile import with_profile
 from cpsched.planner.queue import awaited_first, bound_jobs, by_turn, planning_order
+from cpsched.planner.rescue import latest_starts
 from cpsched.planner.reservations import slices_of
 from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
 from cpsched.planner.support import changing, unreduced, unsupported
@@ -43,6 +44,7 @@ __all__ = [
     "costs_at",
     "end_price",
     "go_on_shrunk",
+    "latest_starts",
     "place_cheaply",
     "placeable_beside",
     "planning_order",

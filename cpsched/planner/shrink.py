@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.booking import Ledger, Place
 from cpsched.domain import Instance, ObjectiveTerm, PlannedJob, Request
@@ -64,14 +65,22 @@ class Values:
         """Return the constant to add to these values to get values of the objective, if all jobs of the ledger are
         planned.
         """
-        instance, jobs = self._instance, self._ledger.jobs
+        return self._offset(range(len(self._ledger.jobs)))
+
+    def own_offsets(self) -> NDArray[np.float64]:
+        """Return the part of the constant (`offset`) that is each job's own: without it, if that job is not planned."""
+        return np.array([self._offset([row]) for row in range(len(self._ledger.jobs))])
+
+    def _offset(self, rows: Sequence[int]) -> float:
+        """Return the constant, if only these jobs are planned."""
+        instance, jobs = self._instance, [self._ledger.jobs[row] for row in rows]
         starts = np.array([instance.earliest_start(job) for job in jobs], dtype=np.int64)
         ends = starts + np.array([job.walltime for job in jobs], dtype=np.int64)
         plans = [
             PlannedJob(id=job.id, start=start, end=end, segments=())
             for job, start, end in zip(jobs, starts.tolist(), ends.tolist(), strict=True)
         ]
-        costs = float(costs_at(self.costs[self._first[:-1]], starts[:, None] - instance.now).sum())
+        costs = float(costs_at(self.costs[self._first[list(rows)]], starts[:, None] - instance.now).sum())
         return objective_value(instance, plans) - costs - self._end_price * int((ends - instance.now).max(initial=0))
 
     def of_running(self) -> float:

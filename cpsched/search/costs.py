@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, NodeState, Request, is_optional
-from cpsched.planner import FIRST_KINK, RATE, end_price
+from cpsched.planner import FIRST_KINK, RATE, Values, costs_at, end_price
+from cpsched.rusv import JobTable
+from cpsched.search.links import awaited_first
 
-__all__ = ["guided", "list_keys", "node_shares", "rates_of"]
+__all__ = ["guided", "left_out_fines", "list_keys", "node_shares", "rates_of"]
 
 #: The cost, relative to a second of makespan, of each second by which a job starts too late for an earlier makespan.
 _LATE = 0.3
@@ -35,6 +37,27 @@ def guided(
     order = np.argsort(kinks[:, :, 1], axis=1, kind="stable")
     guide[:, FIRST_KINK:] = np.take_along_axis(kinks, order[:, :, None], axis=1).reshape(len(guide), -1)
     return guide
+
+
+def left_out_fines(values: Values, table: JobTable, price: float) -> NDArray[np.float64]:
+    """Return what it costs to leave out each job: more than plans of as many jobs can differ by, once for it and once
+    for each job that waits for it.
+
+    Parameters
+    ----------
+    values, table
+        Of a ledger.
+    price
+        The cost of a second of makespan.
+    """
+    horizon = float((table.jobs[:, 1] + table.jobs[:, 3]).max(initial=0) + table.jobs[:, 3].sum())
+    dearest = costs_at(values.costs, np.array([[horizon]])).sum() + price * horizon
+    behind: list[set[int]] = [set() for _ in table.jobs]
+    for job in awaited_first(table, np.arange(len(table.jobs)))[::-1].tolist():
+        for after in table.followers[table.followers_of[job] : table.followers_of[job + 1], 0].tolist():
+            behind[job] |= {after} | behind[after]
+    fines = (1.0 + dearest) * np.array([1 + len(of_job) for of_job in behind])
+    return np.asarray(fines, dtype=np.float64)
 
 
 def rates_of(costs: NDArray[np.float64]) -> NDArray[np.float64]:

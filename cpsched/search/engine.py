@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, PlannedJob
-from cpsched.engine import Board
-from cpsched.planner import unsupported, warmup
+from cpsched.engine import Board, Offer
+from cpsched.planner import awaited_first, latest_starts, unsupported, warmup
 from cpsched.problem import beyond_whole_nodes
 from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
@@ -40,6 +40,8 @@ _MOST_ROUNDS, _LISTS = 200, 20
 #: Temperatures in mean costs of a job: at the beginning of a cooling that is slow enough, of the fastest one, and at
 #: the end. A cooling is slow enough with this multiple of `SearchParams.steps_per_job`.
 _HOT, _WARM, _COLD, _SLOW = 3.0, 0.1, 0.02, 0.6
+#: Where jobs are left out of a list: they move to such a part of their places in it, so often in vain.
+_FORWARD, _PROMOTIONS = 0.6, 4
 #: Seconds of steps from which the number of further steps is estimated.
 _PROBE = 0.1
 #: Shares of the time in which lists of a project are bred: where sums over the nodes are all there is, and elsewhere.
@@ -86,22 +88,25 @@ class Search:
         return unsupported(instance)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Search until the board's budget or the steps end; anew when the best plan has other jobs."""
+        """Search until the board's budget or the steps end; anew when the best plan has jobs that it did not know."""
         while True:
             planned = board.best.ids
-            self._improve(instance, board, planned, seed)
-            if board.is_over or board.best.ids == planned:
+            optional = optional_in(instance, board)
+            self._improve(instance, board, planned, optional, seed)
+            if board.is_over or planned - optional <= board.best.ids <= planned | optional:
                 return
 
-    def _improve(self, instance: Instance, board: Board, planned: Collection[str], seed: int) -> None:
-        """Search for plans of some jobs, while the best plan has these."""
-        jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
+    def _improve(
+        self, instance: Instance, board: Board, planned: Collection[str], optional: Collection[str], seed: int
+    ) -> None:
+        """Search for plans of some jobs, while the best plan has these; it may have any of the optional ones."""
+        jobs = [job for job in instance.elements() if job.running is None and (job.id in planned or job.id in optional)]
         if not jobs:
             return
         if any(job.is_evolving for job in jobs):
             self._improve_evolving(instance, jobs, board, seed)
         elif _most_placements(instance, jobs) <= _MOST_PLACEMENTS:
-            chain = Chain(instance, jobs, seed)
+            chain = Chain(instance, jobs, seed, optional)
             search = _Search(instance, jobs, board, chain, self.params)
             keys = list_keys(instance, jobs, chain.costs, chain.tails)
             search.try_lists(keys)
@@ -129,6 +134,25 @@ class Search:
         search.shrink_running(chain, until=1.0)
 
 
+def optional_in(instance: Instance, board: Board) -> frozenset[str]:
+    """Return the ids of the waiting jobs that plans may leave out for others: those with a last start, of their own or
+    by those that wait for them. The best plan need not have them.
+
+    None, where jobs change while they run.
+    """
+    if any(job.malleability is not None or job.is_evolving for job in instance.jobs):
+        return frozenset()
+    ids = board.placeable | board.best.ids
+    jobs = [job for job in instance.elements() if job.running is None and job.id in ids]
+    late = latest_starts(instance, jobs).keys()
+    known, members, found = board.best.ids | late, instance.members(), dict[str, None]()
+    for job in awaited_first(instance, jobs):
+        awaited = (name for dependency in job.after for name in members[dependency.job])
+        if job.id in late and all(name in known and (name in board.best.ids or name in found) for name in awaited):
+            found[job.id] = None
+    return frozenset(found)
+
+
 def _most_placements(instance: Instance, jobs: Sequence[Job]) -> int:
     """Return the most (job, kind of chunks, node) that a plan may have."""
     nodes = len(instance.cluster.node_names)
@@ -150,6 +174,11 @@ class _Search:
     ) -> None:
         self._instance, self._jobs, self._board, self._params = instance, jobs, board, params
         self._first, self._chain = board.best, chain
+        #: The jobs that each of these plans has, and those that some have.
+        own = frozenset(job.id for job in jobs)
+        optional = chain.optional if isinstance(chain, Chain) else frozenset()
+        self._own, self._least, self._most = own, self._first.ids - optional, self._first.ids | own
+        self._order = [job.id for job in instance.elements()]
         #: The constant to add to the chain's own figures to get values of the objective.
         self._offset = chain.offset()
         self._keys: NDArray[np.float64] | None = None
@@ -162,19 +191,30 @@ class _Search:
     @property
     def _is_over(self) -> bool:
         """Whether there is nothing left to do for these jobs: also once the best plan has others."""
-        return self._board.is_over or self._board.best.ids != self._first.ids
+        return self._board.is_over or not self._has_our_jobs(self._board.best)
+
+    def _has_our_jobs(self, offer: Offer) -> bool:
+        """Return whether a plan has only jobs that are planned here, and leaves out none but optional ones."""
+        return self._least <= offer.ids <= self._most
 
     def _best(self) -> Sequence[PlannedJob]:
         """Return the best plan of these jobs that others know."""
         best = self._board.best
-        return best.jobs if best.ids == self._first.ids else self._first.jobs
+        return best.jobs if self._has_our_jobs(best) else self._first.jobs
+
+    def _best_value(self) -> float:
+        """Return what the best plan on the board is worth to the chain, where it is one of these jobs."""
+        best = self._board.best
+        fine = self._chain.fine(best.ids) if isinstance(self._chain, Chain) and self._chain.is_open else 0.0
+        return best.value + fine
 
     def _offer(self, by: str) -> float:
         """Offer the chain's best plan if it is better than the board's; return the seconds that this took."""
         began = self._board.budget.elapsed
-        if self._chain.best_value + self._offset < self._board.best.value:
-            found = {planned.id: planned for planned in self._chain.best()}
-            self._board.offer([found.get(planned.id, planned) for planned in self._first.jobs], by=by)
+        if self._chain.best_value + self._offset < self._best_value():
+            others = {planned.id: planned for planned in self._first.jobs if planned.id not in self._own}
+            found = others | {planned.id: planned for planned in self._chain.best()}
+            self._board.offer([found[name] for name in self._order if name in found], by=by)
         return self._board.budget.elapsed - began
 
     def _offer_now_and_then(self, by: str) -> None:
@@ -189,30 +229,53 @@ class _Search:
         for name, keys in keys_by_name.items():
             if self._is_over or (self._keys is not None and self._time_share() > _FIXED):
                 break
-            value = self._chain.plan_list(keys)
+            if isinstance(self._chain, Chain) and self._chain.is_open:
+                keys, value = self._promoted(self._chain, keys)
+            else:
+                value = self._chain.plan_list(keys)
             if value is not None and value < best_value:
                 best_value, best_name, self._keys = value, name, keys
                 if self._board.budget.elapsed >= next_offer:
                     next_offer = self._board.budget.elapsed + max(_PAUSE, self._offer(f"list:{name}"))
         self._offer(f"list:{best_name}")
 
+    def _promoted(self, chain: Chain, keys: NDArray[np.float64]) -> tuple[NDArray[np.float64], float | None]:
+        """Plan a list, and move jobs that are too late towards its front, with all for which they wait, until none is
+        or that no longer helps; return the best list and its value.
+        """
+        best, best_value, failed = keys, chain.plan_list(keys), 0
+        value, listed = best_value, keys
+        while value is not None and failed < _PROMOTIONS and not self._is_over and self._time_share() < _FIXED:
+            late = chain.late()
+            if not len(late):
+                break
+            ordered, listed = np.sort(listed), listed.copy()
+            places = np.searchsorted(ordered, listed[late])
+            listed[late] = np.minimum(listed[late], ordered[(places * _FORWARD).astype(np.int64)])
+            value = chain.plan_list(listed)
+            failed += 1
+            if value is not None and (best_value is None or value < best_value):
+                best, best_value, failed = listed, value, 0
+        return best, best_value
+
     def try_prices(self, chain: Chain, random: np.random.Generator) -> None:
         """Try list schedules by prices: the first without noise, all others with it."""
         if self._keys is None or len(self._jobs) < _MANY:
             return
         is_counted = self._params.max_steps is not None
-        prices = Prices(self._instance, self._jobs, chain.costs, chain.earliest, chain.best_starts)
+        prices = Prices(self._instance, self._jobs, chain.full_costs, chain.earliest, chain.best_starts)
         until, rounds = self._time_share() + _PRICED, 0
         while rounds < _MOST_ROUNDS and not self._is_over and (is_counted or self._time_share() < until):
             prices.improve()
             rounds += 1
         durations = np.array([job.walltime for job in self._jobs], dtype=np.float64)
+        listed = self._promoted(chain, prices.starts)[0] if chain.is_open else prices.starts
         until, lists = self._time_share() + _LISTED, 0
         while not self._is_over and (lists < _LISTS if is_counted else self._time_share() < until):
             noise = _SPREAD * random.random(len(self._jobs)) if lists else 0.0
-            chain.plan_list(prices.starts + noise * durations, limit=chain.best_value)
+            chain.plan_list(listed + noise * durations, limit=chain.best_value)
             lists += 1
-        self._keys = prices.starts
+        self._keys = listed
         self._offer("list:prices")
 
     def breed_lists(self, chain: Chain, first: Mapping[str, NDArray[np.float64]], seed: int) -> None:

@@ -26,10 +26,15 @@ F_DEMAND, F_LATEST, F_DURATION = 0, 1, 2
 # columns of `fitting`: the number of chunks that fit on a node, and how many of them are taken
 FITS, TAKEN = 0, 1
 # places in `figures`
-VALUE, STEPS, KEPT = 0, 1, 2
+VALUE, STEPS, KEPT, FINES = 0, 1, 2, 3
+
+#: The demand of a job in the mode in which the plan leaves it out.
+NO_DEMAND = -1
 
 #: The result for a list in which a job has no place, or that costs too much.
 FAILED = 3
+#: Where jobs are left out, such a part of the steps makes room for one of them.
+_RESCUED = 0.3
 
 
 class Costs(NamedTuple):
@@ -56,7 +61,8 @@ class Costs(NamedTuple):
 class Draft(NamedTuple):
     """What a step writes down: the removed jobs, their old places, and the places found."""
 
-    #: float64 (3,): see ``VALUE``; carried from call to call.
+    #: float64 (4,): see ``VALUE``; carried from call to call. `FINES` is the part of the value that is paid for jobs
+    #: that the plan leaves out.
     figures: NDArray[Any]
     #: uint64 (1,): the state of the random numbers.
     random: NDArray[Any]
@@ -187,30 +193,52 @@ def choose_linked(wanted, d, j):
 
 
 @kernel
+def left_out_from(first, j):
+    """Return the first job from `first` on, in a circle, that the plan leaves out; -1 if there is none."""
+    count = j.starts.shape[0]
+    for place in range(count):
+        job = (first + place) % count
+        if j.jobs[job, 0] == NO_DEMAND:
+            return job
+    return -1
+
+
+@kernel
 def choose_in_the_way(num_nodes, c, d, j):
     """Choose a job whose wait costs much, an earlier start for it, and the jobs that run then on some consecutive
-    nodes, as many as it holds.
+    nodes, as many as it holds. Or, where the plan leaves out jobs, one of them, a start in time, and some nodes.
 
     Returns how many were chosen, 0 if no job waits; the job for which room is made is the first.
     """
     count = j.starts.shape[0]
     waiting, dearest = -1, 0.0
-    for _ in range(3):
-        job = below(d.random, count)
-        cost = cost_of(job, j.starts[job], c.costs) - cost_of(job, c.least_starts[job], c.costs)
-        if cost > dearest:
-            waiting, dearest = job, cost
-    if waiting < 0:
-        return 0
-    nearness = uniform(d.random)
-    earliest = c.least_starts[waiting]
-    begin = max(earliest, j.starts[waiting] - 1 - np.int64(nearness * nearness * (j.starts[waiting] - earliest)))
-    end = begin + j.jobs[waiting, 3]
+    if d.figures[FINES] > 0.0 and uniform(d.random) < _RESCUED:
+        waiting = left_out_from(below(d.random, count), j)
+    if waiting >= 0:
+        full = c.first_mode[waiting]
+        earliest = kernels.earliest_after(waiting, j.jobs[waiting, 1], j)
+        latest = kernels.latest_before(waiting, c.modes[full, F_LATEST], j)
+        if latest < earliest:
+            return 0
+        latest = min(latest, max(earliest, last_end(j.jobs, j.starts)))
+        begin = earliest + below(d.random, latest - earliest + 1)
+        end, width = begin + c.modes[full, F_DURATION], 1 + below(d.random, min(num_nodes, MOST_CLEARED))
+    else:
+        for _ in range(3):
+            job = below(d.random, count)
+            cost = cost_of(job, j.starts[job], c.costs) - cost_of(job, c.least_starts[job], c.costs)
+            if cost > dearest:
+                waiting, dearest = job, cost
+        if waiting < 0:
+            return 0
+        nearness = uniform(d.random)
+        earliest = c.least_starts[waiting]
+        begin = max(earliest, j.starts[waiting] - 1 - np.int64(nearness * nearness * (j.starts[waiting] - earliest)))
+        end, width = begin + j.jobs[waiting, 3], min(num_nodes, min(j.spans[waiting, 1], MOST_CLEARED))
     d.chosen[0] = waiting
     d.marks[waiting] = d.marks[count]
     found = 1
     node, offset = below(d.random, num_nodes), below(d.random, count)
-    width = min(num_nodes, min(j.spans[waiting, 1], MOST_CLEARED))
     for place in range(count):
         job = place + offset
         if job >= count:
@@ -305,6 +333,9 @@ def last_end(jobs, starts):
 @kernel
 def take_out(job, j, s, t, x):
     """Release the resources of a job; its entries stay in the pool."""
+    if j.jobs[job, 0] == NO_DEMAND:
+        j.starts[job] = NOWHERE
+        return
     start, end, first, count = j.starts[job], j.starts[job] + j.jobs[job, 3], j.spans[job, 0], j.spans[job, 1]
     kernels.take_placement(j.jobs[job, 0], j.pool[first : first + count], count, start, end, 1, s, t, x)
     kernels.drop_break(start, s)
@@ -314,7 +345,10 @@ def take_out(job, j, s, t, x):
 
 @kernel
 def put_in(job, start, entries, count, j, s, t, x):
-    """Book a job on these entries from `start` on."""
+    """Book a job on these entries from `start` on; nothing is booked for one that is left out."""
+    if j.jobs[job, 0] == NO_DEMAND:
+        j.starts[job], j.spans[job, 1] = start, 0
+        return
     kernels.keep_entries(j.pool, j.spans[job, 0], entries, count)
     j.starts[job], j.spans[job, 1] = start, count
     kernels.add_break(start, s)
@@ -333,6 +367,13 @@ def take_mode(job, mode, c, j):
     j.jobs[job, 3] = c.modes[mode, F_DURATION]
     for k in range(c.costs.shape[1]):
         c.costs[job, k] = c.mode_costs[mode, k]
+
+
+@kernel
+def leaving_mode(job, c):
+    """Return the mode in which a job is left out: its last one; -1 if no plan may leave it out."""
+    last = c.first_mode[job + 1] - 1
+    return last if c.modes[last, F_DEMAND] == NO_DEMAND else -1
 
 
 @kernel
@@ -453,10 +494,11 @@ def clear(j, s, t, x):
 
 
 @kernel
-def settle(queue, begin, limit, bounds, costs, j, s, t, x):
+def settle(queue, begin, limit, bounds, costs, c, j, s, t, x):
     """Place the jobs of ``queue[begin:]`` in turn, each as early as it fits beside the jobs already placed.
 
-    `bounds` remembers the starts found for equal demands, as in `kernels.place_jobs`.
+    `bounds` remembers the starts found for equal demands, as in `kernels.place_jobs`. `costs` has what starts cost in
+    all modes. A job without a place is left out, if it may be.
 
     Returns (`kernels.DONE`, `kernels.GROW_STATE`, or `FAILED` if a job has no place or the list costs more than
     `limit`; index in the queue that was reached; the rest of `limit`).
@@ -475,11 +517,15 @@ def settle(queue, begin, limit, bounds, costs, j, s, t, x):
         if earliest <= latest and earliest < FOREVER:
             start, held = kernels.earliest_fit(demand, earliest, duration, latest, s, t, x)
         if start < 0:
-            return FAILED, k, limit
+            leaving = leaving_mode(job, c)
+            if leaving < 0 or released >= FOREVER:
+                return FAILED, k, limit
+            take_mode(job, leaving, c, j)
+            start, held, is_noted = released, 0, False
         put_in(job, start, x.entries, held, j, s, t, x)
         if is_noted:
             kernels.remember_start(bounds[demand], released, duration, start)
-        limit -= cost_of(job, start, costs)
+        limit -= cost_of(c.taken[job], start, costs)
         if limit < 0.0:
             return FAILED, k, limit
     return kernels.DONE, queue.shape[0], limit
@@ -493,7 +539,8 @@ def ruin_and_recreate(steps, temperature, end_price, c, d, j, s, t, x):
     """Do a number of steps of simulated annealing at a `temperature` in mean costs of a job.
 
     Half of the removed jobs with several modes keep their mode; the others take the one that costs least at their new
-    place, or a random one: a job's loss in a smaller mode may be less than the gain of others. Returns `kernels.DONE`,
+    place, or a random one: a job's loss in a smaller mode may be less than the gain of others. A job that fits nowhere
+    is left out if it may be and if what that costs was saved elsewhere. Returns `kernels.DONE`,
     or `kernels.GROW_STATE` before a step for which an array is too small.
     """
     count, is_linked = j.starts.shape[0], j.waits.shape[0] > 0
@@ -529,7 +576,8 @@ def ruin_and_recreate(steps, temperature, end_price, c, d, j, s, t, x):
                     d.old_pool[place, e, part] = j.pool[j.spans[job, 0] + e, part]
             take_out(job, j, s, t, x)
             least += least_cost(job, c.least_starts[job], c.first_mode, c.mode_costs)
-        limit = before - temperature * max(d.figures[VALUE], 0.0) / count * np.log(max(uniform(d.random), 1e-300))
+        mean = max(d.figures[VALUE] - d.figures[FINES], 0.0) / count
+        limit = before - temperature * mean * np.log(max(uniform(d.random), 1e-300))
         after, inserted = 0.0, 0
         for turn in range(found):  # as long as the limit can still be kept
             if is_linked:
@@ -537,13 +585,16 @@ def ruin_and_recreate(steps, temperature, end_price, c, d, j, s, t, x):
             job = d.chosen[d.sequence[turn]]
             least -= least_cost(job, c.least_starts[job], c.first_mode, c.mode_costs)
             earliest = kernels.earliest_after(job, j.jobs[job, 1], j)
-            first, last = c.taken[job], c.taken[job] + 1
-            if c.first_mode[job + 1] - c.first_mode[job] > 1:
+            first, last, leaving = c.taken[job], c.taken[job] + 1, leaving_mode(job, c)
+            modes = c.first_mode[job + 1] - c.first_mode[job] - (1 if leaving >= 0 else 0)
+            if c.taken[job] == leaving:
+                first, last = c.first_mode[job], c.first_mode[job] + modes
+            elif modes > 1:
                 flip = uniform(d.random)
                 if flip < 0.3:
-                    first, last = c.first_mode[job], c.first_mode[job + 1]
+                    first, last = c.first_mode[job], c.first_mode[job] + modes
                 elif flip < 0.5:
-                    first = c.first_mode[job] + below(d.random, c.first_mode[job + 1] - c.first_mode[job])
+                    first = c.first_mode[job] + below(d.random, modes)
                     last = first + 1
             start, held, mode, cheapest = np.int64(-1), 0, first, limit - after - least
             for other in range(first, last):
@@ -563,6 +614,10 @@ def ruin_and_recreate(steps, temperature, end_price, c, d, j, s, t, x):
                 for e in range(held):
                     for part in range(3):
                         d.best_entries[e, part] = x.entries[e, part]
+            if start < 0 and leaving >= 0 and earliest <= kernels.latest_before(job, FOREVER, j):
+                cost = cost_of(leaving, earliest, c.mode_costs)
+                if cost <= cheapest:
+                    start, held, mode, cheapest = earliest, 0, leaving, cost
             if start < 0:
                 break
             if mode != c.taken[job]:

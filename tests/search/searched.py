@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
-from cpsched.domain import EngineReport, Instance, Plan, PlannedJob, Score
+from cpsched.domain import EngineReport, Instance, Plan, Score
 from cpsched.engine import Board, Budget, Outcome
-from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.formats import instance_to_document
 from cpsched.metrics import objective_value, suffered
-from cpsched.planner import PlannerEngine
+from cpsched.planner import PlannerEngine, placeable_beside
+from cpsched.portfolio.scoring import faults_of
 from cpsched.search import Search, SearchParams
 from cpsched.verify import Judge
 
@@ -24,31 +24,25 @@ def planned(instance: Instance) -> Outcome:
 
 
 def board_of(instance: Instance, outcome: Outcome, *, seconds: float = 60.0) -> Board:
-    """Return a board with a plan on it, whose judge is the verifier."""
+    """Return a board with a plan on it, whose judge is the verifier; plans may have other jobs."""
     judge = Judge(instance_to_document(instance))
-
-    def faults(jobs: Sequence[PlannedJob]) -> list[str]:
-        value = objective_value(instance, jobs)
-        score = Score(
-            name=instance.objective.name, value=value, planner=value, suffered=suffered(instance, outcome.jobs)
-        )
-        report = EngineReport(name="search", version="test", budget=seconds, elapsed=0.0, stopped="done")
-        plan = Plan(
-            instance=instance.name,
-            now=instance.now,
-            objective=score,
-            engine=report,
-            jobs=tuple(jobs),
-            waiting_room=outcome.waiting_room,
-        )
-        return [str(violation) for violation in judge.violations(plan_to_document(plan))]
-
+    value = objective_value(instance, outcome.jobs)
+    suffered_so_far = suffered(instance, outcome.jobs)
+    first = Plan(
+        instance=instance.name,
+        now=instance.now,
+        objective=Score(name=instance.objective.name, value=value, planner=value, suffered=suffered_so_far),
+        engine=EngineReport(name="search", version="test", budget=seconds, elapsed=0.0, stopped="done"),
+        jobs=outcome.jobs,
+        waiting_room=outcome.waiting_room,
+    )
     return Board(
         outcome.jobs,
         by="planner",
         budget=Budget(seconds),
         value_of=partial(objective_value, instance),
-        judge=faults,
+        judge=faults_of(judge, instance, first),
+        placeable=placeable_beside(instance, {job.id for job in outcome.jobs}),
     )
 
 

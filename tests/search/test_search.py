@@ -30,12 +30,12 @@ weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.001
 @examples(60)
 @given(data=st.data(), weights=weights)
 def test_never_worse_than_the_planner(data: st.DataObject, weights: dict[ObjectiveTerm, float]) -> None:
-    """For any objective the plan verifies, plans the same jobs as the planner, and is worth no more."""
+    """For any objective the plan verifies, plans no fewer jobs than the planner, and with as many is worth no more."""
     instance = data.draw(instances().flatmap(pressed))
     board = searched(replace(instance, objective=Objective(weights=FrozenMap(weights))))
-    assert [job.id for job in board.best.jobs] == [job.id for job in planned(instance).jobs]
-    values = [incumbent.value for incumbent in board.incumbents]
-    assert values == sorted(values, reverse=True)
+    ranks = [(-(incumbent.planned or 0), incumbent.value) for incumbent in board.incumbents]
+    assert ranks == sorted(ranks, reverse=True)
+    assert len(board.best.jobs) == -ranks[-1][0] >= len(planned(instance).jobs)
 
 
 @pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
