@@ -1,15 +1,17 @@
 """Bookings: the ledger of which job holds which resources when, and the mapping of chunks to nodes.
 
-May import: `domain`, `problem`, `rusv`. Begin with `ledger.py`; `columns.py` translates a cluster and its requests into
-the columns of the timeline, `mapping.py` has the order in which nodes are filled, `links.py` the dependencies.
-`running.py` has the running jobs and what is set aside, `modes.py` the shares on which a malleable job can begin,
-`shapes.py` and `changing.py` the jobs of several steps, and `continuation.py` the rest of a running one.
+May import: `domain`, `problem`, `rusv`. Begin with `ledger.py`; `live_ledger.py` has a ledger whose window changes.
+`columns.py` translates a cluster and its requests into the columns of the timeline, `mapping.py` has the order in which
+nodes are filled, `links.py` the dependencies. `running.py` has the running jobs and what is set aside, `modes.py` the
+shares on which a malleable job can begin, `shapes.py` and `changing.py` the jobs of several steps, and
+`continuation.py` the rest of a running one.
 """
 
 from cpsched.booking.changing import ChangingJobs
 from cpsched.booking.columns import WHOLE_REQUEST, Columns
 from cpsched.booking.continuation import Units, continuation, units_on
 from cpsched.booking.ledger import Ledger, Place
+from cpsched.booking.live_ledger import LiveLedger
 from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
 from cpsched.booking.modes import CompiledMode, compiled_modes
 from cpsched.booking.remainder import amounts_aside, booked_remainder
@@ -22,6 +24,7 @@ __all__ = [
     "Columns",
     "CompiledMode",
     "Ledger",
+    "LiveLedger",
     "Mapping",
     "Place",
     "Shape",

@@ -5,6 +5,7 @@ that are set aside.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain, pairwise
 from math import floor
 
@@ -52,10 +53,15 @@ class RunningJobs:
             if (remaining := resumable(job, instance.now)) is not None
         }
         self._bookings: dict[str, list[Booking]] = {name: [] for name in self.changeable}
+        #: Those of all other jobs, on the instance's clock.
+        self._fixed: dict[str, list[Booking]] = {}
         #: Those that have been changed, as they are in the plan.
         self.changed: dict[str, PlannedJob] = {}
-        for name in self._short(self._hold()):
+        short = self._hold()
+        for name in self._short(short):
             del self.changeable[name], self._bookings[name]
+        #: Whether all that running jobs hold is booked.
+        self.is_whole = not short
         book_asides(timeline, instance.set_aside, columns, instance.now)
 
     def _hold(self) -> set[int]:
@@ -125,6 +131,8 @@ class RunningJobs:
         self._timeline.book(booking)
         if job.id in self._bookings:
             self._bookings[job.id].append(booking)
+        else:
+            self._fixed.setdefault(job.id, []).append(_moved(booking, self._now))
 
     def _held_by(self, job: Job, segment: Segment) -> dict[int, int]:
         """Return the amounts of each column that a running job holds in one of its segments."""
@@ -138,6 +146,37 @@ class RunningJobs:
     def _licenses_of(self, job: Job) -> dict[int, int]:
         """Return the amounts of each licence that a job holds."""
         return {self._columns.license_number[name]: amount for name, amount in job.licenses.items()}
+
+    # --- jobs that start and end, while time passes ---------------------------------------------------------------
+
+    def bookings_of(self, job: Job) -> list[Booking]:
+        """Return what a running job that cannot change holds from now on."""
+        return [] if job.running is None else self._bookings_of(job, repeated(job))
+
+    def hold(self, job: Job, bookings: Sequence[Booking]) -> None:
+        """Book a job that runs by now, and cannot change; the caller guarantees that all of it is free."""
+        self._jobs[job.id] = job
+        for booking in bookings:
+            self._book(job, booking)
+
+    def let_go(self, job_id: str) -> list[Booking]:
+        """Release what a running job holds that cannot change; return what of it was for later than now."""
+        del self._jobs[job_id]
+        coming = []
+        for booking in self._fixed.pop(job_id, ()):
+            if booking.end > self._now:
+                start = max(booking.start, self._now)
+                coming.append(replace(booking, start=start - self._now, end=booking.end - self._now))
+                self._timeline.release(coming[-1])
+        return coming
+
+    def keep(self, job: Job) -> None:
+        """Take a running job for another one of the same id, which holds the same."""
+        self._jobs[job.id] = job
+
+    def pass_time(self, now: int) -> None:
+        """Let it be later; no job has ended by then that is still booked."""
+        self._now = now
 
     # --- other continuations ------------------------------------------------------------------------------------
 
@@ -274,3 +313,8 @@ class RunningJobs:
     def set_state(self, state: tuple[dict[str, list[Booking]], dict[str, PlannedJob]]) -> None:
         """Restore the record of bookings; the caller restores the timeline."""
         self._bookings, self.changed = dict(state[0]), dict(state[1])
+
+
+def _moved(booking: Booking, seconds: int) -> Booking:
+    """Return a booking that begins and ends some seconds later."""
+    return replace(booking, start=booking.start + seconds, end=booking.end + seconds)

@@ -2,9 +2,9 @@
 
 May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `queue.py` has the
 order in which jobs are planned, `admission_result.py` the jobs that may be planned at all and the outcome of each,
-`support.py` the refused features, `costs.py` the costs of starts, `shrink.py` shrinks malleable jobs, `warm.py` begins
-from an earlier plan, `advance.py` advances a window in time, `happening.py` applies an event to it, `profile.py`
-changes the steps of a running job, `warmup.py` compiles the kernels ahead of time.
+`support.py` the refused features, `costs.py` the costs of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps
+a plan up to date, `warm.py` begins from an earlier plan, `advance.py` advances a window in time, `happening.py` applies
+an event to it, `profile.py` changes the steps of a running job, `warmup.py` compiles the kernels ahead of time.
 """
 
 from cpsched.planner.admission_result import AdmissionResult
@@ -12,6 +12,7 @@ from cpsched.planner.advance import advanced, with_slices
 from cpsched.planner.alone import placeable_beside
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
+from cpsched.planner.live import LivePlanner, replanned
 from cpsched.planner.planner import Planner
 from cpsched.planner.planner_engine import PlannerEngine
 from cpsched.planner.profile import with_profile
@@ -20,7 +21,7 @@ from cpsched.planner.rescue import latest_starts
 from cpsched.planner.reservations import slices_of
 from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
 from cpsched.planner.support import changing, unreduced, unsupported
-from cpsched.planner.warm import replanned, replanned_after, warm_order, with_promised_starts
+from cpsched.planner.warm import replanned_after, warm_order, with_promised_starts
 from cpsched.planner.warmup import warmup, warmup_evolving, warmup_window
 from cpsched.rusv import announced as compiling_announced
 
@@ -31,6 +32,7 @@ __all__ = [
     "RATE",
     "AdmissionResult",
     "Aftermath",
+    "LivePlanner",
     "Planner",
     "PlannerEngine",
     "Values",

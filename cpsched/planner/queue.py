@@ -8,13 +8,15 @@ from heapq import heappop, heappush
 
 from cpsched.domain import Instance, Job, priority_classes
 
-__all__ = ["awaited_first", "bound_jobs", "by_turn", "planning_order"]
+__all__ = ["Turn", "awaited_first", "bound_jobs", "by_turn", "is_bound", "planning_order", "turn_of"]
 
 #: The urgency of a job, most urgent first: fixed start, deadline, hard ``max_wait``, overdue by any ``max_wait``, or
 #: none of these. Up to `_LIMITED` a job can be too late, and then has no start.
 _FIXED, _DUE, _LIMITED, _OVERDUE, _FREE = range(5)
 #: One of the above, and for limits of waiting the second at which they are or were reached.
 _Urgency = tuple[int, int]
+#: By what a job is ordered: its urgency, its priority (less is more), and its submission.
+Turn = tuple[_Urgency, int, int]
 
 
 def planning_order(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
@@ -51,6 +53,16 @@ def bound_jobs(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
     """
     urgencies = _urgencies(instance, jobs)
     return planning_order(instance, [job for job in jobs if urgencies[job.id][0] <= _LIMITED])
+
+
+def turn_of(instance: Instance, job: Job) -> Turn:
+    """Return by what a waiting job is ordered for which no other one waits, where priorities are not strict."""
+    return _own_urgency(instance, job), -instance.priority(job), job.submit
+
+
+def is_bound(turn: Turn) -> bool:
+    """Return whether the job of a turn is lost if it starts too late."""
+    return turn[0][0] <= _LIMITED
 
 
 def awaited_first(instance: Instance, jobs: Sequence[Job]) -> list[Job]:

@@ -10,49 +10,18 @@ from cpsched.domain import Instance, Job, Plan, PlannedJob, PromisedStart
 from cpsched.engine import Outcome
 from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.planner import NAME
-from cpsched.planner.queue import awaited_first, bound_jobs, planning_order
+from cpsched.planner.queue import awaited_first, planning_order
 from cpsched.planner.shrink import Values, go_on_shrunk, lenders
 
-__all__ = ["replanned", "replanned_after", "warm_order", "with_promised_starts"]
-
-
-def replanned(instance: Instance, plan: Plan) -> Outcome:
-    """Bring an earlier plan up to date, after jobs came and went, nodes broke down, or time passed (OCCS-36).
-
-    Each job keeps its start and its nodes if they are still free and allowed. All others are planned beside them,
-    in `warm_order`, and one pass of backfilling moves jobs up into freed resources. Jobs with limited starts come
-    first, so that a new one of them finds its place before jobs that can wait take it. Running jobs continue as in the
-    plan, but are shrunk only while that still improves the plan. For new jobs, further running jobs are shrunk if that
-    improves the plan and no job that had a start starts later.
-
-    Parameters
-    ----------
-    plan
-        A plan of any instance: a job that this instance does not have, or that runs by now, is ignored.
-
-    Raises
-    ------
-    UnsupportedError
-        If the instance asks for something that the planner cannot honour yet.
-    """
-    admission = AdmissionResult.of(instance, engine=NAME)
-    ledger = Ledger(instance, admission.admitted)
-    before = _planned_by(plan)
-    bound = {job.id for job in bound_jobs(instance, admission.admitted)}
-    order = [job.id for job in _ordered(instance, admission.admitted, before)]
-    ledger.running.restore(ledger.running.resumed(plan.jobs))
-    for turn in (True, False):
-        jobs = [job_id for job_id in order if (job_id in bound) is turn]
-        ledger.plan([job_id for job_id in jobs if job_id not in before or not ledger.restore(before[job_id])])
-    ledger.backfill(order)
-    shrunk = _shrunk(ledger)
-    is_new = bool(ledger.running.changeable) and any(job_id not in before for job_id in order)
-    if shrunk or is_new:
-        values = Values(instance, ledger)
-        go_on_shrunk(ledger, order, values, names=shrunk)
-        if is_new:
-            _shrink_more(ledger, order, values, before)
-    return admission.outcome(ledger)
+__all__ = [
+    "ordered",
+    "planned_by",
+    "replanned_after",
+    "shrink_more",
+    "shrunk",
+    "warm_order",
+    "with_promised_starts",
+]
 
 
 def replanned_after(
@@ -82,7 +51,7 @@ def replanned_after(
     admission = AdmissionResult.of(instance, engine=NAME)
     ledger = Ledger(instance, admission.admitted)
     jobs = {job.id: job for job in admission.admitted}
-    before = {name: job for name, job in _planned_by(plan).items() if name in jobs}
+    before = {name: job for name, job in planned_by(plan.jobs, plan.now).items() if name in jobs}
     order = [job.id for job in planning_order(instance, admission.admitted)]
     urgent = frozenset(urgent)
     ledger.running.restore(ledger.running.resumed(plan.jobs))
@@ -101,8 +70,8 @@ def replanned_after(
             ledger.plan([name])
     while ledger.backfill(order):
         pass
-    if shrunk := _shrunk(ledger):
-        go_on_shrunk(ledger, order, Values(instance, ledger), names=shrunk)
+    if names := shrunk(ledger):
+        go_on_shrunk(ledger, order, Values(instance, ledger), names=names)
     return admission.outcome(ledger)
 
 
@@ -147,7 +116,7 @@ def _with_followers(ledger: Ledger, name: str) -> list[str]:
     return list(reversed(found))
 
 
-def _shrunk(ledger: Ledger) -> list[str]:
+def shrunk(ledger: Ledger) -> list[str]:
     """Return the running jobs that have less than all their cores now, or will."""
     running = ledger.running
     return [
@@ -155,7 +124,7 @@ def _shrunk(ledger: Ledger) -> list[str]:
     ]
 
 
-def _shrink_more(ledger: Ledger, order: Sequence[str], values: Values, before: Mapping[str, PlannedJob]) -> None:
+def shrink_more(ledger: Ledger, order: Sequence[str], values: Values, before: Mapping[str, PlannedJob]) -> None:
     """Shrink running jobs where the plan is worth more for it, and no job that had a start in the plan
     before starts later.
     """
@@ -175,7 +144,7 @@ def warm_order(instance: Instance, plan: Plan) -> list[str]:
     orders them, and each comes after all that it waits for.
     """
     waiting = tuple(job for job in instance.elements() if job.running is None)
-    return [job.id for job in _ordered(instance, waiting, _planned_by(plan))]
+    return [job.id for job in ordered(instance, waiting, planned_by(plan.jobs, plan.now))]
 
 
 def with_promised_starts(instance: Instance, plan: Plan, price: float) -> Instance:
@@ -189,7 +158,7 @@ def with_promised_starts(instance: Instance, plan: Plan, price: float) -> Instan
     price
         Of each expected wait of postponement, at least 0.
     """
-    before = _planned_by(plan)
+    before = planned_by(plan.jobs, plan.now)
 
     def told(job: Job) -> Job:
         starts = [before[element].start for element in job.element_ids if element in before]
@@ -200,12 +169,12 @@ def with_promised_starts(instance: Instance, plan: Plan, price: float) -> Instan
     return replace(instance, jobs=tuple(map(told, instance.jobs)))
 
 
-def _planned_by(plan: Plan) -> dict[str, PlannedJob]:
+def planned_by(jobs: Sequence[PlannedJob], now: int) -> dict[str, PlannedJob]:
     """Return the jobs of a plan by id, without those that ran when it was made."""
-    return {job.id: job for job in plan.jobs if job.start >= plan.now}
+    return {job.id: job for job in jobs if job.start >= now}
 
 
-def _ordered(instance: Instance, jobs: tuple[Job, ...], before: dict[str, PlannedJob]) -> list[Job]:
+def ordered(instance: Instance, jobs: tuple[Job, ...], before: dict[str, PlannedJob]) -> list[Job]:
     """Order jobs by their starts in a plan, those without one behind, equals as the planner orders them; but each after
     all that it waits for.
     """

@@ -39,10 +39,16 @@ class Compression:
 
     def __init__(self, timeline: Timeline, table: JobTable) -> None:
         self._timeline, self._table = timeline, table
-        demands = timeline.demands
         #: The number of nodes on which something must have been released before a job is tried again; and its last
         #: trial, by the counter of chances.
         self._enough, self._tried = (np.zeros(len(table.starts), dtype=np.int64) for _ in range(2))
+        self._counters: Ints = np.zeros(compress_kernels.COUNTERS, dtype=np.int64)
+        #: Until when no job can gain without a release, except jobs that are new among the first ones.
+        self._slot_end = 0
+        self._know(timeline.demands)
+
+    def _know(self, demands: Demands) -> None:
+        """Make the tables of the demands that there are."""
         #: The kind of chunks of each demand; -1 for demands for several kinds, or for whole nodes.
         self._chunk_of = _chunks(demands)
         #: For each of these kinds: the nodes that have room now; the number that fits on each node; and until when one
@@ -52,16 +58,30 @@ class Compression:
         #: The state for which these hold, and the number of nodes.
         self._looked: Ints = np.zeros((shape[0], 2), dtype=np.int64)
         self._scratch: Ints = np.zeros(shape[1], dtype=np.int64)
-        self._counters: Ints = np.zeros(compress_kernels.COUNTERS, dtype=np.int64)
         self._make_room(0)
-        #: Until when no job can gain without a release, except jobs that are new among the first ones.
-        self._slot_end = 0
         self._biggest = _biggest(demands)
         #: Scratch: the tables, with the kinds of which windows must have as much as is of interest; what is left at
         #: their ends; notes.
         self._wanted = demands.tables()._replace(kinds=demands.tables().kinds.copy())
         self._tail = np.zeros((2, demands.num_columns), dtype=np.int32)
         self._memory: Ints = np.zeros((len(demands), 17, 3), dtype=np.int64)
+
+    def append(self, count: int) -> None:
+        """Follow the table in which there are this many more jobs, behind the others, and maybe further demands."""
+        new: Ints = np.zeros(count, dtype=np.int64)
+        self._enough, self._tried = (np.concatenate([array, new]) for array in (self._enough, self._tried))
+        if len(self._timeline.demands) > len(self._memory):
+            self._know(self._timeline.demands)
+
+    def drop(self, job: int) -> None:
+        """Follow the table in which the last job has got the row of another one, which is gone."""
+        for array in (self._enough, self._tried):
+            array[job] = array[-1]
+        self._enough, self._tried = self._enough[:-1], self._tried[:-1]
+
+    def retry(self, jobs: Ints) -> None:
+        """Try jobs again in any case: what they ask for, or may have, has changed."""
+        self._enough[jobs] = 0
 
     def give_back(self, nodes: int) -> None:
         """Record a release on at most this many nodes; the timeline has released it already."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import instant_kernels, kernels, step_kernels
+from cpsched.rusv import clock_kernels, instant_kernels, kernels, step_kernels
 from cpsched.rusv.kernels import Bookings, Jobs, Scratch, State, Tables, Taken
 from cpsched.rusv.step_sequences import StepSequences
 from cpsched.rusv.vector import FOREVER
@@ -31,6 +31,8 @@ PORTION = 500
 #: The start of a job without a start.
 NOWHERE = -1
 _MEMORY = 16
+#: Entries of jobs that are gone, at the most, beside as many as the jobs of a table have.
+_MOST_UNUSED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,10 +323,8 @@ class JobTable:
     def __init__(self, rows: Sequence[tuple[int, int, int, int]], links: Ints | None = None) -> None:
         count = len(rows)
         self.jobs: Ints = np.array(rows, dtype=np.int64).reshape(count, 4)
-        linked = np.zeros((0, 3), dtype=np.int64) if links is None else links
-        self.waits_of, self.waits = _grouped(linked, count)
-        self.followers_of, self.followers = _grouped(linked[:, [1, 0, 2]], count)
         self.starts: Ints = np.full(count, NOWHERE, dtype=np.int64)
+        self.link(links)
         self.spans: Ints = np.zeros((count, 3), dtype=np.int64)
         self.pool: Entries = np.zeros((1024, 3), dtype=np.int32)
         self.used: Ints = np.zeros(1, dtype=np.int64)
@@ -361,6 +361,35 @@ class JobTable:
         self.pool[first : first + len(entries)] = entries
         self.spans[job] = first, len(entries), room
         self.starts[job] = start
+
+    def append(self, rows: Sequence[tuple[int, int, int, int]]) -> None:
+        """Add jobs without a place, behind the others. The links are the caller's."""
+        count = len(rows)
+        if self.used[0] > 2 * self.spans[:, 1].sum() + _MOST_UNUSED:
+            self.reserve(self.spans[:, 1].copy())
+        self.jobs = np.concatenate([self.jobs, np.array(rows, dtype=np.int64).reshape(count, 4)])
+        self.starts = np.concatenate([self.starts, np.full(count, NOWHERE, dtype=np.int64)])
+        self.spans = np.concatenate([self.spans, np.zeros((count, 3), dtype=np.int64)])
+
+    def drop(self, job: int) -> None:
+        """Take a job without a place out; the last job gets its row. The links are the caller's."""
+        for array in (self.jobs, self.starts, self.spans):
+            array[job] = array[-1]
+        self.jobs, self.starts, self.spans = self.jobs[:-1], self.starts[:-1], self.spans[:-1]
+
+    def link(self, links: Ints | None = None) -> None:
+        """Set the links of all jobs, of which there may be more or less than before."""
+        count, linked = len(self.starts), np.zeros((0, 3), dtype=np.int64) if links is None else links
+        self.waits_of, self.waits = _grouped(linked, count)
+        self.followers_of, self.followers = _grouped(linked[:, [1, 0, 2]], count)
+
+    def pass_time(self, seconds: int) -> None:
+        """Make second `seconds` the new second 0; places that begin before it are the caller's."""
+        self.starts[self.starts != NOWHERE] -= seconds
+        for column, least in ((1, 0), (2, None)):
+            times = self.jobs[:, column]
+            moved = times - seconds if least is None else np.maximum(times - seconds, least)
+            self.jobs[:, column] = np.where(times < FOREVER, moved, times)
 
     def reserve(self, rooms: Ints) -> None:
         """Lay the pool out anew, with space for these numbers of entries of each job."""
@@ -501,6 +530,15 @@ class Timeline:
         """Release a booking: the exact inverse of `book`."""
         self._forget()
         kernels.release(booking.start, min(booking.end, FOREVER), _taken(booking), self._state)
+
+    def pass_time(self, seconds: int) -> None:
+        """Make second `seconds` the new second 0.
+
+        The timeline is then that on which the same was booked from the new second 0 on. No booking may end before it.
+        """
+        if seconds > 0:
+            self._forget()
+            clock_kernels.pass_time(seconds, self._state)
 
     def marked(self) -> State:
         """Return a mark of the current bookings, for `back_to`."""

@@ -1,0 +1,243 @@
+"""A ledger that follows its window: waiting jobs come and go, running jobs start and end, and time passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.booking.ledger import Ledger, Place
+from cpsched.booking.links import Links
+from cpsched.booking.modes import compiled_modes
+from cpsched.domain import Instance, Job
+from cpsched.rusv import FOREVER, NOWHERE, Booking, Compression, kernels
+
+__all__ = ["LiveLedger"]
+
+#: Demands of jobs that are gone, at the most, beside as many as there are jobs: then the ledger is made anew.
+_MOST_UNUSED = 1000
+
+
+class LiveLedger(Ledger):
+    """A ledger whose window changes; mutable.
+
+    It always has the bookings that a ledger has that is made anew for the window of that moment and gets the same
+    places. It can follow windows of one cluster in which no job changes while it runs and nothing is set aside
+    (`can_follow`).
+
+    Parameters
+    ----------
+    instance, waiting
+        As `Ledger` has them.
+    """
+
+    def __init__(self, instance: Instance, waiting: Sequence[Job]) -> None:
+        super().__init__(instance, waiting)
+        self._compression: Compression | None = None
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether changes of the window can be booked, so that no new ledger is needed."""
+        return (
+            not self._shapes
+            and not self._parts
+            and not self.running.changeable
+            and self.running.is_whole
+            and not self.instance.set_aside
+            and all(len(modes) == 1 for modes in self.modes)
+            and len(self.timeline.demands) <= 2 * len(self.jobs) + _MOST_UNUSED
+        )
+
+    # --- running jobs -------------------------------------------------------------------------------------------
+
+    def end(self, job_id: str, *, now: int) -> None:
+        """Release what a running job holds; what it was to hold after `now` is new room for others."""
+        self._give_back(self.running.let_go(job_id), since=now - self.instance.now)
+
+    def hold(self, job: Job) -> bool:
+        """Book a job that runs now; return whether all that it holds is free."""
+        bookings = self.running.bookings_of(job)
+        if not all(map(self.timeline.is_free, bookings)):
+            return False
+        self.running.hold(job, bookings)
+        return True
+
+    def in_the_way(self, job: Job) -> list[str]:
+        """Return the waiting jobs that are booked on nodes of a running job, or on licences of it, while it runs."""
+        if job.running is None:
+            return []
+        starts, ends = self.table.starts, self.table.starts + self.table.jobs[:, 3]
+        found: dict[int, None] = {}
+        for segment in job.running.segments:
+            begin, end = segment.start - self.instance.now, segment.end - self.instance.now
+            nodes = {self._columns.node_number[held.node] for held in segment.allocation}
+            for row in np.flatnonzero((starts != NOWHERE) & (starts < end) & (ends > begin)).tolist():
+                is_met = not nodes.isdisjoint(self.table.entries(row)[:, 0].tolist())
+                if is_met or job.licenses.keys() & self.jobs[row].licenses.keys():
+                    found[row] = None
+        return [self.jobs[row].id for row in found]
+
+    # --- waiting jobs -------------------------------------------------------------------------------------------
+
+    def withdraw(self, job_id: str) -> Place:
+        """Release the place of a waiting job, and return it."""
+        place = self.place_of(job_id)
+        self._give_back([self._booking_at(job_id, place)])
+        self.release(job_id)
+        if self._compression is not None:
+            self._compression.retry(np.array([self._row[job_id]]))
+        return place
+
+    def starts_as_planned(self, job: Job) -> bool:
+        """Hold for a running job the place that it has as a waiting one; return whether that is what it holds."""
+        place = self.place_of(job.id)
+        planned, bookings = self._booking_at(job.id, place), self.running.bookings_of(job)
+        if len(bookings) != 1 or not _is_same(planned, bookings[0]):
+            return False
+        self.release(job.id)
+        self.running.hold(job, bookings)
+        return True
+
+    def booked_between(self, first: int, last: int) -> list[str]:
+        """Return the waiting jobs that are booked at some second of ``[first, last)`` on the instance's clock."""
+        now, starts = self.instance.now, self.table.starts
+        is_then = (starts != NOWHERE) & (starts < last - now) & (starts + self.table.jobs[:, 3] > first - now)
+        return [self.jobs[row].id for row in np.flatnonzero(is_then).tolist()]
+
+    def times_of(self, job_id: str) -> tuple[int, int]:
+        """Return the first second at which a waiting job may run by itself, and the second by which it has ended."""
+        _, earliest, latest, duration = (int(value) for value in self.table.jobs[self._row[job_id]])
+        return self.instance.now + earliest, self.instance.now + latest + duration
+
+    def begin_before(self, time: int) -> list[str]:
+        """Return the waiting jobs that are booked from a second before this one on, of the instance's clock."""
+        starts = self.table.starts
+        is_then = (starts != NOWHERE) & (starts < time - self.instance.now)
+        return [self.jobs[row].id for row in np.flatnonzero(is_then).tolist()]
+
+    def bounded(self) -> list[str]:
+        """Return the waiting jobs that have a latest start."""
+        return [self.jobs[row].id for row in np.flatnonzero(self.table.jobs[:, 2] < FOREVER).tolist()]
+
+    def starts(self) -> dict[str, int]:
+        """Return the starts of waiting jobs on the instance's clock."""
+        starts = self.table.starts.tolist()
+        return {
+            job.id: start + self.instance.now for job, start in zip(self.jobs, starts, strict=True) if start != NOWHERE
+        }
+
+    def is_allowed(self, job_id: str) -> bool:
+        """Return whether the place of a waiting job keeps its own times, and its distance to what it waits for."""
+        row = self._row[job_id]
+        earliest, _ = self.table.window(row)
+        return earliest <= int(self.table.starts[row]) <= int(self.table.jobs[row, 2])
+
+    def put_again(self, job_id: str, place: Place) -> bool:
+        """Book a waiting job at a place that it had before, if that is allowed and free; return whether it is."""
+        earliest, latest = self.table.window(self._row[job_id])
+        if not earliest <= place.start <= latest or not self.is_free(job_id, place):
+            return False
+        self.put_back(job_id, place)
+        return True
+
+    def exchange(self, leaving: Iterable[str], arriving: Sequence[Job]) -> None:
+        """Take waiting jobs without a place out, and others in."""
+        jobs, modes = list(self.jobs), list(self.modes)
+        for name in leaving:
+            row = self._row.pop(name)
+            last, last_modes = jobs.pop(), modes.pop()
+            if row < len(jobs):
+                jobs[row], modes[row], self._row[last.id] = last, last_modes, row
+            self.table.drop(row)
+            if self._compression is not None:
+                self._compression.drop(row)
+        if arriving:
+            for job in arriving:
+                self._row[job.id] = len(jobs)
+                jobs.append(job)
+                modes.append(compiled_modes(self.instance, job, self._columns, is_awaited=False))
+            self.table.append([self._table_row(job, *modes[self._row[job.id]]) for job in arriving])
+            if self._compression is not None:
+                self._compression.append(len(arriving))
+        self.jobs, self.modes = tuple(jobs), tuple(modes)
+
+    def renew(self, names: Iterable[str]) -> None:
+        """Compute the times of waiting jobs anew that depend on the second it is, or on other jobs."""
+        has_links = any(job.after for job in self.jobs)
+        links = Links.of(self.instance, self.jobs) if has_links else None
+        self.table.link(None if links is None else links.between)
+        rows = range(len(self.jobs)) if has_links else [self._row[name] for name in names]
+        modes = list(self.modes)
+        for row in rows:
+            job, before = self.jobs[row], self.table.jobs[row].tolist()
+            modes[row] = compiled_modes(self.instance, job, self._columns, is_awaited=False)
+            own = list(self._table_row(job, *modes[row]))
+            if links is not None:
+                own[1] = max(own[1], int(links.released[row]))
+            self.table.jobs[row] = own
+            if own != before and self._compression is not None:
+                self._compression.retry(np.array([row]))
+        self.modes = tuple(modes)
+
+    def pass_time(self, instance: Instance) -> None:
+        """Let it be as late as in another window of the same cluster; no place of a waiting job begins before then,
+        and each running job is booked beyond it.
+        """
+        seconds = instance.now - self.instance.now
+        self.instance = instance
+        self.running.pass_time(instance.now)
+        self.timeline.pass_time(seconds)
+        self.table.pass_time(seconds)
+
+    def compress(self, ids: Sequence[str]) -> None:
+        """Try once, in this order, to give each job an earlier start, or one at all, as `backfill` does."""
+        if self._compression is None:
+            self._compression = Compression(self.timeline, self.table)
+        rows = self._rows(ids)
+        self._compression.retry(np.flatnonzero(self._is_joint()[self.table.jobs[:, 0]]))
+        first = 0
+        for place in [*np.flatnonzero(self.table.starts[rows] == NOWHERE).tolist(), len(rows)]:
+            part = rows[first:place]
+            self._compression.compress(part, len(part))
+            self.timeline.plan(self.table, rows[place : place + 1])
+            first = place + 1
+
+    def _is_joint(self) -> NDArray[np.bool_]:
+        """Return which demands are for chunks of several kinds: such a one may fit where it did not, without any
+        release.
+        """
+        flags = self.timeline.demands.tables().demands[:-1, kernels.D_FLAGS]
+        return np.asarray(flags & kernels.JOINT != 0)
+
+    def _booking_at(self, job_id: str, place: Place) -> Booking:
+        """Return what a waiting job holds at a place in one mode."""
+        if isinstance(place.held, tuple):
+            raise ValueError(f"job {job_id} changes while it runs")
+        demand = self.modes[self._row[job_id]][place.number].demand
+        return self.timeline.booking_of(demand, place.held, place.start, place.end)
+
+    def _give_back(self, released: Sequence[Booking], since: int = 0) -> None:
+        """Note that something was released from a second on, of this ledger's clock."""
+        if self._compression is not None:
+            nodes = sum(max(1, len(booking.columns)) for booking in released if booking.end > since)
+            self._compression.give_back(nodes)
+
+
+def _is_same(one: Booking, other: Booking) -> bool:
+    """Return whether two bookings hold the same at the same time."""
+    return (one.start, one.end) == (other.start, other.end) and all(
+        _summed(columns, amounts) == _summed(columns_too, amounts_too)
+        for columns, amounts, columns_too, amounts_too in (
+            (one.columns, one.amounts, other.columns, other.amounts),
+            (one.system_columns, one.system_amounts, other.system_columns, other.system_amounts),
+        )
+    )
+
+
+def _summed(columns: NDArray[np.int64], amounts: NDArray[np.int64]) -> dict[int, int]:
+    """Return the amount of each column."""
+    found: dict[int, int] = {}
+    for column, amount in zip(columns.tolist(), amounts.tolist(), strict=True):
+        found[column] = found.get(column, 0) + amount
+    return found

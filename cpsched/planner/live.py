@@ -1,0 +1,362 @@
+"""A plan that lives: a ledger that follows its window, and on it the plan that is brought up to date (OCCS-36).
+
+One rule says what becomes of the plan (`LivePlanner`). The ledger follows a window by what differs from the window
+before; where it cannot (`LiveLedger.can_follow`), it is made anew, and gets the places that the jobs had. Both come to
+the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from cpsched.booking import LiveLedger
+from cpsched.domain import FrozenMap, Instance, Job, Plan, PlannedJob
+from cpsched.engine import Outcome
+from cpsched.planner.admission_result import AdmissionResult
+from cpsched.planner.planner import NAME
+from cpsched.planner.queue import Turn, awaited_first, bound_jobs, is_bound, planning_order, turn_of
+from cpsched.planner.shrink import Values, go_on_shrunk
+from cpsched.planner.warm import ordered, planned_by, shrink_more, shrunk
+from cpsched.problem import Refusal, refusal
+
+__all__ = ["LivePlanner", "replanned"]
+
+
+def replanned(instance: Instance, plan: Plan) -> Outcome:
+    """Bring an earlier plan up to date, after jobs came and went, nodes broke down, or time passed (OCCS-36).
+
+    Parameters
+    ----------
+    plan
+        A plan of any instance: a job that this instance does not have, or that runs by now, is ignored.
+
+    Raises
+    ------
+    UnsupportedError
+        If the instance asks for something that the planner cannot honour yet.
+    """
+    return LivePlanner(instance, plan.jobs, plan.now).outcome()
+
+
+class LivePlanner:
+    """The plan of a window, brought up to date whenever the window changes; mutable.
+
+    Each job keeps its start and its nodes if they are still free and allowed. All others are planned beside them,
+    in `warm_order`, and one pass of backfilling moves jobs up into freed resources. Jobs with limited starts come
+    first, so that a new one of them finds its place before jobs that can wait take it. Running jobs continue as in the
+    plan, but are shrunk only while that still improves the plan. For new jobs, further running jobs are shrunk if that
+    improves the plan and no job that had a start starts later.
+
+    Parameters
+    ----------
+    instance
+        The first window.
+    jobs, now
+        An earlier plan of any instance, and the second at which it was made.
+
+    Raises
+    ------
+    UnsupportedError
+        If an instance asks for something that the planner cannot honour yet.
+    """
+
+    def __init__(self, instance: Instance, jobs: Sequence[PlannedJob] = (), now: int | None = None) -> None:
+        self._begin(instance, jobs, instance.now if now is None else now)
+
+    @property
+    def instance(self) -> Instance:
+        """The window of which it has the plan."""
+        return self._instance
+
+    def follow(self, instance: Instance) -> None:
+        """Bring the plan up to date for another window: some time later, or with other jobs, nodes or rules.
+
+        Parameters
+        ----------
+        instance
+            Jobs and rules that are the same objects as in the window before are known to be unchanged.
+        """
+        if instance is self._instance:
+            return
+        if not (self._ledger.can_follow and _is_same_site(self._instance, instance) and self._followed(instance)):
+            self._begin(instance, self.outcome().jobs, self._instance.now)
+
+    def outcome(self) -> Outcome:
+        """Return the plan of all jobs, in document order."""
+        admission = AdmissionResult(jobs=self._elements, refused=FrozenMap(self._refused))
+        return admission.outcome(self._ledger)
+
+    def starts(self) -> dict[str, int]:
+        """Return the starts of the waiting jobs that have one."""
+        return self._ledger.starts()
+
+    def planned(self, job_id: str) -> PlannedJob | None:
+        """Return the place of a waiting job, or None if it has none."""
+        return self._ledger.planned(job_id) if job_id in self._waiting else None
+
+    # --- anew ---------------------------------------------------------------------------------------------------
+
+    def _begin(self, instance: Instance, jobs: Sequence[PlannedJob], now: int) -> None:
+        """Make the ledger of a window anew, and the plan from an earlier one."""
+        admission = AdmissionResult.of(instance, engine=NAME)
+        self._turns: dict[str, Turn] = {}
+        self._verdicts: dict[str, tuple[Job, Refusal | None]] = {}
+        self._arrays: dict[str, tuple[Job, tuple[Job, ...]]] = {}
+        self._take(instance, admission.jobs, dict(admission.refused), {job.id: job for job in admission.admitted})
+        ledger = self._ledger = LiveLedger(instance, admission.admitted)
+        ledger.running.restore(ledger.running.resumed(jobs))
+        before = planned_by(jobs, now)
+        order = [job.id for job in ordered(instance, admission.admitted, before)]
+        bound = {job.id for job in bound_jobs(instance, admission.admitted)}
+        self._plan_rest(order, bound, before)
+        ledger.backfill(order)
+        names = shrunk(ledger)
+        is_new = bool(ledger.running.changeable) and any(job_id not in before for job_id in order)
+        if names or is_new:
+            values = Values(instance, ledger)
+            go_on_shrunk(ledger, order, values, names=names)
+            if is_new:
+                shrink_more(ledger, order, values, before)
+
+    def _take(
+        self, instance: Instance, elements: tuple[Job, ...], refused: dict[str, Refusal], waiting: dict[str, Job]
+    ) -> None:
+        """Take a window for the one of which there is a plan."""
+        self._instance, self._elements, self._refused, self._waiting = instance, elements, refused, waiting
+        self._running = {job.id: job for job in elements if job.running is not None}
+
+    def _plan_rest(self, order: Sequence[str], bound: Collection[str], before: Mapping[str, PlannedJob]) -> None:
+        """Give jobs without a place the one that they had before, or plan them; jobs with limited starts first."""
+        ledger = self._ledger
+        for turn in (True, False):
+            left = [name for name in order if (name in bound) is turn and not ledger.is_booked(name)]
+            ledger.plan([name for name in left if name not in before or not ledger.restore(before[name])])
+
+    # --- by what is different -----------------------------------------------------------------------------------
+
+    def _followed(self, instance: Instance) -> bool:
+        """Book what is different in another window, and plan what has lost its place; return False if the ledger cannot
+        follow, and has to be made anew.
+        """
+        elements = self._expanded(instance)
+        running = {job.id: job for job in elements if job.running is not None}
+        refused, waiting = self._admitted(instance, elements)
+        if not (_can_be_followed(self._running, running) and _can_be_followed(self._waiting, waiting)):
+            return False
+        change = _Change.between(self._running, running, self._waiting, waiting)
+        ledger, pending = self._ledger, dict[str, PlannedJob]()
+        for name in ledger.begin_before(instance.now):
+            self._withdraw(name, pending, is_kept=name not in running)
+        for name in change.ended:
+            ledger.end(name, now=instance.now)
+        ledger.pass_time(instance)
+        held = [*change.held]
+        for job in change.started:
+            if not ledger.is_booked(job.id):
+                held.append(job)
+            elif not ledger.starts_as_planned(job):
+                ledger.withdraw(job.id)
+                held.append(job)
+        for name in change.leaving:
+            if ledger.is_booked(name):
+                self._withdraw(name, pending, is_kept=name in waiting)
+        ledger.exchange([*(job.id for job in change.started), *change.leaving], change.arriving)
+        is_whole = all(self._held(job, pending) for job in held)
+        if not is_whole:
+            jobs = [planned for name in waiting if (planned := ledger.planned(name)) is not None]
+            self._begin(instance, [*jobs, *pending.values()], self._instance.now)
+            return True
+        for job in change.same:
+            ledger.running.keep(job)
+        for name in (*(job.id for job in change.started), *change.leaving):
+            self._turns.pop(name, None)
+        self._take(instance, elements, refused, waiting)
+        self._settle(pending, [job.id for job in change.arriving])
+        return True
+
+    def _expanded(self, instance: Instance) -> tuple[Job, ...]:
+        """Return all jobs with each array replaced by its elements, which are the same objects as before."""
+        if all(job.array is None for job in instance.jobs):
+            return instance.jobs
+        arrays: dict[str, tuple[Job, tuple[Job, ...]]] = {}
+        for job in instance.jobs:
+            if job.array is not None:
+                known = self._arrays.get(job.id)
+                arrays[job.id] = (
+                    known
+                    if known is not None and known[0] is job
+                    else (job, tuple(replace(job, id=name, array=None) for name in job.element_ids))
+                )
+        self._arrays = arrays
+        return tuple(one for job in instance.jobs for one in ((job,) if job.array is None else arrays[job.id][1]))
+
+    def _admitted(self, instance: Instance, elements: Sequence[Job]) -> tuple[dict[str, Refusal], dict[str, Job]]:
+        """Return the waiting jobs that can never start, and the others; what cannot have changed is not asked again."""
+        refused: dict[str, Refusal] = {}
+        waiting: dict[str, Job] = {}
+        verdicts: dict[str, tuple[Job, Refusal | None]] = {}
+        for job in elements:
+            if job.running is not None:
+                continue
+            known = self._verdicts.get(job.id)
+            if known is None or known[0] is not job or _is_bounded(instance, job):
+                known = job, refusal(instance, job)
+            verdicts[job.id] = known
+            if known[1] is None:
+                waiting[job.id] = job
+            else:
+                refused[job.id] = known[1]
+        self._verdicts = verdicts
+        return refused, waiting
+
+    def _withdraw(self, name: str, pending: dict[str, PlannedJob], *, is_kept: bool = True) -> None:
+        """Take the place of a waiting job back, and note it: it may get the place again."""
+        planned = self._ledger.planned(name)
+        self._ledger.withdraw(name)
+        if is_kept and planned is not None:
+            pending[name] = planned
+
+    def _held(self, job: Job, pending: dict[str, PlannedJob]) -> bool:
+        """Book a running job; return False if another running job has something of it. Waiting jobs make way."""
+        ledger = self._ledger
+        if ledger.hold(job):
+            return True
+        for name in ledger.in_the_way(job):
+            self._withdraw(name, pending)
+        return ledger.hold(job)
+
+    def _settle(self, pending: dict[str, PlannedJob], altered: Collection[str]) -> None:
+        """Plan the jobs that are new or have lost their places, and move up all that can."""
+        ledger, instance, jobs = self._ledger, self._instance, list(self._waiting.values())
+        has_links = any(job.after for job in jobs)
+        ledger.renew(ledger.bounded())
+        for name in [job.id for job in awaited_first(instance, jobs)] if has_links else ledger.bounded():
+            if ledger.is_booked(name) and not ledger.is_allowed(name):
+                self._withdraw(name, pending)
+        starts = ledger.starts() | {name: planned.start for name, planned in pending.items()}
+        order, bound = self._order(jobs, starts, has_links=has_links)
+        for name in altered:
+            if name in pending:
+                rank = {other: (other not in bound, place) for place, other in enumerate(order)}
+                for other in ledger.booked_between(pending[name].start, pending[name].end):
+                    if rank[other] > rank[name]:
+                        self._withdraw(other, pending)
+        if bound:
+            for name in order:
+                if name in bound and name in pending and not ledger.is_booked(name):
+                    ledger.restore(pending[name])
+            for name in [name for name in order if name in bound and not ledger.is_booked(name)]:
+                for other in ledger.booked_between(*ledger.times_of(name)):
+                    if other not in bound:
+                        self._withdraw(other, pending)
+        self._plan_rest(order, bound, pending)
+        ledger.compress(order)
+
+    def _order(self, jobs: Sequence[Job], starts: Mapping[str, int], *, has_links: bool) -> tuple[list[str], set[str]]:
+        """Return the waiting jobs in the order of their earlier starts, and those that are lost if they start too
+        late.
+        """
+        instance = self._instance
+        if has_links or instance.has_strict_priorities:
+            bound = {job.id for job in bound_jobs(instance, jobs)}
+            in_turn = [job.id for job in planning_order(instance, jobs)]
+            names = sorted(in_turn, key=lambda name: (name not in starts, starts.get(name, 0)))
+            of_name = {job.id: job for job in jobs}
+            return [job.id for job in awaited_first(instance, [of_name[name] for name in names])], bound
+        turns = self._turns
+        for job in jobs:
+            if job.id not in turns or _may_be_overdue(instance, job):
+                turns[job.id] = turn_of(instance, job)
+        names = [job.id for job in jobs]
+        names.sort(key=lambda name: (name not in starts, starts.get(name, 0), turns[name]))
+        return names, {name for name, turn in turns.items() if is_bound(turn)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """What is different between two windows."""
+
+    #: The running jobs that run no more, or hold something else now; and those of these that hold something now.
+    ended: tuple[str, ...]
+    held: tuple[Job, ...]
+    #: The waiting jobs that run now, and the other jobs that run now.
+    started: tuple[Job, ...]
+    #: The running jobs that hold what they held.
+    same: tuple[Job, ...]
+    #: The waiting jobs that are gone or ask for something else, and those that are new or ask for something else.
+    leaving: tuple[str, ...]
+    arriving: tuple[Job, ...]
+
+    @classmethod
+    def between(
+        cls, ran: Mapping[str, Job], running: Mapping[str, Job], waited: Mapping[str, Job], waiting: Mapping[str, Job]
+    ) -> Self:
+        """Compare the running jobs, and the waiting ones, of two windows."""
+        same = {name for name, job in running.items() if name in ran and _holds_the_same(ran[name], job)}
+        return cls(
+            ended=tuple(name for name in ran if name not in same),
+            held=tuple(job for name, job in running.items() if name not in same and name not in waited),
+            started=tuple(job for name, job in running.items() if name in waited),
+            same=tuple(running[name] for name in same),
+            leaving=tuple(
+                name
+                for name, job in waited.items()
+                if name not in running and waiting.get(name) is not job and waiting.get(name) != job
+            ),
+            arriving=tuple(
+                job for name, job in waiting.items() if waited.get(name) is not job and waited.get(name) != job
+            ),
+        )
+
+
+def _holds_the_same(before: Job, job: Job) -> bool:
+    """Return whether a running job holds one segment, the same as before."""
+    if before is job or (before.running, before.licenses, before.request.place) == (
+        job.running,
+        job.licenses,
+        job.request.place,
+    ):
+        return job.running is not None and len(job.running.segments) == 1
+    return False
+
+
+def _can_be_followed(before: Mapping[str, Job], jobs: Mapping[str, Job]) -> bool:
+    """Return whether none of the jobs that are new changes while it runs."""
+    return all(
+        before.get(name) is job or (job.malleability is None and (job.running is not None or not job.is_evolving))
+        for name, job in jobs.items()
+    )
+
+
+def _is_same_site(before: Instance, instance: Instance) -> bool:
+    """Return whether a later window has the same machine and the same rules, and nothing is set aside."""
+    names = (
+        "cluster",
+        "queues",
+        "limits",
+        "free_pools",
+        "reservations",
+        "usage",
+        "objective",
+        "has_strict_priorities",
+        "epoch",
+        "time_zone",
+        "is_restricted",
+    )
+    return (
+        instance.now >= before.now
+        and not instance.set_aside
+        and all((one := getattr(before, name)) is (other := getattr(instance, name)) or one == other for name in names)
+    )
+
+
+def _is_bounded(instance: Instance, job: Job) -> bool:
+    """Return whether it depends on the time whether a waiting job can start at all."""
+    return job.start_at is not None or job.deadline is not None or _may_be_overdue(instance, job)
+
+
+def _may_be_overdue(instance: Instance, job: Job) -> bool:
+    """Return whether the urgency of a waiting job depends on the time."""
+    return job.queue is not None and instance.queues[job.queue].max_wait is not None
