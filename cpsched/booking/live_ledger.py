@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking.ledger import Ledger, Place
+from cpsched.booking.ledger import Ledger, Mark, Place
 from cpsched.booking.links import Links
 from cpsched.booking.modes import compiled_modes
-from cpsched.domain import Instance, Job
+from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.rusv import FOREVER, NOWHERE, Booking, Compression, kernels
 
 __all__ = ["LiveLedger"]
@@ -35,6 +35,29 @@ class LiveLedger(Ledger):
     def __init__(self, instance: Instance, waiting: Sequence[Job]) -> None:
         super().__init__(instance, waiting)
         self._compression: Compression | None = None
+        self._is_rigid = all(len(modes) == 1 for modes in self.modes)
+        #: The places of waiting jobs as plans have them, as far as they were asked for, where no job changes.
+        self._known: dict[str, PlannedJob] = {}
+
+    def planned(self, job_id: str) -> PlannedJob | None:
+        """Return the planned job of a waiting job, or None if it has no place."""
+        start, known = int(self.table.starts[self._row[job_id]]), self._known.get(job_id)
+        if known is not None and start != NOWHERE and known.start == start + self.instance.now:
+            return known
+        planned = super().planned(job_id)
+        if planned is not None and self.can_follow:
+            self._known[job_id] = planned
+        return planned
+
+    def release(self, job_id: str) -> None:
+        """Take a waiting job's booking back; what it held is free again."""
+        self._known.pop(job_id, None)
+        super().release(job_id)
+
+    def back_to(self, mark: Mark) -> None:
+        """Restore the bookings at the time of the mark."""
+        self._known.clear()
+        super().back_to(mark)
 
     @property
     def can_follow(self) -> bool:
@@ -45,7 +68,7 @@ class LiveLedger(Ledger):
             and not self.running.changeable
             and self.running.is_whole
             and not self.instance.set_aside
-            and all(len(modes) == 1 for modes in self.modes)
+            and self._is_rigid
             and len(self.timeline.demands) <= 2 * len(self.jobs) + _MOST_UNUSED
         )
 
@@ -56,12 +79,21 @@ class LiveLedger(Ledger):
         self._give_back(self.running.let_go(job_id), since=now - self.instance.now)
 
     def hold(self, job: Job) -> bool:
-        """Book a job that runs now; return whether all that it holds is free."""
+        """Book a job that runs now; return whether all that it holds is there, and free."""
         bookings = self.running.bookings_of(job)
-        if not all(map(self.timeline.is_free, bookings)):
+        if not self._has_nodes(job) or not all(map(self.timeline.is_free, bookings)):
             return False
         self.running.hold(job, bookings)
         return True
+
+    def _has_nodes(self, job: Job) -> bool:
+        """Return whether the nodes of a running job have the resources that it holds of them."""
+        classes = self._columns.cluster.class_of
+        return job.running is None or not any(
+            held.resources.keys() - classes[held.node].resources.keys()
+            for segment in job.running.segments
+            for held in segment.allocation
+        )
 
     def in_the_way(self, job: Job) -> list[str]:
         """Return the waiting jobs that are booked on nodes of a running job, or on licences of it, while it runs."""
@@ -93,7 +125,7 @@ class LiveLedger(Ledger):
         """Hold for a running job the place that it has as a waiting one; return whether that is what it holds."""
         place = self.place_of(job.id)
         planned, bookings = self._booking_at(job.id, place), self.running.bookings_of(job)
-        if len(bookings) != 1 or not _is_same(planned, bookings[0]):
+        if len(bookings) != 1 or not self._has_nodes(job) or not _is_same(planned, bookings[0]):
             return False
         self.release(job.id)
         self.running.hold(job, bookings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.booking import Ledger
@@ -11,7 +12,7 @@ from cpsched.errors import UnsupportedError
 from cpsched.planner.support import unsupported
 from cpsched.problem import Refusal, refusals
 
-__all__ = ["AdmissionResult"]
+__all__ = ["AdmissionResult", "without_start"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +51,32 @@ class AdmissionResult:
     def outcome(self, ledger: Ledger) -> Outcome:
         """Return the outcome of all jobs in document order; `ledger` has the admitted jobs."""
         planned: list[PlannedJob] = []
-        waiting: list[WaitingJob] = []
-        explain = _Explanations(ledger)
+        left: list[Job] = []
         for job in self.jobs:
             if job.running is not None:
                 planned.append(ledger.running.planned(job.id))
-            elif job.id in self.refused:
-                reason, detail = self.refused[job.id]
-                waiting.append(WaitingJob(id=job.id, reason=reason, detail=detail))
-            elif (placed := ledger.planned(job.id)) is not None:
+            elif job.id not in self.refused and (placed := ledger.planned(job.id)) is not None:
                 planned.append(placed)
             else:
-                waiting.append(explain.without_start(job))
-        return Outcome(jobs=tuple(planned), waiting_room=tuple(waiting))
+                left.append(job)
+        return Outcome(jobs=tuple(planned), waiting_room=tuple(without_start(ledger, left, self.refused)))
+
+
+def without_start(ledger: Ledger, jobs: Sequence[Job], refused: Mapping[str, Refusal]) -> Iterator[WaitingJob]:
+    """Yield jobs that have no start on a ledger, each with its reason.
+
+    Parameters
+    ----------
+    jobs, refused
+        The jobs, and why some of them can never start.
+    """
+    explain = _Explanations(ledger) if any(job.id not in refused for job in jobs) else None
+    for job in jobs:
+        if explain is None or job.id in refused:
+            reason, detail = refused[job.id]
+            yield WaitingJob(id=job.id, reason=reason, detail=detail)
+        else:
+            yield explain.without_start(job)
 
 
 class _Explanations:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from cpsched.booking import LiveLedger
-from cpsched.domain import FrozenMap, Instance, Job, Plan, PlannedJob
+from cpsched.domain import Fitted, Instance, Job, Plan, PlannedJob, fitted
 from cpsched.engine import Outcome
-from cpsched.planner.admission_result import AdmissionResult
+from cpsched.planner.admission_result import AdmissionResult, without_start
 from cpsched.planner.planner import NAME
 from cpsched.planner.queue import Turn, awaited_first, bound_jobs, is_bound, planning_order, turn_of
 from cpsched.planner.shrink import Values, go_on_shrunk
@@ -68,7 +68,7 @@ class LivePlanner:
     @property
     def instance(self) -> Instance:
         """The window of which it has the plan."""
-        return self._instance
+        return self._stated
 
     def follow(self, instance: Instance) -> None:
         """Bring the plan up to date for another window: some time later, or with other jobs, nodes or rules.
@@ -78,32 +78,40 @@ class LivePlanner:
         instance
             Jobs and rules that are the same objects as in the window before are known to be unchanged.
         """
-        if instance is self._instance:
+        before = self._stated
+        if instance is before:
             return
-        if not (self._ledger.can_follow and _is_same_site(self._instance, instance) and self._followed(instance)):
-            self._begin(instance, self.outcome().jobs, self._instance.now)
+        can_follow = not self._fitted.stated and self._ledger.can_follow and _is_same_site(before, instance)
+        if not (can_follow and self._followed(instance)):
+            self._begin(instance, self.outcome().jobs, before.now)
 
     def outcome(self) -> Outcome:
         """Return the plan of all jobs, in document order."""
-        admission = AdmissionResult(jobs=self._elements, refused=FrozenMap(self._refused))
-        return admission.outcome(self._ledger)
-
-    def starts(self) -> dict[str, int]:
-        """Return the starts of the waiting jobs that have one."""
-        return self._ledger.starts()
-
-    def planned(self, job_id: str) -> PlannedJob | None:
-        """Return the place of a waiting job, or None if it has none."""
-        return self._ledger.planned(job_id) if job_id in self._waiting else None
+        ledger, planned, left = self._ledger, list[PlannedJob](), list[Job]()
+        for job in self._elements:
+            if job.running is not None:
+                known = self._repeated.get(job.id)
+                if known is None or known[0] is not job or job.id in ledger.running.changed:
+                    known = self._repeated[job.id] = job, ledger.running.planned(job.id)
+                planned.append(known[1])
+            elif job.id in self._waiting and (place := ledger.planned(job.id)) is not None:
+                planned.append(place)
+            else:
+                left.append(job)
+        waiting_room = tuple(without_start(ledger, left, self._refused))
+        return Outcome(jobs=self._fitted.to_stated(planned), waiting_room=waiting_room)
 
     # --- anew ---------------------------------------------------------------------------------------------------
 
     def _begin(self, instance: Instance, jobs: Sequence[PlannedJob], now: int) -> None:
         """Make the ledger of a window anew, and the plan from an earlier one."""
+        self._stated, self._fitted = instance, fitted(instance)
+        instance, jobs = self._fitted.instance, self._fitted.to_held(jobs)
         admission = AdmissionResult.of(instance, engine=NAME)
         self._turns: dict[str, Turn] = {}
         self._verdicts: dict[str, tuple[Job, Refusal | None]] = {}
         self._arrays: dict[str, tuple[Job, tuple[Job, ...]]] = {}
+        self._repeated: dict[str, tuple[Job, PlannedJob]] = {}
         self._take(instance, admission.jobs, dict(admission.refused), {job.id: job for job in admission.admitted})
         ledger = self._ledger = LiveLedger(instance, admission.admitted)
         ledger.running.restore(ledger.running.resumed(jobs))
@@ -147,11 +155,6 @@ class LivePlanner:
             return False
         change = _Change.between(self._running, running, self._waiting, waiting)
         ledger, pending = self._ledger, dict[str, PlannedJob]()
-        for name in ledger.begin_before(instance.now):
-            self._withdraw(name, pending, is_kept=name not in running)
-        for name in change.ended:
-            ledger.end(name, now=instance.now)
-        ledger.pass_time(instance)
         held = [*change.held]
         for job in change.started:
             if not ledger.is_booked(job.id):
@@ -159,6 +162,11 @@ class LivePlanner:
             elif not ledger.starts_as_planned(job):
                 ledger.withdraw(job.id)
                 held.append(job)
+        for name in ledger.begin_before(instance.now):
+            self._withdraw(name, pending)
+        for name in change.ended:
+            ledger.end(name, now=instance.now)
+        ledger.pass_time(instance)
         for name in change.leaving:
             if ledger.is_booked(name):
                 self._withdraw(name, pending, is_kept=name in waiting)
@@ -170,6 +178,10 @@ class LivePlanner:
             return True
         for job in change.same:
             ledger.running.keep(job)
+        for name in change.ended:
+            self._repeated.pop(name, None)
+        self._stated = instance
+        self._fitted = Fitted(instance=instance, stated={}, held={})
         for name in (*(job.id for job in change.started), *change.leaving):
             self._turns.pop(name, None)
         self._take(instance, elements, refused, waiting)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cpsched.domain import Instance, Job, Plan, priority_classes
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.formats import instance_to_document
 from cpsched.metrics import objective_value
 from cpsched.policies import POLICIES, by_smith
-from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.engine_window import EngineWindow
+from cpsched.portfolio.live import LivePlan
 from cpsched.portfolio.recipe import prepare, solve
-from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.sim import Rolling
@@ -65,42 +64,61 @@ def make_engine_scheduler(
         raise ValueError(f"Expected 1 worker or more, got {workers}")
     solves = bool(team_of(name, workers=workers).lanes)
     budget = Budget(budget).seconds if solves else 0.0
-    return Rolling(
-        _Cycles(name=name, budget=budget, most=window, workers=workers, seed=seed), min_interval=min_interval
-    )
+    cycles = _Cycles(name, budget=budget, most=window, workers=workers, seed=seed)
+    return Rolling(cycles, min_interval=min_interval)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Cycles:
-    """An engine that plans one window after the other."""
+    """An engine that plans one window after the other; mutable.
 
-    name: str
-    budget: float
-    most: int | None
-    workers: int
-    seed: int
+    Parameters
+    ----------
+    name, budget, most, workers, seed
+        As `make_engine_scheduler` has them; `most` is its `window`.
+    """
+
+    def __init__(self, name: str, *, budget: float, most: int | None, workers: int, seed: int) -> None:
+        self.name = name
+        self._budget, self._most, self._workers, self._seed = budget, most, workers, seed
+        #: The plan of the last cycle, and that which follows the windows since then.
+        self._plan: Plan | None = None
+        self._live: LivePlan | None = None
 
     def prepare(self) -> None:
         """Compile or load what the engine needs."""
-        prepare(self.name, workers=self.workers, evolving=False)
+        prepare(self.name, workers=self._workers, evolving=False)
 
-    def plan(self, window: Instance, previous: Plan | None) -> Plan:
+    def begin(self) -> None:
+        """Forget all plans."""
+        self._plan = self._live = None
+
+    def plan(self, window: Instance) -> Plan | Outcome:
         """Plan the first jobs of a window."""
-        team = team_of(self.name, workers=self.workers)
-        head = _head(window, self.most)
-        if previous is not None and team.first.name == "planner":
-            team = replace(team, first=WarmStart(EngineWindow.of(head).held(previous)))
-        if self.budget > 0:
+        team = team_of(self.name, workers=self._workers)
+        is_planner = team.first.name == "planner"
+        if self._plan is not None and is_planner and not team.lanes:
+            return self.follow(window)
+        head = _head(window, self._most)
+        if self._plan is not None and is_planner:
+            before = self._plan if self._live is None else self._live.plan()
+            team = replace(team, first=WarmStart(EngineWindow.of(head).held(before)))
+        if self._budget > 0:
             team = replace(team, first=_Better(team.first, POLICIES["wspt_list"]))
         document = instance_to_document(head)
-        return solve(head, engine=self.name, budget=self.budget, seed=self.seed, team=team, document=document)
+        self._plan = solve(head, engine=self.name, budget=self._budget, seed=self._seed, team=team, document=document)
+        self._live = None
+        return self._plan
 
-    def follow(self, window: Instance, previous: Plan) -> Plan:
+    def follow(self, window: Instance) -> Outcome:
         """Keep the start and nodes of all jobs, or move them up, as far as possible."""
-        clock, head = Budget(0), _head(window, self.most)
-        engines = EngineWindow.of(head)
-        outcome = engines.outcome(ByClass(WarmStart(engines.held(previous))).plan(engines.instance, None))
-        return plan_of(head, self.name, outcome, slices=engines.slices, budget=0, elapsed=clock.elapsed)
+        head = _head(window, self._most)
+        if self._live is not None:
+            self._live.follow(head)
+        elif self._plan is not None:
+            self._live = LivePlan(head, self._plan)
+        else:
+            raise ValueError("there is no plan yet")
+        return self._live.outcome()
 
 
 class _Better:

@@ -11,7 +11,7 @@ a `Site`, and may keep an `Outlook` of future free resources; `rolling.py` makes
 
 from cpsched.sim.checkpoint import Checkpoint
 from cpsched.sim.load import unsupported
-from cpsched.sim.rolling import Planning, Rolling
+from cpsched.sim.rolling import Planned, Planning, Rolling
 from cpsched.sim.rules import BackfillRule, Expectation, Order, Prediction, QueueRule
 from cpsched.sim.scheduler import Change, Counting, Decision, News, NextStep, Scheduler, Start
 from cpsched.sim.simulate import History, Interrupted, Moment, simulate
@@ -33,6 +33,7 @@ __all__ = [
     "NextStep",
     "Order",
     "Outlook",
+    "Planned",
     "Planning",
     "Prediction",
     "QueueRule",

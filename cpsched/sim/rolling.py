@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Protocol
 
-from cpsched.domain import Cluster, FrozenMap, Instance, Job, NodeState, Plan, PlannedJob, WaitingReason
+from cpsched.domain import Cluster, FrozenMap, Instance, Job, NodeState, PlannedJob, WaitingJob, WaitingReason
 from cpsched.errors import EngineError
 from cpsched.sim.scheduler import Change, Decision, News, NextStep, Start
 from cpsched.sim.site import Site
 
-__all__ = ["Planning", "Rolling"]
+__all__ = ["Planned", "Planning", "Rolling"]
+
+
+class Planned(Protocol):
+    """What is planned of a window: a plan of cpsched, or the outcome of an engine."""
+
+    @property
+    def jobs(self) -> Sequence[PlannedJob]:
+        """The jobs that run or have a start, in document order."""
+
+    @property
+    def waiting_room(self) -> Sequence[WaitingJob]:
+        """The jobs without a start."""
 
 
 class Planning(Protocol):
-    """A planner of one window after the other."""
+    """A planner of one window after the other, which remembers what it has planned."""
 
     @property
     def name(self) -> str:
@@ -25,11 +37,14 @@ class Planning(Protocol):
     def prepare(self) -> None:
         """Compile or load what planning needs, so that no decision pays for it."""
 
-    def plan(self, window: Instance, previous: Plan | None) -> Plan:
-        """Plan a window, beginning from the plan of an earlier one, if there is one. This may take its time."""
+    def begin(self) -> None:
+        """Forget all that was planned."""
 
-    def follow(self, window: Instance, previous: Plan) -> Plan:
-        """Bring the plan of an earlier window up to date, in no time to speak of."""
+    def plan(self, window: Instance) -> Planned:
+        """Plan a window, beginning from what is planned, if there is something. This may take its time."""
+
+    def follow(self, window: Instance) -> Planned:
+        """Bring what is planned up to date for a later window, in no time to speak of."""
 
 
 class Rolling:
@@ -69,8 +84,13 @@ class Rolling:
     def begin(self, site: Site) -> None:
         """Forget all former plans."""
         self._planning.prepare()
+        self._planning.begin()
         self._index = {job.id: index for index, job in enumerate(site.jobs)}
-        self._plan: Plan | None = None
+        self._malleable = {index for index, job in enumerate(site.jobs) if job.malleability is not None}
+        #: The waiting jobs as planners see them, by what they are believed to take; and the machine without some nodes.
+        self._believed: dict[int, tuple[int, Job]] = {}
+        self._left: dict[frozenset[str], Cluster] = {}
+        self._has_plan = False
         #: The earliest begin of the next cycle, whether a new plan is needed, and the nodes that are down.
         self._next_cycle, self._is_stale = site.now, False
         self._out: frozenset[str] = frozenset()
@@ -85,24 +105,42 @@ class Rolling:
         self._is_stale = self._is_stale or bool(news.arrived or news.gone or news.expired) or self._out != before
         num_asides, self._num_asides = self._num_asides, site.num_asides
         self._is_stale = self._is_stale or self._num_asides != num_asides
-        window = _window(site, self._out)
-        if self._plan is None or (self._is_stale and site.now >= self._next_cycle):
-            self._plan = self._planned(window)
+        window = self._window(site)
+        if not self._has_plan or (self._is_stale and site.now >= self._next_cycle):
+            planned, self._has_plan = self._planned(window), True
             self._next_cycle, self._is_stale = site.now + self._min_interval, False
         else:
-            self._plan = self._planning.follow(_lenient(window, self._late), self._plan)
-        return self._decision(site, self._plan)
+            planned = self._planning.follow(_lenient(window, self._late))
+        return self._decision(site, planned)
 
-    def _planned(self, window: Instance) -> Plan:
+    def _window(self, site: Site) -> Instance:
+        """Return the window of this second as planners see it: the nodes that are out are down, and waiting jobs take
+        as long as they are believed to run. What has not changed since the last call is the same object.
+        """
+        window, queue, known = site.window(), site.queue, self._believed
+        first = len(window.jobs) - len(queue)
+        jobs = list(window.jobs[:first])
+        for index, job, seconds in zip(queue.tolist(), window.jobs[first:], site.estimates(queue), strict=True):
+            if index not in known or known[index][0] != seconds:
+                known[index] = seconds, _believed(job, seconds)
+            jobs.append(known[index][1])
+        cluster = window.cluster
+        if self._out:
+            if self._out not in self._left:
+                self._left = {self._out: _without(cluster, self._out)}
+            cluster = self._left[self._out]
+        return replace(window, jobs=tuple(jobs), cluster=cluster)
+
+    def _planned(self, window: Instance) -> Planned:
         """Plan a window in which no job is left without a start because it is too late for its ``max_wait``."""
         while True:
-            plan = self._planning.plan(_lenient(window, self._late), self._plan)
+            plan = self._planning.plan(_lenient(window, self._late))
             too_late = {waiting.id for waiting in plan.waiting_room if waiting.reason is WaitingReason.TOO_LATE}
             if too_late <= self._late:
                 return plan
             self._late |= too_late
 
-    def _decision(self, site: Site, plan: Plan) -> Decision:
+    def _decision(self, site: Site, plan: Planned) -> Decision:
         """Return the decision of a plan at this second: the jobs that release cores, that take cores, and that
         start.
         """
@@ -123,7 +161,7 @@ class Rolling:
                 steps += [
                     NextStep(job, segment.allocation) for segment in planned.segments[1:] if segment.start == site.now
                 ]
-            elif (change := self._change(site, job, planned)) is not None:
+            elif job in self._malleable and (change := self._change(site, job, planned)) is not None:
                 more = int(change.modes.sum()) - int(site.modes_of(job).sum())
                 changes.append((-more, change))
         changes.sort(key=lambda pair: (pair[0], pair[1].job))  # later modes have less cores: these come first
@@ -148,16 +186,6 @@ class Rolling:
             raise EngineError(f"{self.name} plans at {site.now} what cannot be: {error}") from error
 
 
-def _window(site: Site, out: Collection[str]) -> Instance:
-    """Return the window of this second as planners see it: the nodes that are out are down, and waiting jobs take
-    as long as they are believed to run.
-    """
-    window = site.window()
-    estimates = {site.jobs[job].id: site.estimate(job) for job in site.queue.tolist()}
-    jobs = tuple(_believed(job, estimates.get(job.id, job.walltime)) for job in window.jobs)
-    return replace(window, jobs=jobs, cluster=_without(window.cluster, out) if out else window.cluster)
-
-
 def _believed(job: Job, seconds: int) -> Job:
     """Return a job that takes so many seconds at full share."""
     if job.walltime == seconds or job.is_evolving:
@@ -168,6 +196,8 @@ def _believed(job: Job, seconds: int) -> Job:
 
 def _lenient(window: Instance, late: Collection[str]) -> Instance:
     """Return a window in which some jobs are in queues like theirs, but with a ``max_wait`` that is not hard."""
+    if not late:
+        return window
     moved: dict[str, str] = {}
     queues, jobs = dict(window.queues), list(window.jobs)
     for place, job in enumerate(jobs):

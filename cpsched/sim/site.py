@@ -36,6 +36,8 @@ class Site:
         self.instance = replace(load.instance, jobs=(), outages=())
         self.submit, self.walltime, self.cores, self.demand = load.submit, load.walltime, load.cores, load.demand
         self.columns = load.columns
+        #: The waiting jobs as windows have them, as far as they have been in one.
+        self._waiting: dict[int, Job] = {}
 
     @property
     def now(self) -> int:
@@ -121,6 +123,11 @@ class Site:
         """Return for how many seconds a job is believed to run: its walltime, unless promises follow predictions."""
         return int(self._world.state.estimate[job])
 
+    def estimates(self, jobs: NDArray[np.int64]) -> list[int]:
+        """Return for how many seconds each of some jobs is believed to run."""
+        seconds: list[int] = self._world.state.estimate[jobs].tolist()
+        return seconds
+
     @property
     def num_outages(self) -> int:
         """How often nodes have broken or returned."""
@@ -202,10 +209,15 @@ class Site:
         return None if (chosen == self.modes_of(job)).all() else Change(job, chosen)
 
     def window(self, waiting: Sequence[int] | None = None) -> Instance:
-        """Return the scheduling window of this second: the running jobs, and the waiting jobs (all, or these)."""
+        """Return the scheduling window of this second: the running jobs, and the waiting jobs (all, or these). Jobs
+        that are as they were in an earlier window are the same objects.
+        """
         listed = self.queue.tolist() if waiting is None else waiting
         jobs = [self._world.running_job(job, self.jobs[job]) for job in sorted(self.running.tolist())]
-        jobs.extend(replace(self.jobs[job], after=(), not_before=None, running=None) for job in listed)
+        for job in listed:
+            if job not in self._waiting:
+                self._waiting[job] = replace(self.jobs[job], after=(), not_before=None, running=None)
+            jobs.append(self._waiting[job])
         return replace(self.instance, now=self.now, jobs=tuple(jobs), set_aside=self._world.set_aside())
 
     def held(self, job: int, timeline: Timeline) -> Booking:

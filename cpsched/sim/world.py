@@ -49,6 +49,8 @@ class World:
         #: A cache of the changes by job, valid for this number of changes; see `_changes_of`.
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._indexed = 0
+        #: Rigid running jobs as windows have them, by index: start, expected end, and the job.
+        self._running_jobs: dict[int, tuple[int, int, Job]] = {}
         #: What evolving jobs hold, by index: the segments of their starts, with what was decided since.
         self._courses: dict[int, list[Segment]] = {}
         self._begin()
@@ -486,7 +488,16 @@ class World:
         return timeline.booking(self.now, end, taken, licenses)
 
     def running_job(self, index: int, job: Job) -> Job:
-        """Return a running job as a scheduling window has it."""
+        """Return a running job as a scheduling window has it: the same object as long as it is the same."""
+        start, end = self.state.runs[index, :2].tolist()
+        if index not in self.load.job_modes and index not in self._courses:
+            known = self._running_jobs.get(index)
+            if known is None or known[:2] != (start, end):
+                known = self._running_jobs[index] = start, end, self._running_job(index, job)
+            return known[2]
+        return self._running_job(index, job)
+
+    def _running_job(self, index: int, job: Job) -> Job:
         start, end, _, _, first, count = self.state.runs[index].tolist()
         if index in self.load.job_modes and count:
             segments = self.segments(index, start, end, self.state.pool[first : first + count], is_stated=True)

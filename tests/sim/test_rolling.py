@@ -48,22 +48,29 @@ class Told:
     change: Callable[[Outcome], Outcome] = lambda outcome: outcome
     cycles: list[Instance] = field(default_factory=list)
     followed: list[Instance] = field(default_factory=list)
+    planned: Plan | None = None
 
     def prepare(self) -> None:
         """Need nothing that is not there."""
 
-    def plan(self, window: Instance, previous: Plan | None) -> Plan:
+    def begin(self) -> None:
+        """Forget the plan."""
+        self.planned = None
+
+    def plan(self, window: Instance) -> Plan:
         """Plan the window anew."""
         self.cycles.append(window)
         return self._answer(window, PlannerEngine().plan(window, None))
 
-    def follow(self, window: Instance, previous: Plan) -> Plan:
+    def follow(self, window: Instance) -> Plan:
         """Keep the start and nodes of all jobs."""
         self.followed.append(window)
-        return self._answer(window, replanned(window, previous))
+        assert self.planned is not None
+        return self._answer(window, replanned(window, self.planned))
 
     def _answer(self, window: Instance, outcome: Outcome) -> Plan:
-        return plan_of(window, self.name, self.change(outcome), budget=0, elapsed=0)
+        self.planned = plan_of(window, self.name, self.change(outcome), budget=0, elapsed=0)
+        return self.planned
 
 
 def core(job_id: str, submit: int, walltime: int, runtime: int, cores: int = 1, **options: Any) -> Job:
