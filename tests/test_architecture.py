@@ -59,12 +59,12 @@ ARROWS: dict[str, frozenset[str]] = {
         "cp": "errors problem domain booking engine metrics planner",
         "mzn": "errors problem domain engine metrics planner",
         "report": "domain metrics formats text",
-        "bridge": "errors domain",
+        "bridge": "errors domain formats text",
         "search": "domain problem rusv booking engine metrics planner",
         "portfolio": "errors domain engine formats metrics planner policies problem sim search cp mzn verify",
         "bench": "errors domain formats metrics portfolio sim workloads writing text",
         "answers": "errors domain rusv booking formats metrics planner portfolio problem report text",
-        "cli": "errors answers bench formats metrics planner portfolio report sim verify workloads writing text",
+        "cli": "errors answers bench bridge formats metrics planner portfolio report sim verify workloads writing text",
     }.items()
 }
 
@@ -75,7 +75,7 @@ GUESTS: dict[str, frozenset[str]] = {
 }
 
 #: Modules that others may import besides the door of their room: what few need, and is a subject of its own.
-SIDE_DOORS = frozenset({"cpsched.formats.logs", "cpsched.formats.swf"})
+SIDE_DOORS = frozenset({"cpsched.bridge.slurm", "cpsched.formats.logs", "cpsched.formats.swf"})
 
 #: The modules above all rooms: the package's own names, and ``python -m cpsched``.
 OPENINGS = frozenset({"", "__main__"})
@@ -97,12 +97,13 @@ HOMES: dict[str, frozenset[str]] = {
         "ortools": "cp",
         "pandas": "metrics",
         "pyarrow": "bench",
-        "pydantic": "bench formats",
+        "pydantic": "bench bridge formats",
         "pydantic_core": "formats",
         "rich": "cli report",
         "scipy": "cp metrics workloads",
         # cp: multiprocessing would run the unguarded script of whoever calls us a second time
-        "subprocess": "cp",
+        # bridge: the commands of a resource manager
+        "subprocess": "bridge cp",
     }.items()
 }
 
@@ -296,7 +297,7 @@ def test_every_door_says_what_is_behind_it(path: Path) -> None:
         ("import numba", "cpsched.planner.queue", "numba lives in rusv, not in planner"),
         ("from ortools.sat import python", "cpsched.planner.queue", "ortools lives in cp, not in planner"),
         ("import requests", "cpsched.cli.solve", "requests has no home"),
-        ("import pydantic", "cpsched", "pydantic lives in bench, formats, not in cpsched/__init__"),
+        ("import pydantic", "cpsched", "pydantic lives in bench, bridge, formats, not in cpsched/__init__"),
         ("if TYPE_CHECKING:\n    pass\nelse:\n    import numba", "cpsched.planner.queue", "numba lives in"),
     ],
 )

@@ -1,9 +1,11 @@
-"""``cpsched convert``: an instance from a window of a log."""
+"""``cpsched convert``: an instance from a window of a log, or from the saved answers of a resource manager."""
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
@@ -16,12 +18,24 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+def _zone(ctx: click.Context, param: click.Parameter, name: str | None) -> tzinfo | None:
+    """Return the zone of a name, which the system must know."""
+    if name is None:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise click.BadParameter(f"Expected a time zone such as Europe/Berlin, got {name!r}.") from error
+
 
 @click.command(
     "convert", epilog="Example: cpsched convert log.swf.gz machine.json --status 1 --jobs 500 -o window.json.gz"
 )
-@click.argument("log", type=EXISTING_FILE)
-@click.argument("cluster", type=EXISTING_FILE)
+@click.argument("log", type=EXISTING_FILE, required=False)
+@click.argument("cluster", type=EXISTING_FILE, required=False)
 @click.option(
     "-o",
     "--output",
@@ -32,14 +46,40 @@ __all__ = ["command"]
 )
 @log_options(cluster=False)
 @click.option("--now", type=int, help="Second of the log's clock at which the plan begins.  [default: last submission]")
-def command(log: Path, output: Path, now: int | None, options: LogOptions) -> None:
-    """Make an instance from the jobs of a log.
+@click.option(
+    "--slurm",
+    type=_DIRECTORY,
+    help="Instead of a log: a directory with answers of squeue, sinfo and scontrol, JSON (.json) or text (.txt).",
+)
+@click.option("--time-zone", callback=_zone, help="Zone of dates in texts of --slurm.  [default: that of this machine]")
+@click.option(
+    "--config", type=EXISTING_FILE, help="Site file (TOML) for --slurm, of which the table [manager] is read."
+)
+def command(
+    log: Path | None,
+    output: Path,
+    now: int | None,
+    slurm: Path | None,
+    time_zone: tzinfo | None,
+    config: Path | None,
+    options: LogOptions,
+) -> None:
+    """Make an instance from the jobs of a log, or from saved answers of a resource manager.
 
     LOG is in Standard Workload Format, an accounting log of Torque or PBS (.acct), or sbatch lines of the Slurm
     simulator (.events); it may be gzipped. CLUSTER is an instance document without jobs; everything in it but the
     cluster is optional. All jobs of the new instance are waiting jobs. --first and --jobs count the jobs that pass the
     other filters.
+
+    With --slurm neither is given: running jobs stay where they run, and the filters are not used.
     """
+    if slurm is not None:
+        if log is not None:
+            raise click.UsageError("Expected either LOG and CLUSTER or --slurm, got both.")
+        _convert_slurm(slurm, output, now, time_zone, config)
+        return
+    if log is None or options.cluster is None:
+        raise click.UsageError("Expected LOG and CLUSTER, or --slurm.")
     from cpsched.cli.screen import warn
     from cpsched.formats import write_instance
     from cpsched.formats.logs import take_jobs
@@ -55,3 +95,15 @@ def command(log: Path, output: Path, now: int | None, options: LogOptions) -> No
         raise click.UsageError("No job of the log is in this window.")
     write_instance(window.instance, output)
     click.echo(f"{len(window.instance.jobs)} jobs in {printable(str(output))}")
+
+
+def _convert_slurm(directory: Path, output: Path, now: int | None, zone: tzinfo | None, config: Path | None) -> None:
+    """Write the instance of saved answers of Slurm."""
+    from cpsched.bridge.slurm import SiteChoices, SlurmModel, make_snapshot, read_directory, read_site
+    from cpsched.cli.snapshot import tell_snapshot
+
+    site = SlurmModel(kind="slurm") if config is None else read_site(config)
+    reading = read_directory(directory, zone)
+    click.echo(f"read: {printable(', '.join(reading.used))}", err=True)
+    moment = reading.latest if now is None else now
+    tell_snapshot(make_snapshot(reading.records, moment, SiteChoices.of(site), name=directory.resolve().name), output)

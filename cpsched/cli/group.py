@@ -15,6 +15,7 @@ import click
 from cpsched.cli.exits import MEANINGS, ExitCode
 from cpsched.cli.streams import mend_streams, never_fail_on_encoding
 from cpsched.errors import (
+    BridgeError,
     CampaignError,
     CpschedError,
     DiskFullError,
@@ -36,6 +37,7 @@ COMMANDS = (
     "show",
     "explain",
     "whatif",
+    "snapshot",
     "convert",
     "generate",
     "simulate",
@@ -46,7 +48,7 @@ COMMANDS = (
 
 #: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
 _NEEDED_MIB = dict.fromkeys(("solve", "replan", "explain", "whatif", "simulate", "bench", "warmup"), 1024)
-_NEEDED_MIB |= dict.fromkeys(("show", "convert", "generate"), 384)
+_NEEDED_MIB |= dict.fromkeys(("show", "snapshot", "convert", "generate"), 384)
 #: The messages of loaders of shared libraries without memory for one.
 _WORDS_OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "libllvmlite.so")
 
@@ -86,6 +88,8 @@ class CommandGroup(click.Group):
             _fail(ctx, error, ExitCode.DISK_FULL)
         except UnverifiedError as error:
             _fail(ctx, error, ExitCode.UNVERIFIED)
+        except BridgeError as error:
+            _fail(ctx, error, ExitCode.NO_ANSWER)
         except EngineError as error:
             _fail(ctx, error, ExitCode.REFUSED)
         except KeyboardInterrupt:

@@ -1,0 +1,11 @@
+"""Slurm: its records read from JSON or text, the snapshot made of them, and the orders given to it.
+
+Begin with `snapshot.py`; `states.py` and `requests.py` say what of Slurm becomes what of ours.
+"""
+
+from cpsched.bridge.slurm.client import SlurmClient
+from cpsched.bridge.slurm.directory import read_directory
+from cpsched.bridge.slurm.site import SiteChoices, SlurmModel, client_of, read_site
+from cpsched.bridge.slurm.snapshot import make_snapshot
+
+__all__ = ["SiteChoices", "SlurmClient", "SlurmModel", "client_of", "make_snapshot", "read_directory", "read_site"]

@@ -1,0 +1,162 @@
+"""Slurm's texts for amounts: memory, generic resources (gres), trackable resources (TRES), licences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from cpsched.domain import Amounts
+
+__all__ = ["gres_amounts", "license_amounts", "memory", "minutes", "tres_requests", "tres_value"]
+
+#: Generic resources that have a name of their own in cpsched.
+_NAMES = {"gpu": "gpus", "mic": "mics"}
+_UNITS: dict[str, int | Fraction] = {"": 1, "K": Fraction(1, 1024), "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)[nc]?", re.IGNORECASE)
+_COUNT = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE)
+_GRES = re.compile(r"([^:=()]+)((?:[:=][^:=()]*)*)(?:\((.*)\))?")
+_THOUSANDS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+_LICENSE = re.compile(r"([^,:;=*|&\s]+)(?:[:=*](\d+))?")
+_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+
+_NOTHING = ("", "(null)", "N/A", "none")
+
+
+def _commas(text: str) -> Iterator[str]:
+    """Yield the parts between commas that are in no brackets."""
+    depth, begin = 0, 0
+    for at, sign in enumerate(text):
+        depth += (sign in "([") - (sign in ")]")
+        if sign == "," and depth == 0:
+            yield text[begin:at]
+            begin = at + 1
+    yield text[begin:]
+
+
+def memory(text: str) -> int:
+    """Read an amount of memory, ``62.50G``, in MiB, rounded up; a number alone is MiB.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    match = _MEMORY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"Expected an amount of memory such as 62.50G, got {text!r}")
+    return -int(-(Fraction(match[1]) * _UNITS[match[2].upper()]) // 1)
+
+
+def _count(text: str) -> int:
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"Expected a number, got {text!r}")
+    return int(match[1]) * _THOUSANDS[match[2].upper()]
+
+
+def _is_count(text: str) -> bool:
+    return _COUNT.fullmatch(text) is not None
+
+
+def gres_amounts(text: str, *, prefixes: bool = False) -> Amounts:
+    """Read generic resources, ``gpu:k20:2(S:0-1),mic:2``.
+
+    Parameters
+    ----------
+    text
+        What a node has, a job holds on a node, or (with prefixes) a job asks for.
+    prefixes
+        Whether each begins with ``gres:`` or ``gres/``, as in requests.
+
+    Returns
+    -------
+    Amounts
+        ``gpus`` for ``gpu``, ``mics`` for ``mic``, other names as they are; what has a type counts under
+        ``gpus.k20`` as well. Nothing has an amount of 0.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, or asks for something that is no generic resource.
+    """
+    found: dict[str, int] = {}
+    if text in _NOTHING:
+        return Amounts()
+    for part in _commas(text):
+        bare = part.strip()
+        if prefixes:
+            if bare[:5] not in ("gres:", "gres/"):
+                raise ValueError(f"Expected generic resources, got {bare!r}")
+            bare = bare[5:]
+        match = _GRES.fullmatch(bare)
+        pieces = [] if match is None else [piece for piece in re.split("[:=]", match[2]) if piece]
+        if match is not None and match[3] is not None and match[3].startswith("CNT:"):
+            pieces.append(match[3][4:])
+        count = _count(pieces.pop()) if pieces and _is_count(pieces[-1]) else 1
+        if match is None or len(pieces) > 1:
+            raise ValueError(f"Expected generic resources such as gpu:k20:2, got {part!r}")
+        name = match[1]
+        ours = _NAMES.get(name, name)
+        for key in (ours, *(f"{ours}.{kind}" for kind in pieces)):
+            if count:
+                found[key] = found.get(key, 0) + count
+    return Amounts(found)
+
+
+def tres_requests(text: str) -> Amounts:
+    """Read what a job asks for per node, task or job: generic resources only.
+
+    Raises
+    ------
+    ValueError
+        If it asks for something else, or cannot be read.
+    """
+    return gres_amounts(text, prefixes=True)
+
+
+def tres_value(text: str, name: str) -> str | None:
+    """Return one value of a list of trackable resources, ``cpu=8,mem=800M,node=1``; None where it is not in it."""
+    for part in text.split(","):
+        key, _, value = part.partition("=")
+        if key == name:
+            return value
+    return None
+
+
+def license_amounts(text: str) -> Amounts:
+    """Read licences, ``matlab:2,ansys``.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read: one of several (``|``), for instance.
+    """
+    found: dict[str, int] = {}
+    if text in _NOTHING:
+        return Amounts()
+    for part in text.split(","):
+        if not part:
+            continue
+        match = _LICENSE.fullmatch(part)
+        if match is None:
+            raise ValueError(f"Expected licences such as matlab:2, got {text!r}")
+        found[match[1]] = found.get(match[1], 0) + int(match[2] or 1)
+    return Amounts(found)
+
+
+def minutes(text: str) -> int | None:
+    """Read a time of ``scontrol show``, ``1-00:30:00``, in seconds; None where there is no limit.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if text in ("UNLIMITED", "NONE", "INFINITE", "Partition_Limit", *_NOTHING):
+        return None
+    match = _TIME.fullmatch(text)
+    if match is None or match[4] is None:
+        raise ValueError(f"Expected a time such as 1-00:30:00, got {text!r}")
+    days, hours, mins, secs = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + mins) * 60 + secs

@@ -1,0 +1,146 @@
+"""Values of Slurm's JSON, whatever version wrote them: plain, null, or objects that say whether they are set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cpsched.errors import DocumentError, Fault
+
+__all__ = ["FaultList", "Fields"]
+
+#: Slurm's numbers for "not set" and "no limit", of 16, 32 and 64 bits.
+_NO_VALUE = frozenset({2**16 - 2, 2**16 - 1, 2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
+_MOST_FAULTS = 100
+_LONGEST_SHOWN = 64
+
+
+class FaultList:
+    """The faults found in one answer. Mutable."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._faults: list[Fault] = []
+
+    def add(self, path: str, message: str) -> None:
+        """Note a fault; after a hundred no more are told."""
+        if len(self._faults) < _MOST_FAULTS:
+            self._faults.append(Fault(path, message))
+
+    def raise_if_any(self) -> None:
+        """Refuse the answer if it has faults.
+
+        Raises
+        ------
+        DocumentError
+            With all of them.
+        """
+        if self._faults:
+            raise DocumentError(self.source, self._faults)
+
+
+def shown(value: object) -> str:
+    """Return a value for a message, cut short."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+class Fields:
+    """One object of an answer, read by key; what has the wrong type is a fault, what is missing is not set."""
+
+    def __init__(self, source: object, path: str, faults: FaultList) -> None:
+        self._path, self._faults = path, faults
+        self._source: Mapping[str, Any] = {}
+        if isinstance(source, Mapping):
+            self._source = source
+        elif source is not None:
+            faults.add(path, f"Expected an object, got {shown(source)}")
+
+    def __contains__(self, key: str) -> bool:
+        return self._source.get(key) is not None
+
+    def _wrong(self, key: str, expected: str, value: object) -> None:
+        self._faults.add(f"{self._path}.{key}", f"Expected {expected}, got {shown(value)}")
+
+    def fault(self, key: str, message: str) -> None:
+        """Note a fault of a value."""
+        self._faults.add(f"{self._path}.{key}" if key else self._path, message)
+
+    def number(self, *keys: str) -> int | None:
+        """Return the first of some keys that has a whole number; None where none is set, or it is infinite."""
+        for key in keys:
+            value = self._source.get(key)
+            if isinstance(value, Mapping):
+                value = value.get("number") if value.get("set") and not value.get("infinite") else None
+            if value is None or value == "":
+                continue
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)
+            if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 20:
+                value = int(value)
+            if type(value) is not int:
+                self._wrong(key, "a whole number", value)
+            elif value not in _NO_VALUE and value >= 0:
+                return value
+        return None
+
+    def text(self, *keys: str) -> str:
+        """Return the first of some keys that has a text, lists joined by commas; empty where none has."""
+        for key in keys:
+            value = self._source.get(key)
+            if isinstance(value, list):
+                value = ",".join(part for part in value if isinstance(part, str))
+            if value is None or value == "":
+                continue
+            if not isinstance(value, str):
+                self._wrong(key, "a text", value)
+            else:
+                return value
+        return ""
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return the texts of a list, or of a text with commas."""
+        value = self._source.get(key)
+        if isinstance(value, str):
+            value = value.split(",")
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+            self._wrong(key, "a list of texts", value)
+            return ()
+        return tuple(part for part in value if part)
+
+    def flag(self, key: str) -> bool:
+        """Return whether a key is true."""
+        value = self._source.get(key)
+        if value is not None and not isinstance(value, bool | int):
+            self._wrong(key, "true or false", value)
+        return value is True or value == 1
+
+    def inside(self, *keys: str) -> Fields:
+        """Return the object below some keys; one without anything where there is none."""
+        value: Any = self._source
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return Fields(value, ".".join((self._path, *keys)), self._faults)
+
+    def each(self, key: str) -> Sequence[Fields]:
+        """Return the objects of a list, or the values of an object."""
+        value = self._source.get(key)
+        if isinstance(value, Mapping):
+            value = list(value.values())
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            self._wrong(key, "a list", value)
+            return ()
+        return [Fields(entry, f"{self._path}.{key}[{index}]", self._faults) for index, entry in enumerate(value)]
+
+    def is_object(self, key: str) -> bool:
+        """Return whether a key has an object."""
+        return isinstance(self._source.get(key), Mapping)
+
+    def count(self, key: str) -> int:
+        """Return how many entries an object or a list has."""
+        value = self._source.get(key)
+        return len(value) if isinstance(value, Mapping | list) else 0

@@ -1,0 +1,97 @@
+"""What cpsched notes in a job's `AdminComment`, which only operators of Slurm may write.
+
+The note says that the job is steered, what its user asked for in the fields that an order overwrites, and the order or
+the announced start. So everything that was done to a job can be read from Slurm alone, and undone. The text has no
+blanks, quotes or signs that a shell or ``scontrol`` would read: ``cpsched:1;begin=0;...``; what stood there before
+remains in front of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+from urllib.parse import quote, unquote
+
+from cpsched.bridge.slurm.records import JobRecord
+
+__all__ = ["GATE", "Marker", "marked", "prefix_of", "read_marker", "user_view"]
+
+#: The begin time of steered jobs without an order: 2099-01-01 UTC.
+GATE = 4070908800
+
+_MARK = "cpsched:1"
+_PAIR = re.compile(r"([a-z]+)=([^;\s]*)")
+#: Signs that stay as they are in a value.
+_PLAIN = "[]-_.,:/*+"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """The note of one job. Times are Unix seconds; what the user did not give is 0 or empty."""
+
+    #: The user's own ``--begin``.
+    begin: int = 0
+    #: The user's own nodes (``--nodelist``), number of nodes, and tasks per node.
+    required: str = ""
+    nodes: int = 0
+    most: int = 0
+    pernode: int = 0
+    #: The nodes that were ordered, as a host list, and the second; no nodes: there is no order.
+    ordered: str = ""
+    at: int = 0
+    #: The announced start, and a line about it.
+    start: int = 0
+    where: str = ""
+    why: str = ""
+
+
+def prefix_of(comment: str) -> str:
+    """Return what others wrote in front of the note."""
+    return comment.partition(_MARK)[0]
+
+
+def read_marker(comment: str) -> Marker | None:
+    """Return the note in a comment; None where there is none, or it cannot be read."""
+    _, mark, rest = comment.partition(_MARK)
+    if not mark:
+        return None
+    found: dict[str, int | str] = {}
+    kinds = {field.name: field.type for field in fields(Marker)}
+    for key, value in _PAIR.findall(rest):
+        if kinds.get(key) == "int":
+            if not value.isdecimal():
+                return None
+            found[key] = int(value)
+        elif key in kinds:
+            found[key] = unquote(value)
+    return Marker(**found)  # type: ignore[arg-type]
+
+
+def marked(prefix: str, marker: Marker) -> str:
+    """Return a comment with a note."""
+    pairs = ((field.name, getattr(marker, field.name)) for field in fields(Marker))
+    said = "".join(f";{key}={quote(str(value), safe=_PLAIN)}" for key, value in pairs if value)
+    return f"{prefix}{_MARK}{said}"
+
+
+def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
+    """Return a job as its user asked for it, with its note.
+
+    A field that is not as the order set it was changed by somebody else since, and counts as it is.
+    """
+    marker = read_marker(job.admin_comment)
+    if marker is None:
+        return job, None
+    begin: int | None = job.begin
+    if job.begin is not None and job.begin in (GATE, marker.at):
+        begin = marker.begin or None
+    view = replace(job, begin=begin)
+    if marker.ordered and job.required_nodes == marker.ordered:
+        view = replace(
+            view,
+            required_nodes=marker.required,
+            nodes=marker.nodes or 1,
+            max_nodes=marker.most or None,
+            tasks_per_node=marker.pernode or None,
+        )
+    return view, marker

@@ -1,0 +1,96 @@
+"""The site's choices about its Slurm: where its commands are, and how long the users of a partition expect to wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from cpsched.bridge.slurm.client import SlurmClient
+from cpsched.domain import DEFAULT_EXPECTED_WAIT, FrozenMap, Queue
+from cpsched.formats import DocumentModel, Faults, Omittable, keys_of_models, load_toml, refusal, shown
+
+__all__ = ["QueueModel", "SiteChoices", "SlurmModel", "client_of", "read_site"]
+
+_LONGEST = 10**10
+
+
+def _path(text: str) -> str:
+    if not text.startswith("/") or "\0" in text:
+        raise refusal(f"Expected an absolute path, got {shown(text)}")
+    return text
+
+
+_FilePath = Annotated[str, AfterValidator(_path)]
+_Wait = Annotated[int, Field(gt=0, le=_LONGEST)]
+
+
+class QueueModel(DocumentModel):
+    """What the users of a partition may expect."""
+
+    expected_wait: Omittable[_Wait] = Field(None, description="Seconds; default: that of all queues")
+    weight: Annotated[float, Field(gt=0, le=1e100)] = Field(1, description="The factor of its jobs in the objective")
+
+
+class SlurmModel(DocumentModel):
+    """A real Slurm: the table ``manager`` of a site's file."""
+
+    kind: Literal["slurm"] = Field(description="Which resource manager")
+    commands: _FilePath = Field("/usr/bin", description="The directory of squeue, sinfo and scontrol")
+    conf: Omittable[_FilePath] = Field(None, description="slurm.conf; default: where Slurm looks for it")
+    seconds: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = Field(
+        20.0, description="Seconds that one command may take"
+    )
+    gate: Omittable[_FilePath] = Field(
+        None, description="The file by which the daemon tells job_submit.lua that the gate is closed"
+    )
+    expected_wait: _Wait = Field(DEFAULT_EXPECTED_WAIT, description="Seconds, of queues that are not named")
+    queues: dict[str, QueueModel] = Field({}, description="By partition")
+
+
+_KEYS = keys_of_models(globals())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteChoices:
+    """Expected waits (s) and weights of queues; a queue that is not named has the default."""
+
+    expected_wait: int = DEFAULT_EXPECTED_WAIT
+    queues: FrozenMap[str, Queue] = FrozenMap()
+
+    def queue(self, name: str) -> Queue:
+        """Return what is said of a queue."""
+        return self.queues.get(name, Queue(expected_wait=self.expected_wait))
+
+    @classmethod
+    def of(cls, model: SlurmModel) -> SiteChoices:
+        """Return the choices of a site's file."""
+        queues = {
+            name: Queue(expected_wait=queue.expected_wait or model.expected_wait, weight=queue.weight)
+            for name, queue in model.queues.items()
+        }
+        return cls(expected_wait=model.expected_wait, queues=FrozenMap(queues))
+
+
+def client_of(model: SlurmModel) -> SlurmClient:
+    """Return the client of a site's file."""
+    return SlurmClient(directory=model.commands, conf=model.conf, seconds=model.seconds)
+
+
+def read_site(path: Path) -> SlurmModel:
+    """Read the table ``manager`` of a site's file (TOML); the rest of the file is the daemon's.
+
+    Raises
+    ------
+    DocumentError
+        With everything that is wrong with it.
+    """
+    document = load_toml(path)
+    faults = Faults(document, mapping="a table")
+    try:
+        return SlurmModel.model_validate(document.get("manager", {}))
+    except ValidationError as error:
+        faults.add_shape(error, _KEYS, at=("manager",))
+        faults.refuse(str(path))

@@ -1,0 +1,366 @@
+"""Slurm's records as a `Snapshot`: an instance, the jobs that stay Slurm's with a reason each, and the facts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
+
+from cpsched.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
+from cpsched.bridge.slurm.dependencies import dependencies_of
+from cpsched.bridge.slurm.marker import GATE, Marker, user_view
+from cpsched.bridge.slurm.records import JobRecord, NodeRecord, ReservationRecord, SlurmRecords
+from cpsched.bridge.slurm.requests import (
+    HOST,
+    YES,
+    Inexpressible,
+    Site,
+    feature_property,
+    licenses_of,
+    outside_property,
+    request_of,
+)
+from cpsched.bridge.slurm.site import SiteChoices
+from cpsched.domain import (
+    Amounts,
+    Arrangement,
+    Chunk,
+    Cluster,
+    FrozenMap,
+    Instance,
+    Job,
+    NodeClass,
+    Place,
+    Placement,
+    Queue,
+    Request,
+    Reservation,
+    ReservationKind,
+    Running,
+    Segment,
+    Step,
+)
+from cpsched.errors import SyntaxFault
+from cpsched.formats import expand_hostlist, fold_hostlist, trusted
+from cpsched.text import printable
+
+__all__ = ["make_snapshot", "revision_of"]
+
+#: Second 0 of all instances of Slurm: its own clock.
+_EPOCH = datetime.fromtimestamp(0, UTC)
+#: The walltime (s) of a running job without a limit: a year.
+_NO_LIMIT = 365 * 86400
+_LONGEST_NAME = 256
+_UNUSABLE = frozenset({"DOWN", "INACTIVE"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One job, or one task of an array, with what was noted of it."""
+
+    id: str
+    #: As Slurm has it, and as its user asked for it.
+    record: JobRecord
+    view: JobRecord
+    marker: Marker | None
+
+
+def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name: str = "slurm") -> Snapshot:
+    """Make a snapshot of what Slurm said.
+
+    Parameters
+    ----------
+    records
+        All records of one moment.
+    now
+        That moment, in Unix seconds.
+    choices
+        What the site says besides: the expected waits of its queues.
+    name
+        The name of the instance.
+    """
+    site = _site(records)
+    seen = tuple(_tell_apart(records.jobs))
+    reservations = {entry.name: entry for entry in records.reservations}
+    left: dict[str, str] = {}
+    jobs: dict[str, Job] = {}
+    for one in seen:
+        if one.record.state.is_over:
+            continue
+        try:
+            jobs[one.id] = _job(one, site, reservations, now)
+        except Inexpressible as error:
+            left[one.id] = str(error)
+    _link(seen, jobs, left)
+    queues = _queues(records, site, choices)
+    instance = Instance(
+        name=name,
+        epoch=_EPOCH,
+        now=now,
+        cluster=_cluster(records.nodes, [one.view for one in seen if one.id in jobs], records.licenses),
+        queues=FrozenMap(queues),
+        jobs=tuple(jobs.values()),
+        reservations=tuple(_reservations(records.reservations, site, now)),
+    )
+    return Snapshot(
+        instance=trusted(instance),
+        left=tuple(LeftJob(id=key, reason=printable(reason)) for key, reason in left.items()),
+        taken_at=now,
+        jobs={one.id: _facts(one) for one in seen},
+    )
+
+
+def _tell_apart(records: Iterable[JobRecord]) -> Iterator[_Seen]:
+    """Yield jobs and tasks in the order of their numbers; what an array's other records name is not repeated."""
+    ordered = sorted(records, key=lambda record: (record.array or record.number, record.task is None, record.number))
+    known: set[str] = set()
+    for record in ordered:
+        view, marker = user_view(record)
+        try:
+            ids = record.ids
+        except ValueError:
+            ids = (str(record.number),)
+            view = replace(view, others=(*view.others, f"its array's tasks cannot be read ({record.tasks_text})"))
+        for key in ids:
+            if key not in known:
+                known.add(key)
+                yield _Seen(key, record, view, marker)
+
+
+def _site(records: SlurmRecords) -> Site:
+    config = records.config or {}
+    nodes = {node.name: node for node in records.nodes}
+    partitions: dict[str, Sequence[str]] = {}
+    for partition in records.partitions:
+        try:
+            partitions[partition.name] = (
+                tuple(dict.fromkeys(expand_hostlist(partition.nodes))) if partition.nodes else ()
+            )
+        except SyntaxFault:
+            partitions[partition.name] = ()
+    if not partitions:
+        of_nodes: dict[str, list[str]] = defaultdict(list)
+        for node in records.nodes:
+            for partition_name in node.partitions:
+                of_nodes[partition_name].append(node.name)
+        partitions.update(of_nodes)
+    selects = str(config.get("SelectTypeParameters", ""))
+    return Site(
+        nodes=nodes,
+        partitions=partitions,
+        exclusive=frozenset(partition.name for partition in records.partitions if partition.is_exclusive),
+        counts_memory=not config or "MEMORY" in selects.upper(),
+        gives_whole_nodes=config.get("SelectType") == "select/linear",
+        is_configured=bool(config),
+    )
+
+
+def _name(text: str) -> str | None:
+    """Return a name as documents may have it: on one line, and not too long; None where there is none."""
+    return printable(text)[:_LONGEST_NAME] or None
+
+
+def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], now: int) -> Job:
+    """Return one job that runs or waits.
+
+    Raises
+    ------
+    Inexpressible
+        If an instance cannot say it, or nobody may start it.
+    """
+    view = one.view
+    queue = view.partitions[0] if view.partitions and view.partitions[0] in site.partitions else None
+    job = Job(
+        id=one.id,
+        user=_name(view.user),
+        group=_name(view.group),
+        project=_name(view.account),
+        queue=queue,
+        submit=min(view.submit, now),
+        steps=(),
+    )
+    if view.state is JobState.RUNNING:
+        return _running(job, view, site, now)
+    if view.state is JobState.HELD:
+        raise Inexpressible(f"it is held ({view.reason})" if view.reason else "it is held")
+    if view.throttle is not None and len(one.record.ids) > 1:
+        raise Inexpressible(f"at most {view.throttle} tasks of its array may run at once")
+    if view.time_limit is None:
+        raise Inexpressible("it has no time limit")
+    if view.reservation and view.reservation not in reservations:
+        raise Inexpressible(f"its reservation {view.reservation} is not known")
+    if view.array is not None and view.task is None and not view.tasks_text:
+        raise Inexpressible("the tasks of its array are not known")
+    request = request_of(view, site)
+    begin = view.begin if view.begin is not None and view.begin > now else None
+    return replace(
+        job,
+        steps=(Step(walltime=max(1, view.time_limit), request=request),),
+        licenses=licenses_of(view),
+        not_before=begin,
+        deadline=view.deadline,
+        reservation=view.reservation or None,
+    )
+
+
+def _running(job: Job, view: JobRecord, site: Site, now: int) -> Job:
+    """Return a running job: the nodes that it holds are a fact."""
+    if not view.shares:
+        raise Inexpressible("it runs, and Slurm does not say where")
+    unknown = [share.node for share in view.shares if share.node not in site.nodes]
+    if unknown:
+        raise Inexpressible(f"it runs on nodes that are not known ({fold_hostlist(unknown)})")
+    start = min(now, view.start if view.start is not None else now)
+    walltime = _NO_LIMIT if view.time_limit is None else max(1, view.time_limit)
+    if view.is_completing:
+        walltime = max(1, now + 1 - start)
+    elif view.is_suspended and view.end is not None:
+        walltime = max(walltime, view.end - start)
+    amounts = [_held(share.cpus, share.memory, share.gres, site) for share in view.shares]
+    kinds = {held: index for index, held in enumerate(dict.fromkeys(amounts))}
+    counts = Counter(amounts)
+    allocation = tuple(
+        Placement(node=share.node, resources=held, chunk=kinds[held], count=1)
+        for share, held in zip(view.shares, amounts, strict=True)
+    )
+    chunks = tuple(Chunk(count=counts[held], resources=held) for held in kinds)
+    place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive == "node")
+    segment = Segment(start=start, end=max(start + walltime, now + 1), allocation=allocation)
+    return replace(
+        job,
+        steps=(Step(walltime=walltime, request=Request(chunks=chunks, place=place)),),
+        licenses=licenses_of(view),
+        running=Running(start=start, segments=(segment,)),
+        reservation=None,
+    )
+
+
+def _held(cpus: int, memory: int, gres: Amounts, site: Site) -> Amounts:
+    amounts = {"cores": cpus, "mem": memory if site.counts_memory else 0, **gres}
+    return Amounts({name: amount for name, amount in amounts.items() if amount} or {"cores": 1})
+
+
+def _link(seen: Sequence[_Seen], jobs: dict[str, Job], left: dict[str, str]) -> None:
+    """Give jobs their dependencies; a job that waits for one that is left is left too."""
+    alive = [one for one in seen if not one.record.state.is_over]
+    pending: dict[int, list[str]] = defaultdict(list)
+    by_name: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in alive:
+        for number in {one.record.number, one.record.array or one.record.number}:
+            pending[number].append(one.id)
+        same = by_name[one.record.user, one.record.name]
+        if one.id in jobs and jobs[one.id].running is None and one.view.dependency:
+            try:
+                after = dependencies_of(one.view, pending, tuple(same))
+                jobs[one.id] = replace(jobs[one.id], after=after)
+            except Inexpressible as error:
+                left[one.id] = str(error)
+                del jobs[one.id]
+        same.append(one.id)
+    while lost := [key for key, job in jobs.items() if any(link.job not in jobs for link in job.after)]:
+        for key in lost:
+            awaited = next(link.job for link in jobs[key].after if link.job not in jobs)
+            left[key] = f"it waits for job {awaited}, which cannot be planned"
+        for key in lost:
+            del jobs[key]
+
+
+def _cluster(nodes: Sequence[NodeRecord], views: Sequence[JobRecord], licenses: Amounts) -> Cluster:
+    """Return the nodes in classes; those that some job requires or excludes have properties that say so."""
+    hosts = {name for view in views for name in _hosts(view.required_nodes)}
+    excluded = {view.excluded_nodes: frozenset(_hosts(view.excluded_nodes)) for view in views if view.excluded_nodes}
+
+    def kind(node: NodeRecord) -> tuple[object, ...]:
+        properties = {feature_property(feature): YES for feature in node.features}
+        if node.name in hosts:
+            properties[HOST] = node.name
+        properties |= {outside_property(text): YES for text, names in excluded.items() if node.name not in names}
+        amounts = Amounts({"cores": node.cpus, "mem": node.memory, **node.gres})
+        return amounts, FrozenMap(properties), node.weight, node.state
+
+    classes = []
+    for (amounts, properties, weight, state), group in groupby(nodes, kind):
+        names = tuple(node.name for node in group)
+        classes.append(NodeClass(names=names, resources=amounts, properties=properties, priority=weight, state=state))  # type: ignore[arg-type]
+    return Cluster(classes=tuple(classes), licenses=licenses)
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    try:
+        return expand_hostlist(text) if text else ()
+    except SyntaxFault:
+        return ()
+
+
+def _queues(records: SlurmRecords, site: Site, choices: SiteChoices) -> dict[str, Queue]:
+    described = {partition.name: partition for partition in records.partitions}
+    queues = {}
+    for name, names in site.partitions.items():
+        known = tuple(one for one in names if one in site.nodes)
+        partition = described.get(name)
+        chosen = choices.queue(name)
+        queues[name] = replace(
+            chosen,
+            priority=0 if partition is None else partition.tier,
+            max_walltime=None if partition is None else partition.max_time,
+            nodes=known if known and len(known) < len(site.nodes) else None,
+        )
+    return queues
+
+
+def _reservations(records: Sequence[ReservationRecord], site: Site, now: int) -> Iterator[Reservation]:
+    for record in records:
+        names = tuple(dict.fromkeys(name for name in _hosts(record.nodes) if name in site.nodes))
+        if not names or record.end <= max(now, record.start):
+            continue
+        is_maintenance = "MAINT" in record.flags
+        yield Reservation(
+            id=record.name,
+            start=record.start,
+            end=record.end,
+            nodes=names,
+            users=() if is_maintenance else tuple(dict.fromkeys(user for user in record.users if user[:1] != "-")),
+            kind=ReservationKind.DOWNTIME if is_maintenance else ReservationKind.USERS,
+        )
+
+
+def revision_of(job: JobRecord) -> str:
+    """Return a short text that changes when what a plan of the job rests on does; of a job as its user asked for it."""
+    tres = (job.tres_per_job, job.tres_per_node, job.tres_per_socket, job.tres_per_task)
+    asked = (
+        job.partitions,
+        job.time_limit,
+        (job.nodes, job.max_nodes, job.tasks, job.tasks_per_node, job.exclusive),
+        (job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation),
+        (job.memory_per_cpu, job.memory_per_node),
+        [text.replace("gres/", "gres:").replace("=", ":") for text in tres],
+        job.restarts,
+    )
+    return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
+
+
+def _facts(one: _Seen) -> JobFacts:
+    record, marker = one.record, one.marker
+    is_waiting = record.state in (JobState.WAITING, JobState.HELD)
+    order = marker if marker is not None and marker.ordered and record.required_nodes == marker.ordered else None
+    due = None
+    if is_waiting and order is not None and (record.begin or 0) < GATE:
+        due = order.at
+    nodes: Iterable[str] = ()
+    if due is not None and order is not None:
+        nodes = _hosts(order.ordered)
+    elif record.state is JobState.RUNNING:
+        nodes = (share.node for share in record.shares)
+    return JobFacts(
+        state=record.state,
+        revision=revision_of(one.view),
+        restarts=record.restarts,
+        is_steered=is_waiting and marker is not None and (due is not None or record.begin == GATE),
+        due=due,
+        nodes=tuple(sorted(nodes)),
+        start=None if is_waiting else record.start,
+        end=record.end if record.state.is_over else None,
+    )

@@ -1,0 +1,59 @@
+"""``cpsched snapshot``: an instance from a resource manager that runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.bridge import Snapshot
+
+__all__ = ["command", "tell_snapshot"]
+
+
+@click.command("snapshot", epilog="Example: cpsched snapshot --rm slurm --config site.toml -o now.json")
+@click.option(
+    "--rm", "manager", required=True, type=click.Choice(["slurm"]), help="Resource manager that runs the machine."
+)
+@click.option(
+    "--config",
+    type=EXISTING_FILE,
+    help="Site file (TOML), of which the table [manager] is read: expected waits, paths.",
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=OUTPUT_FILE,
+    callback=ends_in(".json", ".json.gz"),
+    help="File for the instance.",
+)
+def command(manager: str, config: Path | None, output: Path) -> None:
+    """Write the jobs of a machine that runs as an instance.
+
+    Nothing is changed there. Jobs that an instance cannot say are left out, each with the reason.
+    """
+    from cpsched.bridge.slurm import SiteChoices, SlurmModel, client_of, make_snapshot, read_site
+
+    site = SlurmModel(kind="slurm") if config is None else read_site(config)
+    records = client_of(site).records()
+    tell_snapshot(make_snapshot(records, int(time.time()), SiteChoices.of(site)), output)
+
+
+def tell_snapshot(snapshot: Snapshot, output: Path) -> None:
+    """Write the instance of a snapshot, and print what is in it and what was left out."""
+    from cpsched.cli.screen import warn
+    from cpsched.errors import Fault
+    from cpsched.formats import write_instance
+
+    instance = snapshot.instance
+    warn([Fault(f"job {left.id}", left.reason) for left in snapshot.left], "left out")
+    write_instance(instance, output)
+    running = sum(job.running is not None for job in instance.jobs)
+    click.echo(f"{running} running and {len(instance.jobs) - running} waiting jobs in {printable(str(output))}")

@@ -1,0 +1,190 @@
+"""Answers of Slurm become the same instance, whichever version and form they have."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from cpsched.bridge import JobState
+from cpsched.bridge.slurm import SiteChoices, make_snapshot, read_directory
+from cpsched.bridge.slurm.json_reader import parse_answer, read_answer
+from cpsched.bridge.slurm.text_reader import read_text
+from cpsched.domain import NodeState, ReservationKind
+from cpsched.errors import DocumentError
+from cpsched.formats import instance_to_document, parse_instance
+from tests.bridge.slurm.answers import GENERATIONS, NOW, answers_2205, text_2205, waiting, write_answers
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_every_generation_tells_of_the_same_cluster(generation: str, tmp_path: Path) -> None:
+    """21.08, 22.05, 24.05 and the texts of scontrol give the same instance, the same left jobs and the same facts."""
+    reading = read_directory(write_answers(tmp_path / "x", GENERATIONS[generation]()))
+    base = read_directory(write_answers(tmp_path / "base", answers_2205()))
+    got = make_snapshot(reading.records, NOW, SiteChoices())
+    wanted = make_snapshot(base.records, NOW, SiteChoices())
+    jobs = tuple(replace(job, group="users") for job in got.instance.jobs)  # 21.08 knows no names of groups
+    assert replace(got.instance, jobs=jobs) == wanted.instance
+    assert got.left == wanted.left
+    assert got.jobs == wanted.jobs
+
+
+def test_the_small_cluster_is_what_slurm_said(tmp_path: Path) -> None:
+    """Nodes, gres, features, states, queues, licences, reservations and jobs come through."""
+    records = read_directory(write_answers(tmp_path, answers_2205())).records
+    snapshot = make_snapshot(records, NOW, SiteChoices())
+    instance = snapshot.instance
+    gpus, first, second = instance.cluster.classes
+    assert gpus.names == ("g1", "g2")
+    assert gpus.resources == {"cores": 16, "mem": 64000, "gpus": 2, "gpus.k20": 2}
+    assert gpus.properties == {"feature.gpu": "yes", "feature.rack1": "yes"}
+    assert (first.names, first.state, second.names, second.state) == (("m1",), NodeState.UP, ("m2",), NodeState.DRAIN)
+    assert instance.queues["normal"].nodes is None
+    assert instance.queues["gpuq"].nodes == ("g1", "g2")
+    assert (instance.queues["gpuq"].max_walltime, instance.queues["gpuq"].priority) == (7200, 20)
+    assert instance.cluster.licenses == {"matlab": 4}
+    (downtime,) = instance.reservations
+    assert (downtime.id, downtime.nodes, downtime.kind) == ("maint", ("m1",), ReservationKind.DOWNTIME)
+    jobs = {job.id: job for job in instance.jobs}
+    assert list(jobs) == ["3", "4", "8", "9", "10", "17_2", "17_3"]
+    assert jobs["4"].running is not None
+    held = {place.node: dict(place.resources) for place in jobs["4"].running.segments[0].allocation}
+    assert held == {
+        "g1": {"cores": 3, "mem": 300, "gpus": 1, "gpus.k20": 1},
+        "g2": {"cores": 1, "mem": 100, "gpus": 2, "gpus.k20": 2},
+    }
+    (chunk,) = jobs["8"].request.chunks
+    assert (chunk.count, dict(chunk.resources)) == (1, {"cores": 4, "gpus": 2, "mem": 400})
+    assert chunk.where == {"feature.gpu": "yes", "feature.rack1": "yes"}
+    assert (jobs["9"].not_before, dict(jobs["9"].licenses)) == (NOW + 3600, {"matlab": 2})
+    (chunk,) = jobs["10"].request.chunks
+    assert (chunk.count, chunk.resources["cores"]) == (2, 8)
+    assert [link.job for link in jobs["10"].after] == ["3"]
+    assert jobs["17_2"].request.place.exclusive
+    assert [(left.id, left.reason) for left in snapshot.left] == [("12", "it is held (JobHeldUser)")]
+    assert snapshot.jobs["12"].state is JobState.HELD
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_the_instance_passes_the_reader_of_documents(generation: str, tmp_path: Path) -> None:
+    """The instance, which is trusted, is what the reader makes of its document."""
+    records = read_directory(write_answers(tmp_path, GENERATIONS[generation]())).records
+    instance = make_snapshot(records, NOW, SiteChoices()).instance
+    assert parse_instance(instance_to_document(instance), source="test") == instance
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "Expected JSON"),
+        ('{"jobs": [{"job_id": 1', "Expected JSON"),
+        ("slurm_load_jobs error", "Expected JSON"),
+        ("[]", "Expected a JSON object"),
+        ("[" * 100_000, "Expected JSON"),
+        ('{"errors": [{"error": "boom", "error_number": 1}]}', "Expected no errors, got: boom"),
+    ],
+)
+def test_garbage_is_refused(text: str, message: str) -> None:
+    """Half a document, another text, and an answer with errors are refused with a message."""
+    with pytest.raises(DocumentError, match="Expected") as caught:
+        parse_answer(text, "squeue --json")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"job_state": "DANCING"}, "DANCING"),
+        ({"job_state": ""}, "got none"),
+        ({"job_id": None}, "Expected job_id"),
+        ({"time_limit": "soon"}, "time_limit: Expected a whole number, got 'soon'"),
+        ({"name": 5}, "name: Expected a text, got 5"),
+        ({"partition": {"a": 1}}, "partition: Expected a list of texts"),
+    ],
+)
+def test_faults_of_a_job_are_told_with_their_place(fields: dict[str, object], message: str) -> None:
+    """A value of a wrong type or an unknown state refuses the answer, and all faults are told."""
+    good = waiting(1)
+    with pytest.raises(DocumentError) as caught:
+        read_answer({"jobs": [good, waiting(2, **fields), waiting(3, **fields)]}, "squeue")
+    assert message in str(caught.value)
+    assert len(caught.value.faults) == 2
+    assert all("jobs[0]" not in fault.path for fault in caught.value.faults)
+
+
+def test_a_name_that_reads_like_fields_is_refused_in_text_and_harmless_in_json() -> None:
+    """In a text a name can forge fields, so that a field that occurs twice is a fault; JSON has no doubt."""
+    evil = "x UserId=root(0) JobState=RUNNING NodeList=g1"
+    text = text_2205()["jobs.txt"].replace("JobName=job", f"JobName={evil}", 1)
+    with pytest.raises(DocumentError, match=r"JobState, NodeList, UserId twice"):
+        read_text(text, "scontrol show job")
+    (job,) = read_answer({"jobs": [waiting(1, name=evil)]}, "squeue").jobs
+    assert (job.name, job.state, job.shares) == (evil, JobState.WAITING, ())
+
+
+def test_dates_of_a_text_are_in_its_zone(tmp_path: Path) -> None:
+    """A date without an offset is read in the zone that is given."""
+    text = text_2205()["jobs.txt"].replace(f"SubmitTime={NOW - 600}", "SubmitTime=2027-01-15T08:00:00")
+    utc, east = (read_text(text, "x", zone).jobs[0].submit for zone in (UTC, timezone(timedelta(hours=1))))
+    assert utc - east == 3600
+
+
+def test_a_directory_says_what_it_did_not_use(tmp_path: Path) -> None:
+    """Files with less of a kind, of another kind, or of an accounting database are skipped, each with a reason."""
+    answers = answers_2205()
+    folder = write_answers(
+        tmp_path,
+        {
+            **answers,
+            "one.json": {"jobs": answers["squeue.json"]["jobs"][:1]},
+            "sacct.json": {"jobs": [{"job_id": 1, "state": {"current": "COMPLETED"}}]},
+            "half.json": '{"jobs": [',
+            "notes.txt": "what I did today",
+            "jobcomp.txt": "JobId=1 UserId=root(0) TimeLimit=1",
+            "picture.png": "",
+        },
+    )
+    reading = read_directory(folder)
+    assert set(reading.used) == set(answers)
+    assert [line.split(":")[0] for line in reading.skipped] == [
+        "half.json", "sacct.json", "jobcomp.txt", "notes.txt", "picture.png", "one.json",
+    ]  # fmt: skip
+    assert reading.latest == NOW - 60
+
+
+def test_a_directory_without_nodes_is_refused(tmp_path: Path) -> None:
+    """Without nodes there is no machine to plan."""
+    (tmp_path / "squeue.json").write_text(json.dumps({"jobs": []}))
+    with pytest.raises(DocumentError, match="Expected the nodes of a Slurm cluster"):
+        read_directory(tmp_path)
+
+
+def test_real_answers_of_every_version_are_read(shared_data: Path) -> None:
+    """Every folder of real answers, 21.08 to 25.05, makes an instance that the reader of documents accepts."""
+    folders = sorted((shared_data / "slurm-json").iterdir())
+    assert len(folders) == 5
+    for folder in folders:
+        reading = read_directory(folder)
+        snapshot = make_snapshot(reading.records, reading.latest, SiteChoices(), name=folder.name)
+        assert reading.records.nodes, folder
+        assert snapshot.instance.jobs or snapshot.left, folder
+        assert parse_instance(instance_to_document(snapshot.instance), source=folder.name) == snapshot.instance
+        alive = {one for one, facts in snapshot.jobs.items() if not facts.state.is_over}
+        assert alive == {job.id for job in snapshot.instance.jobs} | {left.id for left in snapshot.left}
+
+
+def test_real_text_and_real_json_of_22_05_agree(shared_data: Path, tmp_path: Path) -> None:
+    """The texts of scontrol and the JSON of squeue, taken at one moment from one Slurm, make the same instance."""
+    folder = shared_data / "slurm-json" / "22.05-scontrol-rest"
+    for file in folder.glob("scontrol_show_*.txt"):
+        (tmp_path / file.name).write_text(file.read_text())
+    by_text, by_json = read_directory(tmp_path, UTC), read_directory(folder)
+    one, other = (make_snapshot(reading.records, reading.latest, SiteChoices()) for reading in (by_text, by_json))
+    assert one.instance == other.instance
+    assert [left.id for left in one.left] == [left.id for left in other.left]
+    assert {key: facts.revision for key, facts in one.jobs.items()} == {
+        key: facts.revision for key, facts in other.jobs.items()
+    }

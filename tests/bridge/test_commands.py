@@ -1,0 +1,62 @@
+"""Commands are run with a time limit and without a shell, and their failures are told."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from cpsched.bridge.commands import run
+from cpsched.errors import BridgeError
+
+
+def test_a_command_gets_its_arguments_as_they_are() -> None:
+    """Quotes, blanks, newlines and signs of a shell reach the program unchanged; so does its input."""
+    evil = "a b\n$(touch /tmp/x) `id` 'q' \"r\" ; | & > \\ \x1b[0m"
+    assert run(("/usr/bin/printf", "%s", evil), seconds=10).out == evil
+    assert run(("/bin/cat",), seconds=10, given=evil).out == evil
+
+
+def test_variables_of_slurm_are_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that changes what Slurm's commands print does not reach them, unless it is given."""
+    monkeypatch.setenv("SQUEUE_FORMAT", "%j")
+    monkeypatch.setenv("SLURM_CONF", "/elsewhere")
+    said = run(("/usr/bin/env",), seconds=10, environment={"SLURM_CONF": "/here"}).out
+    assert "SQUEUE_FORMAT" not in said
+    assert "SLURM_CONF=/here" in said
+
+
+def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
+    """After its time nothing of it runs, not even what it started."""
+    script = tmp_path / "hang"
+    mark = tmp_path / "mark"
+    script.write_text(f"#!/bin/sh\n(sleep 2; echo late > {mark}) &\nsleep 30\n")
+    script.chmod(0o755)
+    began = time.monotonic()
+    with pytest.raises(BridgeError, match=r"within 0\.3 s"):
+        run((str(script),), seconds=0.3)
+    assert time.monotonic() - began < 2
+    time.sleep(2.2)
+    assert not mark.exists()
+
+
+def test_a_failure_is_told_with_its_words_on_one_line() -> None:
+    """The exit code and what the command said are in the error, without control characters."""
+    with pytest.raises(BridgeError) as caught:
+        run(("/bin/sh", "-c", "printf 'no\\033[31m luck\\n' >&2; exit 3"), seconds=10)
+    assert "exit code 3: no\\x1b[31m luck" in str(caught.value)
+    assert run(("/bin/sh", "-c", "exit 3"), seconds=10, codes=(0, 3)).code == 3
+
+
+def test_a_program_that_is_not_there_is_told() -> None:
+    """A missing program is an error of the bridge; one without an absolute path a mistake of the programmer."""
+    with pytest.raises(BridgeError, match="No such file"):
+        run(("/nowhere/squeue",), seconds=10)
+    with pytest.raises(ValueError, match="absolute path"):
+        run(("squeue",), seconds=10)
+
+
+def test_bytes_that_are_no_text_do_no_harm() -> None:
+    """Bytes that are no UTF-8 are replaced."""
+    assert run(("/usr/bin/printf", "a\\377b"), seconds=10).out == "a\ufffdb"
