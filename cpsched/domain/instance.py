@@ -68,7 +68,7 @@ class SetAside:
     licenses: Amounts = Amounts()
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, repr=False)
 class Instance:
     """The first of the two public documents, checked.
 
@@ -187,3 +187,7 @@ class Instance:
         """
         members = {element: (element,) for job in self.jobs for element in job.element_ids}
         return members | {job.id: job.element_ids for job in self.jobs}
+
+    def __repr__(self) -> str:
+        nodes = len(self.cluster.node_names)
+        return f"<Instance {self.name!r}: {len(self.jobs)} jobs on {nodes} nodes, now {self.now}>"

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from cpsched.domain.job import Job, Placement, Segment
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "EngineReport",
@@ -46,6 +50,11 @@ class PlannedJob:
     start: int
     end: int
     segments: tuple[Segment, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of all nodes that it ever has, in the order in which it gets them."""
+        return tuple(dict.fromkeys(place.node for segment in self.segments for place in segment.allocation))
 
 
 def repeated(job: Job) -> PlannedJob:
@@ -145,9 +154,9 @@ class Work:
     what: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
-    """The second of the two public documents."""
+    """The second of the two public documents; ``plan["job-7"].start`` is the start of a job."""
 
     instance: str
     now: int
@@ -165,3 +174,47 @@ class Plan:
     record: bool = False
     #: In a record only: the runs that ended because one of their nodes failed, in order of time.
     attempts: tuple[PlannedJob, ...] = ()
+
+    def __getitem__(self, job_id: str) -> PlannedJob:
+        """Return a job that runs or is planned.
+
+        Raises
+        ------
+        KeyError
+            If the plan has no such job; of one in the waiting room it says the reason.
+        """
+        for job in self.jobs:
+            if job.id == job_id:
+                return job
+        for waiting in self.waiting_room:
+            if waiting.id == job_id:
+                raise KeyError(f"job {job_id} has no start ({waiting.reason}): {waiting.detail}")
+        raise KeyError(f"there is no job {job_id} in the plan of {self.instance}")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row for each job, those of the waiting room last.
+
+        Its columns are ``id``; ``start`` and ``end`` in seconds, missing in the waiting room; ``nodes``, the names of
+        all nodes that the job ever has; ``segments``, how many it has; ``reason`` and ``detail`` of a job without a
+        start.
+        """
+        import pandas as pd
+
+        rows: list[tuple[str, int | None, int | None, tuple[str, ...], int, str | None, str | None]] = [
+            (job.id, job.start, job.end, job.nodes, len(job.segments), None, None) for job in self.jobs
+        ]
+        rows += [(job.id, None, None, (), 0, str(job.reason), job.detail) for job in self.waiting_room]
+        frame = pd.DataFrame(rows, columns=["id", "start", "end", "nodes", "segments", "reason", "detail"])
+        return frame.astype({"start": "Int64", "end": "Int64"})
+
+    def __repr__(self) -> str:
+        score, waiting = self.objective, len(self.waiting_room)
+        gap = "" if score.gap is None else f", gap {score.gap:.1%}"
+        room = f", {waiting} in the waiting room" if waiting else ""
+        return f"<Plan of {self.instance!r}: {len(self.jobs)} jobs{room}, {score.name} {score.value:,.6g}{gap}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the summary, and a small Gantt chart."""
+        from cpsched.domain.plan_html import plan_html
+
+        return plan_html(self)

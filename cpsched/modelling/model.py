@@ -1,0 +1,334 @@
+"""`Model`: a window built in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+
+from cpsched.domain import Instance, Plan
+from cpsched.formats import fold_hostlist, instance_to_document, parse_instance
+from cpsched.modelling.plain import plain, without_missing
+from cpsched.portfolio import solve
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Chunks", "Model"]
+
+#: A request as text, ``"8:ncpus=2"``; as one chunk or several, ``{"count": 8, "resources": {"cores": 2}}``; or the
+#: number of cores of a single chunk.
+Chunks = str | int | Mapping[str, object] | Sequence[Mapping[str, object]]
+
+
+class Model:
+    """A window that is built line by line, checked as a document is, and solved. Mutable.
+
+    Each ``add_`` method says one entry of the instance document, and its keywords are the keys of that entry:
+    ``docs/formats.md`` says what each means. Nothing is checked before `instance` or `solve`, which then tell all
+    faults at once.
+
+    Parameters
+    ----------
+    name
+        Of the instance.
+    now
+        The second at which it is planned: no job starts earlier.
+    objective
+        A term such as ``"slowdown"``, or weights of several.
+    others
+        More keys of the instance: ``epoch``, ``time_zone``, ``priorities``.
+
+    Examples
+    --------
+    >>> model = Model()
+    >>> model.add_nodes("n[1-2]", cores=4)
+    >>> first = model.add_job("2:ncpus=4", walltime=600)
+    >>> model.add_job("ncpus=1", walltime=60, after=[first], id="report")
+    'report'
+    >>> plan = model.solve(budget=1)
+    >>> plan["report"].start
+    600
+    """
+
+    def __init__(
+        self,
+        name: str = "model",
+        *,
+        now: SupportsIndex = 0,
+        objective: str | Mapping[str, float] | None = None,
+        **others: object,
+    ) -> None:
+        self._document: dict[str, Any] = {"format": "cpsched-instance/1", "name": name, "now": plain(now)}
+        self._document |= without_missing(objective=objective, **others)
+        self._document["cluster"] = {"nodes": []}
+
+    @classmethod
+    def from_instance(cls, instance: Instance) -> Self:
+        """Return a model that says what an instance says, to be changed."""
+        model = cls()
+        model._document = instance_to_document(instance)
+        return model
+
+    @classmethod
+    def from_frame(cls, jobs: pd.DataFrame, name: str = "model", **others: Any) -> Self:
+        """Return a model with the jobs of a table; its nodes and queues are added to it.
+
+        Parameters
+        ----------
+        jobs
+            A row for each job, its columns named as the keys of a job: ``id``, ``request``, ``walltime``, ``submit``
+            (default: `now`), ``queue`` and so on. Missing cells are left out; other columns are refused.
+        name
+            Of the instance.
+        others
+            As `Model` has them.
+        """
+        from cpsched.modelling.frames import rows_of
+
+        model = cls(name, **others)
+        for row in rows_of(jobs):
+            model._add_job(row)
+        return model
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the jobs as a table, which `from_frame` reads."""
+        from cpsched.modelling.frames import jobs_frame
+
+        return jobs_frame(self._document.get("jobs", []))
+
+    def add_nodes(
+        self,
+        names: str | Sequence[str],
+        resources: Mapping[str, SupportsIndex] | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        priority: int | None = None,
+        state: str | None = None,
+        admits: Sequence[Mapping[str, object]] | None = None,
+        keep_free: Sequence[Mapping[str, object]] | None = None,
+        **amounts: SupportsIndex,
+    ) -> None:
+        """Add nodes that differ in nothing but their names.
+
+        Parameters
+        ----------
+        names
+            A host list, ``"n[1-16]"``, or the names.
+        resources
+            What each node has, where a resource is called like another parameter.
+        properties, priority, state, admits, keep_free
+            As in ``cluster.nodes``.
+        amounts
+            What each node has: ``cores=16, mem=65536, gpus=2``; memory in MiB.
+        """
+        entry = {
+            "names": names if isinstance(names, str) else fold_hostlist(names),
+            "resources": plain({**(resources or {}), **amounts}),
+        }
+        others = without_missing(
+            properties=properties, priority=priority, state=state, admits=admits, keep_free=keep_free
+        )
+        self._document["cluster"]["nodes"].append(entry | others)
+
+    def add_license(self, name: str, count: SupportsIndex) -> None:
+        """Add a licence of the whole cluster, and how many of it there are."""
+        self._document["cluster"].setdefault("licenses", {})[name] = plain(count)
+
+    def add_queue(self, name: str, expected_wait: SupportsIndex, **others: object) -> str:
+        """Add a queue, and return its name.
+
+        Parameters
+        ----------
+        name
+            As jobs say it.
+        expected_wait
+            Seconds that its jobs may be expected to wait: they weigh the waits in the objective.
+        others
+            ``priority``, ``weight``, ``max_walltime``, ``max_wait``, ``nodes``.
+        """
+        queue = without_missing(expected_wait=expected_wait, **others)
+        self._document.setdefault("queues", {})[name] = queue
+        return name
+
+    def add_job(
+        self,
+        request: Chunks | None = None,
+        walltime: SupportsIndex | None = None,
+        *,
+        id: str | None = None,
+        submit: SupportsIndex | None = None,
+        after: Sequence[str | Mapping[str, object]] | None = None,
+        steps: Sequence[tuple[SupportsIndex, Chunks]] | None = None,
+        malleable: Sequence[float] | Mapping[str, object] | None = None,
+        array: str | None = None,
+        told: SupportsIndex | Mapping[str, object] | None = None,
+        **others: object,
+    ) -> str:
+        """Add a job, and return its id.
+
+        Parameters
+        ----------
+        request
+            As text, ``"8:ncpus=2:mem=4g"``, as parts, or the number of cores of a single chunk.
+        walltime
+            Seconds.
+        id
+            Default: ``job-1``, ``job-2``, ...
+        submit
+            When it arrived; default: `now`.
+        after
+            The jobs whose ends it waits for, as ids or as ``{"job": id, "type": "after", "delay": 60}``.
+        steps
+            Of an evolving job, in place of `request` and `walltime`: (walltime, request) of each.
+        malleable
+            Shares of its cores on which it can run, ``[0.5]``, or ``{"shares": [0.5], "model": "worst"}``.
+        array
+            The indices of an array, ``"0-9"``.
+        told
+            The start that its user was told, or that with a price.
+        others
+            ``queue``, ``user``, ``group``, ``licenses``, ``place``, ``deadline``, ``running`` and so on.
+        """
+        entry = without_missing(id=id, submit=submit, walltime=walltime, **others)
+        if request is not None:
+            entry["request"] = _request(request)
+        if after is not None:
+            entry["after"] = [{"job": one, "type": "afterany"} if isinstance(one, str) else plain(one) for one in after]
+        if steps is not None:
+            entry["steps"] = [{"walltime": plain(seconds), "request": _request(chunks)} for seconds, chunks in steps]
+        if malleable is not None:
+            entry["malleable"] = plain(malleable if isinstance(malleable, Mapping) else {"shares": malleable})
+        if array is not None:
+            entry["array"] = {"indices": array}
+        if told is not None:
+            entry["told"] = plain(told if isinstance(told, Mapping) else {"start": told})
+        return self._add_job(entry)
+
+    def _add_job(self, entry: dict[str, Any]) -> str:
+        """Add an entry of ``jobs`` with its defaults, and return its id."""
+        jobs = self._document.setdefault("jobs", [])
+        entry = {"id": f"job-{len(jobs) + 1}", "submit": self._document["now"]} | entry
+        jobs.append(entry)
+        return str(entry["id"])
+
+    def add_limit(
+        self,
+        resource: str,
+        items: str | int | None = None,
+        *,
+        user: str | None = None,
+        group: str | None = None,
+        each: str | None = None,
+        **others: object,
+    ) -> None:
+        """Add a limit on what users or groups have of a resource.
+
+        Parameters
+        ----------
+        resource
+            A resource, a licence, ``"jobs"``, ``"arrayjobs"``, or ``"*"``.
+        items
+            The most at any second: a number, or ``"30/45%"``.
+        user, group, each
+            The consumer: one of these; ``each="user"`` is every user by itself.
+        others
+            ``duration``, ``area``, ``area_scope``, ``validity``, ``soft``.
+        """
+        consumer = without_missing(user=user, group=group, each=each)
+        entry = {"consumer": consumer, "resource": resource}
+        self._add("limits", entry | without_missing(items=_items(items), **others))
+
+    def add_pool(self, resource: str, items: str | int, open_to: Mapping[str, object], **others: object) -> None:
+        """Add a free pool: what all jobs to which it is not open leave free together.
+
+        Parameters
+        ----------
+        resource
+            A resource of nodes.
+        items
+            How much of it: a number, or ``"10/20%"``.
+        open_to
+            The jobs that it is open to: ``{"users": ["eve"]}``, ``{"asks_for": ["gpus"]}``, ``{"max": {"cores": 4}}``.
+        others
+            ``validity``, ``nodes``, ``otherwise``.
+        """
+        entry = {"resource": resource, "items": _items(items), "open_to": plain(open_to)}
+        self._add("free_pools", entry | without_missing(**others))
+
+    def add_reservation(
+        self,
+        id: str,
+        start: SupportsIndex | None = None,
+        end: SupportsIndex | None = None,
+        request: Chunks | None = None,
+        **others: object,
+    ) -> str:
+        """Add a reservation, and return its id.
+
+        Parameters
+        ----------
+        id
+            As jobs say it.
+        start, end
+            Seconds; in place of them ``validity`` where it recurs.
+        request
+            What it asks for; in place of it ``nodes``, a host list.
+        others
+            ``kind`` (``"downtime"``: no job may use it), ``nodes``, ``users``, ``validity``, ``place``, ``licenses``.
+        """
+        entry = without_missing(id=id, start=start, end=end, **others)
+        self._add("reservations", entry if request is None else entry | {"request": _request(request)})
+        return id
+
+    def _add(self, section: str, entry: dict[str, Any]) -> None:
+        """Add an entry to a list of the document."""
+        self._document.setdefault(section, []).append(entry)
+
+    def instance(self) -> Instance:
+        """Check the model, and return the instance.
+
+        Raises
+        ------
+        DocumentError
+            With everything that is wrong with it; paths are those of the document, ``jobs[3].walltime``.
+        """
+        return parse_instance(self._document, source="the model")
+
+    def solve(self, **options: Any) -> Plan:
+        """Plan every job, verify the plan, and return it.
+
+        Parameters
+        ----------
+        options
+            As `cpsched.solve` has them: ``engine``, ``budget`` (s), ``seed``, ``workers`` and so on.
+
+        Raises
+        ------
+        DocumentError
+            With everything that is wrong with the model.
+        """
+        return solve(self.instance(), **options)
+
+    def __repr__(self) -> str:
+        jobs, nodes = len(self._document.get("jobs", [])), self._document["cluster"]["nodes"]
+        return f"<Model {self._document['name']!r}: {jobs} jobs, {len(nodes)} kinds of nodes>"
+
+
+def _request(chunks: Chunks) -> Any:
+    """Return a request as a document has it."""
+    if isinstance(chunks, Mapping):
+        return [_chunk(chunks)]
+    chunks = plain(chunks)
+    if isinstance(chunks, int):
+        return f"ncpus={chunks}"
+    return [_chunk(chunk) for chunk in chunks] if isinstance(chunks, list) else chunks
+
+
+def _chunk(chunk: Any) -> Any:
+    """Return a kind of chunks, one of them where it does not say how many."""
+    return {"count": 1} | plain(chunk) if isinstance(chunk, Mapping) else chunk
+
+
+def _items(items: str | int | None) -> str | None:
+    """Return an amount in the text that rules have."""
+    return items if items is None or isinstance(items, str) else str(plain(items))

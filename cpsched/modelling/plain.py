@@ -1,0 +1,27 @@
+"""Plain values for documents, made of what Python programs have: numpy's numbers, tuples, mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["plain", "without_missing"]
+
+
+def plain(value: object) -> Any:
+    """Return a value as JSON has it: numpy's scalars as Python's numbers, mappings as dicts, sequences as lists.
+
+    What is none of these is returned as it is, and the reader of documents refuses it.
+    """
+    if isinstance(value, Mapping):
+        return {plain(key): plain(one) for key, one in value.items()}
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
+        return [plain(one) for one in value]
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    return value
+
+
+def without_missing(**values: object) -> dict[str, Any]:
+    """Return those values that are given (not None), plain."""
+    return {key: plain(value) for key, value in values.items() if value is not None}
