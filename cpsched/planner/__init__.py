@@ -1,10 +1,10 @@
 """The RUSV planner: conservative planning of a whole queue, backfilling, and the waiting room.
 
-May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `queue.py` has the
-order in which jobs are planned, `admission_result.py` the jobs that may be planned at all and the outcome of each,
-`support.py` the refused features, `costs.py` the costs of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps
-a plan up to date, `warm.py` begins from an earlier plan, `advance.py` advances a window in time, `happening.py` applies
-an event to it, `profile.py` changes the steps of a running job, `warmup.py` compiles the kernels ahead of time.
+May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `admission_result.py`
+has the jobs that may be planned at all and the outcome of each, `support.py` the refused features, `costs.py` the costs
+of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a plan up to date, `warm.py` begins from an earlier plan,
+`advance.py` advances a window in time, `happening.py` applies an event to it, `profile.py` changes the steps of a
+running job, `warmup.py` compiles the kernels ahead of time.
 """
 
 from cpsched.planner.admission_result import AdmissionResult
@@ -16,7 +16,6 @@ from cpsched.planner.live import LivePlanner, replanned
 from cpsched.planner.planner import Planner
 from cpsched.planner.planner_engine import PlannerEngine
 from cpsched.planner.profile import with_profile
-from cpsched.planner.queue import awaited_first, bound_jobs, by_turn, planning_order
 from cpsched.planner.rescue import latest_starts
 from cpsched.planner.reservations import slices_of
 from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
@@ -38,9 +37,6 @@ __all__ = [
     "Values",
     "advanced",
     "after_event",
-    "awaited_first",
-    "bound_jobs",
-    "by_turn",
     "changing",
     "compiling_announced",
     "costs_at",
@@ -49,7 +45,6 @@ __all__ = [
     "latest_starts",
     "place_cheaply",
     "placeable_beside",
-    "planning_order",
     "replanned",
     "replanned_after",
     "slices_of",

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
-from cpsched.planner.queue import awaited_first
-from cpsched.problem import Precedences, placeable, refusals
+from cpsched.problem import Precedences, awaited_first, placeable, refusals
 
 __all__ = ["hopeless", "placeable_beside"]
 

@@ -16,10 +16,9 @@ from cpsched.domain import Fitted, Instance, Job, Plan, PlannedJob, fitted
 from cpsched.engine import Outcome
 from cpsched.planner.admission_result import AdmissionResult, without_start
 from cpsched.planner.planner import NAME
-from cpsched.planner.queue import Turn, awaited_first, bound_jobs, is_bound, planning_order, turn_of
 from cpsched.planner.shrink import Values, go_on_shrunk
 from cpsched.planner.warm import ordered, planned_by, shrink_more, shrunk
-from cpsched.problem import Refusal, refusal
+from cpsched.problem import Refusal, Turn, awaited_first, bound_jobs, is_bound, planning_order, refusal, turn_of
 
 __all__ = ["LivePlanner", "replanned"]
 

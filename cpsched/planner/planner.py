@@ -8,9 +8,9 @@ from cpsched.booking import Ledger, Mapping
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner.admission_result import AdmissionResult
-from cpsched.planner.queue import planning_order
 from cpsched.planner.rescue import rescue
 from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk, lenders
+from cpsched.problem import planning_order
 
 __all__ = ["NAME", "Planner"]
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from cpsched.booking import Ledger
 from cpsched.domain import FrozenMap, Instance, Job
 from cpsched.planner.alone import hopeless
-from cpsched.planner.queue import awaited_first
-from cpsched.problem import Precedences
+from cpsched.problem import Precedences, awaited_first
 
 __all__ = ["latest_starts", "rescue"]
 

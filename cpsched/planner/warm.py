@@ -10,8 +10,8 @@ from cpsched.domain import Instance, Job, Plan, PlannedJob, PromisedStart
 from cpsched.engine import Outcome
 from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.planner import NAME
-from cpsched.planner.queue import awaited_first, planning_order
 from cpsched.planner.shrink import Values, go_on_shrunk, lenders
+from cpsched.problem import awaited_first, planning_order
 
 __all__ = [
     "ordered",

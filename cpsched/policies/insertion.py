@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cpsched.booking import Ledger
 from cpsched.domain import Job
 from cpsched.engine import Progress
-from cpsched.planner import awaited_first
+from cpsched.problem import awaited_first
 
 __all__ = ["insert"]
 

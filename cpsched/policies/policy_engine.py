@@ -6,8 +6,9 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
-from cpsched.planner import AdmissionResult, bound_jobs, changing, unsupported, warmup
+from cpsched.planner import AdmissionResult, changing, unsupported, warmup
 from cpsched.policies.policy import Policy
+from cpsched.problem import bound_jobs
 
 __all__ = ["PolicyEngine"]
 

@@ -14,11 +14,11 @@ from typing import Literal
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.engine import Progress
-from cpsched.planner import by_turn, planning_order
 from cpsched.policies.conservative import insert_by_counts
 from cpsched.policies.event_loop import start_in_turn
 from cpsched.policies.insertion import insert
 from cpsched.policies.policy import Policy
+from cpsched.problem import by_turn, planning_order
 from cpsched.sim import BackfillRule, Expectation, Order, QueueRule
 
 __all__ = ["QUEUE_RULES", "WINDOW_RULES", "by_smith"]

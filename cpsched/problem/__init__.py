@@ -3,13 +3,14 @@
 May import: `domain`. Begin with `reduction.py`: the rules of a site become licences that only those jobs take that the
 rule is about, and amounts set aside (`domain.SetAside`); no engine knows of limits, pools, reservations and calendars.
 `admission.py` has the checks that do not depend on time, `taken.py` what is taken in every plan, `precedences.py` the
-dependencies as distances between starts, and `whole_nodes.py` and `whole_node_mapping.py` the view in which only
-numbers of nodes count.
+dependencies as distances between starts, `queue.py` the order in which jobs are planned, and `whole_nodes.py` and
+`whole_node_mapping.py` the view in which only numbers of nodes count.
 """
 
 from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, placeable, refusal, refusals
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.precedences import Lag, Precedences, awaited_ends
+from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
 from cpsched.problem.reduction import Reduced, reduced
 from cpsched.problem.rule import Rule, is_made_up, stated_name
 from cpsched.problem.taken import Column, columns_of, taken_licenses, taken_on_nodes
@@ -33,13 +34,18 @@ __all__ = [
     "Reduced",
     "Refusal",
     "Rule",
+    "Turn",
     "application_of",
     "awaited_ends",
+    "awaited_first",
     "beyond_equal_nodes",
     "beyond_whole_nodes",
+    "bound_jobs",
+    "by_turn",
     "chunks_on_empty_node",
     "columns_of",
     "intervals",
+    "is_bound",
     "is_made_up",
     "map_to_nodes",
     "minus",
@@ -47,11 +53,13 @@ __all__ = [
     "packs",
     "placeable",
     "planned_on_nodes",
+    "planning_order",
     "reduced",
     "refusal",
     "refusals",
     "stated_name",
     "taken_licenses",
     "taken_on_nodes",
+    "turn_of",
     "union",
 ]

@@ -7,7 +7,8 @@ it, and of which there is none while the limit holds; a free pool is one that jo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
 from cpsched.domain import (
@@ -27,6 +28,7 @@ from cpsched.domain import (
 from cpsched.problem.amounts import Amount, Measures, Supply
 from cpsched.problem.asides import closed
 from cpsched.problem.calendar import Intervals, intervals, minus, union
+from cpsched.problem.queue import planning_order
 from cpsched.problem.rule import Rule
 
 __all__ = ["Counter", "Times", "counters_of", "is_let_in", "left_to_others"]
@@ -273,9 +275,28 @@ class _Limits:
         """Tell whether a job may be started: if it is played, also one that runs, when it has been cut short."""
         return self._record or job.running is None
 
+    @cached_property
+    def _turns(self) -> Mapping[str, int]:
+        """The places of waiting jobs in the order in which they are planned: those that can be too late come first."""
+        waiting = [job for job in self._instance.jobs if job.running is None]
+        return {job.id: place for place, job in enumerate(planning_order(self._instance, waiting))}
+
+    def _meets(self, job: Job, bound: _Bound) -> bool:
+        """Tell whether a running job runs at some second, which may have passed, at which a limit holds, or whether a
+        waiting job can.
+        """
+        instance = self._instance
+        if job.running is not None:
+            begun = replace(instance, now=job.running.start)
+            return bool(intervals(bound.limit.validity, begun, job.running.segments[-1].end))
+        first, last = instance.earliest_start(job), instance.latest_start(job)
+        # a job that is held or shrunk ends later than its walltime says
+        end = instance.now + FOR_EVER if last is None or _is_uneven(job) else last + job.walltime
+        return any(start < end and stop > first for start, stop in bound.times)
+
     def _outstanding(self, bound: _Bound) -> Iterator[Counter]:
-        """Yield the counter of a limit on the outstanding area: jobs are admitted by priority, then by submission, as
-        long as the area lasts.
+        """Yield the counter of a limit on the outstanding area: jobs are admitted in the order in which they are
+        planned, as long as the area lasts.
         """
         limit, instance = bound.limit, self._instance
         if limit.area is None or limit.area_scope is not AreaScope.OUTSTANDING:
@@ -296,11 +317,12 @@ class _Limits:
             }
             yield from _counter(instance, rule, bound.jobs, areas, most, bound.times, record=True)
             return
-        left -= sum(self._measures.area_of(job, bound.resource) for job in bound.jobs if job.running is not None)
+        meeting = [job for job in bound.jobs if self._meets(job, bound)]
+        left -= sum(self._measures.area_of(job, bound.resource) for job in meeting if job.running is not None)
         beyond: dict[str, int] = {}
         steady: set[str] = set()
-        waiting = [job for job in bound.jobs if job.running is None]
-        for job in sorted(waiting, key=lambda job: (-instance.priority(job), job.submit)):
+        waiting = [job for job in meeting if job.running is None]
+        for job in sorted(waiting, key=lambda job: self._turns[job.id]):
             area = self._measures.area_of(job, bound.resource)
             if 0 < area <= left:
                 left -= area

@@ -15,6 +15,7 @@ from cpsched.domain import (
     AdmitCondition,
     Amounts,
     Cluster,
+    FreePool,
     FrozenMap,
     Instance,
     Job,
@@ -33,6 +34,7 @@ from cpsched.problem.amounts import Amount, Supply
 from cpsched.problem.asides import beside, closed, held_by
 from cpsched.problem.counters import Times, is_let_in, left_to_others
 from cpsched.problem.rule import MARK, Rule
+from cpsched.problem.spread import Spread
 
 __all__ = ["NodeRules"]
 
@@ -88,6 +90,11 @@ class NodeRules:
         #: The names of nodes as the window states them, and made-up licences in words.
         self.stated: dict[str, str] = {}
         self.words: dict[str, str] = {}
+        #: The jobs of each reservation that has got something.
+        self._guests: dict[ReservedSlice, list[Job]] = {}
+        #: Made-up resources of the nodes of a reservation, by its names of the nodes.
+        self._of_guests: dict[str, dict[str, int]] = {}
+        self._find_guests()
         self._queues()
         self._pools()
         self._reservations()
@@ -134,46 +141,62 @@ class NodeRules:
             self.rules[rule.name] = rule
             self.is_strict = True  # what is left is spread over the nodes
             taken = self._taken(others, pool.resource)
-            quota = self._quotas(pool.nodes, has, taken, left)
+            hosting = list(self._hosting(others, pool))
+            quota = self._quotas(pool.nodes, has, [*taken, *(node for _, node, _ in hosting)], left)
+            spread = Spread(rule.name, times, quota, taken)
             is_always = times == ((instance.now, instance.now + FOR_EVER),)
-            aside: dict[tuple[int, int], list[Placement]] = {}
-            amounts: dict[int, Amounts] = {}
             for node, most in has.items():
                 held = taken.get(node, ())
                 is_plain = is_always and sum(amount for _, _, amount in held) <= quota[node]
                 self._has.setdefault(node, {})[rule.name] = quota[node] if is_plain else most
-                for start, end, amount in () if is_plain else closed(most, quota[node], times, held):
-                    of_node = amounts.setdefault(amount, Amounts({rule.name: amount}))
-                    aside.setdefault((start, end), []).append(Placement(node=node, resources=of_node))
-            self._asides += (
-                SetAside(start=start, end=end, allocation=tuple(parts)) for (start, end), parts in aside.items()
-            )
+                if not is_plain:
+                    spread.close(node, closed(most, quota[node], times, held))
+            for slice_, node, amount in hosting:
+                name = _virtual(node, slice_)
+                self._of_guests.setdefault(name, {})[rule.name] = amount
+                spread.part(slice_, node, name, amount)
+            self._asides += spread.asides()
             for job in others:
                 self._of(job).takes[rule.name] = pool.resource
+
+    def _hosting(self, others: Sequence[Job], pool: FreePool) -> Iterator[tuple[ReservedSlice, str, int]]:
+        """Yield the reservations in which jobs without access to a pool run, the nodes of the pool that they have, and
+        how much of the pool's resource they have there.
+        """
+        ids = {job.id for job in others if _asks_for(job, pool.resource)}
+        among = set(pool.nodes or ())
+        for slice_, guests in self._guests.items():
+            if any(job.id in ids for job in guests):
+                for node, amounts in _added_up(slice_.allocation).items():
+                    if node in among and amounts.get(pool.resource):
+                        yield slice_, node, amounts[pool.resource]
 
     def _amount(self, node: str, resource: str) -> int:
         return self._instance.cluster.class_of[node].resources.get(resource, 0)
 
     def _taken(self, jobs: Sequence[Job], resource: str) -> dict[str, list[Amount]]:
-        """Return when running jobs have something of a resource from now on, by node."""
+        """Return when running jobs have something of a resource from now on, by node; not in their reservations, which
+        have nodes of their own.
+        """
+        ends = {job.id: slice_.end for slice_, guests in self._guests.items() for job in guests}
         taken: dict[str, list[Amount]] = {}
         for job in jobs:
+            since = ends.get(job.id, self._instance.now)
             for segment in job.running.segments if job.running is not None else ():
-                for held in segment.allocation if segment.end > self._instance.now else ():
+                start = max(segment.start, since) if job.id in ends else segment.start
+                for held in segment.allocation if segment.end > since else ():
                     if amount := held.resources.get(resource, 0):
-                        taken.setdefault(held.node, []).append((segment.start, segment.end, amount))
+                        taken.setdefault(held.node, []).append((start, segment.end, amount))
         return taken
 
-    def _quotas(
-        self, nodes: Sequence[str], has: Mapping[str, int], taken: Mapping[str, list[Amount]], left: int
-    ) -> dict[str, int]:
-        """Return how much jobs without access may have on each node of a pool: the nodes that they have already first,
-        then in document order. Nodes that are not up get nothing.
+    def _quotas(self, nodes: Sequence[str], has: Mapping[str, int], first: Sequence[str], left: int) -> dict[str, int]:
+        """Return how much jobs without access may have on each node of a pool: the nodes `first` that they have already
+        before others, then in document order. Nodes that are not up get nothing.
         """
         quota: dict[str, int] = {}
         classes = self._instance.cluster.class_of
         usable = [node for node in nodes if classes[node].state is NodeState.UP]
-        for node in (*(node for node in nodes if taken.get(node)), *usable):
+        for node in (*(node for node in nodes if node in first), *usable):
             if node not in quota:
                 quota[node] = min(left, has[node])
                 left -= quota[node]
@@ -181,21 +204,23 @@ class NodeRules:
 
     # --- reservations -------------------------------------------------------------------------------------------
 
-    def _reservations(self) -> None:
-        """Set the amounts of reservations aside, and give their jobs nodes of their own."""
-        instance = self._instance
-        reservations = {one.id: (number, one) for number, one in enumerate(instance.reservations)}
-        guests: dict[ReservedSlice, list[Job]] = {}
+    def _find_guests(self) -> None:
+        """Find the time of its reservation at which each job runs in it; jobs without one are refused."""
+        numbers = {one.id: number for number, one in enumerate(self._instance.reservations)}
         given: dict[ReservedSlice, int] = {}
-        for job in instance.jobs:
+        for job in self._instance.jobs:
             if job.reservation is not None:
                 slice_ = self._slice_of(job, given)
                 if slice_ is not None:
-                    guests.setdefault(slice_, []).append(job)
+                    self._guests.setdefault(slice_, []).append(job)
                 elif job.running is None:
-                    number = reservations[job.reservation][0]
                     words = f"reservation {job.reservation} has ended, or is too short, or could not be had"
-                    self._refuse(job, f"reservations[{number}]", words)
+                    self._refuse(job, f"reservations[{numbers[job.reservation]}]", words)
+
+    def _reservations(self) -> None:
+        """Set the amounts of reservations aside, and give their jobs nodes of their own."""
+        instance, guests = self._instance, self._guests
+        reservations = {one.id: (number, one) for number, one in enumerate(instance.reservations)}
         for slice_ in self._slices:
             number, reservation = reservations[slice_.id]
             start = max(slice_.start, instance.now)
@@ -280,7 +305,7 @@ class NodeRules:
                 replace(
                     node_class,
                     names=(name,),
-                    resources=Amounts({**amounts, **self._has.get(node, {}), entry.name: _PLENTY}),
+                    resources=Amounts({**amounts, **self._of_guests.get(name, {}), entry.name: _PLENTY}),
                     properties=FrozenMap({**node_class.properties, **self._is.get(node, {}), **whole}),
                     admits=tuple(
                         replace(one, min=Amounts({**one.min, entry.name: 1}))
@@ -380,11 +405,17 @@ class NodeRules:
         more = {
             name: held.resources[of]
             for name, of in asked.takes.items()
-            if of is not None and held.resources.get(of) and self._has.get(held.node, {}).get(name)
+            if of is not None and held.resources.get(of) and self._has_of(held.node, asked).get(name)
         }
         node = held.node if asked.slice_ is None else _virtual(held.node, asked.slice_)
         node = node if node in self.stated else held.node
         return replace(held, node=node, resources=Amounts({**held.resources, **more}) if more else held.resources)
+
+    def _has_of(self, node: str, asked: _Asked) -> Mapping[str, int]:
+        """Return the made-up resources of a node for a job, which may have it in its reservation."""
+        if asked.slice_ is not None and _virtual(node, asked.slice_) in self.stated:
+            return self._of_guests.get(_virtual(node, asked.slice_), {})
+        return self._has.get(node, {})
 
     def touches(self, job: Job) -> bool:
         """Tell whether engines have a job otherwise than it is stated."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, PlannedJob, repeated
 from cpsched.metrics import objective_value
-from cpsched.planner import costs_at, end_price, planning_order, start_costs
-from cpsched.problem import Hold, Machine, application_of, map_to_nodes, planned_on_nodes
+from cpsched.planner import costs_at, end_price, start_costs
+from cpsched.problem import Hold, Machine, application_of, map_to_nodes, planned_on_nodes, planning_order
 from cpsched.search import evolving_kernels as kernels
 from cpsched.search.costs import guided, rates_of
 

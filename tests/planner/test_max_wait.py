@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 
 from cpsched.domain import FrozenMap, Instance, MaxWait, Queue, WaitingReason
-from cpsched.planner import PlannerEngine, bound_jobs, planning_order
+from cpsched.planner import PlannerEngine
 from cpsched.policies import POLICIES
+from cpsched.problem import bound_jobs, planning_order
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import plan_literally
 from tests.oracle.random_instances import instances, pressed

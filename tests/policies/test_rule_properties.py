@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Job, PlannedJob, WaitingJob
 from cpsched.formats import read_instance
-from cpsched.planner import AdmissionResult, PlannerEngine, bound_jobs
+from cpsched.planner import AdmissionResult, PlannerEngine
+from cpsched.problem import bound_jobs
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import start_after_awaited
 from tests.oracle.random_instances import instances

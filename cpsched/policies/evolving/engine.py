@@ -9,9 +9,17 @@ from dataclasses import replace
 from cpsched.domain import Instance, Job, PlannedJob, Step, WaitingJob, repeated
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
-from cpsched.planner import planning_order, unreduced
+from cpsched.planner import unreduced
 from cpsched.policies.evolving.lists import Track, Variant, schedule
-from cpsched.problem import Machine, application_of, beyond_whole_nodes, map_to_nodes, planned_on_nodes, refusal
+from cpsched.problem import (
+    Machine,
+    application_of,
+    beyond_whole_nodes,
+    map_to_nodes,
+    planned_on_nodes,
+    planning_order,
+    refusal,
+)
 from cpsched.rusv import Profile
 
 __all__ = ["EvolvingEngine"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 
 from cpsched.domain import Dependency, DependencyType, FrozenMap, Instance, Job, Queue
-from cpsched.planner import AdmissionResult, awaited_first, bound_jobs, planning_order
+from cpsched.planner import AdmissionResult
+from cpsched.problem import awaited_first, bound_jobs, planning_order
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle import literal_planner
 from tests.oracle.random_instances import instances

@@ -1,0 +1,58 @@
+"""The part of a free pool of some nodes that is left to jobs without access: so much on each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from cpsched.domain import Amounts, Placement, ReservedSlice, SetAside
+from cpsched.problem.amounts import Amount
+from cpsched.problem.calendar import Intervals
+
+__all__ = ["Spread"]
+
+
+class Spread:
+    """What is set aside on the nodes of a free pool, so that its quotas are kept; mutable.
+
+    Parameters
+    ----------
+    resource
+        The made-up resource.
+    times
+        When the pool is kept free.
+    quota
+        How much there is for jobs without access on each node.
+    taken
+        How much running jobs have outside of reservations, by node.
+    """
+
+    def __init__(
+        self, resource: str, times: Intervals, quota: Mapping[str, int], taken: Mapping[str, Sequence[Amount]]
+    ) -> None:
+        self._resource, self._times, self._quota, self._taken = resource, times, quota, taken
+        self._parts: dict[str, list[Amount]] = {}
+        self._aside: dict[tuple[int, int], list[Placement]] = {}
+        self._amounts: dict[int, Amounts] = {}  # the same few amounts are set aside at many times
+
+    def close(self, node: str, amounts: Iterable[Amount]) -> None:
+        """Set amounts aside on a node."""
+        for start, end, amount in amounts:
+            resources = self._amounts.setdefault(amount, Amounts({self._resource: amount}))
+            self._aside.setdefault((start, end), []).append(Placement(node=node, resources=resources))
+
+    def part(self, slice_: ReservedSlice, node: str, name: str, amount: int) -> None:
+        """Give a part of a node's quota, at most `amount`, to the jobs of a reservation, whose node is `name`."""
+        beside = [*self._taken.get(node, ()), *self._parts.get(node, ())]
+        used = sum(here for start, end, here in beside if start < slice_.end and end > slice_.start)
+        most = max(0, min(amount, self._quota[node] - used))
+        self._parts.setdefault(node, []).append((slice_.start, slice_.end, most))
+        for start, end in self._times:
+            start, end = max(start, slice_.start), min(end, slice_.end)
+            if start < end:
+                self.close(node, [(start, end, most)] if most else [])
+                self.close(name, [(start, end, amount - most)] if most < amount else [])
+
+    def asides(self) -> Iterator[SetAside]:
+        """Yield all of it, of one time together."""
+        for (start, end), parts in self._aside.items():
+            yield SetAside(start=start, end=end, allocation=tuple(parts))
