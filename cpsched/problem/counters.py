@@ -289,14 +289,24 @@ class _Limits:
         if job.running is not None:
             begun = replace(instance, now=job.running.start)
             return bool(intervals(bound.limit.validity, begun, job.running.segments[-1].end))
-        first, last = instance.earliest_start(job), instance.latest_start(job)
-        # a job that is held or shrunk ends later than its walltime says
-        end = instance.now + FOR_EVER if last is None or _is_uneven(job) else last + job.walltime
+        first, end = self._span(job)
         return any(start < end and stop > first for start, stop in bound.times)
+
+    def _avoids(self, job: Job, bound: _Bound) -> bool:
+        """Tell whether a waiting job has time to run while a limit does not hold."""
+        first, end = self._span(job)
+        return any(stop - start >= job.walltime for start, stop in minus(((first, end),), bound.times))
+
+    def _span(self, job: Job) -> tuple[int, int]:
+        """Return the seconds within which a waiting job runs."""
+        first, last = self._instance.earliest_start(job), self._instance.latest_start(job)
+        # a job that is held or shrunk ends later than its walltime says
+        end = self._instance.now + FOR_EVER if last is None or _is_uneven(job) else last + job.walltime
+        return first, max(first, end)
 
     def _outstanding(self, bound: _Bound) -> Iterator[Counter]:
         """Yield the counter of a limit on the outstanding area: jobs are admitted in the order in which they are
-        planned, as long as the area lasts.
+        planned, as long as the area lasts; first those that can only run while the limit holds.
         """
         limit, instance = bound.limit, self._instance
         if limit.area is None or limit.area_scope is not AreaScope.OUTSTANDING:
@@ -322,7 +332,7 @@ class _Limits:
         beyond: dict[str, int] = {}
         steady: set[str] = set()
         waiting = [job for job in meeting if job.running is None]
-        for job in sorted(waiting, key=lambda job: self._turns[job.id]):
+        for job in sorted(waiting, key=lambda job: (self._avoids(job, bound), self._turns[job.id])):
             area = self._measures.area_of(job, bound.resource)
             if 0 < area <= left:
                 left -= area
