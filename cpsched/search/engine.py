@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.engine import Board, Offer
 from cpsched.planner import latest_starts, unsupported, warmup
-from cpsched.problem import awaited_first
-from cpsched.problem import beyond_whole_nodes
+from cpsched.problem import awaited_first, beyond_whole_nodes
 from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
 from cpsched.search.costs import list_keys

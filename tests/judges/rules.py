@@ -179,8 +179,15 @@ class Comparison:
         # the nodes of reservations are chosen before jobs are planned: beside these, no job is lost
         most = window.best_beside(slices) if slices or window.reservations else best
         if len(jobs) < len(most.jobs) and name in self._complete:
-            missing = sorted(most.ids - {one.id for one in jobs})
-            say.append(f"{name}: loses a job: plans {len(jobs)}, the oracle {len(most.jobs)} (with {missing})")
+            # a soft limit is exceeded only where nobody else starts later for it: as if it were a hard one
+            kept = (
+                self._best_within_soft_limits(slices)
+                if any(one.get("soft") for one in self.case.document.get("limits", []))
+                else most
+            )
+            missing = sorted(kept.ids - {one.id for one in jobs})
+            if len(jobs) < len(kept.jobs):
+                say.append(f"{name}: loses a job: plans {len(jobs)}, the oracle {len(kept.jobs)} (with {missing})")
         score = plan["objective"]
         least = self._least(frozenset(one.id for one in jobs))
         if _is_below(score["value"], least):
@@ -200,6 +207,12 @@ class Comparison:
                 say.append(f"{name}: is said to be optimal with {len(jobs)} jobs")
             if _is_below(least, score["value"]):
                 say.append(f"{name}: its value {score['value']:.12g} is said to be optimal, the least is {least:.12g}")
+
+    def _best_within_soft_limits(self, slices: Sequence[Booked]) -> Best:
+        """Return the best plan beside given slices if soft limits were hard ones."""
+        document = self.case.document
+        limits = [{key: value for key, value in one.items() if key != "soft"} for one in document["limits"]]
+        return Window({**document, "limits": limits}).best_beside(slices)
 
     def _least(self, ids: frozenset[str]) -> float:
         """Return the least value of plans of some jobs."""
