@@ -1,13 +1,14 @@
 // The chart of the nodes: rows of bands or, where rows are too thin, a density; and below it the use of each resource.
 
 let hatch = null;
-const drawn = new Set(); // the jobs that the last drawing shows
+const drawn = new Set(), named = new Set(); // the jobs that the last drawing shows, and those whose ids it shows
 
 function readColours() {
   const style = getComputedStyle(document.documentElement);
   for (const name of ["page", "raised", "ink", "soft", "line", "grid", "idle", "shut", "use", "mark"]) {
     ink[name] = style.getPropertyValue(`--${name}`).trim();
   }
+  report.ink = ink.ink;
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
   const ctx = tile.getContext("2d");
@@ -25,33 +26,38 @@ const readableOn = (hex) => { const [r, g, b] = rgb(hex); return 0.3 * r + 0.59 
 function drawPlot() {
   height = Math.max(300, innerHeight - at("plot").getBoundingClientRect().top - scrollY - chartsHeight() - AXIS - 30);
   const ctx = sized(plot, height + AXIS);
-  width = at("stage").clientWidth - GUTTER - MARGIN;
+  gutter = at("stage").clientWidth < 600 ? 84 : 148;
+  width = at("stage").clientWidth - gutter - MARGIN;
   ctx.fillStyle = ink.idle;
-  ctx.fillRect(GUTTER, AXIS, width, height);
+  ctx.fillRect(gutter, AXIS, width, height);
   drawAxis(ctx, AXIS, height, 12);
   ctx.save();
   ctx.beginPath();
-  ctx.rect(GUTTER, AXIS, width, height);
+  ctx.rect(gutter, AXIS, width, height);
   ctx.clip();
   drawStates(ctx);
   drawReserved(ctx);
   const rowHeight = height / (view.bottom - view.top);
   drawn.clear();
+  named.clear();
   report.view = rowHeight < THIN_ROW ? "density" : "rows";
   if (rowHeight < THIN_ROW) drawDensity(ctx); else drawRows(ctx, rowHeight);
   drawNow(ctx, AXIS, height);
   ctx.restore();
   drawGutter(ctx, rowHeight);
   ctx.strokeStyle = ink.line;
-  ctx.strokeRect(GUTTER - 0.5, AXIS - 0.5, width + 1, height + 1);
+  ctx.strokeRect(gutter - 0.5, AXIS - 0.5, width + 1, height + 1);
   report.jobs = String(jobs.length);
   report.drawn = String(drawn.size);
+  report.named = String(named.size);
 }
 
 const isVisible = (piece) => piece.end > view.from && piece.start < view.to &&
   piece.first + piece.count > view.top && piece.first < view.bottom;
 
 function drawAxis(ctx, top, length, labelY) {
+  let last = -Infinity;
+  report.ticks = "0";
   ctx.textAlign = "center";
   for (const { time, label, strong } of ticks()) {
     const x = Math.round(xOf(time)) + 0.5;
@@ -61,7 +67,12 @@ function drawAxis(ctx, top, length, labelY) {
     ctx.lineTo(x, top + length);
     ctx.stroke();
     ctx.fillStyle = strong ? ink.ink : ink.soft;
-    if (x > GUTTER + 10 && x < GUTTER + width - 14) ctx.fillText(label, x, labelY);
+    if (x < gutter || x > gutter + width) continue;
+    const half = ctx.measureText(label).width / 2, middle = Math.min(Math.max(x, gutter + half), gutter + width - half);
+    if (middle - half < last + 6) continue;
+    ctx.fillText(label, middle, labelY);
+    last = middle + half;
+    report.ticks = String(Number(report.ticks ?? 0) + 1);
   }
 }
 
@@ -83,7 +94,7 @@ function drawStates(ctx) {
     if (kind.state === "up") continue;
     const top = yOf(kind.first);
     ctx.fillStyle = ink.shut;
-    ctx.fillRect(GUTTER, top, width, yOf(kind.first + kind.count) - top);
+    ctx.fillRect(gutter, top, width, yOf(kind.first + kind.count) - top);
   }
 }
 
@@ -105,7 +116,7 @@ function drawRows(ctx, rowHeight) {
     const top = yOf(node), inner = rowHeight - gap;
     for (const { piece, top: from, bottom: to } of bandsOf(node)) {
       if (piece.end <= view.from || piece.start >= view.to) continue;
-      const left = Math.max(xOf(piece.start), GUTTER - 4), right = Math.min(xOf(piece.end), GUTTER + width + 4);
+      const left = Math.max(xOf(piece.start), gutter - 4), right = Math.min(xOf(piece.end), gutter + width + 4);
       const seam = right - left > 3 ? 0.8 : 0, thick = inner * (to - from);
       const box = [left, top + inner * from, Math.max(0.8, right - left - seam), Math.max(0.8, thick - (thick > 4 ? 0.8 : 0))];
       drawBox(ctx, piece, box);
@@ -113,6 +124,7 @@ function drawRows(ctx, rowHeight) {
     }
   }
   outline(ctx, outlines);
+  if (rowHeight - gap < LEAST_FONT) drawNamesAcross(ctx, rowHeight);
 }
 
 /** While some jobs are looked for or one is selected, all others step back. */
@@ -130,13 +142,37 @@ function drawBox(ctx, { job, shrunk }, [x, y, w, h]) {
   ctx.fillRect(x, y, w, h);
   if (shrunk) { ctx.strokeStyle = colourOf(job.queue); ctx.globalAlpha /= SHRUNK; ctx.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1); }
   if (job.running) { ctx.fillStyle = hatch; ctx.fillRect(x, y, w, h); }
-  if (h >= 11 && w >= 34) {
-    const room = Math.floor((w - 8) / 6.6);
-    ctx.fillStyle = shrunk ? ink.ink : readableOn(colourOf(job.queue));
-    ctx.textAlign = "left";
-    ctx.fillText(job.id.length > room ? `${job.id.slice(0, Math.max(1, room - 1))}…` : job.id, Math.max(x, GUTTER) + 4, y + h / 2 + 0.5);
-  }
   ctx.globalAlpha = 1;
+  if (h >= LEAST_FONT && !isFaded(job)) drawName(ctx, job, [x, y, w, h]);
+}
+
+/** Pixels of the smallest letters. */
+const LEAST_FONT = 7;
+
+/** Write the id of a job into its box, cut where that is too narrow, or not at all. */
+function drawName(ctx, job, [x, y, w, h]) {
+  const size = Math.min(11, Math.floor(h)), left = Math.max(x, gutter), room = Math.floor((x + w - left - 8) / (0.6 * size));
+  if (room < 3 && job.id.length > room) return;
+  const text = job.id.length > room ? `${job.id.slice(0, room - 1)}…` : job.id, middle = y + h / 2 + 0.5;
+  ctx.font = FONT(size);
+  ctx.textAlign = "left";
+  // over the seams between rows
+  ctx.strokeStyle = colourOf(job.queue);
+  ctx.lineWidth = 3;
+  ctx.strokeText(text, left + 4, middle);
+  ctx.lineWidth = 1;
+  ctx.fillStyle = readableOn(colourOf(job.queue));
+  ctx.fillText(text, left + 4, middle);
+  ctx.font = FONT(11);
+  named.add(job);
+}
+
+/** Where rows are too thin for names, a job that fills several of them has its name across these. */
+function drawNamesAcross(ctx, rowHeight) {
+  for (const piece of pieces) {
+    if (!isVisible(piece) || piece.count * rowHeight < 11 || shareOf(piece) < 0.9 || isFaded(piece.job)) continue;
+    drawName(ctx, piece.job, [xOf(piece.start), yOf(piece.first), xOf(piece.end) - xOf(piece.start), piece.count * rowHeight]);
+  }
 }
 
 function outline(ctx, boxes) {
@@ -169,7 +205,7 @@ function drawDensity(ctx) {
   image.height = rows;
   image.getContext("2d").putImageData(blend(sums, columns, rows), 0, 0);
   ctx.globalAlpha = matched || chosen ? 0.2 : 1;
-  ctx.drawImage(image, GUTTER, AXIS);
+  ctx.drawImage(image, gutter, AXIS);
   drawSeams(ctx);
   ctx.globalAlpha = 1;
   for (const job of new Set([...matched ?? [], ...chosen ? [chosen] : []])) {
@@ -200,7 +236,7 @@ const boxesOf = (job) => job.pieces.filter(isVisible).map((piece) => {
 function addBox(slopes, stride, columns, rows, piece) {
   drawn.add(piece.job);
   const clamp = (value, most) => Math.min(Math.max(value, 0), most);
-  const across = edges(clamp(xOf(piece.start) - GUTTER, columns), clamp(xOf(piece.end) - GUTTER, columns));
+  const across = edges(clamp(xOf(piece.start) - gutter, columns), clamp(xOf(piece.end) - gutter, columns));
   const down = edges(clamp(yOf(piece.first) - AXIS, rows), clamp(yOf(piece.first + piece.count) - AXIS, rows));
   const share = Math.max(shareOf(piece), 1 / LANES);
   for (let j = 0; j < 8; j += 2) {
@@ -247,7 +283,7 @@ function blend([red, green, blue, cover], columns, rows) {
 function drawGutter(ctx, rowHeight) {
   ctx.save();
   ctx.beginPath();
-  ctx.rect(0, AXIS, GUTTER, height);
+  ctx.rect(0, AXIS, gutter, height);
   ctx.clip();
   const every = rowHeight >= 11 ? 1 : [2, 4, 8, 16, 32, 50, 100, 200, 500, 1000].find((n) => n * rowHeight >= 14) ??
     1000 * Math.ceil(14 / rowHeight / 1000);
@@ -262,7 +298,7 @@ function drawGutter(ctx, rowHeight) {
     for (let node = from; node < Math.min(kind.first + kind.count, view.bottom + 1); node += every) {
       const y = yOf(node) + (every === 1 ? rowHeight / 2 : 6);
       if (y + 4 > bottom || y - last < 11) continue;
-      ctx.fillText(shortened(data.nodes[node], 17), GUTTER - 7, y);
+      ctx.fillText(shortened(data.nodes[node], Math.floor((gutter - 28) / 7)), gutter - 7, y);
       last = y;
     }
   });
@@ -274,7 +310,7 @@ const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 
 function drawClass(ctx, kind, index, top, bottom) {
   ctx.fillStyle = index % 2 ? ink.line : ink.raised;
   ctx.fillRect(0, top, 16, bottom - top);
-  if (kind.first > 0 && top > AXIS) { ctx.fillStyle = ink.line; ctx.fillRect(0, top, GUTTER + width, 1); }
+  if (kind.first > 0 && top > AXIS) { ctx.fillStyle = ink.line; ctx.fillRect(0, top, gutter + width, 1); }
   const label = [kind.count > 1 ? `${number(kind.count)} nodes` : "1 node", amounts(kind.amounts), kind.state === "up" ? "" : kind.state];
   for (const text of [label.filter(Boolean).join(" · "), label[0]]) {
     if (ctx.measureText(text).width > bottom - top - 6) continue;
@@ -317,7 +353,7 @@ function drawCharts() {
   shown.forEach((resource, index) => drawChart(ctx, resource, index, CHART_GAP + index * (CHART + CHART_GAP)));
   ctx.save();
   ctx.beginPath();
-  ctx.rect(GUTTER, 0, width, chartsHeight() - AXIS);
+  ctx.rect(gutter, 0, width, chartsHeight() - AXIS);
   ctx.clip();
   drawNow(ctx, 0, chartsHeight() - AXIS);
   ctx.restore();
@@ -326,26 +362,26 @@ function drawCharts() {
 function drawChart(ctx, { name, total, mean, times, amounts: used }, index, top) {
   const most = Math.max(total, used.reduce((a, b) => Math.max(a, b), 0), 1), bottom = top + CHART;
   ctx.fillStyle = ink.use;
-  let before = areaUntil(index, timeAt(GUTTER));
+  let before = areaUntil(index, timeAt(gutter));
   for (let x = 0; x < width; x++) {
-    const until = areaUntil(index, timeAt(GUTTER + x + 1));
+    const until = areaUntil(index, timeAt(gutter + x + 1));
     const height = (until - before) / (view.to - view.from) * width / most * CHART;
-    ctx.fillRect(GUTTER + x, bottom - height, 1, height);
+    ctx.fillRect(gutter + x, bottom - height, 1, height);
     before = until;
   }
   ctx.fillStyle = ink.line;
-  ctx.fillRect(GUTTER, bottom, width, 1);
-  ctx.fillRect(GUTTER, Math.round(bottom - total / most * CHART), width, 1);
+  ctx.fillRect(gutter, bottom, width, 1);
+  ctx.fillRect(gutter, Math.round(bottom - total / most * CHART), width, 1);
   ctx.textAlign = "right";
   ctx.fillStyle = ink.ink;
-  ctx.fillText(shortened(name, 18), GUTTER - 7, top + 9);
+  ctx.fillText(shortened(name, Math.floor((gutter - 20) / 7)), gutter - 7, top + 9);
   ctx.fillStyle = ink.soft;
   if (hoverTime === null) {
-    ctx.fillText(amount(name, total), GUTTER - 7, top + 25);
-    if (mean !== null) ctx.fillText(`mean ${Math.round(mean * 100)} %`, GUTTER - 7, top + 40);
+    ctx.fillText(amount(name, total), gutter - 7, top + 25);
+    if (mean !== null) ctx.fillText(`mean ${Math.round(mean * 100)} %`, gutter - 7, top + 40);
     return;
   }
   const i = stepAt(times, hoverTime), now = i < 0 ? 0 : used[i];
-  ctx.fillText(`${amount(name, now)} of ${amount(name, total)}`, GUTTER - 7, top + 25);
-  if (total) ctx.fillText(`${Math.round(now / total * 100)} %`, GUTTER - 7, top + 40);
+  ctx.fillText(`${amount(name, now)} of ${amount(name, total)}`, gutter - 7, top + 25, gutter - 9);
+  if (total) ctx.fillText(`${Math.round(now / total * 100)} %`, gutter - 7, top + 40);
 }

@@ -48,6 +48,7 @@ function choose(job) {
     fillList(at("details"), [...facts(job), ["nodes", nodesOf(job, 20)],
       ...[...new Set(job.pieces.map((piece) => amounts(piece.held)))].slice(0, 4).map((held) => ["on a node", held])]);
     if (!job.pieces.some(isVisible)) Object.assign(view, all);
+    if (innerWidth <= 700) at("panel").scrollIntoView({ block: "nearest" }); // it is below the charts there
   }
   report.selected = job ? job.id : "";
   refresh();
@@ -69,7 +70,7 @@ function followLink() {
 /** The job under a point, on that node, with two pixels of patience beside jobs that are thin. */
 function hit(x, y) {
   const row = nodeAt(y), node = Math.floor(row), time = timeAt(x), patience = 2 * (view.to - view.from) / width;
-  if (x < GUTTER || y < AXIS || node < 0 || node >= nodeCount) return null;
+  if (x < gutter || y < AXIS || node < 0 || node >= nodeCount) return null;
   let best = null, least = patience;
   for (const band of bandsOf(node)) {
     if (row - node < band.top || row - node > band.bottom) continue;
@@ -84,7 +85,7 @@ const reservedAt = (time, node) => data.reserved.find(([, start, end, runs]) => 
 
 function hover(event) {
   const box = plot.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
-  hoverTime = x >= GUTTER && x <= GUTTER + width ? timeAt(x) : null;
+  hoverTime = x >= gutter && x <= gutter + width ? timeAt(x) : null;
   at("cursor").hidden = hoverTime === null;
   at("cursor").style.left = `${x}px`;
   drawCharts();
@@ -95,7 +96,7 @@ function hover(event) {
   } else if (event.currentTarget === plot && reservedAt(timeAt(x), node)) {
     const [id, start, end] = reservedAt(timeAt(x), node);
     showTip(x, y, `Reservation ${id}`, [["start", moment(start)], ["end", moment(end)]]);
-  } else if (event.currentTarget === plot && x < GUTTER && y > AXIS && node >= 0 && node < nodeCount) {
+  } else if (event.currentTarget === plot && x < gutter && y > AXIS && node >= 0 && node < nodeCount) {
     const kind = data.classes[classOf[node]];
     showTip(x, y, data.nodes[node], [["has", amounts(kind.amounts)], ["state", kind.state], ["properties", kind.properties],
       ["like it", `${number(kind.count)} nodes`]]);
@@ -138,8 +139,8 @@ for (const canvas of [plot, charts]) {
     event.preventDefault();
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left;
     const factor = Math.exp(Math.max(-60, Math.min(60, event.deltaY || event.deltaX)) * 0.004);
-    if (canvas === plot && (event.shiftKey || x < GUTTER)) zoomNodes(factor, nodeAt(event.clientY - box.top));
-    else zoomTime(factor, timeAt(Math.max(x, GUTTER)));
+    if (canvas === plot && (event.shiftKey || x < gutter)) zoomNodes(factor, nodeAt(event.clientY - box.top));
+    else zoomTime(factor, timeAt(Math.max(x, gutter)));
   }, { passive: false });
 }
 
@@ -211,6 +212,11 @@ function restyle() {
   refresh();
 }
 
+function paper(isPaper) {
+  document.documentElement.classList.toggle("paper", isPaper);
+  restyle();
+}
+
 at("name").textContent = data.name;
 at("sentence").textContent = data.sentence;
 at("facts").replaceChildren(...data.facts.map(([label, value]) => {
@@ -233,4 +239,7 @@ followLink();
 addEventListener("hashchange", followLink);
 addEventListener("resize", () => { drawTrack(); refresh(); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
+// paper is white, whatever the screen is: drawn at once, since the page is printed as it is when this returns
+addEventListener("beforeprint", () => { paper(true); drawPlot(); drawCharts(); });
+addEventListener("afterprint", () => paper(false));
 report.ready = "yes";

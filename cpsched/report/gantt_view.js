@@ -1,15 +1,17 @@
 // What is in view, and times and amounts in words.
 
-const GUTTER = 148, AXIS = 26, MARGIN = 12, CHART = 46, CHART_GAP = 8, THIN_ROW = 3;
+const AXIS = 26, MARGIN = 12, CHART = 46, CHART_GAP = 8, THIN_ROW = 3;
 const plot = at("plot"), charts = at("charts");
 const span = Math.max(60, data.end - data.now);
 const all = { from: data.now - span * 0.03, to: data.now + span * 1.02, top: 0, bottom: nodeCount };
 const view = { ...all };
 const first = jobs.reduce((least, job) => Math.min(least, job.start), all.from);
+/** Pixels left of the chart, for names: fewer where the page is narrow, as on a phone. */
+let gutter = 148;
 let width = 0, height = 0, matched = null, chosen = null, hoverTime = null, ink = {};
 
-const xOf = (time) => GUTTER + (time - view.from) / (view.to - view.from) * width;
-const timeAt = (x) => view.from + (x - GUTTER) / width * (view.to - view.from);
+const xOf = (time) => gutter + (time - view.from) / (view.to - view.from) * width;
+const timeAt = (x) => view.from + (x - gutter) / width * (view.to - view.from);
 const yOf = (node) => AXIS + (node - view.top) / (view.bottom - view.top) * height;
 const nodeAt = (y) => view.top + (y - AXIS) / height * (view.bottom - view.top);
 
@@ -48,6 +50,8 @@ function refresh() {
   requestAnimationFrame(() => { asked = false; drawPlot(); drawCharts(); });
 }
 
+const FONT = (pixels) => `${pixels}px system-ui, 'DejaVu Sans', sans-serif`;
+
 /** Give a canvas the size it has on the screen, in the screen's own pixels; return its context in CSS pixels. */
 function sized(canvas, cssHeight, cssWidth = at("stage").clientWidth) {
   const ratio = devicePixelRatio || 1;
@@ -56,7 +60,7 @@ function sized(canvas, cssHeight, cssWidth = at("stage").clientWidth) {
   canvas.height = Math.round(cssHeight * ratio);
   const ctx = canvas.getContext("2d");
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-  ctx.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+  ctx.font = FONT(11);
   ctx.textBaseline = "middle";
   return ctx;
 }
@@ -92,9 +96,9 @@ const amounts = (values) => data.resources.map(({ name }, i) => (values[i] ? `${
 
 const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2419200];
 
-/** Return [{time, label, strong}]: about one tick per 90 pixels, at full minutes, hours and days. */
+/** Return [{time, label, strong}]: about one tick per 90 pixels, 60 where the page is narrow, at full minutes, hours and days. */
 function ticks() {
-  const least = (view.to - view.from) / Math.max(1, width / 90);
+  const least = (view.to - view.from) / Math.max(1, width / (width > 400 ? 90 : 60));
   let step = STEPS.find((length) => length >= least) ?? 2419200 * Math.ceil(least / 2419200);
   const origin = data.epoch ? -((data.epoch[0] / 1000 + data.epoch[1]) % 86400) : data.now;
   const marks = [];

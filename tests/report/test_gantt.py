@@ -61,13 +61,14 @@ def embedded(page: str) -> dict[str, Any]:
     return json.loads(found[1])
 
 
-def browse(page: str, folder: Path, fragment: str = "") -> Page:
+def browse(page: str, folder: Path, fragment: str = "", *, width: int = 1400, is_dark: bool = False) -> Page:
     """Load a page in a browser without a screen and return what it became."""
     assert BROWSER is not None
     file = folder / "plan.html"
     file.write_text(page, encoding="utf-8")
     flags = "--headless=new --no-sandbox --disable-gpu --disable-background-networking --disable-component-update"
-    flags += " --disable-sync --no-first-run --window-size=1400,900 --virtual-time-budget=3000 --dump-dom"
+    flags += " --disable-sync --no-first-run --virtual-time-budget=3000 --dump-dom"
+    flags += f" --window-size={width},900" + (" --blink-settings=preferredColorScheme=0" if is_dark else "")
     command = [BROWSER, *flags.split(), f"--user-data-dir={folder / 'profile'}", file.as_uri() + fragment]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)  # noqa: S603 (fixed flags)
     return Page(done.stdout)
@@ -249,3 +250,62 @@ def test_the_policy_refuses_other_scripts(tmp_path: Path) -> None:
     seen = browse(with_script(gantt_html(*a_plan(("a", "b"))), ""), tmp_path)
     assert seen.report["data-ready"] == "yes"
     assert "data-owned" not in seen.report
+
+
+@in_browser
+def test_a_narrow_page_has_ticks_names_and_its_details_below(tmp_path: Path) -> None:
+    """At the width of a phone time has its ticks, and what is said of a job does not cover the chart."""
+    actions = """
+      const place = (id) => document.getElementById(id).getBoundingClientRect();
+      const report = document.documentElement.dataset;
+      report.wide = String(document.documentElement.scrollWidth > innerWidth);
+      report.below = String(place("panel").top >= place("charts").bottom);
+      report.touch = getComputedStyle(document.getElementById("plot")).touchAction;
+    """
+    page = gantt_html(*a_plan(tuple(f"job-{k}" for k in range(8)), nodes=8, epoch=False))
+    page = with_script(re.sub(r"<meta http-equiv[^>]*>", "", page), actions)
+    seen = browse(page, tmp_path, "#job=job-2", width=390)
+    assert (seen.report["data-owned"], seen.report["data-errors"]) == ("yes", "0")
+    assert int(seen.report["data-ticks"] or 0) >= 3
+    assert (seen.report["data-below"], seen.report["data-wide"], seen.report["data-touch"]) == (
+        "true",
+        "false",
+        "pan-y",
+    )
+
+
+@in_browser
+def test_paper_is_white(tmp_path: Path) -> None:
+    """From a dark screen the chart is printed in dark ink, and afterwards it is as it was."""
+    actions = """
+      const report = document.documentElement.dataset;
+      report.before = report.ink;
+      dispatchEvent(new Event("beforeprint"));
+      report.printed = report.ink;
+      dispatchEvent(new Event("afterprint"));
+      report.after = report.ink;
+    """
+    page = gantt_html(*a_plan(("a", "b")))
+    seen = browse(with_script(re.sub(r"<meta http-equiv[^>]*>", "", page), actions), tmp_path, is_dark=True)
+    inks = [seen.report[f"data-{when}"] for when in ("before", "printed", "after")]
+    assert inks == ["#e6eaf0", "#1b2330", "#e6eaf0"]
+
+
+@in_browser
+def test_jobs_that_fill_several_thin_rows_have_their_names(tmp_path: Path) -> None:
+    """Rows of some pixels are too thin for letters: a job over several of them is named once."""
+    instance, plan = a_plan(("a", "b"), nodes=60, epoch=False)
+    whole = instance.cluster.classes[0].resources
+    nodes = instance.cluster.node_names
+    wide = replace(
+        plan.jobs[0],
+        segments=tuple(
+            replace(
+                segment,
+                allocation=tuple(replace(segment.allocation[0], node=node, resources=whole) for node in nodes[:6]),
+            )
+            for segment in plan.jobs[0].segments
+        ),
+    )
+    seen = browse(gantt_html(instance, replace(plan, jobs=(wide, *plan.jobs[1:]))), tmp_path)
+    assert (seen.report["data-view"], seen.report["data-named"], seen.report["data-errors"]) == ("rows", "1", "0")
