@@ -84,6 +84,9 @@ class LeftJob:
     id: str
     #: In words; never empty.
     reason: str
+    #: Whether its own scheduler is to start it, since the instance cannot say what it asks for; a job that is held, or
+    #: waits for another one, nobody is to start.
+    is_for_manager: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

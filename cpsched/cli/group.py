@@ -21,6 +21,7 @@ from cpsched.errors import (
     DiskFullError,
     DocumentError,
     EngineError,
+    StoreError,
     SyntaxFault,
     UnverifiedError,
 )
@@ -42,12 +43,13 @@ COMMANDS = (
     "generate",
     "simulate",
     "bench",
+    "daemon",
     "schema",
     "warmup",
 )
 
 #: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
-_NEEDED_MIB = dict.fromkeys(("solve", "replan", "explain", "whatif", "simulate", "bench", "warmup"), 1024)
+_NEEDED_MIB = dict.fromkeys(("solve", "replan", "explain", "whatif", "simulate", "bench", "daemon", "warmup"), 1024)
 _NEEDED_MIB |= dict.fromkeys(("show", "snapshot", "convert", "generate"), 384)
 #: The messages of loaders of shared libraries without memory for one.
 _WORDS_OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "libllvmlite.so")
@@ -82,7 +84,7 @@ class CommandGroup(click.Group):
         try:
             super().invoke(ctx)
             sys.stdout.flush()
-        except (CampaignError, DocumentError, SyntaxFault) as error:
+        except (CampaignError, DocumentError, StoreError, SyntaxFault) as error:
             _fail(ctx, error, ExitCode.BAD_INPUT)
         except DiskFullError as error:
             _fail(ctx, error, ExitCode.DISK_FULL)

@@ -10,7 +10,7 @@ these with the rules.
 """
 
 from cpsched.portfolio.dask_lanes import with_dask_lanes
-from cpsched.portfolio.online import make_engine_scheduler
+from cpsched.portfolio.online import WindowPlanner, make_engine_scheduler
 from cpsched.portfolio.recipe import prepare, solve
 from cpsched.portfolio.replanning import replan
 from cpsched.portfolio.schedulers import ALL_SCHEDULERS, label_of, make_any_scheduler, parameter_text
@@ -21,6 +21,7 @@ __all__ = [
     "ALL_SCHEDULERS",
     "ENGINES",
     "Team",
+    "WindowPlanner",
     "label_of",
     "make_any_scheduler",
     "make_engine_scheduler",

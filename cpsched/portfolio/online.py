@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cpsched.domain import Instance, Job, Plan, priority_classes
 from cpsched.engine import Budget, Engine, Outcome, Progress
@@ -13,11 +13,12 @@ from cpsched.policies import POLICIES, by_smith
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.live import LivePlan
 from cpsched.portfolio.recipe import prepare, solve
+from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.sim import Rolling
 
-__all__ = ["make_engine_scheduler"]
+__all__ = ["WindowPlanner", "make_engine_scheduler"]
 
 
 def make_engine_scheduler(
@@ -68,6 +69,41 @@ def make_engine_scheduler(
     return Rolling(cycles, min_interval=min_interval)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowPlanner:
+    """An engine that plans any window, beginning from the plan of another one."""
+
+    #: One of `ENGINES`.
+    name: str
+    #: Seconds; 0 for engines without solvers.
+    budget: float
+    #: The most waiting jobs that are planned; None: all.
+    most: int | None = None
+    workers: int = 1
+    seed: int = 0
+
+    def prepare(self) -> None:
+        """Compile or load what the engine needs."""
+        prepare(self.name, workers=self.workers, evolving=False)
+
+    def plan(self, window: Instance, before: Plan | None) -> Plan:
+        """Plan the first jobs of a window."""
+        team = team_of(self.name, workers=self.workers)
+        head = _head(window, self.most)
+        if before is not None and team.first.name == "planner":
+            team = replace(team, first=WarmStart(EngineWindow.of(head).held(before)))
+        if self.budget > 0:
+            team = replace(team, first=_Better(team.first, POLICIES["wspt_list"]))
+        document = instance_to_document(head)
+        return solve(head, engine=self.name, budget=self.budget, seed=self.seed, team=team, document=document)
+
+    def follow(self, window: Instance, before: Plan) -> Plan:
+        """Keep the start and nodes of all jobs, or move them up, as far as possible."""
+        clock, head = Budget(0), _head(window, self.most)
+        outcome = LivePlan(head, before).outcome()
+        return plan_of(head, self.name, outcome, budget=0, elapsed=clock.elapsed)
+
+
 class _Cycles:
     """An engine that plans one window after the other; mutable.
 
@@ -79,14 +115,14 @@ class _Cycles:
 
     def __init__(self, name: str, *, budget: float, most: int | None, workers: int, seed: int) -> None:
         self.name = name
-        self._budget, self._most, self._workers, self._seed = budget, most, workers, seed
+        self._engine = WindowPlanner(name=name, budget=budget, most=most, workers=workers, seed=seed)
         #: The plan of the last cycle, and that which follows the windows since then.
         self._plan: Plan | None = None
         self._live: LivePlan | None = None
 
     def prepare(self) -> None:
         """Compile or load what the engine needs."""
-        prepare(self.name, workers=self._workers, evolving=False)
+        self._engine.prepare()
 
     def begin(self) -> None:
         """Forget all plans."""
@@ -94,24 +130,16 @@ class _Cycles:
 
     def plan(self, window: Instance) -> Plan | Outcome:
         """Plan the first jobs of a window."""
-        team = team_of(self.name, workers=self._workers)
-        is_planner = team.first.name == "planner"
-        if self._plan is not None and is_planner and not team.lanes:
+        team = team_of(self.name, workers=self._engine.workers)
+        if self._plan is not None and team.first.name == "planner" and not team.lanes:
             return self.follow(window)
-        head = _head(window, self._most)
-        if self._plan is not None and is_planner:
-            before = self._plan if self._live is None else self._live.plan()
-            team = replace(team, first=WarmStart(EngineWindow.of(head).held(before)))
-        if self._budget > 0:
-            team = replace(team, first=_Better(team.first, POLICIES["wspt_list"]))
-        document = instance_to_document(head)
-        self._plan = solve(head, engine=self.name, budget=self._budget, seed=self._seed, team=team, document=document)
+        self._plan = self._engine.plan(window, self._plan if self._live is None else self._live.plan())
         self._live = None
         return self._plan
 
     def follow(self, window: Instance) -> Outcome:
         """Keep the start and nodes of all jobs, or move them up, as far as possible."""
-        head = _head(window, self._most)
+        head = _head(window, self._engine.most)
         if self._live is not None:
             self._live.follow(head)
         elif self._plan is not None:

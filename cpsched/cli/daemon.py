@@ -1,0 +1,115 @@
+"""``cpsched daemon``: plan a cluster in the loop of its resource manager."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cpsched.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.daemon import Daemon, SiteModel
+
+__all__ = ["command"]
+
+
+@click.command(
+    "daemon",
+    epilog="Example: cpsched daemon --config /etc/cpsched/site.toml; to see whether that file is in order: --check",
+)
+@click.option(
+    "--config",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="SITE.toml",
+    help="The site's file (docs/daemon.md); read again on SIGHUP.",
+)
+@click.option("--check", "task", flag_value="check", help="Check the file, and say what the daemon would do; no more.")
+@click.option("--once", "task", flag_value="once", help="One cycle, without handing anything back; for trying out.")
+@click.option(
+    "--hand-back",
+    "task",
+    flag_value="hand-back",
+    help="Give all waiting jobs to the manager's own scheduler; for when the daemon is gone.",
+)
+@click.option(
+    "--watchdog",
+    "task",
+    flag_value="watchdog",
+    help="Be the dead-man switch: hand everything back whenever the daemon's heartbeat stops.",
+)
+def command(config: Path, task: str | None) -> None:
+    """Plan a cluster in the loop of its resource manager.
+
+    A new installation makes a dry run: it plans, and touches nothing. SIGTERM and Ctrl-C end it cleanly: the manager's
+    own scheduler has all waiting jobs then.
+    """
+    from cpsched.daemon import hand_back, manager_of, read_site, refuse_root
+
+    site = read_site(config)
+    if task == "check":
+        mode = "a dry run: no orders are given" if site.dry_run else "live: it gives orders"
+        click.echo(f"{printable(str(config))}: in order; {site.manager.kind}, {mode}")
+        return
+    refuse_root(site, config)
+    mask = os.umask(0o077)
+    try:
+        if task == "hand-back":
+            count = hand_back(manager_of(site, config))
+            click.echo(f"{count} orders: the manager's own scheduler has all waiting jobs.")
+        elif task == "watchdog":
+            _watch(site, config)
+        else:
+            _work(site, config, is_once=task == "once")
+    finally:
+        os.umask(mask)
+
+
+def _work(site: SiteModel, config: Path, *, is_once: bool) -> None:
+    """Be the daemon."""
+    from cpsched.daemon import daemon_of
+
+    daemon = daemon_of(site, config)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: setattr(daemon, "must_stop", True))
+    signal.signal(signal.SIGHUP, lambda *_: daemon.read_again())
+    daemon.begin()
+    if is_once:
+        daemon.planner.prepare()
+        daemon.cycle()
+        _summarise(daemon)
+    else:
+        daemon.run()
+
+
+def _summarise(daemon: Daemon) -> None:
+    """Print what a cycle has found and done."""
+    state = daemon.state
+    jobs = () if state.snapshot is None else state.snapshot.instance.jobs
+    running = sum(job.running is not None for job in jobs)
+    soon = sum(entry.start <= state.now + state.policy.horizon for entry in state.plan.values())
+    click.echo(f"running                {running:>8}")
+    click.echo(f"waiting                {len(jobs) - running:>8}")
+    click.echo(f"planned                {len(state.plan):>8}")
+    click.echo(f"to start within {state.policy.horizon:>3} s  {soon:>8}")
+    click.echo(f"orders given           {daemon.num_orders:>8}")
+
+
+def _watch(site: SiteModel, config: Path) -> None:
+    """Be the watchdog."""
+    from cpsched.daemon import watchdog_of
+
+    is_over = [False]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: is_over.__setitem__(0, True))
+    watchdog, every = watchdog_of(site, config)
+    while not is_over[0]:
+        watchdog.look()
+        end = time.monotonic() + every
+        while not is_over[0] and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, 1.0))

@@ -1,0 +1,40 @@
+"""The service: it asks a resource manager what is true, plans, and gives orders, every few seconds, for months.
+
+`core.py` decides, and is pure; `state.py` has its nouns and `orders.py` its orders. `service.py` is the shell around
+it, with `window.py` and `planning.py` for plans, `judging.py` for the verifier before every action, `store/` for what
+must survive, and `heartbeat.py` for the case that it does not. `site.py` reads the site's file.
+
+May import: `bridge`, `portfolio`, `planner`, `formats`, `engine`, `domain`, `verify`, `text`, `writing`, `errors`; from
+outside SQLAlchemy, Alembic, structlog, prometheus-client and pydantic. Begin with `core.py`.
+"""
+
+from cpsched.daemon.core import step
+from cpsched.daemon.heartbeat import Watchdog, hand_back
+from cpsched.daemon.logs import make_log
+from cpsched.daemon.metrics import Metrics
+from cpsched.daemon.planning import Planner
+from cpsched.daemon.service import Daemon, Settings
+from cpsched.daemon.site import daemon_of, manager_of, read_site, refuse_root, watchdog_of
+from cpsched.daemon.site_model import SiteModel
+from cpsched.daemon.state import Policy, State
+from cpsched.daemon.store import Store
+
+__all__ = [
+    "Daemon",
+    "Metrics",
+    "Planner",
+    "Policy",
+    "Settings",
+    "SiteModel",
+    "State",
+    "Store",
+    "Watchdog",
+    "daemon_of",
+    "hand_back",
+    "make_log",
+    "manager_of",
+    "read_site",
+    "refuse_root",
+    "step",
+    "watchdog_of",
+]

@@ -1,0 +1,65 @@
+"""Structured logs: one event on a line, without anything that a terminal or a reader would take for something else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, TextIO
+
+import structlog
+
+from cpsched.text import printable
+
+__all__ = ["Log", "make_log"]
+
+#: What a logger of structlog is to us: ``log.info("event", key=value)``.
+Log = Any
+
+_LEVELS: Mapping[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+#: Keys whose values nobody may read, should one ever be logged.
+_SECRET = ("password", "secret", "token", "key", "url")
+#: The most characters of a value.
+_LONGEST = 1000
+
+
+def make_log(*, level: str = "info", form: str = "json", file: str | None = None) -> Log:
+    """Make a logger.
+
+    Parameters
+    ----------
+    level
+        The least level that is written.
+    form
+        ``json`` or ``text``.
+    file
+        Appended to, and readable by its owner only; None: standard error.
+    """
+    stream: TextIO = sys.stderr
+    if file is not None:
+        stream = os.fdopen(
+            os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "a", buffering=1
+        )
+    renderer = structlog.processors.JSONRenderer() if form == "json" else structlog.processors.LogfmtRenderer()
+    return structlog.wrap_logger(
+        structlog.WriteLogger(stream),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            _safe,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        cache_logger_on_first_use=True,
+    )
+
+
+def _safe(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Hide secrets, and show each text on one line."""
+    for name, value in event.items():
+        if any(part in name.lower() for part in _SECRET):
+            event[name] = "(hidden)"
+        elif isinstance(value, str):
+            event[name] = printable(value[:_LONGEST])
+    return event

@@ -1,0 +1,114 @@
+"""Plans of a window: by the site's engine within its time; where that fails, by what is always there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from cpsched.daemon.state import State
+from cpsched.domain import EngineReport, Instance, Plan, Score
+from cpsched.portfolio import WindowPlanner
+
+__all__ = ["Made", "Planner", "plan_of_state"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A plan, and how it came to be."""
+
+    plan: Plan
+    #: Why promises move by it, in words.
+    why: str
+    #: Seconds.
+    took: float
+    #: What failed before, in words, in order; empty where nothing did.
+    failures: tuple[str, ...] = ()
+
+
+def plan_of_state(state: State, instance: Instance) -> Plan | None:
+    """Return the living plan as a plan to begin from, of which only the jobs count; None where it has none."""
+    jobs = tuple(entry.planned for entry in state.plan.values())
+    if not jobs:
+        return None
+    return Plan(
+        instance=instance.name,
+        now=instance.now,
+        objective=Score(name=instance.objective.name, value=0, planner=0, suffered=0),
+        engine=EngineReport(name="daemon", version="", budget=0, elapsed=0, stopped="done"),
+        jobs=jobs,
+    )
+
+
+class Planner:
+    """Makes one plan after the other.
+
+    Parameters
+    ----------
+    engine
+        The engine that plans, and how.
+    gain
+        The share of the plan's value that a plan must gain to move a promise to a later start.
+    report
+        Called with each exception, and with what raised it.
+    """
+
+    def __init__(self, engine: WindowPlanner, *, gain: float, report: Callable[[str, Exception], None]) -> None:
+        self.engine, self.gain, self._report = engine, gain, report
+
+    def prepare(self) -> None:
+        """Compile or load what planning needs."""
+        self.engine.prepare()
+
+    def follow(self, window: Instance, previous: Plan | None, why: str) -> Made | None:
+        """Bring a plan up to date in no time to speak of, or make a first one; None if neither is possible."""
+        planner = WindowPlanner(name="planner", budget=0.0, most=self.engine.most)
+        ways = {"the planner": lambda: planner.plan(window, None)}
+        if previous is not None:
+            ways = {"the update of the plan before": lambda: self.engine.follow(window, previous), **ways}
+        return self._first_of(ways, why)
+
+    def improve(self, window: Instance, previous: Plan | None, why: str, *, seconds: float) -> Made | None:
+        """Make a better plan within some seconds, in all; one that moves promises later for too small a gain is none.
+
+        The previous plan brought up to date comes first, and is the answer where nothing better is found in time.
+        """
+        began = time.monotonic()
+        followed = self.follow(window, previous, why)
+        left = min(seconds, self.engine.budget) - (time.monotonic() - began)
+        if followed is None or left <= 0:
+            return followed
+        engine, plan = replace(self.engine, budget=left), followed.plan
+        made = self._first_of({engine.name: lambda: engine.plan(window, plan), "nothing": lambda: plan}, why)
+        if made is None:
+            return followed
+        chosen, why = self._chosen(window, plan, made.plan, why)
+        failures = followed.failures + made.failures
+        return Made(plan=chosen, why=why, took=time.monotonic() - began, failures=failures)
+
+    def _first_of(self, ways: dict[str, Callable[[], Plan]], why: str) -> Made | None:
+        """Return the plan of the first way that does not fail."""
+        began, failures = time.monotonic(), list[str]()
+        for name, way in ways.items():
+            try:
+                plan = way()
+            except Exception as error:  # whatever it is: the cluster has to go on
+                self._report(name, error)
+                failures.append(f"{name}: {type(error).__name__}: {error}")
+            else:
+                return Made(plan=plan, why=why, took=time.monotonic() - began, failures=tuple(failures))
+        return None
+
+    def _chosen(self, window: Instance, followed: Plan, better: Plan, why: str) -> tuple[Plan, str]:
+        """Return the plan that is worth it, and the reason for which promises move by it."""
+        before, after = followed.objective.value, better.objective.value
+        if len(better.jobs) != len(followed.jobs):
+            return (better, why) if len(better.jobs) > len(followed.jobs) else (followed, why)
+        told = {job.id: job.told.start for job in window.jobs if job.told is not None}
+        starts = {job.id: job.start for job in followed.jobs}
+        is_later = any(job.start > max(told[job.id], starts.get(job.id, 0)) for job in better.jobs if job.id in told)
+        if not is_later:
+            return better, why
+        if before - after < self.gain * abs(before):
+            return followed, why
+        return better, f"a better plan for all: {before:.4g} to {after:.4g} ({why})"

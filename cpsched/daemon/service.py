@@ -1,0 +1,431 @@
+"""The daemon: a thin shell around the core, which asks the manager, the planner, the verifier and the store."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cpsched.bridge import Order, Receipt, ResourceManager, Result, Start
+from cpsched.daemon.core import step
+from cpsched.daemon.heartbeat import beat
+from cpsched.daemon.judging import vetoes
+from cpsched.daemon.logs import Log
+from cpsched.daemon.metrics import Metrics
+from cpsched.daemon.planning import Made, Planner, plan_of_state
+from cpsched.daemon.state import (
+    Act,
+    Answered,
+    Event,
+    PlanAgain,
+    Planned,
+    Policy,
+    PromiseMoved,
+    Reloaded,
+    Save,
+    Seen,
+    State,
+    Stopping,
+    Vetoed,
+)
+from cpsched.daemon.store import Cycle, Store
+from cpsched.daemon.window import planning_window
+from cpsched.errors import BridgeError, CpschedError, StoreError
+
+__all__ = ["Daemon", "Settings"]
+
+#: Seconds of a cycle's budget that are kept for what comes after planning, at least, and how much of what it last took.
+_RESERVE, _MARGIN = 0.05, 1.5
+#: Tries to hand back at the end.
+_LAST_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of the shell."""
+
+    policy: Policy
+    #: Seconds of a cycle in which a plan is made, everything included; 0: plans are only kept up to date.
+    budget: float = 10.0
+    #: The most and the fewest seconds between the beginnings of two cycles.
+    period: float = 30.0
+    least: float = 1.0
+    #: The price of told starts in the objective.
+    price: float = 1.0
+    keep_days: int = 30
+    #: Seconds between two snapshots that are kept; 0: none is kept.
+    snapshot_every: int = 3600
+    heartbeat: Path | None = None
+    metrics_file: Path | None = None
+    #: The manager's seconds per second; 0: its time stands still except when it is watched.
+    rate: float = 1.0
+
+
+class Daemon:
+    """Plans a cluster, cycle by cycle. Mutable.
+
+    Parameters
+    ----------
+    manager
+        The resource manager.
+    store
+        Where the plan and the history are kept.
+    planner
+        What makes plans.
+    settings
+        As the site wants them.
+    log, metrics
+        Where it says what it does.
+    clock
+        Returns seconds; replaced in tests.
+    """
+
+    def __init__(
+        self,
+        manager: ResourceManager,
+        store: Store,
+        planner: Planner,
+        settings: Settings,
+        *,
+        log: Log,
+        metrics: Metrics | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.manager, self.store, self.planner, self.settings = manager, store, planner, settings
+        self.log, self.metrics, self._clock = log, metrics or Metrics(), clock
+        self.state = State(policy=settings.policy)
+        #: Set by signals.
+        self.must_stop = False
+        self.reread: Callable[[], tuple[Settings, Planner] | None] | None = None
+        self._must_reread = False
+        self._unsaved = Save()
+        self._again = ""
+        #: Of the last cycle.
+        self.num_orders = 0
+        self._last_made: Made | None = None
+        self._after_planning = 0.0
+        self._next_improvement = 0.0
+        self._last_kept: int | None = None
+        self._last_pruned: int | None = None
+        self._has_failed = False
+
+    # --- the life of a daemon ---
+
+    def begin(self) -> None:
+        """Take up the plan of the daemon before, if there was one.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be read.
+        """
+        kept = self.store.load()
+        self.state = replace(self.state, plan=kept.plan, promises=kept.promises)
+        if kept.unanswered:
+            self.store.forget_unanswered()
+            self.log.warning("orders of the daemon before have no answer: the manager is asked", orders=kept.unanswered)
+        self.metrics.is_dry_run.set(self.settings.policy.is_dry_run)
+        self.log.info(
+            "begun", dry_run=self.settings.policy.is_dry_run, planned=len(kept.plan), manager=self.manager.name
+        )
+
+    def run(self) -> None:
+        """Work until told to stop; then hand everything back."""
+        self.planner.prepare()
+        while not self.must_stop:
+            self.reload()
+            began = self._clock()
+            self.cycle()
+            self._wait(began)
+        self.stop()
+
+    def stop(self) -> None:
+        """Hand everything back, so that the manager goes on by itself."""
+        self._take(Stopping())
+        for _ in range(_LAST_TRIES):
+            self._has_failed = False
+            if self._look() and not self._has_failed:
+                break
+        else:
+            self.log.error("could not hand everything back: use cpsched daemon --hand-back")
+        self.log.info("ended")
+
+    def read_again(self) -> None:
+        """Read the configuration before the next cycle."""
+        self._must_reread = True
+
+    def reload(self) -> None:
+        """Read the configuration if that is asked for, and use what can change while the daemon runs."""
+        if not self._must_reread:
+            return
+        self._must_reread = False
+        found = self.reread() if self.reread is not None else None
+        if found is None:
+            return
+        self.settings, self.planner = found
+        self.planner.prepare()
+        self.metrics.is_dry_run.set(self.settings.policy.is_dry_run)
+        self._take(Reloaded(policy=self.settings.policy))
+        self.log.info("configuration read again", dry_run=self.settings.policy.is_dry_run)
+
+    def _wait(self, began: float) -> None:
+        """Wait for the next cycle: for a change, the next start to be ordered, or the end of the period."""
+        settings = self.settings
+        end = began + (settings.least if self._again else settings.period)
+        if settings.rate > 0:
+            starts = [one.start for one in self.state.plan.values()]
+            due = min((start for start in starts if start > self.state.now + settings.policy.horizon), default=None)
+            if due is not None:
+                end = min(end, began + (due - settings.policy.horizon - self.state.now) / settings.rate)
+        else:
+            self.manager.watch(settings.least if self._again else settings.period)
+            return
+        least = began + settings.least
+        has_changed = False
+        while not (self.must_stop or self._must_reread):
+            left = (least if has_changed else max(least, end)) - self._clock()
+            if left <= 0:
+                return
+            try:
+                if has_changed:
+                    time.sleep(min(left, 1.0))
+                else:
+                    has_changed = self.manager.watch(min(left, 1.0))
+            except BridgeError as error:
+                self._failed("manager", error)
+                time.sleep(min(left, 1.0))
+
+    # --- one cycle ---
+
+    def cycle(self) -> bool:
+        """Ask the manager what is true, plan where that is needed, give orders; tell whether all of it went well."""
+        began, self._has_failed, self.num_orders, self._last_made = self._clock(), False, 0, None
+        self._again = ""
+        if self._look():
+            why = self._again
+            is_due = self._clock() >= self._next_improvement and any(
+                job.running is None for job in self._snapshot.instance.jobs
+            )
+            if why:
+                self._plan(why, began, is_quick=True)
+            if why or is_due:
+                self._plan(why or "the period is over", began, is_quick=False)
+        seconds = self._clock() - began
+        is_good = not self._has_failed
+        self._note(seconds, is_good=is_good)
+        return is_good
+
+    def _look(self) -> bool:
+        """Take a snapshot and do what follows from it; tell whether the manager answered."""
+        try:
+            snapshot = self.manager.snapshot()
+        except BridgeError as error:
+            self._failed("manager", error)
+            return False
+        self._snapshot = snapshot
+        self._take(Seen(snapshot=snapshot))
+        return True
+
+    def _plan(self, why: str, began: float, *, is_quick: bool) -> None:
+        """Make a plan and do what follows from it.
+
+        A quick one is the plan brought up to date, for what can start at once. The other one is for the second at which
+        it will be there, and takes the rest of the cycle's budget.
+        """
+        settings = self.settings
+        seconds = settings.budget - (self._clock() - began) - max(_RESERVE, _MARGIN * self._after_planning)
+        can_improve = seconds > 0 and self.planner.engine.budget > 0
+        if not (is_quick or can_improve):
+            return
+        lead = 0 if is_quick else math.ceil(settings.rate * max(0.0, settings.budget - (self._clock() - began)))
+        window = planning_window(self.state, lead=lead, price=settings.price)
+        previous = plan_of_state(self.state, window.instance)
+        if is_quick:
+            made = self.planner.follow(window.instance, previous, why)
+        else:
+            made = self.planner.improve(window.instance, previous, why, seconds=seconds)
+            self._next_improvement = self._clock() + settings.period
+        planned = self._clock()
+        if made is None:
+            self.metrics.failures.labels("planning").inc()
+            return
+        self._last_made = made
+        self.metrics.fallbacks.inc(len(made.failures))
+        is_told = not (is_quick and can_improve)
+        self._take(Planned(plan=made.plan, revisions=window.revisions, why=made.why, is_told=is_told))
+        self._again = ""
+        self._look()
+        self._after_planning = self._clock() - planned
+
+    # --- the core's instructions ---
+
+    def _take(self, event: Event) -> None:
+        """Let the core take an event, and do what it says."""
+        self.state, instructions = step(self.state, event)
+        for instruction in instructions:
+            if isinstance(instruction, Save):
+                self._save(instruction)
+            elif isinstance(instruction, Act):
+                self._act(instruction.orders)
+            elif isinstance(instruction, PlanAgain):
+                self._again = instruction.why
+
+    def _save(self, save: Save) -> None:
+        """Write down what has changed, with what could not be written before."""
+        for record in save.records:
+            is_later = isinstance(record, PromiseMoved) and _is_later(record)
+            if is_later:
+                self.metrics.promises_moved.inc()
+            # a cluster may have thousands of promises
+            say = self.log.debug if isinstance(record, PromiseMoved) and not is_later else self.log.info
+            say(type(record).__name__, **_fields(record))
+        self._unsaved = Save(
+            plan={**self._unsaved.plan, **save.plan},
+            promises={**self._unsaved.promises, **save.promises},
+            records=(*self._unsaved.records, *save.records),
+        )
+        self._write()
+
+    def _write(self) -> bool:
+        """Write what is not written yet, and tell whether nothing is left."""
+        if not self._unsaved.is_empty:
+            try:
+                self.store.save(self._unsaved, self.state.now)
+            except StoreError as error:
+                self._failed("store", error)
+                return False
+            self._unsaved = Save()
+        return True
+
+    def _act(self, orders: Sequence[Order]) -> None:
+        """Give orders that the verifier has passed: written down before, marked after."""
+        if not self._write():
+            return
+        orders = self._judged(orders)
+        if not orders:
+            return
+        try:
+            numbers = self.store.begin(orders, self.state.now)
+        except StoreError as error:
+            self._failed("store", error)
+            return
+        try:
+            receipts = self.manager.apply(orders)
+        except BridgeError as error:
+            self._failed("manager", error)
+            receipts = tuple(Receipt(order=one, result=Result.UNKNOWN, detail=str(error)) for one in orders)
+        try:
+            self.store.mark(numbers, receipts)
+        except StoreError as error:
+            self._failed("store", error)
+        self.num_orders += len(orders)
+        for receipt in receipts:
+            self.metrics.orders.labels(type(receipt.order).__name__, str(receipt.result)).inc()
+            if receipt.result in (Result.REFUSED, Result.UNKNOWN):
+                job = getattr(receipt.order, "job", None)
+                kind, refusal = type(receipt.order).__name__, receipt.refusal and str(receipt.refusal)
+                self.log.warning("order not carried out", kind=kind, job=job, refusal=refusal, detail=receipt.detail)
+        self._take(Answered(receipts=receipts))
+
+    def _judged(self, orders: Sequence[Order]) -> tuple[Order, ...]:
+        """Return the orders without the starts that the verifier refuses."""
+        starts = [order for order in orders if isinstance(order, Start)]
+        if not starts:
+            return tuple(orders)
+        asked = {start.job for start in starts}
+        jobs = self._snapshot.jobs
+        ordered = [
+            entry.planned
+            for job, entry in self.state.plan.items()
+            if job not in asked and job in jobs and jobs[job].due == entry.start
+        ]
+        try:
+            refused = vetoes(self._snapshot, starts, ordered)
+        except CpschedError as error:
+            self._failed("verifier", error)
+            refused = dict.fromkeys(asked, f"it could not be judged: {error}")
+        if refused:
+            self.metrics.vetoes.inc(len(refused))
+            for job, violation in refused.items():
+                self.log.warning("start refused by the verifier", job=job, violation=violation)
+            self._take(Vetoed(jobs=refused))
+        return tuple(order for order in orders if not (isinstance(order, Start) and order.job in refused))
+
+    # --- what is said of it ---
+
+    def _failed(self, what: str, error: Exception) -> None:
+        """Note that something failed; the next cycle tries again."""
+        self._has_failed = True
+        self.metrics.failures.labels(what).inc()
+        self.log.error(f"{what} failed", error=str(error))
+
+    def _note(self, seconds: float, *, is_good: bool) -> None:
+        """Note the figures of a cycle, and let the heart beat if it was good."""
+        metrics, settings, made = self.metrics, self.settings, self._last_made
+        metrics.cycles.inc()
+        metrics.cycle_seconds.observe(seconds)
+        states: dict[str, int] = dict.fromkeys(("waiting", "running", "left"), 0)
+        if self.state.snapshot is not None:
+            snapshot = self.state.snapshot
+            states["running"] = sum(job.running is not None for job in snapshot.instance.jobs)
+            states["waiting"] = len(snapshot.instance.jobs) - states["running"]
+            states["left"] = len(snapshot.left)
+        for name, count in states.items():
+            metrics.jobs.labels(name).set(count)
+        metrics.jobs.labels("planned").set(len(self.state.plan))
+        if made is not None:
+            metrics.value.set(made.plan.objective.value)
+            if seconds > settings.budget > 0:
+                metrics.overruns.inc()
+                self.log.warning("cycle took longer than its budget", seconds=round(seconds, 3), budget=settings.budget)
+        self.log.info(
+            "cycle", seconds=round(seconds, 3), orders=self.num_orders, planned=len(self.state.plan), **states
+        )
+        cycle = Cycle(
+            at=self.state.now,
+            seconds=round(seconds, 3),
+            waiting=states["waiting"],
+            running=states["running"],
+            planned=len(self.state.plan),
+            value=None if made is None else made.plan.objective.value,
+            is_fallback=made is not None and bool(made.failures),
+            orders=self.num_orders,
+            why="" if made is None else made.why,
+        )
+        try:
+            self.store.add_cycle(cycle)
+            self._keep_and_prune()
+            if settings.metrics_file is not None:
+                metrics.write(settings.metrics_file)
+        except CpschedError as error:
+            self._failed("store" if isinstance(error, StoreError) else "metrics", error)
+            is_good = False
+        if is_good:
+            metrics.last_cycle.set_to_current_time()
+            if settings.heartbeat is not None:
+                beat(settings.heartbeat)
+
+    def _keep_and_prune(self) -> None:
+        """Keep a snapshot now and then, and forget what is old once an hour."""
+        snapshot, settings = self.state.snapshot, self.settings
+        if snapshot is None:
+            return
+        now = snapshot.taken_at
+        if settings.snapshot_every and (self._last_kept is None or now - self._last_kept >= settings.snapshot_every):
+            self.store.add_snapshot(snapshot.instance)
+            self._last_kept = now
+        if self._last_pruned is None or now - self._last_pruned >= 3600:
+            self.store.prune(now - settings.keep_days * 86_400)
+            self._last_pruned = now
+
+
+def _is_later(moved: PromiseMoved) -> bool:
+    """Tell whether a promise moves to a later start, or is taken back."""
+    return moved.before is not None and (moved.after is None or moved.after > moved.before)
+
+
+def _fields(record: object) -> dict[str, object]:
+    """Return the fields of a record for the log."""
+    return {name: getattr(record, name) for name in record.__slots__}  # type: ignore[attr-defined]

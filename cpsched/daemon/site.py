@@ -1,0 +1,175 @@
+"""The site's file, read and checked, and what the daemon is made of by it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from cpsched.bridge import MemoryManager, ResourceManager, World
+from cpsched.daemon import site_model
+from cpsched.daemon.heartbeat import Watchdog
+from cpsched.daemon.logs import make_log
+from cpsched.daemon.metrics import Metrics
+from cpsched.daemon.planning import Planner
+from cpsched.daemon.service import Daemon, Settings
+from cpsched.daemon.site_model import MemoryModel, SiteModel
+from cpsched.daemon.state import Policy
+from cpsched.daemon.store import Store
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats import Faults, keys_of_models, load_toml, read_instance
+from cpsched.portfolio import WindowPlanner, team_of
+
+__all__ = ["daemon_of", "manager_of", "read_site", "refuse_root", "watchdog_of"]
+
+_KEYS = keys_of_models(vars(site_model))
+
+#: Looks of the watchdog in the time after which the daemon is dead.
+_LOOKS = 10
+
+
+def read_site(path: Path) -> SiteModel:
+    """Read the site's file.
+
+    Raises
+    ------
+    DocumentError
+        With everything that is wrong with it.
+    """
+    document = load_toml(path)
+    faults = Faults(document, mapping="a table")
+    try:
+        site = SiteModel.model_validate(document)
+    except ValidationError as error:
+        faults.add_shape(error, _KEYS)
+        faults.raise_if_any(str(path))
+        raise
+    if "://" in site.store.url and "@" in site.store.url and ":" in site.store.url.split("://")[1].split("@")[0]:
+        others = path.stat().st_mode & 0o077
+        if others:
+            faults.add(
+                ("store", "url"), "Expected a file that only its owner can read (mode 0600), as it has a password"
+            )
+    if site.planning.budget > site.cycle.period:
+        said = f"Expected a budget within the period of {site.cycle.period} s, got {site.planning.budget:g}"
+        faults.add(("planning", "budget"), said)
+    faults.raise_if_any(str(path))
+    return site
+
+
+def refuse_root(site: SiteModel, path: Path) -> None:
+    """Refuse to run as root, unless the site's file allows it.
+
+    Raises
+    ------
+    DocumentError
+        If the process is root's, and may not be.
+    """
+    if os.geteuid() == 0 and not site.allow_root:
+        message = "Expected an account of its own, got root; allow_root = true runs it all the same"
+        raise DocumentError(str(path), [Fault("allow_root", message)])
+
+
+def manager_of(site: SiteModel, path: Path) -> ResourceManager:
+    """Return the resource manager that the site has.
+
+    Raises
+    ------
+    DocumentError
+        If a file that it needs is not in order.
+    BridgeError
+        If it cannot be used.
+    """
+    manager = site.manager
+    return MemoryManager(World(read_instance(path.parent / manager.instance)), speed=manager.speed)
+
+
+def daemon_of(site: SiteModel, path: Path) -> Daemon:
+    """Return the daemon that the site wants, which reads its file again when it is told to.
+
+    Raises
+    ------
+    DocumentError
+        If a file that it needs is not in order.
+    BridgeError, StoreError
+        If the manager or the store cannot be used.
+    """
+    log = make_log(level=site.log.level, form=site.log.format, file=site.log.file)
+    metrics = Metrics()
+
+    def report(what: str, error: Exception) -> None:
+        log.error("planning failed", way=what, exc_info=error)
+
+    def again() -> tuple[Settings, Planner] | None:
+        try:
+            new = read_site(path)
+        except DocumentError as error:
+            log.error("the site's file is not in order: the old one holds", error=str(error))
+            return None
+        for table in ("manager", "store", "metrics", "log", "watchdog"):
+            if getattr(new, table) != getattr(site, table):
+                log.warning("this table counts from the next start on", table=table)
+        return _settings_of(new), _planner_of(new, report)
+
+    manager, store = manager_of(site, path), Store(site.store.url)
+    daemon = Daemon(manager, store, _planner_of(site, report), _settings_of(site), log=log, metrics=metrics)
+    daemon.reread = again
+    if site.metrics.port is not None:
+        metrics.serve(site.metrics.port)
+    return daemon
+
+
+def watchdog_of(site: SiteModel, path: Path) -> tuple[Watchdog, float]:
+    """Return the site's watchdog, and the seconds between two looks.
+
+    Raises
+    ------
+    DocumentError
+        If the site has none, or a manager that lives in the daemon's own memory.
+    """
+    if site.watchdog is None or isinstance(site.manager, MemoryModel):
+        message = "Expected a table [watchdog], and a manager outside of the daemon, got " + (
+            "no such table" if site.watchdog is None else "one in memory"
+        )
+        raise DocumentError(str(path), [Fault("watchdog", message)])
+    log = make_log(level=site.log.level, form=site.log.format)
+    dead_after = site.watchdog.dead_after
+    watchdog = Watchdog(manager_of(site, path), Path(site.watchdog.heartbeat), dead_after, log)
+    return watchdog, dead_after / _LOOKS
+
+
+def _settings_of(site: SiteModel) -> Settings:
+    """Return the settings of the shell."""
+    return Settings(
+        policy=Policy(
+            is_dry_run=site.dry_run,
+            horizon=site.cycle.horizon,
+            patience=site.cycle.patience,
+            grain=site.promises.grain,
+        ),
+        budget=site.planning.budget,
+        period=site.cycle.period,
+        least=site.cycle.least,
+        price=site.promises.price,
+        keep_days=site.store.keep_days,
+        snapshot_every=site.store.snapshot_every,
+        heartbeat=None if site.watchdog is None else Path(site.watchdog.heartbeat),
+        metrics_file=None if site.metrics.file is None else Path(site.metrics.file),
+        rate=site.manager.speed,
+    )
+
+
+def _planner_of(site: SiteModel, report: Callable[[str, Exception], None]) -> Planner:
+    """Return the planner that the site wants."""
+    planning = site.planning
+    engine = WindowPlanner(
+        name=planning.engine,
+        # engines without solvers take the time that they need
+        budget=planning.budget if team_of(planning.engine, workers=planning.workers).lanes else 0.0,
+        most=planning.most_jobs,
+        workers=planning.workers,
+        seed=planning.seed,
+    )
+    return Planner(engine, gain=site.promises.gain, report=report)

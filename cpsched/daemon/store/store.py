@@ -1,0 +1,317 @@
+"""The daemon's store: the living plan, promises, orders, and the history, in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, Table, create_engine, delete, event, func, insert, select, update
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from cpsched.bridge import Order, Receipt, Result
+from cpsched.daemon.state import PlannedStart, Promise, Record, Save
+from cpsched.daemon.store.tables import CYCLES, HISTORY, ORDERS, PLAN, PROMISES, SNAPSHOTS, TIMED
+from cpsched.domain import Amounts, FrozenMap, Instance, Placement, PlannedJob, Segment
+from cpsched.errors import StoreError
+from cpsched.formats import instance_to_document
+
+__all__ = ["Cycle", "Kept", "Store", "StoredOrder", "StoredRecord"]
+
+#: Seconds for which a locked database is waited for.
+_LOCKED = 5
+#: Rows of one statement.
+_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a daemon that begins needs of the one before."""
+
+    plan: Mapping[str, PlannedStart]
+    promises: Mapping[str, Promise]
+    #: How many orders were written down and have no answer: what became of them the manager knows.
+    unanswered: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """The figures of one cycle."""
+
+    at: int
+    seconds: float
+    waiting: int
+    running: int
+    planned: int
+    value: float | None
+    is_fallback: bool
+    orders: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredOrder:
+    """An order with its answer."""
+
+    at: int
+    kind: str
+    job: str | None
+    content: Mapping[str, Any]
+    result: str | None
+    refusal: str | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecord:
+    """A record of what happened."""
+
+    at: int
+    kind: str
+    job: str
+    content: Mapping[str, Any]
+
+
+class Store:
+    """A database, brought to the newest tables when it is opened.
+
+    Each method is one transaction: after it has returned, what it has written survives a kill of the daemon.
+
+    Parameters
+    ----------
+    url
+        As SQLAlchemy writes it: ``sqlite:////var/lib/cpsched/cpsched.db``, ``postgresql+psycopg://user@host/name``.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be opened, as all methods raise it where it cannot be read or written. No message has a password.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._shown = make_url(url).render_as_string(hide_password=True)
+            self._engine = _engine_of(url)
+        except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
+            raise StoreError(f"Expected the URL of a database, got one that is none: {type(error).__name__}") from None
+        with self._begun() as connection:
+            _migrate(connection)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _begun(self) -> Iterator[Connection]:
+        """Give a connection in a transaction that is committed when the block ends without an error."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except (SQLAlchemyError, OSError) as error:
+            cause = getattr(error, "orig", None) or error
+            raise StoreError(f"{self._shown}: {type(cause).__name__}: {cause}") from error
+
+    def load(self) -> Kept:
+        """Read the living plan and the promises."""
+        with self._begun() as connection:
+            plan = {row.job: _planned_start(row) for row in connection.execute(select(PLAN))}
+            rows = connection.execute(select(PROMISES))
+            promises = {row.job: Promise(start=row.start, since=row.since) for row in rows}
+            count = select(func.count()).select_from(ORDERS).where(ORDERS.c.result.is_(None))
+            return Kept(plan=plan, promises=promises, unanswered=connection.execute(count).scalar_one())
+
+    def save(self, save: Save, at: int) -> None:
+        """Write what a step of the core changes."""
+        with self._begun() as connection:
+            self._replace(connection, PLAN, {job: _plan_row(job, one) for job, one in save.plan.items()})
+            promises = {
+                job: None if one is None else {"job": job, "start": one.start, "since": one.since}
+                for job, one in save.promises.items()
+            }
+            self._replace(connection, PROMISES, promises)
+            rows = [
+                {"at": at, "kind": _kind(record), "job": record.job, "content": json.dumps(_content(record))}
+                for record in save.records
+            ]
+            if rows:
+                connection.execute(insert(HISTORY), rows)
+
+    def _replace(self, connection: Connection, table: Table, rows: Mapping[str, dict[str, Any] | None]) -> None:
+        """Write one row for each job in place of the one before; None: none."""
+        jobs = list(rows)
+        for first in range(0, len(jobs), _ROWS):
+            connection.execute(delete(table).where(table.c.job.in_(jobs[first : first + _ROWS])))
+        new = [row for row in rows.values() if row is not None]
+        if new:
+            connection.execute(insert(table), new)
+
+    def begin(self, orders: Sequence[Order], at: int) -> tuple[int, ...]:
+        """Write down orders before they are given, and return their numbers."""
+        with self._begun() as connection:
+            first = 1 + (connection.execute(select(func.max(ORDERS.c.id))).scalar() or 0)
+            rows = [
+                {
+                    "id": first + place,
+                    "at": at,
+                    "kind": type(order).__name__,
+                    "job": getattr(order, "job", None),
+                    "content": json.dumps(_content(order)),
+                }
+                for place, order in enumerate(orders)
+            ]
+            if rows:
+                connection.execute(insert(ORDERS), rows)
+            return tuple(range(first, first + len(rows)))
+
+    def mark(self, numbers: Sequence[int], receipts: Sequence[Receipt]) -> None:
+        """Write the manager's answers to orders."""
+        by_answer: dict[tuple[str, str | None, str], list[int]] = {}
+        for number, receipt in zip(numbers, receipts, strict=True):
+            refusal = None if receipt.refusal is None else str(receipt.refusal)
+            by_answer.setdefault((str(receipt.result), refusal, receipt.detail), []).append(number)
+        with self._begun() as connection:
+            for (result, refusal, detail), of_answer in by_answer.items():
+                for first in range(0, len(of_answer), _ROWS):
+                    where = ORDERS.c.id.in_(of_answer[first : first + _ROWS])
+                    values = {"result": result, "refusal": refusal, "detail": detail}
+                    connection.execute(update(ORDERS).where(where).values(**values))
+
+    def forget_unanswered(self) -> None:
+        """Mark the orders of a daemon that was killed before the answer as unknown."""
+        with self._begun() as connection:
+            connection.execute(update(ORDERS).where(ORDERS.c.result.is_(None)).values(result=str(Result.UNKNOWN)))
+
+    def add_cycle(self, cycle: Cycle) -> None:
+        """Add the figures of a cycle."""
+        with self._begun() as connection:
+            connection.execute(insert(CYCLES), [asdict(cycle)])
+
+    def add_snapshot(self, instance: Instance) -> None:
+        """Add an instance document."""
+        document = gzip.compress(json.dumps(instance_to_document(instance)).encode(), mtime=0)
+        with self._begun() as connection:
+            connection.execute(insert(SNAPSHOTS), [{"at": instance.now, "document": document}])
+
+    def prune(self, before: int) -> int:
+        """Remove the history up to a second, and return the number of rows."""
+        with self._begun() as connection:
+            return sum(connection.execute(delete(table).where(table.c.at < before)).rowcount for table in TIMED)
+
+    # --- what is read by people and by reports ---
+
+    def orders(self) -> tuple[StoredOrder, ...]:
+        """Return all orders, in the order in which they were written."""
+        with self._begun() as connection:
+            return tuple(
+                StoredOrder(
+                    at=row.at,
+                    kind=row.kind,
+                    job=row.job,
+                    content=json.loads(row.content),
+                    result=row.result,
+                    refusal=row.refusal,
+                    detail=row.detail,
+                )
+                for row in connection.execute(select(ORDERS).order_by(ORDERS.c.id))
+            )
+
+    def history(self, *, job: str | None = None) -> tuple[StoredRecord, ...]:
+        """Return what happened, to one job or to all, in the order in which it was written."""
+        asked = select(HISTORY).order_by(HISTORY.c.id)
+        if job is not None:
+            asked = asked.where(HISTORY.c.job == job)
+        with self._begun() as connection:
+            return tuple(
+                StoredRecord(at=row.at, kind=row.kind, job=row.job, content=json.loads(row.content))
+                for row in connection.execute(asked)
+            )
+
+    def cycles(self) -> tuple[Cycle, ...]:
+        """Return the figures of all cycles."""
+        names = [column for column in CYCLES.c if column.name != "id"]
+        with self._begun() as connection:
+            return tuple(Cycle(**row._mapping) for row in connection.execute(select(*names).order_by(CYCLES.c.id)))
+
+    def snapshots(self) -> Iterator[dict[str, Any]]:
+        """Yield the instance documents, the oldest first."""
+        with self._begun() as connection:
+            for row in connection.execute(select(SNAPSHOTS.c.document).order_by(SNAPSHOTS.c.id)):
+                yield json.loads(gzip.decompress(row.document))
+
+
+def _engine_of(url: str) -> Engine:
+    """Return the engine of a database; SQLite waits for locks, and writes ahead."""
+    if make_url(url).get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": _LOCKED})
+    engine = create_engine(url, connect_args={"timeout": _LOCKED})
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, record: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.close()
+
+    return engine
+
+
+def _migrate(connection: Connection) -> None:
+    """Bring the tables up to the newest migration."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _kind(record: Record) -> str:
+    return type(record).__name__
+
+
+def _content(value: Record | Order) -> dict[str, Any]:
+    """Return the fields of a record or an order but its job, as JSON can have them."""
+    fields = asdict(value, dict_factory=lambda pairs: {name: _plain(one) for name, one in pairs})
+    fields.pop("job", None)
+    return fields
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, FrozenMap) else value
+
+
+def _plan_row(job: str, entry: PlannedStart | None) -> dict[str, Any] | None:
+    if entry is None:
+        return None
+    segments = [
+        [one.start, one.end, [[held.node, dict(held.resources), held.chunk, held.count] for held in one.allocation]]
+        for one in entry.planned.segments
+    ]
+    return {
+        "job": job,
+        "start": entry.planned.start,
+        "end": entry.planned.end,
+        "revision": entry.revision,
+        "segments": json.dumps(segments),
+    }
+
+
+def _planned_start(row: Any) -> PlannedStart:
+    segments = tuple(
+        Segment(
+            start=start,
+            end=end,
+            allocation=tuple(
+                Placement(node=node, resources=Amounts(resources), chunk=chunk, count=count)
+                for node, resources, chunk, count in allocation
+            ),
+        )
+        for start, end, allocation in json.loads(row.segments)
+    )
+    planned = PlannedJob(id=row.job, start=row.start, end=row.end, segments=segments)
+    return PlannedStart(planned=planned, revision=row.revision)

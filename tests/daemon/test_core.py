@@ -1,0 +1,320 @@
+"""The core: against random sequences of events, and one case for each thing that it decides."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpsched.bridge import HandBack, JobState, Refusal, Result, Start, World
+from cpsched.daemon.core import step
+from cpsched.daemon.orders import hand_back_orders
+from cpsched.daemon.planning import plan_of_state
+from cpsched.daemon.state import (
+    Act,
+    Answered,
+    Barred,
+    JobStarted,
+    PlanAgain,
+    Planned,
+    Policy,
+    PromiseMoved,
+    Reloaded,
+    Seen,
+    Stopping,
+)
+from cpsched.daemon.window import planning_window
+from cpsched.domain import NodeState, PlannedJob, Segment
+from cpsched.engine import Outcome
+from cpsched.portfolio import WindowPlanner, plan_of
+from tests.bridge.small_world import job, on, site, world
+from tests.daemon.loop import Loop
+from tests.sizes import examples
+
+LIVE = Policy(is_dry_run=False, horizon=20, patience=30, grain=10)
+
+
+def planned_by_engine(loop: Loop, lead: int) -> None:
+    """Let the planner plan, as the daemon does."""
+    window = planning_window(loop.state, lead=lead)
+    previous = plan_of_state(loop.state, window.instance)
+    engine = WindowPlanner(name="planner", budget=0.0)
+    plan = engine.plan(window.instance, None) if previous is None else engine.follow(window.instance, previous)
+    loop.take(Planned(plan=plan, revisions=window.revisions, why="a test"))
+
+
+def planned_at_random(loop: Loop, rng: random.Random) -> None:
+    """Let somebody plan who knows nothing: some jobs, at any time, on any nodes."""
+    window = planning_window(loop.state)
+    jobs = []
+    for one in window.instance.jobs:
+        if one.running is None and rng.random() < 0.7:
+            start = window.instance.now + rng.choice([0, 0, 5, 50])
+            chunk = one.request.chunks[0]
+            nodes = rng.choices(["n1", "n2"], k=chunk.count)
+            held = tuple(replace(on(node)[0], resources=chunk.resources) for node in nodes)
+            segment = Segment(start=start, end=start + one.walltime, allocation=held)
+            jobs.append(PlannedJob(id=one.id, start=start, end=segment.end, segments=(segment,)))
+    outcome = Outcome(jobs=tuple(jobs), waiting_room=())
+    plan = plan_of(window.instance, "test", outcome, budget=0, elapsed=0)
+    loop.take(Planned(plan=plan, revisions=window.revisions, why="a test"))
+
+
+_NAMES = (
+    *("advance", "look", "plan") * 3,
+    *("wild", "submit", "submit", "cancel", "hold", "release", "by_hand", "fail", "restore", "drain"),
+    *("requeue", "alter", "lose", "mute", "crash", "hand_back", "gate"),
+)
+#: What may happen, each with a number that chooses among its cases.
+DEEDS = st.tuples(
+    st.sampled_from(_NAMES),
+    st.integers(0, 30),
+)
+
+
+def do(loop: Loop, deed: str, number: int, rng: random.Random) -> None:
+    """Let one thing happen."""
+    ids = list(loop.world.jobs)
+    one = ids[number % len(ids)] if ids else None
+    node = f"n{1 + number % 2}"
+    deeds: dict[str, Callable[[], object]] = {
+        "advance": lambda: loop.world.advance(loop.world.now + 1 + 3 * number),
+        "look": loop.look,
+        "lose": lambda: loop.look(is_lost=True),
+        "mute": lambda: loop.look(is_mute=True),
+        "submit": lambda: loop.world.submit(new_job(loop, number)),
+        "fail": lambda: loop.world.set_node(node, NodeState.DOWN),
+        "restore": lambda: loop.world.set_node(node, NodeState.UP),
+        "drain": lambda: loop.world.set_node(node, NodeState.DRAIN),
+        "crash": loop.crash,
+        "hand_back": lambda: loop.manager.apply(hand_back_orders(loop.manager.snapshot())),
+        "gate": lambda: setattr(loop.world, "gate_is_closed", bool(number % 2)),
+    }
+    if loop.state.snapshot is not None:
+        deeds |= {
+            "plan": lambda: planned_by_engine(loop, lead=number % 3 * 5),
+            "wild": lambda: planned_at_random(loop, rng),
+        }
+    if one is not None:
+        entry = loop.world.jobs[one]
+        shorter = tuple(replace(each, walltime=max(1, each.walltime // 2)) for each in entry.job.steps)
+        deeds |= {
+            "cancel": lambda: loop.world.cancel(one),
+            "hold": lambda: loop.world.hold(one),
+            "release": lambda: loop.world.release(one),
+            "requeue": lambda: loop.world.requeue(one),
+            "alter": lambda: loop.world.alter(replace(entry.job, steps=shorter)),
+            "by_hand": lambda: loop.start_by_hand(one),
+        }
+    deeds.get(deed, lambda: None)()
+
+
+def new_job(loop: Loop, number: int) -> Any:
+    """Make a job that asks for something else with each number."""
+    name = f"j{len(loop.world.jobs)}-{loop.world.now}-{number}"
+    awaited = list(loop.world.jobs)[-1:] if number % 5 == 0 else []
+    entry = job(
+        name,
+        ["ncpus=4", "ncpus=2", "2:ncpus=3", "ncpus=1,lic=matlab=1", "ncpus=2,place=pack:excl"][number % 5]
+        if number % 5 != 3
+        else "ncpus=1",
+        walltime=20 + number,
+        submit=loop.world.now,
+        runtime=5 + 2 * number,
+        **({"licenses": {"matlab": 1}} if number % 5 == 3 else {}),
+    )
+    read = site(entry).jobs[0]
+    if awaited:
+        kind = ["after", "afterok", "afterany"][number % 3]
+        others = site(entry | {"after": [{"job": awaited[0], "type": kind}]}, job(awaited[0]))
+        read = next(each for each in others.jobs if each.id == name)
+    return read
+
+
+def settle(loop: Loop) -> None:
+    """Let the daemon work on as it does when nothing goes wrong any more."""
+    for node in ("n1", "n2"):
+        loop.world.set_node(node, NodeState.UP)
+    for name in list(loop.world.jobs):
+        loop.world.release(name)
+    for _ in range(200):
+        loop.look()
+        planned_by_engine(loop, lead=0)
+        loop.look()
+        loop.check()
+        if not any(entry.state in (JobState.WAITING, JobState.RUNNING) for entry in loop.world.jobs.values()):
+            return
+        if loop.manager.snapshot().instance.jobs == ():
+            return
+        loop.world.advance(loop.world.now + 20)
+
+
+@given(st.lists(DEEDS, min_size=5, max_size=40), st.integers(0, 1000))
+@examples(100)
+def test_whatever_happens_nothing_is_lost_doubled_or_overcommitted(deeds: list[tuple[str, int]], seed: int) -> None:
+    """Users, failures, lost orders, crashes and mad plans: each run begins once, where the plan says, within capacity,
+    and in the end all jobs have run that can.
+    """
+    rng = random.Random(seed)
+    loop = Loop(World(site(job("a"), job("b", "2:ncpus=2", runtime=40)), gate_is_closed=True, remember=10**6), LIVE)
+    for deed, number in deeds:
+        do(loop, deed, number, rng)
+        loop.check()
+    settle(loop)
+    left = {entry.job.id: entry for entry in loop.world.jobs.values() if not entry.state.is_over}
+    assert all(entry.never or entry.job.after for entry in left.values()), left
+
+
+@given(st.lists(DEEDS, min_size=5, max_size=40), st.integers(0, 1000))
+@examples(50)
+def test_a_promise_is_kept_or_there_is_a_reason(deeds: list[tuple[str, int]], seed: int) -> None:
+    """A job that starts after the last second that its user was told has a record that says why."""
+    rng = random.Random(seed)
+    loop = Loop(World(site(job("a"), job("b", runtime=40)), gate_is_closed=True, remember=10**6), LIVE)
+    promised: dict[str, int] = {}
+    for deed, number in [*deeds, ("look", 0)]:
+        do(loop, deed, number, rng)
+        promised |= {name: promise.start for name, promise in loop.promises.items()}
+    loop.look()
+    reasons = {(record.job, record.after): record.reason for record in loop.records if isinstance(record, PromiseMoved)}
+    for record in loop.records:
+        if isinstance(record, JobStarted) and record.promised is not None and record.at > record.promised:
+            assert reasons[record.job, record.at]
+
+
+def planned(loop: Loop, name: str, start: int, *nodes: str) -> Planned:
+    """Make the event of a plan with one job."""
+    window = planning_window(loop.state)
+    waiting = next(one for one in window.instance.jobs if one.id == name)
+    segment = Segment(start=start, end=start + waiting.walltime, allocation=on(*nodes))
+    jobs = (PlannedJob(id=name, start=start, end=segment.end, segments=(segment,)),)
+    plan = plan_of(window.instance, "test", Outcome(jobs=jobs, waiting_room=()), budget=0, elapsed=0)
+    return Planned(plan=plan, revisions=window.revisions, why="a test")
+
+
+def test_a_dry_run_gives_no_orders() -> None:
+    """In a dry run the core plans and keeps its plan, and no order leaves it, not even for the gate."""
+    loop = Loop(world(job("a"), gate_is_closed=False), Policy())
+    loop.world.set_node("n2", NodeState.DOWN)
+    loop.world.submit(site(job("b")).jobs[0])
+    loop.look()
+    planned_by_engine(loop, lead=0)
+    state, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
+    assert set(state.plan) == {"b"}
+    assert [one for one in instructions if isinstance(one, Act)] == []
+    assert loop.promises == {}
+
+
+def test_a_live_core_that_becomes_dry_hands_everything_back() -> None:
+    """When the site's file makes a dry run of it, all jobs go back to the manager, and the gate opens."""
+    loop = Loop(world(job("a")), LIVE)
+    loop.look()
+    loop.take(Reloaded(policy=Policy()))
+    assert loop.world.gate_is_closed is False
+    assert loop.world.jobs["a"].state is JobState.RUNNING
+
+
+def test_stopping_hands_everything_back() -> None:
+    """After the end of the core nothing waits for an order, and the gate is open."""
+    loop = Loop(world(job("a"), job("b"), job("c")), LIVE)
+    loop.look()
+    planned_by_engine(loop, lead=0)
+    loop.look()
+    loop.take(Stopping())
+    loop.look()
+    assert not any(facts.is_steered for facts in loop.manager.snapshot().jobs.values())
+    assert loop.world.gate_is_closed is False
+
+
+def test_the_same_is_not_ordered_twice() -> None:
+    """Where the snapshot shows that all is as planned, there is nothing to do."""
+    loop = Loop(world(job("a", runtime=100), job("b", "2:ncpus=4")), LIVE)
+    loop.look()
+    planned_by_engine(loop, lead=0)
+    loop.look()
+    loop.look()
+    _, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
+    assert instructions == ()
+
+
+def test_a_lost_order_is_given_again() -> None:
+    """An order that the manager has forgotten, as after a crash of it, is given again."""
+    loop = Loop(world(job("a")), LIVE)
+    loop.look()
+    loop.take(planned(loop, "a", 10, "n1"))
+    loop.look()
+    loop.world.jobs["a"].due = None
+    loop.look()
+    assert loop.manager.snapshot().jobs["a"].due == 10
+
+
+def test_a_job_that_does_not_start_is_planned_again() -> None:
+    """A job that has not started long after its second loses its order and its place in the plan."""
+    loop = Loop(world(job("a"), job("b")), LIVE)
+    loop.look()
+    loop.take(planned(loop, "a", 10, "n1"))
+    loop.look()
+    loop.by_others.add("b")
+    loop.world.order(loop.world.jobs["b"], 0, on("n1"))
+    loop.world.advance(41)
+    state, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
+    assert "a" not in state.plan
+    assert any(isinstance(one, PlanAgain) and "has not started" in one.why for one in instructions)
+
+
+def test_a_job_that_is_refused_too_often_is_left_to_the_manager() -> None:
+    """After three refusals of a job as it is, it goes back to the manager; once it changes it is planned again."""
+    loop = Loop(world(job("a")), LIVE)
+    for _ in range(3):
+        loop.look()
+        event = planned(loop, "a", loop.world.now, "n1")
+        loop.take(event)
+        start = Start(job="a", at=0, allocation=on("n1"), revision=loop.state.plan["a"].revision)
+        receipt = loop.manager.apply([HandBack(job="nobody")])[0]
+        refused = replace(receipt, order=start, result=Result.REFUSED, refusal=Refusal.OTHER, detail="no")
+        loop.take(Answered(receipts=(refused,)))
+    assert [record.job for record in loop.records if isinstance(record, Barred)] == ["a"]
+    loop.world.set_node("n1", NodeState.DOWN)
+    loop.world.set_node("n2", NodeState.DOWN)
+    loop.look()
+    assert not loop.world.jobs["a"].is_steered
+    assert planning_window(loop.state).revisions == {}
+    loop.world.alter(site(job("a", "ncpus=2")).jobs[0])
+    loop.look()
+    assert planning_window(loop.state).revisions != {}
+
+
+def test_a_window_ahead_has_the_jobs_that_start_until_then() -> None:
+    """Seen from some seconds ahead, a job that starts until then runs, and one that should be over runs on a second."""
+    loop = Loop(world(job("a", walltime=8, runtime=8), job("b"), job("c", "2:ncpus=4")), LIVE)
+    loop.look()
+    loop.take(planned(loop, "a", 0, "n1"))
+    loop.look()
+    loop.take(planned(loop, "b", 3, "n2"))
+    loop.look()
+    window = planning_window(loop.state, lead=10)
+    running = {one.id: one.running for one in window.instance.jobs}
+    assert window.instance.now == 10
+    assert running["a"] is not None
+    assert running["a"].segments[-1].end == 11
+    assert running["b"] is not None
+    assert (running["b"].start, running["b"].segments[-1].end) == (3, 103)
+    assert running["c"] is None
+    assert set(window.revisions) == {"c"}
+
+
+@pytest.mark.parametrize("grain", [0, 10])
+def test_a_promise_moves_earlier_by_a_grain_only(grain: int) -> None:
+    """A start that moves earlier by less than the grain is no news for users; a later one always is."""
+    loop = Loop(world(job("a")), replace(LIVE, grain=grain))
+    loop.look()
+    starts = []
+    for second in (50, 45, 20, 21):
+        loop.take(planned(loop, "a", second, "n1"))
+        starts.append(loop.promises["a"].start)
+    assert starts == ([50, 45, 20, 21] if grain == 0 else [50, 50, 20, 21])

@@ -1,0 +1,299 @@
+"""The daemon on the manager in memory: cycles in virtual time, with everything that may fail failing now and then."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpsched.bridge import HandBack, JobState, MemoryManager, Order, Receipt, Snapshot
+from cpsched.daemon import Planner, Policy
+from cpsched.domain import Instance, NodeState, Plan
+from cpsched.errors import BridgeError, EngineError, StoreError
+from cpsched.portfolio import WindowPlanner
+from tests.bridge.small_world import job, on, site, world
+from tests.daemon.making import LIVE, daemon_on, finish, planner
+from tests.sizes import seeds
+
+BUSY = [
+    job(f"j{number}", ["ncpus=4", "2:ncpus=2", "ncpus=2"][number % 3], walltime=60, submit=number * 7, runtime=40)
+    for number in range(12)
+]
+
+
+def test_every_job_runs_once_where_and_when_planned(tmp_path: Path) -> None:
+    """In a live world all jobs run, each once, on the nodes and not before the second of the plan."""
+    daemon, lines = daemon_on(world(*BUSY, gate_is_closed=False), tmp_path)
+    finish(daemon)
+    started = [line for line in lines.read() if line["event"] == "JobStarted"]
+    # the first one runs when the daemon begins
+    assert sorted(line["job"] for line in started) == sorted(one["id"] for one in BUSY[1:])
+    assert all(line["is_as_planned"] for line in started)
+    over = [record for record in daemon.store.history() if record.kind == "JobOver"]
+    assert {record.content["state"] for record in over} == {"completed"}
+    assert len(over) == len(BUSY)
+
+
+def test_a_dry_run_touches_nothing(tmp_path: Path) -> None:
+    """A new installation plans, and the world is as it would be without it; no order is in the store."""
+    alone = world(*BUSY, gate_is_closed=False)
+    alone.advance(2000)
+    watched = world(*BUSY, gate_is_closed=False)
+    daemon, _ = daemon_on(watched, tmp_path, replace(LIVE, policy=Policy()))
+    finish(daemon)
+    starts = [{name: entry.start for name, entry in one.jobs.items()} for one in (alone, watched)]
+    assert starts[0] == starts[1]
+    assert daemon.store.orders() == ()
+    assert any(cycle.planned for cycle in daemon.store.cycles())
+
+
+def test_a_stopped_daemon_leaves_the_manager_to_itself(tmp_path: Path) -> None:
+    """After a clean stop the manager's own scheduler runs all jobs, also those that arrive later."""
+    there = world(*BUSY)
+    daemon, _ = daemon_on(there, tmp_path)
+    daemon.cycle()
+    daemon.stop()
+    there.advance(2000)
+    assert {entry.state for entry in there.jobs.values()} == {JobState.COMPLETED}
+
+
+class Failing(MemoryManager):
+    """A manager that does not answer now and then. Mutable."""
+
+    #: Calls that fail: before they do anything, or after.
+    plan: tuple[str, ...] = ()
+    calls = 0
+
+    def _fails(self, when: str) -> None:
+        if self.calls < len(self.plan) and self.plan[self.calls] == when:
+            raise BridgeError(("scontrol",), "timed out")
+
+    def snapshot(self) -> Snapshot:
+        """Take a snapshot, or fail."""
+        self.calls += 1
+        self._fails("before")
+        return super().snapshot()
+
+    def apply(self, orders: Sequence[Order]) -> tuple[Receipt, ...]:
+        """Carry out orders, or fail before it, after half of them, or after all of them."""
+        self.calls += 1
+        self._fails("before")
+        if self.calls < len(self.plan) and self.plan[self.calls] == "half":
+            super().apply(orders[: len(orders) // 2])
+            raise BridgeError(("scontrol",), "timed out in the middle")
+        receipts = super().apply(orders)
+        self._fails("after")
+        return receipts
+
+
+@pytest.mark.parametrize("kind", ["before", "half", "after"])
+@pytest.mark.parametrize("seed", seeds(10))
+def test_a_manager_that_fails_now_and_then_loses_no_job(tmp_path: Path, kind: str, seed: int) -> None:
+    """Whenever a call of the manager fails, before or after it did its work, all jobs run once, as was ordered."""
+    there = world(*BUSY)
+    manager = Failing(there)
+    rng = random.Random(seed)
+    manager.plan = tuple(kind if rng.random() < 0.4 else "" for _ in range(2000))
+    daemon, lines = daemon_on(there, tmp_path, manager=manager)
+    finish(daemon)
+    started = [line for line in lines.read() if line["event"] == "JobStarted"]
+    assert sorted(line["job"] for line in started) == sorted(one["id"] for one in BUSY)
+    ordered = {
+        (order.job, tuple(sorted({one["node"] for one in order.content["allocation"]})))
+        for order in daemon.store.orders()
+        if order.kind == "Start"
+    }
+    assert {(line["job"], tuple(line["nodes"])) for line in started} <= ordered
+
+
+def test_without_a_store_there_are_no_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While nothing can be written no order is given and the heart does not beat; then what was missed is written."""
+    there = world(job("a"), job("b"))
+    heart = tmp_path / "heart"
+    daemon, _ = daemon_on(there, tmp_path, replace(LIVE, heartbeat=heart))
+
+    def refuse(*_: object) -> None:
+        raise StoreError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(daemon.store, "save", refuse)
+        assert not daemon.cycle()
+    assert not any(entry.due is not None or entry.start is not None for entry in there.jobs.values())
+    assert not heart.exists()
+    assert daemon.cycle()
+    assert heart.exists()
+    assert heart.stat().st_mode & 0o077 == 0
+    assert {entry.state for entry in there.jobs.values()} == {JobState.RUNNING}
+    assert {record.job for record in daemon.store.history()} == {"a", "b"}
+
+
+def test_orders_that_cannot_be_written_are_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An order that cannot be written down before it is given is not given."""
+    there = world(job("a"))
+    daemon, _ = daemon_on(there, tmp_path)
+
+    def refuse(*_: object) -> tuple[int, ...]:
+        raise StoreError("database is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(daemon.store, "begin", refuse)
+        assert not daemon.cycle()
+    assert there.jobs["a"].start is None
+    assert daemon.cycle()
+    assert there.jobs["a"].start == 0
+
+
+class Broken(WindowPlanner):
+    """An engine that fails in both of its ways."""
+
+    def plan(self, window: Instance, previous: Plan | None) -> Plan:
+        """Fail."""
+        raise EngineError("no plan today")
+
+    def follow(self, window: Instance, previous: Plan) -> Plan:
+        """Fail as a bug does."""
+        raise ZeroDivisionError
+
+
+def test_where_the_engine_fails_the_planner_plans(tmp_path: Path) -> None:
+    """An engine that raises costs no start: the planner plans, and each failure is counted and stands in the log."""
+    failed: list[str] = []
+    engine = Broken(name="portfolio", budget=1.0)
+    fallback = Planner(engine, gain=0.01, report=lambda what, error: failed.append(f"{what}: {error!r}"))
+    daemon, _ = daemon_on(world(*BUSY[:3]), tmp_path, replace(LIVE, budget=2.0), planner=fallback)
+    finish(daemon)
+    assert any("portfolio: EngineError" in words for words in failed)
+    assert any("ZeroDivisionError" in words for words in failed)
+    assert daemon.metrics.registry.get_sample_value("cpsched_fallbacks_total") == len(failed)
+    assert any(cycle.is_fallback for cycle in daemon.store.cycles())
+
+
+def test_where_even_the_planner_fails_the_plan_before_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no way to plan, what is planned starts as planned, and the failure is counted."""
+    there = world(job("a"), job("b", submit=5))
+    silent = Planner(WindowPlanner(name="planner", budget=0.0), gain=0.01, report=lambda what, error: None)
+    daemon, _ = daemon_on(there, tmp_path, planner=silent)
+    daemon.cycle()
+    there.advance(6)
+
+    def fail(*_: object) -> Plan:
+        raise EngineError("none")
+
+    monkeypatch.setattr(WindowPlanner, "plan", fail)
+    monkeypatch.setattr(WindowPlanner, "follow", fail)
+    daemon.cycle()
+    assert daemon.metrics.registry.get_sample_value("cpsched_failures_total", {"what": "planning"}) == 1
+    assert there.jobs["a"].state is JobState.RUNNING
+    assert there.jobs["b"].state is JobState.WAITING
+
+
+def test_a_start_that_the_verifier_refuses_is_not_ordered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the planner says, two jobs do not start on the same cores, nor one on too small a node."""
+    there = world(job("a"), job("b"))
+    daemon, lines = daemon_on(there, tmp_path)
+    follow = daemon.planner.follow
+
+    def twice(window: Instance, previous: Plan | None, why: str) -> Any:
+        made = follow(window, previous, why)
+        assert made is not None
+        same = tuple(
+            replace(one, start=0, end=100, segments=(replace(one.segments[0], start=0, end=100, allocation=on("n1")),))
+            for one in made.plan.jobs
+        )
+        return replace(made, plan=replace(made.plan, jobs=same))
+
+    monkeypatch.setattr(daemon.planner, "follow", twice)
+    daemon.cycle()
+    assert sum(entry.start is not None for entry in there.jobs.values()) == 0
+    assert {line["job"] for line in lines.read() if "verifier" in line["event"]} == {"a", "b"}
+    monkeypatch.undo()
+    daemon.cycle()
+    assert {entry.start for entry in there.jobs.values()} == {0}
+
+
+def test_reading_the_file_again_changes_what_can_change(tmp_path: Path) -> None:
+    """On the signal a dry run becomes live before the next cycle, and the other way round everything is handed back."""
+    there = world(*BUSY[:4], gate_is_closed=False)
+    daemon, _ = daemon_on(there, tmp_path, replace(LIVE, policy=Policy()))
+    wanted: list[Policy] = [LIVE.policy, Policy()]
+    daemon.reread = lambda: (replace(LIVE, policy=wanted.pop(0)), planner())
+    daemon.cycle()
+    assert not there.gate_is_closed
+    daemon.read_again()
+    daemon.reload()
+    daemon.cycle()
+    assert there.gate_is_closed
+    daemon.read_again()
+    daemon.reload()
+    assert not there.gate_is_closed
+    assert not any(entry.is_steered for entry in there.jobs.values() if entry.state is JobState.WAITING)
+
+
+def test_the_daemon_takes_back_what_the_watchdog_gave_away(tmp_path: Path) -> None:
+    """A daemon that was only slow finds jobs handed back, and steers them again."""
+    there = world(job("big", "2:ncpus=4"), job("a"), job("b"), job("c"))
+    daemon, _ = daemon_on(there, tmp_path)
+    daemon.cycle()
+    daemon.manager.apply([HandBack(job="c")])
+    assert not there.jobs["c"].is_steered
+    daemon.cycle()
+    assert there.jobs["c"].is_steered
+
+
+def test_nodes_that_fail_under_the_daemon(tmp_path: Path) -> None:
+    """Jobs whose node fails run again elsewhere; planned ones go elsewhere too; all end."""
+    there = world(*BUSY, outages=[{"nodes": "n1", "start": 30, "end": 200}])
+    daemon, lines = daemon_on(there, tmp_path)
+    finish(daemon)
+    assert {entry.state for entry in there.jobs.values()} == {JobState.COMPLETED}
+    assert any(line["event"] == "JobQueuedAgain" for line in lines.read())
+    assert there.shop.state["n1"] is NodeState.UP
+
+
+@pytest.mark.parametrize("budget", [1.0, 2.0])
+def test_a_cycle_keeps_its_budget_by_the_clock_on_the_wall(tmp_path: Path, budget: float) -> None:
+    """A cycle that improves its plan ends within its budget, everything included."""
+    jobs = [job(f"j{number}", "ncpus=2", walltime=50 + number, submit=0) for number in range(60)]
+    there = world(*jobs, nodes="n[1-4]")
+    engine = WindowPlanner(name="portfolio", budget=budget, most=100)
+    engine.prepare()
+    made = Planner(engine, gain=0.01, report=lambda what, error: pytest.fail(f"{what}: {error!r}"))
+    daemon, _ = daemon_on(there, tmp_path, replace(LIVE, budget=budget), planner=made)
+    for _ in range(3):
+        daemon.cycle()
+        there.advance(there.now + 10)
+        there.submit(site(job(f"new{there.now}", submit=there.now)).jobs[0])
+    assert max(cycle.seconds for cycle in daemon.store.cycles()) <= budget
+    assert daemon.metrics.registry.get_sample_value("cpsched_cycle_overruns_total") == 0
+
+
+def test_a_promise_moves_later_only_for_a_gain_that_is_worth_it() -> None:
+    """Of two plans, the one that moves a told start later needs the stated share of gain."""
+    told = {"start": 0, "price": 0.0}
+    window = site(job("long", walltime=200, told=told), job("short", walltime=10), nodes="n1")
+    followed, better = (_sequence(window, *order) for order in (("long", "short"), ("short", "long")))
+    gain = (followed.objective.value - better.objective.value) / followed.objective.value
+    assert gain > 0
+    for share, winner in ((gain * 0.9, better), (gain * 1.1, followed)):
+        chosen, why = planner(gain=share)._chosen(window, followed, better, "why")
+        assert chosen is winner
+        assert ("better plan" in why) is (winner is better)
+
+
+def _sequence(window: Instance, *order: str) -> Plan:
+    """Plan jobs one after the other."""
+    from cpsched.domain import PlannedJob, Segment
+    from cpsched.engine import Outcome
+    from cpsched.portfolio import plan_of
+
+    at, jobs = window.now, []
+    for name in order:
+        end = at + next(one.walltime for one in window.jobs if one.id == name)
+        segment = Segment(start=at, end=end, allocation=on("n1"))
+        jobs.append(PlannedJob(id=name, start=at, end=end, segments=(segment,)))
+        at = end
+    return plan_of(window, "test", Outcome(jobs=tuple(jobs), waiting_room=()), budget=0, elapsed=0)

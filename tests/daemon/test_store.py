@@ -1,0 +1,150 @@
+"""The store, in SQLite and in PostgreSQL: what is written is read again, whole or not at all, and old rows go."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, text
+
+from cpsched.bridge import Gate, Hold, JobState, Receipt, Refusal, Result, Start
+from cpsched.daemon import Store
+from cpsched.daemon.state import JobOver, PlannedStart, Promise, PromiseMoved, Save
+from cpsched.daemon.store import Cycle
+from cpsched.daemon.store.tables import METADATA
+from cpsched.domain import PlannedJob, Segment
+from cpsched.errors import StoreError
+from cpsched.formats import instance_to_document
+from tests.bridge.small_world import job, on, site
+
+
+def planned(name: str, start: int) -> PlannedStart:
+    """Make an entry of the living plan."""
+    segment = Segment(start=start, end=start + 100, allocation=on("n1", "n2"))
+    return PlannedStart(planned=PlannedJob(id=name, start=start, end=start + 100, segments=(segment,)), revision="0.1")
+
+
+def test_the_living_plan_is_read_as_it_was_written(store: Store) -> None:
+    """Entries that were written, replaced and removed are read as they are, also with hostile names."""
+    hostile = "x'; DROP TABLE plan; --\x1b[31m<b>\u202e"
+    first = Save(
+        plan={"a": planned("a", 5), hostile: planned(hostile, 7), "b": planned("b", 9)},
+        promises={"a": Promise(start=5, since=1), "b": Promise(start=9, since=1)},
+    )
+    store.save(first, 1)
+    store.save(Save(plan={"a": planned("a", 6), "b": None}, promises={"b": None}), 2)
+    kept = store.load()
+    assert kept.plan == {"a": planned("a", 6), hostile: planned(hostile, 7)}
+    assert kept.promises == {"a": Promise(start=5, since=1)}
+    assert kept.unanswered == 0
+
+
+def test_orders_are_marked_with_their_answers(store: Store) -> None:
+    """An order stands in the store before it is given, without an answer, and has the manager's answer after it."""
+    orders = (Gate(is_closed=True), Hold(job="a"), Start(job="b", at=5, allocation=on("n1"), revision="0.0"))
+    numbers = store.begin(orders, 3)
+    assert [one.result for one in store.orders()] == [None, None, None]
+    assert store.load().unanswered == 3
+    store.mark(
+        numbers,
+        (
+            Receipt(order=orders[0], result=Result.DONE),
+            Receipt(order=orders[1], result=Result.REFUSED, refusal=Refusal.GONE, detail="it's gone"),
+            Receipt(order=orders[2], result=Result.UNKNOWN),
+        ),
+    )
+    assert [(one.kind, one.job, one.result, one.refusal) for one in store.orders()] == [
+        ("Gate", None, "done", None),
+        ("Hold", "a", "refused", "gone"),
+        ("Start", "b", "unknown", None),
+    ]
+    assert store.orders()[2].content["allocation"] == [
+        {"node": "n1", "resources": {"cores": 4}, "chunk": 0, "count": 1}
+    ]
+    assert store.begin(orders[:1], 4) == (numbers[-1] + 1,)
+
+
+def test_orders_of_a_daemon_that_died_are_unknown(store: Store) -> None:
+    """What a killed daemon had written and not marked is marked as unknown by the next one."""
+    store.begin((Hold(job="a"),), 3)
+    store.forget_unanswered()
+    assert [one.result for one in store.orders()] == ["unknown"]
+    assert store.load().unanswered == 0
+
+
+def test_history_and_cycles_are_kept_and_pruned(store: Store) -> None:
+    """Records, cycles and snapshots are read in order; those before a second are removed, and the plan stays."""
+    for at in (10, 20):
+        over = JobOver(job=f"j{at}", state=JobState.COMPLETED, start=1, end=at, nodes=("n1",))
+        moved = PromiseMoved(job="k", before=1, after=at, reason="because")
+        store.save(Save(plan={f"p{at}": planned(f"p{at}", at)}, records=(over, moved)), at)
+        store.add_cycle(
+            Cycle(at=at, seconds=0.5, waiting=1, running=2, planned=1, value=None, is_fallback=False, orders=0, why="x")
+        )
+        store.add_snapshot(site(job("a"), now=at))
+    assert [one.content["after"] for one in store.history(job="k")] == [10, 20]
+    assert store.prune(15) == 4
+    assert [(one.kind, one.job) for one in store.history()] == [("JobOver", "j20"), ("PromiseMoved", "k")]
+    assert [cycle.at for cycle in store.cycles()] == [20]
+    assert list(store.snapshots()) == [instance_to_document(site(job("a"), now=20))]
+    assert set(store.load().plan) == {"p10", "p20"}
+
+
+def test_migrations_make_the_tables_that_the_code_has(store: Store, url: str) -> None:
+    """The migrated database has the tables and columns of `tables.py`, no more and no fewer."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection)
+        assert compare_metadata(context, METADATA) == []
+        assert context.get_current_revision() == "0001"
+    engine.dispose()
+
+
+def test_a_store_is_opened_again(store: Store, url: str) -> None:
+    """A second start finds the tables, migrates nothing, and reads what the first one wrote."""
+    store.save(Save(plan={"a": planned("a", 5)}), 1)
+    again = Store(url)
+    assert set(again.load().plan) == {"a"}
+    again.close()
+
+
+def test_a_broken_connection_is_a_store_error(postgres: str) -> None:
+    """A server that ends the connection costs one error; the next call connects anew."""
+    store = Store(postgres)
+    killer = create_engine(postgres, isolation_level="AUTOCOMMIT")
+    with killer.connect() as connection:
+        others = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
+        for (pid,) in connection.execute(text(others)).all():
+            connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
+    killer.dispose()
+    assert store.load().unanswered == 0
+    store.close()
+
+
+def test_a_locked_database_is_a_store_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process holds the lock nothing is written and the error says so; after that all works."""
+    monkeypatch.setattr("cpsched.daemon.store.store._LOCKED", 0.1)
+    path = tmp_path / "cpsched.db"
+    store = Store(f"sqlite:///{path}")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="locked"):
+        store.save(Save(plan={"a": planned("a", 5)}), 1)
+    other.execute("ROLLBACK")
+    other.close()
+    store.save(Save(plan={"a": planned("a", 5)}), 1)
+    assert set(store.load().plan) == {"a"}
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "nosuch://x", "sqlite:////nowhere/at/all.db", "postgresql+psycopg://u:hush@127.0.0.1:1/x"]
+)
+def test_a_store_that_cannot_be_opened_says_so_without_its_password(url: str) -> None:
+    """A wrong URL, a folder that is not there, a silent server: an error of ours that tells no password."""
+    with pytest.raises(StoreError) as caught:
+        Store(url)
+    assert "hush" not in str(caught.value)
