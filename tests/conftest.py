@@ -1,39 +1,100 @@
-"""What all tests share: where things are, and how large the properties are."""
+"""What all tests share: where things are, how large the properties are, and which tests are left out."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.sharing import Progress, compile_each_kernel_once, dealt
 
 #: No deadline per example: the first one of a kernel's test compiles it.
 settings.register_profile("large", deadline=None)
 settings.register_profile("small", deadline=None, max_examples=20)
 
+_left_out = pytest.StashKey[int]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--large``."""
-    parser.addoption("--large", action="store_true", help="run properties at full size, and tests marked `large`")
+    """Add ``--all`` and ``--large``."""
+    parser.addoption("--all", action="store_true", help="run tests marked `slow` too, as CI does")
+    parser.addoption("--large", action="store_true", help="run properties at full size, and all tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell the tests, and the workers that run them, how large they are."""
+    """Tell the tests, and the workers that run them, how large they are, and who compiles."""
     is_large = config.getoption("--large")
-    os.environ["CPSCHED_LARGE_TESTS"] = "1" if is_large else "0"
     settings.load_profile("large" if is_large else "small")
+    os.environ["CPSCHED_LARGE_TESTS"] = "1" if is_large else "0"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells leave it to what they run in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.stash[_left_out] = 0
+    if is_worker():
+        if os.environ.get("NUMBA_DISABLE_JIT") != "1":
+            compile_each_kernel_once(Path(os.environ["CPSCHED_TEST_LOCKS"]))
+        return
+    # files and tests that are named are run, slow or not
+    is_everything = config.args_source is not pytest.Config.ArgsSource.ARGS
+    os.environ["CPSCHED_SLOW_TESTS"] = "0" if is_everything and not is_large and not config.getoption("--all") else "1"
+    if config.getoption("numprocesses", default=None):
+        os.environ["CPSCHED_TEST_LOCKS"] = tempfile.mkdtemp(prefix="cpsched-tests-")
+        config.pluginmanager.register(Progress(config))
 
 
+def pytest_unconfigure() -> None:
+    """Remove the locks of the workers."""
+    if "CPSCHED_TEST_LOCKS" in os.environ and not is_worker():
+        shutil.rmtree(os.environ.pop("CPSCHED_TEST_LOCKS"), ignore_errors=True)
+
+
+def is_worker() -> bool:
+    """Tell whether this process runs tests for another one."""
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `large` unless it is asked for."""
+    """Leave out tests marked `large` and `slow` unless they are asked for, and deal the others to the workers."""
     if not config.getoption("--large"):
-        large = [item for item in items if item.get_closest_marker("large")]
-        config.hook.pytest_deselected(items=large)
-        items[:] = [item for item in items if not item.get_closest_marker("large")]
+        _leave_out(config, items, "large")
+    if os.environ["CPSCHED_SLOW_TESTS"] == "0":
+        config.stash[_left_out] = _leave_out(config, items, "slow")
+    if is_worker():
+        items[:] = dealt(items, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str) -> int:
+    marked = [item for item in items if item.get_closest_marker(marker)]
+    config.hook.pytest_deselected(items=marked)
+    items[:] = [item for item in items if not item.get_closest_marker(marker)]
+    return len(marked)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take the number of tests that a worker has left out; all leave out the same ones."""
+    node.config.stash[_left_out] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell how many tests this worker has left out."""
+    if is_worker():
+        session.config.workeroutput["left_out"] = session.config.stash[_left_out]  # type: ignore[attr-defined]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many tests have been left out, and how they are run."""
+    if config.stash[_left_out]:
+        count = config.stash[_left_out]
+        terminalreporter.write_line(
+            f"{count} slow tests were left out; ./scripts/test --all runs them too, as CI does."
+        )
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ import pytest
 
 from tests.workloads.test_psplib import PROJECT
 
+pytestmark = pytest.mark.slow  # each script is a Python of its own, which loads the compiler
+
 TABLES = {
     "bench_rusv": [
         "Speed on a full plan of 300 jobs",

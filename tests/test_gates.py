@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.sharing import COMPILING, dealt, waited_for
 
 
 def test_every_script_in_python_is_linted(repository: Path) -> None:
@@ -21,3 +27,84 @@ def test_every_script_in_python_is_linted(repository: Path) -> None:
 def test_types_are_for_those_who_import_the_package(repository: Path) -> None:
     """Type checkers use the annotations of an installed package only where it has this marker (PEP 561)."""
     assert (repository / "cpsched" / "py.typed").is_file()
+
+
+@dataclass(frozen=True)
+class Item:
+    """What `dealt` looks at of a test."""
+
+    nodeid: str
+    is_slow: bool = False
+
+    def get_closest_marker(self, name: str) -> bool:
+        """Tell whether the test has a marker."""
+        return self.is_slow and name == "slow"
+
+
+def names_of(items: list[Item], workers: int) -> list[str]:
+    """Deal tests, and list their names."""
+    return [item.nodeid for item in dealt(cast("list[pytest.Item]", items), workers)]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def test_every_test_is_dealt_once(workers: int) -> None:
+    """Whatever the number of workers, no test is lost, and none runs twice."""
+    items = [Item(f"tests/{room}/test_{k}.py::test_{n}", k == n) for room in "abc" for k in range(3) for n in range(4)]
+    items += [Item(f"{prefixes[0]}test_x.py::test_{n}") for prefixes in COMPILING for n in range(3)]
+    for some in (items, items[:2], items[-2:], []):
+        assert sorted(names_of(some, workers)) == sorted(item.nodeid for item in some)
+
+
+def test_long_tests_begin_early() -> None:
+    """Each half begins with kernels of its own to compile, then come whole files with slow tests, then all others."""
+    compiling = ["tests/rusv/test_compression.py::test_a", "tests/sim/test_b.py::test_b"]
+    slow = [Item("tests/x.py::test_1"), Item("tests/x.py::test_2", True), Item("tests/y.py::test_1", True)]
+    quick = [f"tests/z.py::test_{n}" for n in range(5)]
+    items = [*map(Item, quick), *map(Item, compiling), *slow]
+    order = names_of(items, 2)
+    assert order[:5] == [compiling[1], "tests/x.py::test_1", "tests/x.py::test_2", *quick[:2]]
+    assert order[5:] == [compiling[0], "tests/y.py::test_1", *quick[2:]]
+
+
+def test_the_groups_that_begin_are_there(repository: Path) -> None:
+    """The files that compile most kernels exist under the names by which they are dealt."""
+    for prefix in (prefix for prefixes in COMPILING for prefix in prefixes):
+        assert (repository / prefix).exists(), prefix
+
+
+def test_what_is_waited_for_is_said() -> None:
+    """The report names the tests that run, the longest one first, with their seconds."""
+    assert "collect" in waited_for({}, 5.0)
+    said = waited_for({"tests/a.py::test_new": 30.0, "tests/b.py::test_old": 10.0}, 50.0)
+    assert "tests/b.py::test_old (40 s), tests/a.py::test_new (20 s)" in said
+
+
+#: Compiles a kernel and prints how often that took place; the argument is the folder of the locks.
+COMPILES = """
+import sys
+from pathlib import Path
+from numba.core import event
+from tests.sharing import compile_each_kernel_once
+compile_each_kernel_once(Path(sys.argv[1]))
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, found): compiled.append(found.data["dispatcher"].py_func.__name__)
+    def on_end(self, found): pass
+event.register("numba:compile", Listener())
+import numpy as np
+from cpsched.rusv import kernels
+kernels.lower_by_two(np.zeros(3, np.int32), np.ones(3, np.int32), np.ones(3, np.int32))
+print(compiled.count("lower_by_two"))
+"""
+
+
+def test_workers_compile_a_kernel_once(repository: Path, tmp_path: Path) -> None:
+    """Of two processes that need a kernel at the same time one compiles it, and the other one loads it."""
+    (tmp_path / "locks").mkdir()
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(repository), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", COMPILES, str(tmp_path / "locks")]
+    processes = [
+        subprocess.Popen(command, cwd=repository, env=environment, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        for _ in range(2)
+    ]
+    assert sorted(int(process.communicate(timeout=300)[0]) for process in processes) == [0, 1]

@@ -90,6 +90,7 @@ def check_examples(page: Path, folder: Path) -> int:
     return len(examples)
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_readme_work(folder: Path) -> None:
     """Run one after the other, the README's commands end well and print what the README shows."""
     assert check_examples(ROOT / "README.md", folder) >= 6

@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 VARIANTS = ["rigid", "noX", "2X", "2X+c", "infX", "infX+c"]
 CASES = 20
 

@@ -175,6 +175,7 @@ def test_known_optima_are_not_below_the_bound(case: TinyCase) -> None:
     assert bound.value <= case.optimum * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_random_single_nodes_in_bulk() -> None:
     """On hundreds of random queues no random order beats the bound, and the bound is often positive."""
     rng = random.Random(7)
@@ -221,11 +222,12 @@ def random_window(rng: random.Random) -> Instance:
     return replace(base, cluster=Cluster(classes=classes))
 
 
-def test_thousands_of_optima_are_not_below_the_bound() -> None:
-    """On 2,000 random windows, where all can be tried, no bound is above the optimum; with work many come near it."""
+@pytest.mark.parametrize("count", [250, pytest.param(2000, marks=pytest.mark.slow)])
+def test_thousands_of_optima_are_not_below_the_bound(count: int) -> None:
+    """On random windows, where all can be tried, no bound is above the optimum; with work many come near it."""
     rng = random.Random(11)
     worked, near = 0, 0
-    for number in range(2000):
+    for number in range(count):
         instance = random_window(rng)
         best = least_weighted_wait(instance)
         evaluations = 60 if number % 10 == 0 else 0
@@ -236,7 +238,7 @@ def test_thousands_of_optima_are_not_below_the_bound() -> None:
         if evaluations and best.value > waited + 1e-9:
             worked += 1
             near += bound.value - waited >= 0.5 * (best.value - waited)
-    assert near > 0.5 * worked > 10
+    assert near > 0.5 * worked > count / 200
 
 
 def test_the_best_packing_fits_and_measures_what_the_table_says() -> None:

@@ -204,6 +204,7 @@ def test_no_plan_in_which_jobs_change_is_below_the_bound(seed: int) -> None:
     assert all(least <= value + 1e-9 for least, value in zip(simple, values, strict=True))
 
 
+@pytest.mark.slow
 def test_plans_of_these_windows_gain_and_lose() -> None:
     """The windows have what the property is about: running jobs that end earlier, and that end later."""
     gains = losses = 0

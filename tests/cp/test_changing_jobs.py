@@ -502,7 +502,7 @@ def test_the_solver_says_that_the_hint_is_complete_and_feasible(params: ModelPar
     assert variables.mode_delays
     assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
     solver = configured(request)
-    solver.parameters.max_deterministic_time = 1
+    solver.parameters.stop_after_first_solution = True
     lines: list[str] = []
     solver.parameters.log_search_progress = True
     solver.parameters.log_to_stdout = False

@@ -106,6 +106,7 @@ def starts(jobs: Sequence[PlannedJob]) -> list[tuple[str, int, object]]:
     return [(job.id, job.start, job.segments) for job in jobs]
 
 
+@pytest.mark.slow
 def test_same_seed_same_plan() -> None:
     """With deterministic time and one worker, a solve that is cut short ends with the same plan each time."""
     instance = mixed_window(5, 40, 8)
@@ -118,6 +119,7 @@ def test_same_seed_same_plan() -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_a_bound_is_proven_beside_the_search() -> None:
     """A bound reaches the board, below the plan and above what was waited already, and says how it is proven."""
     instance = mixed_window(1, 20, 8)

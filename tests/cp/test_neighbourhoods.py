@@ -46,6 +46,7 @@ def windows(draw: st.DrawFn) -> Instance:
     return replace(instance, objective=objective)
 
 
+@pytest.mark.slow
 @given(windows(), st.integers(0, 99))
 @examples(150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_each_step_leaves_a_plan_that_is_no_worse(instance: Instance, seed: int) -> None:
@@ -82,6 +83,7 @@ def test_jobs_that_the_whole_model_leaves_alone_are_planned_better(nodes: int) -
     assert board.best.value - least < 0.8 * (board.incumbents[0].value - least) or board.best.value == least
 
 
+@pytest.mark.slow
 def test_a_number_of_neighbourhoods_gives_the_same_plan_each_time() -> None:
     """Where neighbourhoods are counted no clock decides: plans and values are the same."""
     instance = mixed_window(1, 30, 10)
@@ -94,6 +96,7 @@ def test_a_number_of_neighbourhoods_gives_the_same_plan_each_time() -> None:
     assert objective_value(instance, plans[0]) < objective_value(instance, plan_of(instance))
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
     """The first worker is killed in the middle of its work: that is an event, and a second one finds better plans."""
     flag = tmp_path / "killed"
@@ -141,6 +144,7 @@ def test_a_job_without_a_start_gets_one_though_others_have_to_wait() -> None:
     assert {job.id: job.start for job in board.best.jobs} == {"a": 20, "b": 0, "c": 10}
 
 
+@pytest.mark.slow
 @given(instances(), st.integers(0, 99))
 @examples(60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_jobs_that_lost_their_starts_are_planned_again(instance: Instance, seed: int) -> None:

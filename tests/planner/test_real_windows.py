@@ -37,6 +37,7 @@ def test_windows_are_shipped() -> None:
     assert len(SHIPPED) >= 10
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL, reason=f"the real windows are not here ({DATA})")
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
 def test_real_windows(path: Path) -> None:

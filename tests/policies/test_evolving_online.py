@@ -34,6 +34,7 @@ def coming(seed: int) -> Instance:
     return replace(instance, jobs=tuple(jobs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*NAMES, "planner"])
 @pytest.mark.parametrize("seed", seeds(10))
 def test_steps_are_had_as_promised(name: str, seed: int) -> None:

@@ -241,6 +241,7 @@ def test_by_value_mates_are_those_that_lose_least() -> None:
     assert {job.id: (job.start, job.end) for job in record.jobs} == {"x": (0, 25), "g": (25, 45)}
 
 
+@pytest.mark.slow
 def test_slowdown_in_bursts() -> None:
     """With all jobs malleable, mean slowdown is clearly lower than that of static backfilling, and lower still by value
     (SD-14); with none malleable value has less to gain.

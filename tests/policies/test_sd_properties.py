@@ -122,6 +122,7 @@ def malleable_window(seed: int) -> tuple[Instance, SdRule]:
 SEEDS = range(150)
 
 
+@pytest.mark.slow
 def test_every_plan_is_valid() -> None:
     """The judge finds no fault, nobody is lost, and of the same input comes the same plan; many windows have guests."""
     sharing = 0

@@ -93,6 +93,7 @@ def test_jobs_on_equal_nodes_start_as_in_the_textbook(first: int, rule: str, kin
         assert history.runs.start.tolist() == textbook(*counted(instance)), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "CTC-SP2-1996-3.1-cln", "SDSC-SP2-1998-4.2-cln"])
 def test_jobs_of_real_logs_start_as_in_the_textbook(log: str, rule: str, shared_data: Path) -> None:

@@ -63,6 +63,7 @@ def test_a_slice_of_work_is_a_better_plan() -> None:
     assert found.best.value == objective_value(instance, found.best.jobs) < objective_value(instance, first.jobs)
 
 
+@pytest.mark.slow
 def test_workers_find_plans(cluster: LocalCluster) -> None:
     """A team with nobody at home but the planner gets better plans from its workers, which the verifier accepts."""
     instance = read_instance(WINDOW)
@@ -76,6 +77,7 @@ def test_workers_find_plans(cluster: LocalCluster) -> None:
     assert not [event for event in plan.events if event.by == "dask"]
 
 
+@pytest.mark.slow
 def test_the_command_uses_the_workers(cluster: LocalCluster, tmp_path: Path) -> None:
     """``solve --dask`` writes a verified plan; without a scheduler it says which one was expected, and writes none."""
     plan = tmp_path / "plan.json"
@@ -91,6 +93,7 @@ def test_the_command_uses_the_workers(cluster: LocalCluster, tmp_path: Path) -> 
     assert not plan.exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_lost_is_an_event(client: Client) -> None:
     """A killed worker ends its own lane, which says so, and no other."""
     instance = read_instance(WINDOW)
@@ -141,6 +144,7 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_another_version_is_refused(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers with another version of cpsched would read the window otherwise: they are not used."""
     monkeypatch.setattr("cpsched.portfolio.dask_lanes.version", lambda name: "0.0.0")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from cpsched.cp import NeighbourhoodParams, Neighbourhoods
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Budget, Turn
@@ -76,6 +78,7 @@ def test_a_solver_without_a_share_waits_until_nothing_is_gained() -> None:
     assert turns == ["finder", "finder", "finder", "waiter", "finder"]
 
 
+@pytest.mark.slow
 def test_counted_turns_are_repeated_exactly() -> None:
     """Where steps, neighbourhoods and turns are counted, two runs give the same plan."""
     instance, plans = mixed_window(5, 24, 8), list[Sequence[PlannedJob]]()

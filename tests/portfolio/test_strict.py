@@ -156,6 +156,7 @@ def test_the_planner_plans_all_classes_at_once(instance: Instance) -> None:
     assert {job.id for job in at_once.waiting_room} == {job.id for job in by_class.waiting_room}
 
 
+@pytest.mark.slow
 def test_the_highest_class_is_optimal_beside_nothing_else() -> None:
     """CP proves the optimum of the highest class: that of trying everything without the other jobs."""
     jobs = (

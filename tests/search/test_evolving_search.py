@@ -79,6 +79,7 @@ def listed(instance: Instance, jobs: list[Job]) -> list[int]:
 # ---- what the kernels count ----
 
 
+@pytest.mark.slow
 @pytest.mark.kernels
 def test_lists_are_those_of_the_rule() -> None:
     """In thousands of windows a list in any order starts each job when the published rule does."""

@@ -197,6 +197,7 @@ def test_holding_pays_where_it_does(waste: float, held: int) -> None:
         assert found.end - found.start - job.walltime == held
 
 
+@pytest.mark.slow
 def test_running_jobs_stay_as_they_are_in_the_plan_it_begins_from() -> None:
     """The steps leave running jobs as the adopted plan has them, and every plan says how they go on."""
     base = with_malleable(eurora_window(24, 1, busy=0.9, demand=100), 1)

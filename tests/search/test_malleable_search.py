@@ -203,16 +203,17 @@ def tiny(seed: int) -> Instance:
     return window([nodes(" ".join(names), cores=4, gpus=1)], *jobs, objective=objective)
 
 
-def test_finds_the_optimum_of_most_tiny_windows() -> None:
+@pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_finds_the_optimum_of_most_tiny_windows(count: int) -> None:
     """In nine of ten windows it finds a plan as good as the best one in which jobs keep their shares, and in none one
     that is better than the best of all.
     """
     found = 0
-    for seed in range(40):
+    for seed in range(count):
         instance = tiny(seed)
         best = objective_value(instance, best_plan(instance))
         value = searched(instance, SearchParams(max_steps=1000)).best.value
         assert value >= best - 1e-9 * max(1.0, abs(best))
         on_one_share = objective_value(instance, best_plan(instance, keeps_share=True))
         found += value <= on_one_share + 1e-9 * max(1.0, abs(on_one_share))
-    assert found >= 36
+    assert found >= 0.9 * count

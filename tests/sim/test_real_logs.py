@@ -13,6 +13,7 @@ from tests.oracle.naive_simulator import play_naively
 from tests.sim.played import played, story_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("predicts", [None, *Prediction])
 @pytest.mark.parametrize(
     "rule",
