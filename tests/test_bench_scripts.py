@@ -26,6 +26,10 @@ TABLES = {
         "Flat with identical jobs, 32 nodes (OCCS-12)",
         "Beside the naive twin, continuous durations",
     ],
+    "bench_live": [
+        "A cycle after 1.0% of 60 waiting jobs on 20 nodes has changed",
+        "The planner on-line",
+    ],
     "bench_planner": [
         "`cpsched solve` on a Eurora window of 50 jobs",
         "Memory with 300 planned jobs, 32 nodes, continuous durations",

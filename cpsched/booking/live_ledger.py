@@ -35,7 +35,7 @@ class LiveLedger(Ledger):
     def __init__(self, instance: Instance, waiting: Sequence[Job]) -> None:
         super().__init__(instance, waiting)
         self._compression: Compression | None = None
-        self._is_rigid = all(len(modes) == 1 for modes in self.modes)
+        self._has_one_mode = all(len(modes) == 1 for modes in self.modes)
         #: The places of waiting jobs as plans have them, as far as they were asked for, where no job changes.
         self._known: dict[str, PlannedJob] = {}
 
@@ -45,7 +45,7 @@ class LiveLedger(Ledger):
         if known is not None and start != NOWHERE and known.start == start + self.instance.now:
             return known
         planned = super().planned(job_id)
-        if planned is not None and self.can_follow:
+        if planned is not None and self.is_rigid:
             self._known[job_id] = planned
         return planned
 
@@ -57,18 +57,21 @@ class LiveLedger(Ledger):
     def back_to(self, mark: Mark) -> None:
         """Restore the bookings at the time of the mark."""
         self._known.clear()
+        self._compression = None
         super().back_to(mark)
+
+    @property
+    def is_rigid(self) -> bool:
+        """Whether no job changes while it runs, or could."""
+        return self._has_one_mode and not (self._shapes or self._parts or self.running.changeable)
 
     @property
     def can_follow(self) -> bool:
         """Whether changes of the window can be booked, so that no new ledger is needed."""
         return (
-            not self._shapes
-            and not self._parts
-            and not self.running.changeable
+            self.is_rigid
             and self.running.is_whole
             and not self.instance.set_aside
-            and self._is_rigid
             and len(self.timeline.demands) <= 2 * len(self.jobs) + _MOST_UNUSED
         )
 
@@ -222,16 +225,22 @@ class LiveLedger(Ledger):
         self.timeline.pass_time(seconds)
         self.table.pass_time(seconds)
 
-    def compress(self, ids: Sequence[str]) -> None:
-        """Try once, in this order, to give each job an earlier start, or one at all, as `backfill` does."""
+    def compress(self, ids: Sequence[str], depth: int) -> None:
+        """Try once, in this order, to give each job an earlier start, or one at all, as `backfill` does; but of jobs
+        that have a start only the first `depth` to any earlier start, and the others to a start now.
+        """
         if self._compression is None:
             self._compression = Compression(self.timeline, self.table)
         rows = self._rows(ids)
-        self._compression.retry(np.flatnonzero(self._is_joint()[self.table.jobs[:, 0]]))
+        is_joint = np.flatnonzero(self._is_joint()[self.table.jobs[:, 0]])
         first = 0
-        for place in [*np.flatnonzero(self.table.starts[rows] == NOWHERE).tolist(), len(rows)]:
+        is_left = self.table.starts[rows] == NOWHERE
+        for place in [*np.flatnonzero(is_left).tolist(), len(rows)]:
             part = rows[first:place]
-            self._compression.compress(part, len(part))
+            soon, later = part[: max(0, depth - first)], part[max(0, depth - first) :]
+            self._compression.retry(is_joint)
+            may_start_now = later[self.table.jobs[later, 1] == 0]
+            self._compression.compress(np.concatenate([soon, may_start_now]), len(soon))
             self.timeline.plan(self.table, rows[place : place + 1])
             first = place + 1
 

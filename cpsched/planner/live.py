@@ -15,12 +15,23 @@ from cpsched.booking import LiveLedger
 from cpsched.domain import Fitted, Instance, Job, Plan, PlannedJob, fitted
 from cpsched.engine import Outcome
 from cpsched.planner.admission_result import AdmissionResult, without_start
+from cpsched.planner.alone import hopeless
 from cpsched.planner.planner import NAME
+from cpsched.planner.rescue import rescue
 from cpsched.planner.shrink import Values, go_on_shrunk
 from cpsched.planner.warm import ordered, planned_by, shrink_more, shrunk
 from cpsched.problem import Refusal, Turn, awaited_first, bound_jobs, is_bound, planning_order, refusal, turn_of
 
 __all__ = ["LivePlanner", "replanned"]
+
+#: So many jobs, those that start first, move up to any earlier start; all others only if they can start now.
+_DEPTH = 1000
+#: The digits after the point of values that are compared.
+_DIGITS = 6
+
+
+#: A waiting job, why it can never start, and whether that depends on the second it is.
+_Verdict = tuple[Job, Refusal | None, bool]
 
 
 def replanned(instance: Instance, plan: Plan) -> Outcome:
@@ -43,10 +54,12 @@ class LivePlanner:
     """The plan of a window, brought up to date whenever the window changes; mutable.
 
     Each job keeps its start and its nodes if they are still free and allowed. All others are planned beside them,
-    in `warm_order`, and one pass of backfilling moves jobs up into freed resources. Jobs with limited starts come
-    first, so that a new one of them finds its place before jobs that can wait take it. Running jobs continue as in the
-    plan, but are shrunk only while that still improves the plan. For new jobs, further running jobs are shrunk if that
-    improves the plan and no job that had a start starts later.
+    in `warm_order`, and one pass of backfilling moves jobs up into freed resources: those that start first to any
+    earlier start, all others if they can start now. Jobs with limited starts come first, so that a new one of them
+    finds its place before jobs that can wait take it; one that finds no place is rescued, if another order of such jobs
+    has places for more of them (`cpsched.planner.rescue`). Running jobs continue as in the plan, but are shrunk only
+    while that still improves the plan. For new jobs, further running jobs are shrunk if that improves the plan and no
+    job that had a start starts later.
 
     Parameters
     ----------
@@ -108,7 +121,7 @@ class LivePlanner:
         instance, jobs = self._fitted.instance, self._fitted.to_held(jobs)
         admission = AdmissionResult.of(instance, engine=NAME)
         self._turns: dict[str, Turn] = {}
-        self._verdicts: dict[str, tuple[Job, Refusal | None]] = {}
+        self._verdicts: dict[str, _Verdict] = {}
         self._arrays: dict[str, tuple[Job, tuple[Job, ...]]] = {}
         self._repeated: dict[str, tuple[Job, PlannedJob]] = {}
         self._take(instance, admission.jobs, dict(admission.refused), {job.id: job for job in admission.admitted})
@@ -118,7 +131,7 @@ class LivePlanner:
         order = [job.id for job in ordered(instance, admission.admitted, before)]
         bound = {job.id for job in bound_jobs(instance, admission.admitted)}
         self._plan_rest(order, bound, before)
-        ledger.backfill(order)
+        self._move_up(order)
         names = shrunk(ledger)
         is_new = bool(ledger.running.changeable) and any(job_id not in before for job_id in order)
         if names or is_new:
@@ -134,12 +147,37 @@ class LivePlanner:
         self._instance, self._elements, self._refused, self._waiting = instance, elements, refused, waiting
         self._running = {job.id: job for job in elements if job.running is not None}
 
-    def _plan_rest(self, order: Sequence[str], bound: Collection[str], before: Mapping[str, PlannedJob]) -> None:
+    def _plan_rest(self, order: Sequence[str], bound: Collection[str], before: dict[str, PlannedJob]) -> None:
         """Give jobs without a place the one that they had before, or plan them; jobs with limited starts first."""
         ledger = self._ledger
         for turn in (True, False):
             left = [name for name in order if (name in bound) is turn and not ledger.is_booked(name)]
             ledger.plan([name for name in left if name not in before or not ledger.restore(before[name])])
+            if turn:
+                self._rescue([name for name in order if name in bound], before)
+
+    def _rescue(self, bound: Sequence[str], before: dict[str, PlannedJob]) -> None:
+        """Plan the jobs with limited starts anew, in other orders, if one of them is lost that need not be; all others
+        make way, and may get their places again.
+        """
+        ledger, instance = self._ledger, self._instance
+        lost = [name for name in bound if not ledger.is_booked(name)]
+        lost = [name for name in lost if instance.latest_start(self._waiting[name]) is not None]
+        if not lost or instance.has_strict_priorities or hopeless(instance, lost).issuperset(lost):
+            return
+        for name in self._waiting.keys() - set(bound):
+            if ledger.is_booked(name):
+                self._withdraw(name, before)
+        values = Values(instance, ledger)
+        # the order of the ledger's rows must not decide between plans of the same value
+        rescue(ledger, bound, lambda: round(values.of_plan(), _DIGITS))
+
+    def _move_up(self, order: Sequence[str]) -> None:
+        """Move jobs up into what is free."""
+        if self._ledger.is_rigid:
+            self._ledger.compress(order, _DEPTH)
+        else:
+            self._ledger.backfill(order)
 
     # --- by what is different -----------------------------------------------------------------------------------
 
@@ -207,18 +245,18 @@ class LivePlanner:
         """Return the waiting jobs that can never start, and the others; what cannot have changed is not asked again."""
         refused: dict[str, Refusal] = {}
         waiting: dict[str, Job] = {}
-        verdicts: dict[str, tuple[Job, Refusal | None]] = {}
+        verdicts: dict[str, _Verdict] = {}
         for job in elements:
             if job.running is not None:
                 continue
-            known = self._verdicts.get(job.id)
-            if known is None or known[0] is not job or _is_bounded(instance, job):
-                known = job, refusal(instance, job)
-            verdicts[job.id] = known
+            name, known = job.id, self._verdicts.get(job.id)
+            if known is None or known[0] is not job or known[2]:
+                known = job, refusal(instance, job), _is_bounded(instance, job)
+            verdicts[name] = known
             if known[1] is None:
-                waiting[job.id] = job
+                waiting[name] = job
             else:
-                refused[job.id] = known[1]
+                refused[name] = known[1]
         self._verdicts = verdicts
         return refused, waiting
 
@@ -263,7 +301,7 @@ class LivePlanner:
                     if other not in bound:
                         self._withdraw(other, pending)
         self._plan_rest(order, bound, pending)
-        ledger.compress(order)
+        self._move_up(order)
 
     def _order(self, jobs: Sequence[Job], starts: Mapping[str, int], *, has_links: bool) -> tuple[list[str], set[str]]:
         """Return the waiting jobs in the order of their earlier starts, and those that are lost if they start too

@@ -80,8 +80,11 @@ class Compression:
         self._enough, self._tried = self._enough[:-1], self._tried[:-1]
 
     def retry(self, jobs: Ints) -> None:
-        """Try jobs again in any case: what they ask for, or may have, has changed."""
+        """Try jobs again in any case, and all others whether they can start at once: what some ask for, or may have,
+        has changed, or time has passed.
+        """
         self._enough[jobs] = 0
+        self._slot_end = 0
 
     def give_back(self, nodes: int) -> None:
         """Record a release on at most this many nodes; the timeline has released it already."""

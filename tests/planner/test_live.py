@@ -13,6 +13,7 @@ from cpsched.domain import Amounts, FrozenMap, Instance, Job, MaxWait, NodeState
 from cpsched.engine import Outcome
 from cpsched.planner import LivePlanner, advanced, replanned
 from cpsched.portfolio import plan_of
+from tests.booking.small_windows import chunk, nodes, running, waiting, where_it_stands, window
 from tests.oracle.random_instances import instances, pressed
 from tests.planner.checked import check_outcome
 from tests.sizes import examples
@@ -24,13 +25,19 @@ def as_plan(instance: Instance, outcome: Outcome) -> Plan:
 
 
 def followed(live: LivePlanner, later: Instance) -> Outcome:
-    """Follow a window; see that the plan is the one that is made anew, and the ledger is that of a new one."""
+    """Follow a window; see that the plan is sound, and the one that is made anew.
+
+    In which order a job of several kinds of chunks has its nodes is no part of the plan.
+    """
     before = as_plan(live.instance, live.outcome())
     anew = replanned(later, before)
     live.follow(later)
     outcome = live.outcome()
     check_outcome(later, outcome)
-    assert outcome.jobs == anew.jobs
+    assert [job.id for job in outcome.jobs] == [job.id for job in anew.jobs]
+    for job, expected in zip(outcome.jobs, anew.jobs, strict=True):
+        assert job.end == expected.end
+        assert where_it_stands(later, job) == where_it_stands(later, expected)
     assert outcome.waiting_room == anew.waiting_room
     return outcome
 
@@ -125,8 +132,43 @@ def check(instance: Instance, random: Random) -> None:
 
 
 @pytest.mark.kernels
-@examples(150)
-@given(instances(max_jobs=12) | instances(max_jobs=12).flatmap(pressed), st.randoms(use_true_random=False))
-def test_a_living_plan_is_the_plan_made_anew(instance: Instance, random: Random) -> None:
-    """After each of some random events, in a random window, and some seconds later."""
-    check(instance, random)
+@pytest.mark.parametrize("depth", [1000, 3, 0])
+@examples(100)
+@given(
+    instance=instances(max_jobs=12) | instances(max_jobs=12).flatmap(pressed), random=st.randoms(use_true_random=False)
+)
+def test_a_living_plan_is_the_plan_made_anew(depth: int, instance: Instance, random: Random) -> None:
+    """After each of some random events, in a random window, and some seconds later: so it is where all jobs move up, or
+    only the first few do and the others start now if they can.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cpsched.planner.live._DEPTH", depth)
+        check(instance, random)
+
+
+def one_core(*jobs: Job) -> Instance:
+    """Return a window of one core, on which a job runs until 10."""
+    return window([nodes("n", cores=1)], running("a", 10, n={"cores": 1}), *jobs)
+
+
+def starts(outcome: Outcome) -> dict[str, int]:
+    """Return the starts of jobs."""
+    return {job.id: job.start for job in outcome.jobs}
+
+
+def test_a_job_that_would_be_lost_is_rescued() -> None:
+    """The new job c has to end by 25, b by 100, and d has no deadline: b and d make way for c, in that order."""
+    first = one_core(waiting("b", 10, chunk(cores=1), deadline=100), waiting("d", 5, chunk(cores=1)))
+    live = LivePlanner(first)
+    assert starts(live.outcome()) == {"a": 0, "b": 10, "d": 20}
+    later = replace(first, jobs=(*first.jobs, waiting("c", 10, chunk(cores=1), deadline=25)))
+    assert starts(followed(live, later)) == {"a": 0, "c": 10, "b": 20, "d": 30}
+
+
+def test_a_job_that_no_plan_has_moves_no_other_job() -> None:
+    """The job c has to end by 15, and cannot: nobody makes way for it, at no second."""
+    first = one_core(waiting("b", 10, chunk(cores=1), deadline=100))
+    live = LivePlanner(first)
+    later = replace(first, jobs=(*first.jobs, waiting("c", 10, chunk(cores=1), deadline=15)))
+    for now in (0, 3):
+        assert starts(followed(live, replace(later, now=now))) == {"a": 0, "b": 10}
