@@ -34,7 +34,13 @@ def build(encoding: Encoding, params: ModelParams, hint: Sequence[Placed] | None
     """Return the model of a window, with a plan to begin from (one entry for each task)."""
     from ortools.sat.python.cp_model import CpModel
 
-    model = CpModel()
+    class Model(CpModel):
+        """A model without the old names of its methods: to make those takes longer than to solve a small model."""
+
+        def _add_pre_pep8_methods(self) -> None:
+            """Add none."""
+
+    model = Model()
     variables = Variables.of(model, encoding)
     for constraint in CONSTRAINTS:
         constraint(model, encoding, variables)

@@ -1,4 +1,4 @@
-"""Which of several ways is tried next: the more of its gains, for the time that they took, the more often."""
+"""Which of several ways is tried next: the more it gains in a second, the more often."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Way = TypeVar("Way")
 #: Of all choices, such a part is drawn without looking at gains.
 _ANY = 0.2
 #: Each time that a way is tried, what it did before counts so much less.
-_FADING = 0.95
+_FADING = 0.99
 
 
 class Chooser(Generic[Way]):
@@ -32,15 +32,19 @@ class Chooser(Generic[Way]):
         self._tried = [0.0] * len(self.ways)
 
     def draw(self, random: Random) -> int:
-        """Return the number of a way: that of the greatest gain per second, or any, the quick ones more often."""
+        """Return the number of a way: drawn by its gain per second, or any, the quick ones more often.
+
+        Few of many tries gain anything: the way of the greatest gain so far is often one that was lucky.
+        """
         untried = [number for number, seconds in enumerate(self._seconds) if not seconds]
         if untried:
             return random.choice(untried)
         numbers = range(len(self.ways))
-        if random.random() < _ANY:
+        rates = [gain / seconds for gain, seconds in zip(self._gains, self._seconds, strict=True)]
+        if random.random() < _ANY or not any(rates):
             means = [tried / seconds for tried, seconds in zip(self._tried, self._seconds, strict=True)]
             return random.choices(numbers, means)[0]
-        return max(numbers, key=lambda number: (self._gains[number] / self._seconds[number], random.random()))
+        return random.choices(numbers, rates)[0]
 
     def learn(self, number: int, gain: float, seconds: float) -> None:
         """Take in what a way gained in some seconds."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.cp.encoding import Encoding
 from cpsched.cp.neighbourhoods.occupation import Occupation
@@ -14,6 +15,8 @@ from cpsched.cp.neighbourhoods.occupation import Occupation
 __all__ = ["KINDS", "Choice", "Kind", "Size", "kinds_for", "lost"]
 
 
+#: How many pairs of a task and a second are rated before one is chosen.
+_RATED = (4, 16, 48)
 #: The most tasks that are moved for a task without a start.
 _MOST_IN_WAY = 24
 #: How often only those are moved that are in its way at one second.
@@ -86,13 +89,84 @@ def ejection(occupation: Occupation, size: Size, random: Random) -> Choice | Non
     admitted = [*occupation.admitted(costly)]
     random.shuffle(admitted)
 
-    def rivals(site: int) -> list[int]:
-        return _on(occupation, [site], moment, until)
-
-    price = {site: sum(_price(occupation, number) for number in rivals(site)) for site in admitted}
-    best = sorted(admitted, key=lambda site: price[site])[: max(size.sites - len([*occupation.sites_of(costly)]), 1)]
-    found = [number for site in best for number in rivals(site)]
+    is_rival = (occupation.starts < until) & (occupation.ends > moment)
+    price = occupation.is_on[admitted] @ np.where(is_rival, occupation.prices, 0.0)
+    order = np.argsort(price, kind="stable")[: max(size.sites - len([*occupation.sites_of(costly)]), 1)]
+    best = [admitted[place] for place in order.tolist()]
+    found = [number for site in best for number in _on(occupation, [site], moment, until)]
     return _closed(occupation, [costly, *dict.fromkeys(found)], [*best, *occupation.sites_of(costly)], size)
+
+
+def best_ejection(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+    """Choose, of many pairs of a costly task and an earlier second, the one at which the task gains most less what those
+    lose that must go for it if they start after it.
+    """
+    best: tuple[float, int, int, list[int]] | None = None
+    count = random.choice(_RATED)
+    for _ in range(count):
+        costly = _costly(occupation, random)
+        if costly is None:
+            return None
+        task = occupation.encoding.tasks[costly]
+        earliest, start = int(task.earliest), int(occupation.starts[costly])
+        if start <= earliest:
+            continue
+        admitted = np.array(occupation.admitted(costly))
+        moment = earliest
+        ends = occupation.ends[occupation.is_on[admitted].any(axis=0)]
+        ends = ends[(ends > earliest) & (ends < start)]
+        if len(ends) and random.random() < 0.9:
+            moment = int(ends[random.randrange(len(ends))])
+        loss = _losses(occupation, admitted, costly, moment)
+        order = np.argsort(loss, kind="stable")
+        needed = len([*occupation.sites_of(costly)])
+        gain = float(occupation.prices[costly]) * (start - moment) - float(loss[order[:needed]].sum())
+        if best is None or gain > best[0]:
+            best = gain, costly, moment, admitted[order].tolist()
+    if best is None:
+        return None
+    _, costly, moment, ordered = best
+    own = [*occupation.sites_of(costly)]
+    sites = ordered[: max(size.sites - len(own), len(own), 1)]
+    until = moment + occupation.encoding.tasks[costly].shortest
+    found = [number for site in sites for number in _on(occupation, [site], moment, until)]
+    return _closed(occupation, [costly, *dict.fromkeys(found)], [*sites, *own], size)
+
+
+def _losses(occupation: Occupation, sites: NDArray[np.int64], number: int, moment: int) -> NDArray[np.float64]:
+    """Return for each site what those there lose that must wait for a task that starts at a second."""
+    until = moment + occupation.encoding.tasks[number].shortest
+    is_there = (occupation.starts < until) & (occupation.ends > moment)
+    is_there[number] = False
+    waits = np.where(is_there, occupation.prices * (until - occupation.starts), 0.0)
+    losses: NDArray[np.float64] = occupation.is_on[sites] @ waits
+    return losses
+
+
+def exchange(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+    """Choose a costly task and one before it on nodes where it could be, such that it pays to swap them as long as they
+    are alone (Smith's rule), and what is beside them on their nodes.
+    """
+    costly = _costly(occupation, random)
+    if costly is None:
+        return None
+    start, admitted = int(occupation.starts[costly]), np.array(occupation.admitted(costly))
+    lengths = occupation.ends - occupation.starts
+    gains = occupation.prices[costly] * lengths - occupation.prices * lengths[costly]
+    is_before = (occupation.starts < start) & (occupation.ends > start - lengths[costly])
+    is_before &= occupation.is_on[admitted].any(axis=0) & (occupation.starts >= 0)
+    gains = np.where(is_before, np.maximum(gains, 0.0), 0.0)
+    total = np.cumsum(gains)
+    if total[-1] <= 0:
+        return None
+    other = int(np.searchsorted(total, random.random() * total[-1], side="right"))
+    if occupation.placed[other] is None:
+        return None
+    sites = list(dict.fromkeys([*occupation.sites_of(other), *occupation.sites_of(costly)]))
+    since = int(occupation.starts[other])
+    near = _on(occupation, sites, since, start + int(lengths[costly]))
+    near.sort(key=lambda number: (abs(int(occupation.starts[number]) - since), number))
+    return _closed(occupation, [costly, other, *near], sites, size)
 
 
 def time_slice(occupation: Occupation, size: Size, random: Random) -> Choice | None:
@@ -309,6 +383,8 @@ KINDS: Mapping[str, Kind] = {
     "costly nodes": costly_nodes,
     "rivals": costly_rivals,
     "ejection": ejection,
+    "best ejection": best_ejection,
+    "exchange": exchange,
     "slice": time_slice,
     "few nodes": few_nodes,
     "followers": followers,
@@ -371,11 +447,6 @@ def _on(occupation: Occupation, sites: Iterable[int], since: int, until: int) ->
         and occupation.ends[number] > since
         and occupation.placed[number] is not None
     ]
-
-
-def _price(occupation: Occupation, number: int) -> float:
-    """Return how much a task costs in a second of delay."""
-    return float(sum(rate.weight for rate in occupation.encoding.costs.rates[number]))
 
 
 def _closed(occupation: Occupation, tasks: Sequence[int], sites: Iterable[int], size: Size) -> Choice | None:

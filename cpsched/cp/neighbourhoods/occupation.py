@@ -25,19 +25,31 @@ class Free(NamedTuple):
     #: By column: the free amount of each site from each time on, shape (sites, T); -1 where a site has no such column.
     amounts: Mapping[Column, NDArray[np.int64]]
 
-    def holds(self, column: Column, place: int, capacity: int, until: int) -> tuple[Hold, ...]:
-        """Return the taken amounts of a column of a site before a second, as holds without overlap."""
-        of_site = self.amounts[column][place]
-        changes = [0, *(np.flatnonzero(of_site[1:] != of_site[:-1]) + 1).tolist()]
-        found = []
-        for number, first in enumerate(changes):
-            amount, start = capacity - int(of_site[first]), int(self.times[first])
-            if start >= until:
-                break
-            end = int(self.times[changes[number + 1]]) if number + 1 < len(changes) else until
-            if amount > 0:
-                found.append(Hold(start, min(end, until), min(amount, capacity)))
-        return tuple(found)
+    def holds(
+        self, column: Column, place: int, capacity: int, within: tuple[int, int], wanted: tuple[int, int]
+    ) -> tuple[Hold, ...]:
+        """Return the taken amounts of a column of a site as holds without overlap, as far as they matter.
+
+        Parameters
+        ----------
+        within
+            Nothing can be there but in these seconds.
+        wanted
+            The least that anything takes, and all that can be taken together: where less is free than the first, all is
+            held; where the second is free, nothing is.
+        """
+        since, until = within
+        first, last = int(np.searchsorted(self.times, since, side="right")) - 1, int(np.searchsorted(self.times, until))
+        free = self.amounts[column][place, first:last]
+        taken = np.minimum(capacity - free, capacity)
+        taken = np.where(free < wanted[0], capacity, np.where(free >= wanted[1], 0, taken))
+        changes = [0, *(np.flatnonzero(taken[1:] != taken[:-1]) + 1).tolist()]
+        starts = [since, *self.times[first:last][changes[1:]].tolist(), until]
+        return tuple(
+            Hold(start, end, amount)
+            for start, end, amount in zip(starts, starts[1:], taken[changes].tolist(), strict=False)
+            if amount > 0
+        )
 
     def units(self, alternatives: Sequence[Alternative], takes: Sequence[Mapping[Column, int]]) -> NDArray[np.int64]:
         """Return how many units are possible on sites: shape (alternatives, T).
@@ -79,6 +91,10 @@ class Occupation:
         #: The tasks on each site.
         self.on_site: list[set[int]] = [set() for _ in encoding.sites]
         count = len(encoding.tasks)
+        #: Whether something of each task is on each site: shape (sites, tasks).
+        self.is_on = np.zeros((len(encoding.sites), count), bool)
+        #: By task: the cost of a second of delay in the long run.
+        self.prices = np.array([float(sum(rate.weight for rate in rates)) for rates in encoding.costs.rates])
         #: By task: seconds from now (-1: no start), and the cost in whole numbers.
         self.starts = np.full(count, -1, np.int64)
         self.ends = np.full(count, -1, np.int64)
@@ -99,11 +115,13 @@ class Occupation:
             self._uses[number] = alien.uses
             for site in alien.uses:
                 self.on_site[site].add(number)
+                self.is_on[site, number] = True
 
     def put(self, number: int, placed: Placed | None) -> None:
         """Give a task another place, or none."""
         for site in self._uses[number]:
             self.on_site[site].discard(number)
+            self.is_on[site, number] = False
         self.placed[number] = placed
         if placed is None:
             self._uses[number], self.costs[number] = {}, 0.0
@@ -114,6 +132,7 @@ class Occupation:
         self.costs[number] = self.encoding.costs.cost_of(number, placed, self.encoding.tasks[number])
         for site in self._uses[number]:
             self.on_site[site].add(number)
+            self.is_on[site, number] = True
 
     @property
     def num_lost(self) -> int:

@@ -13,6 +13,7 @@ from cpsched.cp.encoding import Alternative, Encoding, Lag, Part, Task
 from cpsched.cp.neighbourhoods.occupation import Free, Occupation
 from cpsched.cp.sites import Hold, Pool, Site, added_up
 from cpsched.cp.solution import Placed
+from cpsched.problem import Column
 
 __all__ = ["Neighbourhood", "restricted"]
 
@@ -77,6 +78,7 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
         ]
     if any(task.earliest > task.latest for task in parts):
         return None
+    since = min(task.earliest for task in parts)
     until = max(min(task.end_by, task.latest + max(mode.most for mode in task.modes)) for task in parts)
     if free is not None:
         parts = [_where_possible(free, task) for task in parts]
@@ -85,9 +87,7 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
     encoding = replace(
         whole,
         tasks=tuple(parts),
-        sites=()
-        if free is None
-        else tuple(_site(occupation, free, row, site, until) for row, site in enumerate(sites)),
+        sites=() if free is None else _sites(occupation, free, sites, parts, (since, until)),
         licenses=_licences(occupation, tasks, parts, until),
         lags=tuple(_lags_within(whole, tasks)),
         costs=_costs(whole.costs, tasks, parts),
@@ -184,11 +184,12 @@ def _where_possible(free: Free, task: Task) -> Task:
         until = min(task.end_by, task.latest + mode.most)
         first = int(np.searchsorted(free.times, task.earliest, side="right")) - 1
         last = int(np.searchsorted(free.times, until))
-        possible = np.ones(len(part.alternatives), bool)
+        possible = np.array([alternative.most for alternative in part.alternatives], np.int64)
         for segment in range(len(part.units)):
             takes = [alternative.takes[segment] for alternative in part.alternatives]
-            possible &= free.units(part.alternatives, takes)[:, first:last].max(axis=1, initial=0) > 0
-        kept = tuple(a for a, is_kept in zip(part.alternatives, possible.tolist(), strict=True) if is_kept)
+            units = free.units(part.alternatives, takes)[:, first:last]
+            np.minimum(possible, units.max(axis=1, initial=0), out=possible)
+        kept = tuple(replace(a, most=n) for a, n in zip(part.alternatives, possible.tolist(), strict=True) if n > 0)
         parts.append(replace(part, alternatives=kept))
     return replace(task, parts=tuple(parts))
 
@@ -212,14 +213,47 @@ def _latest(rates: Sequence[Rate], task: Task, most: int) -> int:
     return last if not slope else min(last, kink + (most - cost) // slope)
 
 
-def _site(occupation: Occupation, free: Free, row: int, site: int, until: int) -> Site:
-    """Return a site with all that is taken of it before a second."""
-    known = occupation.encoding.sites[site]
-    pools = {
-        column: Pool(pool.capacity, free.holds(column, row, pool.capacity, until))
-        for column, pool in known.pools.items()
-    }
-    return Site(known.name, known.group, pools)
+def _sites(
+    occupation: Occupation, free: Free, sites: Sequence[int], parts: Sequence[Task], within: tuple[int, int]
+) -> tuple[Site, ...]:
+    """Return the sites, with what is taken of them in an interval as far as it matters to these tasks."""
+    wanted = _wanted(occupation, sites, parts)
+    found = []
+    for row, site in enumerate(sites):
+        known = occupation.encoding.sites[site]
+        pools = {
+            column: Pool(
+                pool.capacity,
+                free.holds(column, row, pool.capacity, within, wanted[row, column]) if (row, column) in wanted else (),
+            )
+            for column, pool in known.pools.items()
+        }
+        found.append(Site(known.name, known.group, pools))
+    return tuple(found)
+
+
+def _wanted(
+    occupation: Occupation, sites: Sequence[int], parts: Sequence[Task]
+) -> Mapping[tuple[int, Column], tuple[int, int]]:
+    """Return by site (its place) and column the least amount that something takes there, and the most that all tasks
+    together can take.
+    """
+    found: dict[tuple[int, Column], tuple[int, int]] = {}
+    for task in parts:
+        for part in task.parts:
+            for alternative in part.alternatives:
+                pools = occupation.encoding.sites[sites[alternative.site]].pools
+                amounts: dict[Column, list[int]] = {}
+                for takes in alternative.takes:
+                    for column, amount in takes.items():
+                        amounts.setdefault(column, []).append(amount)
+                if task.is_exclusive:
+                    amounts = {column: [pool.capacity] for column, pool in pools.items()}
+                for column, of_column in amounts.items():
+                    least, most = found.get((alternative.site, column), (of_column[0], 0))
+                    most += alternative.most * max(of_column)
+                    found[alternative.site, column] = min(least, *of_column), most
+    return found
 
 
 def _licences(occupation: Occupation, tasks: Sequence[int], parts: Sequence[Task], until: int) -> dict[str, Pool]:
