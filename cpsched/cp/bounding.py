@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cpsched.cp.in_worker import InWorker
 from cpsched.cp.messages import Prove, Proven, Reply
 from cpsched.cp.params import BoundParams
-from cpsched.cp.process import COMMAND, Worker, available_memory, converse, failures_told, seconds_for
+from cpsched.cp.process import COMMAND, converse, failures_told, seconds_for
 from cpsched.domain import Instance
 from cpsched.engine import Board
 
 __all__ = ["LagrangianBound"]
 
 
-class LagrangianBound:
-    """Proves a lower bound (`lower_bound`) in a process of its own, in a share of the budget.
-
-    Parameters
-    ----------
-    params
-        How it works.
-    command
-        How the worker is started; replaced in tests.
-    """
+class LagrangianBound(InWorker[BoundParams]):
+    """Proves a lower bound (`lower_bound`) in a process of its own, in a share of the budget."""
 
     name = "bound"
 
     def __init__(self, params: BoundParams | None = None, command: Sequence[str] = COMMAND) -> None:
-        self.params = params or BoundParams()
-        self._command = command
-
-    def prepare(self) -> None:
-        """Nothing is compiled, and what is loaded is loaded in the worker."""
+        super().__init__(params or BoundParams(), command)
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return nothing: what the bound cannot honour it leaves out, which keeps it a bound."""
@@ -52,6 +41,5 @@ class LagrangianBound:
                 board.prove(reply.value, over=best.ids, how=reply.how, by=self.name)
             return True
 
-        memory = int(self.params.memory_share * available_memory())
-        with failures_told(board, by=self.name), Worker(memory, self._command) as worker:
+        with failures_told(board, by=self.name), self.worker() as worker:
             converse(worker, request, board, hear)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import encode, num_pairs
+from cpsched.cp.in_worker import InWorker
 from cpsched.cp.messages import Bounded, Counted, Done, Found, Reply, Solve, Verdict
 from cpsched.cp.params import CpParams
-from cpsched.cp.process import COMMAND, Worker, available_memory, converse, failures_told, seconds_for
+from cpsched.cp.process import COMMAND, Worker, converse, failures_told, seconds_for
 from cpsched.domain import Instance
 from cpsched.engine import Board, Offer
-from cpsched.planner import unsupported
 
 __all__ = ["Cp"]
 
@@ -23,37 +23,20 @@ _WORDS = {
 }
 
 
-class Cp:
-    """Proves or improves plans of small windows by CP-SAT, in a process of its own.
-
-    Parameters
-    ----------
-    params
-        How it works.
-    command
-        How the worker is started; replaced in tests.
-    """
+class Cp(InWorker[CpParams]):
+    """Proves or improves plans of small windows by CP-SAT, in a process of its own."""
 
     name = "cp"
 
     def __init__(self, params: CpParams | None = None, command: Sequence[str] = COMMAND) -> None:
-        self.params = params or CpParams()
-        self._command = command
-
-    def prepare(self) -> None:
-        """Nothing is compiled, and what is loaded is loaded in the worker."""
-
-    def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return the features of the instance that the model cannot honour: the same as the planner's."""
-        return unsupported(instance)
+        super().__init__(params or CpParams(), command)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Solve the window, if it is small enough and has something to plan."""
         best = board.best
         if not 0 < num_pairs(instance, best.jobs, _left_out(board, best)) <= self.params.most_pairs:
             return
-        memory = int(self.params.memory_share * available_memory())
-        with failures_told(board, by=self.name), Worker(memory, self._command) as worker:
+        with failures_told(board, by=self.name), self.worker() as worker:
             self._solve(instance, board, worker, seed)
 
     def _solve(self, instance: Instance, board: Board, worker: Worker, seed: int) -> None:

@@ -95,9 +95,13 @@ def _solved_by_number(request: Solve, tell: Callable[[Reply], None]) -> cp_model
     if optional:
         model.maximize(sum(optional))
         solver = configured(request, share=_COUNTED)
+        bounds = [float(len(optional))]
+        solver.best_bound_callback = bounds.append
         status = solver.solve(model, narrator)
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
-            tell(Counted(always + floor(solver.best_objective_bound + 1e-6)))
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            bounds.append(solver.best_objective_bound)
+        # of a model that it did not begin with, CP-SAT says 0
+        tell(Counted(always + floor(min(bounds) + 1e-6)))
         if narrator.last is None or status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return status
         number, hint = round(solver.objective_value), narrator.last

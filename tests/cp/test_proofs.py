@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from cpsched.cp.encoding import encode
-from cpsched.cp.messages import Done, Found, Reply, Verdict
+from cpsched.cp.messages import Counted, Done, Found, Reply, Verdict
 from cpsched.cp.solver import solve
 from cpsched.cp.tight_starts import _sums
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, PlannedJob
@@ -45,6 +45,22 @@ def test_windows_that_stood_unproven_are_proven(name: str, repository: Path) -> 
     best, bound = optimum_of(instance, plan)
     assert objective_value(instance, best) == pytest.approx(PROVEN[name])
     assert bound == pytest.approx(PROVEN[name])
+
+
+def test_a_model_that_was_not_begun_proves_no_number_of_jobs() -> None:
+    """CP-SAT says 0 for the most jobs of a model for which there was no time: no reply says less than is known."""
+    jobs: list[dict[str, object]] = [
+        {"id": f"j{number}", "request": "ncpus=3", "walltime": 10 + number, "deadline": 200 + number}
+        for number in range(60)
+    ]
+    instance = instance_of([{"names": "n[1-8]", "resources": {"cores": 4}}], jobs)
+    plan = [job for job in plan_of(instance) if job.id != "j7"]
+    encoding = encode(instance, plan, {"j7"})
+    replies: list[Reply] = []
+    solve(replace(request_for(encoding, plan), deterministic_time=1e-9, hint=None), replies.append)
+    numbers = [reply.most for reply in replies if isinstance(reply, Counted)]
+    assert numbers
+    assert min(numbers) > len(plan)
 
 
 @pytest.mark.parametrize("seed", seeds(300))

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from cpsched.cp.decode import decode_tasks
 from cpsched.cp.encoding import Encoding, encode
+from cpsched.cp.in_worker import InWorker
 from cpsched.cp.messages import Descend, Failed, Tried
 from cpsched.cp.neighbourhoods.positions import positions_in
 from cpsched.cp.params import NeighbourhoodParams
-from cpsched.cp.process import COMMAND, Worker, available_memory, failures_told
+from cpsched.cp.process import COMMAND, Worker, failures_told
 from cpsched.cp.solution import Placed
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Offer
 from cpsched.errors import EngineError
-from cpsched.planner import unsupported
 
 __all__ = ["Neighbourhoods"]
 
@@ -26,39 +26,23 @@ _PAUSE, _REST = 0.25, 20
 _MARGIN = 0.1
 
 
-class Neighbourhoods:
-    """Improves parts of plans of any size by CP-SAT, in a process of its own: some jobs anew, all others as they are.
-
-    Parameters
-    ----------
-    params
-        How it works.
-    command
-        How the worker is started; replaced in tests.
-    """
+class Neighbourhoods(InWorker[NeighbourhoodParams]):
+    """Improves parts of plans by CP-SAT, in a process of its own: some jobs anew, all others as they are."""
 
     name = "cp"
 
     def __init__(self, params: NeighbourhoodParams | None = None, command: Sequence[str] = COMMAND) -> None:
-        self.params = params or NeighbourhoodParams()
-        self._command = command
-
-    def prepare(self) -> None:
-        """Nothing is compiled, and what is loaded is loaded in the worker."""
-
-    def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return the features of the instance that the model cannot honour: the same as the planner's."""
-        return unsupported(instance)
+        super().__init__(params or NeighbourhoodParams(), command)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Improve the best plan until the budget ends; another worker replaces one that fails after some work."""
         if all(job.running is not None for job in instance.jobs):
             return
         run = _Run(instance, board, by=self.name, seed=seed, most=self.params.most)
-        memory, before = int(self.params.memory_share * available_memory()), -1
+        before = -1
         while not (board.is_over or run.is_done) and run.tried > before:
             before = run.tried
-            with failures_told(board, by=self.name), Worker(memory, self._command) as worker:
+            with failures_told(board, by=self.name), self.worker() as worker:
                 run.work(worker, board.budget.seconds)
             board.account(by=self.name, what=run.description)
 

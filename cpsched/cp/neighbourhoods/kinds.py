@@ -98,8 +98,8 @@ def ejection(occupation: Occupation, size: Size, random: Random) -> Choice | Non
 
 
 def best_ejection(occupation: Occupation, size: Size, random: Random) -> Choice | None:
-    """Choose, of many pairs of a costly task and an earlier second, the one at which the task gains most less what those
-    lose that must go for it if they start after it.
+    """Choose a costly task, an earlier second, and those in its way: of many such choices the one at which the task
+    gains most, less what the others lose if they start after it.
     """
     best: tuple[float, int, int, list[int]] | None = None
     count = random.choice(_RATED)
