@@ -104,7 +104,7 @@ def holders_at(occupation: Occupation, question: Question, start: int, until: in
 def _surely_needed(occupation: Occupation, form: Form, jobs: Collection[int], start: int, end: int) -> frozenset[int]:
     """Return jobs, of some that are away, beside any one of which a job cannot start; others may be needed too.
 
-    A job is tried on those of its nodes that nobody else is on meanwhile, where exactly its amounts would be lacking.
+    A job is tried on those of its nodes that no other job uses meanwhile, where exactly its amounts would be lacking.
     """
     if len(form.asked) > 1 or (isinstance(form, Block) and len(form.modes) > 1):
         return frozenset()
@@ -216,8 +216,8 @@ def _drop_nodes(occupation: Occupation, question: Question, start: int, after: i
 def _gains(
     occupation: Occupation, form: Form, start: int, end: int, *, is_later: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what a job would gain on nodes without other jobs, or without those that begin later than it, and what it
-    lacks: both as parts of each kind of its chunks.
+    """Return the chunks that a job would gain on nodes without other jobs, or without those that begin later than it,
+    and the chunks that it lacks: both as parts of each kind of its chunks.
 
     Returns
     -------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ class Finding:
     row: Row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: the findings are grouped once, when a table first asks for them
 class Results:
     """The results of the cells that have one."""
 
@@ -90,12 +91,18 @@ class Results:
         """Return a figure of each cell that has it, by the sample and the seed."""
         return {
             (one.cell.workload, one.cell.seed): value
-            for one in self.findings
-            if one.cell.workload.label == workload
-            and one.cell.contender.label == contender
-            and (one.row.by, one.row.key) == (by, key)
-            and (value := one.row.figures[figure]) is not None
+            for one in self._of_rows.get((workload, contender, by, key), ())
+            if (value := one.row.figures[figure]) is not None
         }
+
+    @cached_property
+    def _of_rows(self) -> dict[tuple[str, str, str, str | None], list[Finding]]:
+        """The findings of each row of a table: by workload, contender, grouping and group."""
+        rows: dict[tuple[str, str, str, str | None], list[Finding]] = {}
+        for one in self.findings:
+            cell, row = one.cell, one.row
+            rows.setdefault((cell.workload.label, cell.contender.label, row.by, row.key), []).append(one)
+        return rows
 
 
 def write_parquet(findings: Sequence[Finding], path: Path) -> None:

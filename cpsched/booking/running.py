@@ -150,7 +150,7 @@ class RunningJobs:
     # --- jobs that start and end, while time passes ---------------------------------------------------------------
 
     def bookings_of(self, job: Job) -> list[Booking]:
-        """Return what a running job that cannot change holds from now on."""
+        """Return the continuation of a running job that cannot change."""
         return [] if job.running is None else self._bookings_of(job, repeated(job))
 
     def hold(self, job: Job, bookings: Sequence[Booking]) -> None:

@@ -89,7 +89,7 @@ class Costs:
         )
 
     def cost_of(self, number: int, placed: Placed, task: Task) -> int:
-        """Return what a task that has a place costs by itself, in whole numbers: all but the makespan and `places`."""
+        """Return the cost of a placed task by itself, in whole numbers: all but the makespan and `places`."""
         mode = self.modes[number][placed.mode]
         total = mode.fixed
         total += sum(rate.weight * max(0, placed.start - rate.kink) for rate in (*self.rates[number], *mode.rates))

@@ -49,7 +49,7 @@ def _lengths_in(mode: TaskMode, segments: Sequence[Segment]) -> list[int] | None
 
 
 def totals_of(allocation: Iterable[Placement]) -> Counter[str]:
-    """Return what a job has on all nodes together."""
+    """Return the amounts that a job has on all nodes together."""
     return sum((Counter(held.resources) for held in allocation), Counter[str]())
 
 

@@ -231,12 +231,12 @@ class World:
         )
 
     def course_of(self, job: int) -> tuple[Segment, ...]:
-        """Return what an evolving job holds in each of its steps, as far as that is decided."""
+        """Return the segments of an evolving job: one for each of its steps, as far as they are decided."""
         return tuple(self._courses[job])
 
     def _can_evolve(self, start: Start) -> bool:
-        """Return whether an evolving job has as many segments as steps, one after the other from now on, each held for
-        no shorter than its walltime and no longer than it may be, and what the first one takes is free.
+        """Tell whether an evolving job can start: it has one segment for each step, without gaps from now on, each at
+        least as long as its walltime and at most as long as the step may be held; the first one's amounts are free.
         """
         job, segments = self.load.evolving.get(start.job), start.segments
         if job is None or segments is None or len(segments) != len(job.steps) or segments[0].start != self.now:
@@ -252,7 +252,7 @@ class World:
         return self._is_free(self._held_by(start.job, segments[0].allocation), segments[0].end)
 
     def _held_by(self, job: int, allocation: Sequence[Placement]) -> Held:
-        """Return what an evolving job takes on some nodes."""
+        """Return the amounts that an evolving job takes on some nodes."""
         load, taken = self.load, dict[int, int]()
         is_whole = load.jobs[job].request.place.exclusive
         for held in allocation:
@@ -459,7 +459,7 @@ class World:
                 yield start, end, of_nodes, {-1 - column: many for column, many in taken.items() if column < 0}
 
     def set_aside(self) -> tuple[SetAside, ...]:
-        """Return what is set aside from now on, as a window has it: for rules, and for the booked jobs."""
+        """Return the amounts that are set aside from now on, as a window states them: for rules, and for booked jobs."""
         if not self.has_asides:
             return ()
         s, load = self.state, self.load

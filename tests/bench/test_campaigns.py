@@ -66,6 +66,7 @@ def nobody() -> AbstractContextManager[Any]:
     raise AssertionError("a finished campaign needs no workers")
 
 
+@pytest.mark.slow
 def test_a_campaign_writes_all_that_is_made_of_it(toml: Path, client: Client) -> None:
     """Results, tables, charts, and the page with the table and the chart beside it."""
     outcome = run(toml, client)

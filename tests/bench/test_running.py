@@ -68,6 +68,7 @@ def test_a_failing_cell_is_noted_and_the_others_go_on(client: Client, store: Sto
     assert (seen[-1].done, seen[-1].failed) == (1, 1)
 
 
+@pytest.mark.slow
 def test_the_cell_of_a_killed_worker_is_run_again(client: Client, store: Store, tmp_path: Path) -> None:
     """A worker is killed in the middle of a cell: the cell is begun a second time, and has a result."""
     cells = {"k": fake_cell(tmp_path, "kills"), "w": fake_cell(tmp_path, "works")}
@@ -76,6 +77,7 @@ def test_the_cell_of_a_killed_worker_is_run_again(client: Client, store: Store, 
     assert runs_of(tmp_path, cells["k"]) == 2
 
 
+@pytest.mark.slow
 def test_a_cell_that_always_kills_its_worker_fails(client: Client, store: Store, tmp_path: Path) -> None:
     """Where it was more workers than Dask allows for (one in these tests), the campaign does not go on for ever."""
     cells = {"k": fake_cell(tmp_path, "always-kills")}

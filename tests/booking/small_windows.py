@@ -41,7 +41,7 @@ def nodes(names: str, **options: Any) -> NodeClass:
 
 
 def cores_for_gpus(items: int) -> tuple[KeepFree, ...]:
-    """Return the rule that those who do not ask for GPUs leave so many cores free."""
+    """Return the rule that jobs which ask for no GPU leave so many cores free."""
     return (KeepFree(resource="cores", items=items, beneficiary="gpus"),)
 
 

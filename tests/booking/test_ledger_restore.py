@@ -58,7 +58,7 @@ def at(job_id: str, start: int, *parts: tuple[str, int, int, int], end: int | No
 @examples(120)
 @given(instances() | instances().flatmap(pressed), st.randoms(use_true_random=False))
 def test_a_whole_plan_is_restored(instance: Instance, order: random.Random) -> None:
-    """What one ledger has planned, another restores to the last column, those who are waited for before the others."""
+    """What one ledger has planned, another restores to the last column, jobs that others wait for first."""
     first, second = ledger_of(instance), ledger_of(instance)
     first.plan([job.id for job in first.jobs])
     first.backfill([job.id for job in first.jobs])

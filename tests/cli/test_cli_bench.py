@@ -48,6 +48,7 @@ def toml(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_campaign_is_run_and_resumed(run: Run, toml: Path, tmp_path: Path) -> None:
     """Two real cells on a local cluster, a table; the second run finds both finished. A cell that fails is listed at
     the end and has an exit code of its own.
@@ -128,6 +129,7 @@ parameters = {jobs = 1000000, nodes = 128}
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_process_keeps_the_finished_cells(repository: Path, toml: Path, run: Run, tmp_path: Path) -> None:
     """A real SIGINT, which a terminal sends to the workers too, ends a campaign with exit code 130 and no traceback."""
     toml.write_text(CAMPAIGN + ENDLESS)

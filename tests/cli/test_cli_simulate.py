@@ -415,6 +415,7 @@ def test_a_simulation_is_resumed(run: Run, workload: Path, tmp_path: Path, monke
     assert not state.exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_process(repository: Path, workload: Path, tmp_path: Path) -> None:
     """A real SIGINT ends a scheduler that is not compiled with its results and its checkpoint."""
     state = tmp_path / "state"

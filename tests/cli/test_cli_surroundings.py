@@ -36,6 +36,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirections", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
 def test_closed_streams(plan: Path, tmp_path: Path, redirections: str) -> None:
     """What is told nobody hears, the exit code still tells, and no file gets what belongs to a stream."""
@@ -103,6 +104,7 @@ run()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -1,4 +1,4 @@
-"""A plan that is given, and two who judge it: the model, with every decision fixed, and the verifier."""
+"""A plan that is given, and two judges of it: the model, with every decision fixed, and the verifier."""
 
 from __future__ import annotations
 

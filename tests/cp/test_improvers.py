@@ -102,7 +102,7 @@ def test_a_large_window_is_not_solved_as_a_whole() -> None:
 
 
 def starts(jobs: Sequence[PlannedJob]) -> list[tuple[str, int, object]]:
-    """Return who starts when and where."""
+    """Return the start and the nodes of each job."""
     return [(job.id, job.start, job.segments) for job in jobs]
 
 

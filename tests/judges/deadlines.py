@@ -1,4 +1,4 @@
-"""Jobs that must start by some time, on tiny windows: nobody is lost who can be placed, and that is proven."""
+"""Jobs that must start by some time, on tiny windows: no job is lost that can be placed, and that is proven."""
 
 from __future__ import annotations
 

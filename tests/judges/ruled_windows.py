@@ -184,7 +184,7 @@ class _Draw:
         return {} if place == "free" else {"place": place}
 
     def consumer(self) -> Document:
-        """Draw to whom a job belongs."""
+        """Draw the user, account and group of a job."""
         user, group = self.random.choice(["u", "u", "v", None]), self.random.choice(["g", "h", None])
         return ({} if user is None else {"user": user}) | ({} if group is None else {"group": group})
 

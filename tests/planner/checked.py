@@ -29,7 +29,7 @@ def check_outcome(instance: Instance, outcome: Outcome) -> None:
 
 
 def assert_valid(instance: Instance, plan: Plan) -> None:
-    """Let the judge look at who stands where, not at the value, in a plan with replaced jobs."""
+    """Verify starts and nodes, but not the value, of a plan with replaced jobs."""
     violations = verify(instance_to_document(instance), plan_to_document(plan))
     assert not [violation for violation in violations if not violation.rule.startswith("objective")]
 

@@ -1,4 +1,4 @@
-"""A window some time later: who has ended is gone, who has started runs, and the plan goes on as it was."""
+"""A window some time later: jobs that have ended are gone, those that have started run, and the plan goes on as it was."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_promises_are_kept(instance: Instance, seconds: int) -> None:
 
 
 def test_now_is_now() -> None:
-    """At `now` nothing has happened: who starts then waits still."""
+    """At `now` nothing has happened: a job that starts then still waits."""
     instance = one_node(running("r", 5, a={"cores": 1}), waiting("w", 3, HALF))
     plan = solved(instance)
     assert {job.id: job.start for job in plan.jobs}["w"] == 0

@@ -66,7 +66,7 @@ def test_a_delay_from_the_past_counts() -> None:
 
 
 def test_arrays_and_elements() -> None:
-    """On one core: who waits for an array waits for its last element, who waits for an element for that one."""
+    """On one core: a job that waits for an array waits for its last element, one that waits for an element for that one."""
     jobs = [
         cores("a", 1, 10, array=(1, 3, 4)),
         cores("one", 1, 1, after=after("a[1]"), priority=9),
@@ -128,7 +128,7 @@ def test_who_waits_with_a_deadline_does_not_lose_it_by_its_predecessor() -> None
 )
 @pytest.mark.parametrize("kind", TYPES)
 def test_who_waits_for_a_job_without_a_start_has_none(lost: Job, reason: WaitingReason, kind: DependencyType) -> None:
-    """The reason names whom it waits for, down a chain; a job beside it is planned."""
+    """The reason names the jobs that it waits for, down a chain; a job beside it is planned."""
     jobs = [
         running("r", 5, n={"cores": 1}),
         cores("last", 1, 5, start_at=60, after=(*after("r"), *after("next", kind))),

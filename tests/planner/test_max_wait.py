@@ -159,7 +159,7 @@ def test_starts_and_nodes_are_the_literal_planners(instance: Instance) -> None:
 @examples(15)
 @given(instances().flatmap(pressed))
 def test_rules_keep_the_limits(engine: str, instance: Instance) -> None:
-    """Under each rule, those who must start in time stand where the planner has them, and the judge agrees."""
+    """Under each rule, jobs that must start in time have the planner's starts and nodes, and the judge agrees."""
     ours, planners = planned(instance, engine), planned(instance, "planner")
     waiting_jobs = tuple(job for job in instance.elements() if job.running is None)
     if not any(job.after for job in waiting_jobs):

@@ -106,7 +106,7 @@ EXAMPLE = four(TWO_STEPS, going("C", (0, 4, "n3 n4")), waiting("B", 8, chunk(2, 
     ],
 )
 def test_a_job_changes_its_mind(asked: list[tuple[int, int]], new: list[tuple[int, int, str]], start: int) -> None:
-    """A grows at 10, so that B, who finds two nodes from 4 on, has to wait until 20. At 4 A says otherwise."""
+    """A grows at 10, so that B, which finds two nodes from 4 on, has to wait until 20. At 4 A says otherwise."""
     before = solved(EXAMPLE)
     assert {job.id: job.start for job in before.jobs}["B"] == 20
     then, plan = replan(EXAMPLE, before, at=4, events=(ProfileChange(job="A", steps=steps(*asked)),))

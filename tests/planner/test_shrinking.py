@@ -92,7 +92,7 @@ def in_order(instance: Instance) -> tuple[Planner, Outcome]:
 @examples(120)
 @given(malleable_windows(), weights)
 def test_never_worse_than_rigid(instance: Instance, of_terms: dict[ObjectiveTerm, float]) -> None:
-    """The plan verifies, plans who is planned in the window made rigid, and is worth no more if it plans no more."""
+    """The plan verifies, plans all jobs that are planned in the window made rigid, and is worth no more if it plans no more."""
     instance = replace(instance, objective=Objective(weights=FrozenMap(of_terms)))
     found, rigid = plan(instance), PlannerEngine().plan(made_rigid(instance), None)
     assert found.keys() >= {job.id for job in rigid.jobs}
@@ -208,7 +208,7 @@ def test_a_mate_gives_cores_until_its_deadline_asks_for_them() -> None:
 
 
 def test_a_mate_that_runs_shrunk_has_its_cores_back_as_soon_as_they_are_free() -> None:
-    """Shrunk since 0 for somebody who ends at 30, it has 90 s of 100 left at 20: 5 s done at 30, the rest by 115."""
+    """Shrunk since 0 for a job that ends at 30, it has 90 s of 100 left at 20: 5 s done at 30, the rest by 115."""
     segments = (
         Segment(start=0, end=20, allocation=(on("a", 2),)),
         Segment(start=20, end=200, allocation=(on("a", 2),)),

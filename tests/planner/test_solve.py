@@ -60,7 +60,7 @@ def test_sum_of_terms() -> None:
 
 
 def test_report_and_incumbents() -> None:
-    """The plan says who made it, in which time of which budget, and how it was found."""
+    """The plan states its engine, the time and the budget, and how it was found."""
     plan = solve(window([FOUR], waiting("a", 10, chunk(cores=4))), engine="planner", budget=2.5)
     assert isinstance(plan.engine, EngineReport)
     assert (plan.engine.name, plan.engine.budget, plan.engine.stopped) == ("planner", 2.5, "optimal")

@@ -86,7 +86,7 @@ def test_rules_are_reduced_before_an_engine_sees_them(feature: str) -> None:
 
 @pytest.mark.parametrize("feature", ASKS_FOR)
 def test_each_is_refused_by_name(feature: str) -> None:
-    """The error names the feature and who asks for it, from the engine, the planner and `solve` alike."""
+    """The error names the feature and the job that asks for it, from the engine, the planner and `solve` alike."""
     instance = ASKS_FOR[feature]
     assert unsupported(instance) == (feature,)
     assert PlannerEngine().unsupported(instance) == (feature,)

@@ -123,7 +123,7 @@ def test_the_depth_is_how_far_down_the_queue_reservations_move_up(depth: int, re
 
 
 def test_priority_comes_before_submission() -> None:
-    """Of those who come in the same second the one of higher priority is served first."""
+    """Of jobs that come in the same second the one of higher priority is served first."""
     machine = [nodes("n", cores=1)]
     low, high = waiting("low", 10, chunk(cores=1)), waiting("high", 10, chunk(cores=1), priority=5)
     assert starts(judged(window(machine, low, high), Conservative())) == {"high": 0, "low": 10}

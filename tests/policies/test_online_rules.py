@@ -191,7 +191,7 @@ def test_pbs_takes_max_starve_to_the_second(max_starve: int, late: int) -> None:
 
 
 def test_pbs_sorts_by_walltime() -> None:
-    """The option sort_by lets the shortest of those who fit start first (PBS-3)."""
+    """The option sort_by lets the shortest of the jobs that fit start first (PBS-3)."""
     jobs = [job("a", 1, 10), job("long", 1, 50), job("short", 1, 20)]
     assert played(1, jobs, "pbs_fifo_starve", sort_by="short_walltime") == {"a": 0, "short": 10, "long": 30}
     assert played(1, jobs, "pbs_fifo_starve") == {"a": 0, "long": 10, "short": 60}

@@ -1,4 +1,4 @@
-"""What holds for every window: static backfill where nobody shares, verified plans, and who shares with whom."""
+"""What holds for every window: static backfill where no job shares, verified plans, and which jobs share with which."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_every_plan_is_valid() -> None:
 
 
 def test_who_shares() -> None:
-    """No node has more than two jobs that share it; who shares is malleable, not bound in time, and not waited for."""
+    """No node has more than two jobs that share it; such a job is malleable, not bound in time, and no job waits for it."""
     for seed in SEEDS:
         instance, rule = malleable_window(seed)
         parts = shrunk(instance, SdEngine(rule).plan(instance, None).jobs)

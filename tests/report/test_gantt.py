@@ -183,7 +183,7 @@ def test_how_the_plan_was_found_is_in_the_page() -> None:
 @in_browser
 @pytest.mark.parametrize("bound", [None, 40.02, -5.0, 41.27])
 def test_incumbents_in_a_browser(bound: float | None, tmp_path: Path) -> None:
-    """All incumbents are drawn with or without a bound, told in a table, and to those who cannot see the drawing."""
+    """All incumbents are drawn with or without a bound, told in a table, and to readers who cannot see the drawing."""
     instance, plan = a_plan(HOSTILE)
     seen = browse(gantt_html(instance, replace(plan, objective=replace(plan.objective, bound=bound))), tmp_path)
     assert (seen.report["data-found"], seen.report["data-errors"]) == ("3", "0")

@@ -1,4 +1,4 @@
-"""Compression against a naive pass through the whole queue: nobody is passed over who would move."""
+"""Compression against a naive pass through the whole queue: no job is passed over that would move."""
 
 from __future__ import annotations
 
