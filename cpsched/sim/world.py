@@ -459,7 +459,7 @@ class World:
                 yield start, end, of_nodes, {-1 - column: many for column, many in taken.items() if column < 0}
 
     def set_aside(self) -> tuple[SetAside, ...]:
-        """Return the amounts that are set aside from now on, as a window states them: for rules, and for booked jobs."""
+        """Return what rules and booked jobs set aside from now on, as a window states it."""
         if not self.has_asides:
             return ()
         s, load = self.state, self.load

@@ -33,7 +33,7 @@ def test_columns_of_one_resource_lie_side_by_side() -> None:
 
 
 def test_kept_resources_have_columns() -> None:
-    """OCCS-40: 16 cores of which 2 are kept for GPUs: 16 for all, 14 for jobs that ask for no GPU, which take of both."""
+    """OCCS-40: 16 cores of which 2 are kept for GPUs: 16 for all, 14 for jobs without GPUs, which take of both."""
     layout = columns(nodes("g", cores=16, gpus=2, keep_free=cores_for_gpus(2)))
     assert layout.run_columns == [{("cores", None): 16, ("gpus", None): 2, ("cores", "gpus"): 14}]
     assert [run.capacity for run in layout.demands.layout.runs] == [(16, 2, 14)]

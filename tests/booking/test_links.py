@@ -52,7 +52,7 @@ def test_nobody_waits_for_anybody() -> None:
 
 
 def chain(now: int = 100) -> Ledger:
-    """Return a ledger of one core: b waits for the end of a, and 3 s; c for the start of b; x for one that is not there.
+    """Return a ledger of one core: b waits for the end of a, and 3 s; c for the start of b; x for an absent one.
 
     What runs ends at 110.
     """

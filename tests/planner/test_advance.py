@@ -1,4 +1,4 @@
-"""A window some time later: jobs that have ended are gone, those that have started run, and the plan goes on as it was."""
+"""A window some time later: ended jobs are gone, started ones run, and the plan goes on as it was."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_a_delay_from_the_past_counts() -> None:
 
 
 def test_arrays_and_elements() -> None:
-    """On one core: a job that waits for an array waits for its last element, one that waits for an element for that one."""
+    """On one core: a job after an array waits for its last element, a job after an element for that one."""
     jobs = [
         cores("a", 1, 10, array=(1, 3, 4)),
         cores("one", 1, 1, after=after("a[1]"), priority=9),

@@ -92,7 +92,7 @@ def in_order(instance: Instance) -> tuple[Planner, Outcome]:
 @examples(120)
 @given(malleable_windows(), weights)
 def test_never_worse_than_rigid(instance: Instance, of_terms: dict[ObjectiveTerm, float]) -> None:
-    """The plan verifies, plans all jobs that are planned in the window made rigid, and is worth no more if it plans no more."""
+    """The plan verifies, plans all jobs that the plan of rigid jobs does, and is worth no more if it plans no more."""
     instance = replace(instance, objective=Objective(weights=FrozenMap(of_terms)))
     found, rigid = plan(instance), PlannerEngine().plan(made_rigid(instance), None)
     assert found.keys() >= {job.id for job in rigid.jobs}

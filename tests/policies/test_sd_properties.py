@@ -138,7 +138,7 @@ def test_every_plan_is_valid() -> None:
 
 
 def test_who_shares() -> None:
-    """No node has more than two jobs that share it; such a job is malleable, not bound in time, and no job waits for it."""
+    """No node has more than two jobs that share it; it is malleable, not bound in time, and not waited for."""
     for seed in SEEDS:
         instance, rule = malleable_window(seed)
         parts = shrunk(instance, SdEngine(rule).plan(instance, None).jobs)

@@ -606,7 +606,7 @@ def test_linked_jobs(pair: Pair, drawn: list[JobRow], shuffled: list[int], data:
 
 
 def test_links_are_kept_from_both_ends() -> None:
-    """Each job has a list of the jobs that it waits for, and one of those that wait for it, in the order in which they were given."""
+    """Each job lists the jobs that it waits for, and those that wait for it, in the order in which they were given."""
     links = np.array([(2, 0, 7), (1, 0, 3), (2, 1, 0), (2, 0, 1)])
     table = JobTable([(0, 0, FOREVER, 1)] * 3, links)
     assert [table.waits[first:last].tolist() for first, last in pairwise(table.waits_of.tolist())] == [
