@@ -22,7 +22,7 @@ PACKAGE = ROOT / "cpsched"
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "errors text",
+        "doors errors text",
         "domain rusv verify writing",
         "engine formats metrics problem workloads",
         "booking",
@@ -42,30 +42,31 @@ ARROWS: dict[str, frozenset[str]] = {
     room: frozenset(needed.split())
     for room, needed in {
         "errors": "",
+        "doors": "",
         "text": "",
         "domain": "",
         "rusv": "",
         "verify": "errors",
         "writing": "errors",
-        "booking": "domain problem rusv",
+        "booking": "doors domain problem rusv",
         "engine": "domain",
         "formats": "errors domain writing text",
         "problem": "domain",
         "metrics": "domain writing text",
         "workloads": "errors domain",
-        "planner": "errors problem domain rusv booking engine metrics",
-        "sim": "errors problem domain rusv booking formats metrics planner writing",
-        "policies": "errors problem domain rusv booking engine planner sim",
-        "cp": "errors problem domain booking engine metrics planner",
-        "mzn": "errors problem domain engine metrics planner",
+        "planner": "doors errors problem domain rusv booking engine metrics",
+        "sim": "doors errors problem domain rusv booking formats metrics planner writing",
+        "policies": "doors errors problem domain rusv booking engine planner sim",
+        "cp": "doors errors problem domain booking engine metrics planner",
+        "mzn": "doors errors problem domain engine metrics planner",
         "report": "domain metrics formats text",
         "bridge": "errors domain formats text",
-        "search": "domain problem rusv booking engine metrics planner",
-        "portfolio": "errors domain engine formats metrics planner policies problem sim search cp mzn verify",
-        "bench": "errors domain formats metrics portfolio sim workloads writing text",
-        "answers": "errors domain rusv booking formats metrics planner portfolio problem report text",
+        "search": "doors domain problem rusv booking engine metrics planner",
+        "portfolio": "doors errors domain engine formats metrics planner policies problem sim search cp mzn verify",
+        "bench": "doors errors domain formats metrics portfolio sim workloads writing text",
+        "answers": "doors errors domain rusv booking formats metrics planner portfolio problem report text",
         "daemon": "errors bridge domain engine formats planner portfolio text verify writing",
-        "modelling": "domain formats portfolio",
+        "modelling": "doors domain formats portfolio",
         "cli": (
             "errors answers bench bridge daemon formats metrics planner portfolio report sim verify workloads writing "
             "text"
@@ -360,6 +361,21 @@ def loaded_by(statement: str) -> list[str]:
 def test_a_bare_import_loads_nothing_heavy(statement: str) -> None:
     """The package, the nouns, the problem and the command line start without compiler, solvers and validators."""
     assert {module.partition(".")[0] for module in loaded_by(statement)} & HEAVY == set()
+
+
+@pytest.mark.parametrize("room", sorted(set(ARROWS) - HOMES["numba"]))
+def test_a_door_loads_no_compiler(room: str) -> None:
+    """The import of a room loads neither compiler nor solvers before they are needed; rusv is the compiler's home."""
+    loaded = {module.partition(".")[0] for module in loaded_by(f"import cpsched.{room}")}
+    assert loaded & {"llvmlite", "minizinc", "numba", "ortools"} == set()
+
+
+def test_no_public_name_is_that_of_a_module() -> None:
+    """The import of a module cannot put itself in the place of a name that a lazy door has not fetched yet."""
+    doors = [path for path in sorted(PACKAGE.rglob("__init__.py")) if "= opener(" in path.read_text()]
+    assert len(doors) > 5
+    both = {path.parent.name: public_names(path) & {one.stem for one in path.parent.iterdir()} for path in doors}
+    assert {room: names for room, names in both.items() if names} == {}
 
 
 def test_the_verifier_is_independent() -> None:

@@ -6,11 +6,16 @@ May import: `portfolio` and what is below it; numpy. Begin with `answers.py`. `w
 yet, and `whatif.py` about changes that are planned again. `explanation.py` has what is answered, `words.py` says it.
 """
 
-from cpsched.answers.answers import MOST_INTERVALS, Answers
-from cpsched.answers.explanation import Blocked, Cause, CauseKind, Change, ChangeKind, Explanation, Holder, State
-from cpsched.answers.submission import SUBMITTED, Submission, parse_submission, parse_walltime
-from cpsched.answers.whatif import Comparison, JobChange, WhatIf, changed_instance, compared, what_if
-from cpsched.answers.words import comparison_lines, explanation_lines, first_line, submission_lines
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.answers.answers import MOST_INTERVALS, Answers
+    from cpsched.answers.explanation import Blocked, Cause, CauseKind, Change, ChangeKind, Explanation, Holder, State
+    from cpsched.answers.submission import SUBMITTED, Submission, parse_submission, parse_walltime
+    from cpsched.answers.whatif import Comparison, JobChange, WhatIf, changed_instance, compared, what_if
+    from cpsched.answers.words import comparison_lines, explanation_lines, first_line, submission_lines
 
 __all__ = [
     "MOST_INTERVALS",
@@ -38,3 +43,14 @@ __all__ = [
     "submission_lines",
     "what_if",
 ]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "answers": "MOST_INTERVALS Answers",
+        "explanation": "Blocked Cause CauseKind Change ChangeKind Explanation Holder State",
+        "submission": "SUBMITTED Submission parse_submission parse_walltime",
+        "whatif": "Comparison JobChange WhatIf changed_instance compared what_if",
+        "words": "comparison_lines explanation_lines first_line submission_lines",
+    },
+)

@@ -8,11 +8,16 @@ parameters of generators. `loading.py` and `cell.py` are the work of the workers
 `plots.py` with `charts.py`, and `pages.py` show it.
 """
 
-from cpsched.bench.campaign import Campaign, Cell, cells_of
-from cpsched.bench.campaigns import Outcome, run_campaign
-from cpsched.bench.clusters import at_address, local, on_slurm
-from cpsched.bench.reading import read_campaign
-from cpsched.bench.running import Failure, Tally
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.bench.campaign import Campaign, Cell, cells_of
+    from cpsched.bench.campaigns import Outcome, run_campaign
+    from cpsched.bench.clusters import at_address, local, on_slurm
+    from cpsched.bench.reading import read_campaign
+    from cpsched.bench.running import Failure, Tally
 
 __all__ = [
     "Campaign",
@@ -27,3 +32,14 @@ __all__ = [
     "read_campaign",
     "run_campaign",
 ]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "campaign": "Campaign Cell cells_of",
+        "campaigns": "Outcome run_campaign",
+        "clusters": "at_address local on_slurm",
+        "reading": "read_campaign",
+        "running": "Failure Tally",
+    },
+)

@@ -4,18 +4,23 @@ May import: `domain`, `problem`, `rusv`. Begin with `ledger.py`; `live_ledger.py
 `columns.py` translates a cluster and its requests into the columns of the timeline, `mapping.py` has the order in which
 nodes are filled, `links.py` the dependencies. `running.py` has the running jobs and what is set aside, `modes.py` the
 shares on which a malleable job can begin, `shapes.py` and `changing.py` the jobs of several steps, and
-`continuation.py` the rest of a running one.
+`continuing.py` the rest of a running one.
 """
 
-from cpsched.booking.changing import ChangingJobs
-from cpsched.booking.columns import WHOLE_REQUEST, Columns
-from cpsched.booking.continuation import Units, continuation, units_on
-from cpsched.booking.ledger import Ledger, Place
-from cpsched.booking.live_ledger import LiveLedger
-from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
-from cpsched.booking.modes import CompiledMode, compiled_modes
-from cpsched.booking.remainder import amounts_aside, booked_remainder
-from cpsched.booking.shapes import Shape
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.booking.changing import ChangingJobs
+    from cpsched.booking.columns import WHOLE_REQUEST, Columns
+    from cpsched.booking.continuing import Units, continuation, units_on
+    from cpsched.booking.ledger import Ledger, Place
+    from cpsched.booking.live_ledger import LiveLedger
+    from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
+    from cpsched.booking.modes import CompiledMode, compiled_modes
+    from cpsched.booking.remainder import amounts_aside, booked_remainder
+    from cpsched.booking.shapes import Shape
 
 __all__ = [
     "WHOLE_REQUEST",
@@ -36,3 +41,18 @@ __all__ = [
     "node_weight",
     "units_on",
 ]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "changing": "ChangingJobs",
+        "columns": "WHOLE_REQUEST Columns",
+        "continuing": "Units continuation units_on",
+        "ledger": "Ledger Place",
+        "live_ledger": "LiveLedger",
+        "mapping": "CheapFirst Mapping node_weight",
+        "modes": "CompiledMode compiled_modes",
+        "remainder": "amounts_aside booked_remainder",
+        "shapes": "Shape",
+    },
+)

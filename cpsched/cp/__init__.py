@@ -8,10 +8,9 @@ of its own (`process.py`, `worker.py`); `neighbourhoods/improver.py` improves pa
 Nothing is imported before it is asked for: the worker is on its way the sooner the less it loads.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.cp.bounding import LagrangianBound
@@ -32,21 +31,13 @@ __all__ = [
     "lower_bound",
 ]
 
-_MODULES = {
-    "Bound": "bounds",
-    "BoundParams": "params",
-    "Cp": "improver",
-    "CpParams": "params",
-    "LagrangianBound": "bounding",
-    "ModelParams": "params",
-    "NeighbourhoodParams": "params",
-    "Neighbourhoods": "neighbourhoods.improver",
-    "lower_bound": "bounds",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Fetch a public name from its module."""
-    if name not in _MODULES:
-        raise AttributeError(f"module 'cpsched.cp' has no attribute {name!r}")
-    return getattr(import_module(f"cpsched.cp.{_MODULES[name]}"), name)
+__getattr__ = opener(
+    __name__,
+    {
+        "bounding": "LagrangianBound",
+        "bounds": "Bound lower_bound",
+        "improver": "Cp",
+        "neighbourhoods.improver": "Neighbourhoods",
+        "params": "BoundParams CpParams ModelParams NeighbourhoodParams",
+    },
+)

@@ -4,6 +4,13 @@ May import: `portfolio` and what is below it; pandas. Begin with `model.py`, the
 table; `plain.py` makes plain values of those of numpy and pandas.
 """
 
-from cpsched.modelling.model import Model
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.modelling.model import Model
 
 __all__ = ["Model"]
+
+__getattr__ = opener(__name__, {"model": "Model"})

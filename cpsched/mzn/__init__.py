@@ -7,8 +7,17 @@ which is loaded when it is needed. Begin with the models and ``docs/minizinc.md`
 common part. `support.py` chooses the model for a window, `solver.py` is the border to MiniZinc.
 """
 
-from cpsched.mzn.engine import MiniZinc, MiniZincParams, window_of
-from cpsched.mzn.solver import model_path
-from cpsched.mzn.window import Window
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.mzn.engine import MiniZinc, MiniZincParams, window_of
+    from cpsched.mzn.solver import model_path
+    from cpsched.mzn.window import Window
 
 __all__ = ["MiniZinc", "MiniZincParams", "Window", "model_path", "window_of"]
+
+__getattr__ = opener(
+    __name__, {"engine": "MiniZinc MiniZincParams window_of", "solver": "model_path", "window": "Window"}
+)

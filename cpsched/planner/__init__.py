@@ -4,25 +4,29 @@ May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin wi
 has the jobs that may be planned at all and the outcome of each, `support.py` the refused features, `costs.py` the costs
 of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a plan up to date, `warm.py` begins from an earlier plan,
 `advance.py` advances a window in time, `happening.py` applies an event to it, `profile.py` changes the steps of a
-running job, `warmup.py` compiles the kernels ahead of time.
+running job, `compiling.py` compiles the kernels ahead of time.
 """
 
-from cpsched.planner.admission_result import AdmissionResult
-from cpsched.planner.advance import advanced, with_slices
-from cpsched.planner.alone import placeable_beside
-from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
-from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
-from cpsched.planner.live import LivePlanner, replanned
-from cpsched.planner.planner import Planner
-from cpsched.planner.planner_engine import PlannerEngine
-from cpsched.planner.profile import with_profile
-from cpsched.planner.rescue import latest_starts
-from cpsched.planner.reservations import slices_of
-from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
-from cpsched.planner.support import changing, unreduced, unsupported
-from cpsched.planner.warm import replanned_after, warm_order, with_promised_starts
-from cpsched.planner.warmup import warmup, warmup_evolving, warmup_window
-from cpsched.rusv import announced as compiling_announced
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.planner.admission_result import AdmissionResult
+    from cpsched.planner.advance import advanced, with_slices
+    from cpsched.planner.alone import placeable_beside
+    from cpsched.planner.compiling import compiling_announced, warmup, warmup_evolving, warmup_window
+    from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
+    from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
+    from cpsched.planner.live import LivePlanner, replanned
+    from cpsched.planner.planner import Planner
+    from cpsched.planner.planner_engine import PlannerEngine
+    from cpsched.planner.profile import with_profile
+    from cpsched.planner.rescue import latest_starts
+    from cpsched.planner.reservations import slices_of
+    from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
+    from cpsched.planner.support import changing, unreduced, unsupported
+    from cpsched.planner.warm import replanned_after, warm_order, with_promised_starts
 
 __all__ = [
     "EXPECTED_STATES",
@@ -59,3 +63,24 @@ __all__ = [
     "with_promised_starts",
     "with_slices",
 ]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "admission_result": "AdmissionResult",
+        "advance": "advanced with_slices",
+        "alone": "placeable_beside",
+        "compiling": "compiling_announced warmup warmup_evolving warmup_window",
+        "costs": "FIRST_KINK LEVEL RATE costs_at end_price start_costs",
+        "happening": "EXPECTED_STATES Aftermath after_event",
+        "live": "LivePlanner replanned",
+        "planner": "Planner",
+        "planner_engine": "PlannerEngine",
+        "profile": "with_profile",
+        "rescue": "latest_starts",
+        "reservations": "slices_of",
+        "shrink": "Values go_on_shrunk place_cheaply",
+        "support": "changing unreduced unsupported",
+        "warm": "replanned_after warm_order with_promised_starts",
+    },
+)

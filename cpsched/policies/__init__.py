@@ -9,13 +9,18 @@ the table of the queue rules in both of their forms, and `catalogue.py`, which m
 reservations on nodes.
 """
 
-from cpsched.engine import Engine
-from cpsched.policies.catalogue import SCHEDULERS, make_scheduler, scheduler_from
-from cpsched.policies.evolving import VARIANTS, EvolvingEngine, EvolvingOnline
-from cpsched.policies.policy import Policy
-from cpsched.policies.policy_engine import PolicyEngine
-from cpsched.policies.queue_rules import WINDOW_RULES, by_smith
-from cpsched.policies.sd import SD_RULES, SdEngine
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.policies.catalogue import SCHEDULERS, make_scheduler, scheduler_from
+    from cpsched.policies.engines import POLICIES
+    from cpsched.policies.evolving import VARIANTS, EvolvingEngine, EvolvingOnline
+    from cpsched.policies.policy import Policy
+    from cpsched.policies.policy_engine import PolicyEngine
+    from cpsched.policies.queue_rules import by_smith
+    from cpsched.policies.sd import SdEngine
 
 __all__ = [
     "POLICIES",
@@ -31,11 +36,15 @@ __all__ = [
     "scheduler_from",
 ]
 
-_ENGINES: tuple[Engine, ...] = (
-    *map(PolicyEngine, WINDOW_RULES),
-    *map(EvolvingEngine, VARIANTS),
-    *map(SdEngine, SD_RULES),
+__getattr__ = opener(
+    __name__,
+    {
+        "catalogue": "SCHEDULERS make_scheduler scheduler_from",
+        "engines": "POLICIES",
+        "evolving": "VARIANTS EvolvingEngine EvolvingOnline",
+        "policy": "Policy",
+        "policy_engine": "PolicyEngine",
+        "queue_rules": "by_smith",
+        "sd": "SdEngine",
+    },
 )
-
-#: The engines of all rules by their names, ``easy``, ``ep_nox`` and so on.
-POLICIES: dict[str, Engine] = {engine.name: engine for engine in _ENGINES}

@@ -9,13 +9,18 @@ updates a plan, and `online.py` plans one window after the other, as a scheduler
 these with the rules.
 """
 
-from cpsched.portfolio.dask_lanes import with_dask_lanes
-from cpsched.portfolio.online import WindowPlanner, make_engine_scheduler
-from cpsched.portfolio.recipe import prepare, solve
-from cpsched.portfolio.replanning import replan
-from cpsched.portfolio.schedulers import ALL_SCHEDULERS, label_of, make_any_scheduler, parameter_text
-from cpsched.portfolio.scoring import plan_of
-from cpsched.portfolio.teams import ENGINES, Team, team_of
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.portfolio.dask_lanes import with_dask_lanes
+    from cpsched.portfolio.online import WindowPlanner, make_engine_scheduler
+    from cpsched.portfolio.recipe import prepare, solve
+    from cpsched.portfolio.replanning import replan
+    from cpsched.portfolio.schedulers import ALL_SCHEDULERS, label_of, make_any_scheduler, parameter_text
+    from cpsched.portfolio.scoring import plan_of
+    from cpsched.portfolio.teams import ENGINES, Team, team_of
 
 __all__ = [
     "ALL_SCHEDULERS",
@@ -33,3 +38,16 @@ __all__ = [
     "team_of",
     "with_dask_lanes",
 ]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "dask_lanes": "with_dask_lanes",
+        "online": "WindowPlanner make_engine_scheduler",
+        "recipe": "prepare solve",
+        "replanning": "replan",
+        "schedulers": "ALL_SCHEDULERS label_of make_any_scheduler parameter_text",
+        "scoring": "plan_of",
+        "teams": "ENGINES Team team_of",
+    },
+)

@@ -7,7 +7,14 @@ kernels' form. `evolving.py` and `evolving_kernels.py` are the same for jobs tha
 `ledger_chain.py` for jobs that evolve over any nodes.
 """
 
-from cpsched.search.engine import Search, SearchParams
-from cpsched.search.warmup import warm_up_evolving_search
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.search.engine import Search, SearchParams
+    from cpsched.search.warmup import warm_up_evolving_search
 
 __all__ = ["Search", "SearchParams", "warm_up_evolving_search"]
+
+__getattr__ = opener(__name__, {"engine": "Search SearchParams", "warmup": "warm_up_evolving_search"})

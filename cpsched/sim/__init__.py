@@ -1,22 +1,27 @@
 """Event simulation: the jobs of a workload arrive, and a scheduler starts them.
 
 May import: `domain`, `problem`, `rusv`, `booking`, `formats`, `metrics`, `planner`, `writing`, `errors`. Knows no
-scheduler: these plug in from above. Begin with `simulate.py`, the entry, and `scheduler.py`, the interface. Queue rules
-(`rules.py`) run in a compiled event loop (`kernels.py` on the arrays of `arrays.py`; `queue_kernels.py`: their order;
-`run_kernels.py`: running jobs; `reserving_kernels.py`: rules with several reservations; `aside_kernels.py`: what is set
-aside for a time). All other schedulers are called after each event (`scheduler_loop.py`), see machine and queue through
-a `Site`, and may keep an `Outlook` of future free resources; `rolling.py` makes a scheduler from a planner of windows.
-`load.py` has a workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
+scheduler: these plug in from above. Begin with `simulation.py`, the entry, and `scheduler.py`, the interface. Queue
+rules (`rules.py`) run in a compiled event loop (`kernels.py` on the arrays of `arrays.py`; `queue_kernels.py`: their
+order; `run_kernels.py`: running jobs; `reserving_kernels.py`: rules with several reservations; `aside_kernels.py`: what
+is set aside for a time). All other schedulers are called after each event (`scheduler_loop.py`), see machine and queue
+through a `Site`, and may keep an `Outlook` of future free resources; `rolling.py` makes a scheduler from a planner of
+windows. `load.py` has a workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
 """
 
-from cpsched.sim.checkpoint import Checkpoint
-from cpsched.sim.load import unsupported
-from cpsched.sim.rolling import Planned, Planning, Rolling
-from cpsched.sim.rules import BackfillRule, Expectation, Order, Prediction, QueueRule
-from cpsched.sim.scheduler import Change, Counting, Decision, News, NextStep, Scheduler, Start
-from cpsched.sim.simulate import History, Interrupted, Moment, simulate
-from cpsched.sim.site import Changes, Outlook, Site
-from cpsched.sim.warmup import warm_up_simulation
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.sim.checkpoint import Checkpoint
+    from cpsched.sim.load import unsupported
+    from cpsched.sim.rolling import Planned, Planning, Rolling
+    from cpsched.sim.rules import BackfillRule, Expectation, Order, Prediction, QueueRule
+    from cpsched.sim.scheduler import Change, Counting, Decision, News, NextStep, Scheduler, Start
+    from cpsched.sim.simulation import History, Interrupted, Moment, simulate
+    from cpsched.sim.site import Changes, Outlook, Site
+    from cpsched.sim.warmup import warm_up_simulation
 
 __all__ = [
     "BackfillRule",
@@ -45,3 +50,17 @@ __all__ = [
     "unsupported",
     "warm_up_simulation",
 ]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "checkpoint": "Checkpoint",
+        "load": "unsupported",
+        "rolling": "Planned Planning Rolling",
+        "rules": "BackfillRule Expectation Order Prediction QueueRule",
+        "scheduler": "Change Counting Decision News NextStep Scheduler Start",
+        "simulation": "History Interrupted Moment simulate",
+        "site": "Changes Outlook Site",
+        "warmup": "warm_up_simulation",
+    },
+)

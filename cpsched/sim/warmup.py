@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Request, Step
 from cpsched.sim.rules import BackfillRule, Order, QueueRule
-from cpsched.sim.simulate import simulate
+from cpsched.sim.simulation import simulate
 
 __all__ = ["warm_up_simulation"]
 
