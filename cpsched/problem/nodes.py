@@ -34,7 +34,7 @@ from cpsched.problem.amounts import Amount, Supply
 from cpsched.problem.asides import beside, closed, held_by
 from cpsched.problem.counters import Times, is_let_in, left_to_others
 from cpsched.problem.rule import MARK, Rule
-from cpsched.problem.spread import Spread
+from cpsched.problem.spread import Spread, most_held, quotas
 
 __all__ = ["NodeRules"]
 
@@ -142,7 +142,12 @@ class NodeRules:
             self.is_strict = True  # what is left is spread over the nodes
             taken = self._taken(others, pool.resource)
             hosting = list(self._hosting(others, pool))
-            quota = self._quotas(pool.nodes, has, [*taken, *(node for _, node, _ in hosting)], left)
+            first = {node: most_held(held) for node, held in taken.items()}
+            for _, node, amount in hosting:
+                first[node] = first.get(node, 0) + amount
+            classes = instance.cluster.class_of
+            up = [node for node in pool.nodes if classes[node].state is NodeState.UP]
+            quota = quotas(has, first, up, left)
             spread = Spread(rule.name, times, quota, taken)
             is_always = times == ((instance.now, instance.now + FOR_EVER),)
             for node, most in has.items():
@@ -188,19 +193,6 @@ class NodeRules:
                     if amount := held.resources.get(resource, 0):
                         taken.setdefault(held.node, []).append((start, segment.end, amount))
         return taken
-
-    def _quotas(self, nodes: Sequence[str], has: Mapping[str, int], first: Sequence[str], left: int) -> dict[str, int]:
-        """Return how much jobs without access may have on each node of a pool: the nodes `first` that they have already
-        before others, then in document order. Nodes that are not up get nothing.
-        """
-        quota: dict[str, int] = {}
-        classes = self._instance.cluster.class_of
-        usable = [node for node in nodes if classes[node].state is NodeState.UP]
-        for node in (*(node for node in nodes if node in first), *usable):
-            if node not in quota:
-                quota[node] = min(left, has[node])
-                left -= quota[node]
-        return {node: quota.get(node, 0) for node in nodes}
 
     # --- reservations -------------------------------------------------------------------------------------------
 

@@ -8,7 +8,37 @@ from cpsched.domain import Amounts, Placement, ReservedSlice, SetAside
 from cpsched.problem.amounts import Amount
 from cpsched.problem.calendar import Intervals
 
-__all__ = ["Spread"]
+__all__ = ["Spread", "most_held", "quotas"]
+
+
+def quotas(has: Mapping[str, int], first: Mapping[str, int], up: Sequence[str], left: int) -> dict[str, int]:
+    """Return how much jobs without access may have on each node of a pool.
+
+    Parameters
+    ----------
+    has
+        The amount of the resource on each node of the pool, in document order.
+    first
+        What they have already or are to have in reservations, by node: the quotas begin with these.
+    up
+        The nodes that get more, in order.
+    left
+        How much they may have in all.
+    """
+    quota: dict[str, int] = {}
+    for node, most in has.items():
+        quota[node] = min(left, most, first.get(node, 0))
+        left -= quota[node]
+    for node in up:
+        more = min(left, has[node] - quota[node])
+        quota[node] += more
+        left -= more
+    return quota
+
+
+def most_held(amounts: Sequence[Amount]) -> int:
+    """Return the most of some amounts that are held at the same time."""
+    return max(sum(one for first, last, one in amounts if first <= start < last) for start, _, _ in amounts)
 
 
 class Spread:
