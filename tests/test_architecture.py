@@ -65,7 +65,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "portfolio": "doors errors domain engine formats metrics planner policies problem sim search cp mzn verify",
         "bench": "doors errors domain formats metrics portfolio sim workloads writing text",
         "answers": "doors errors domain rusv booking formats metrics planner portfolio problem report text",
-        "daemon": "errors bridge domain engine formats planner portfolio text verify writing",
+        "daemon": "doors errors bridge domain engine formats planner portfolio text verify writing",
         "modelling": "doors domain formats portfolio",
         "cli": (
             "errors answers bench bridge daemon formats metrics planner portfolio report sim verify workloads writing "

@@ -8,16 +8,21 @@ May import: `bridge`, `portfolio`, `planner`, `formats`, `engine`, `domain`, `ve
 outside SQLAlchemy, Alembic, structlog, prometheus-client and pydantic. Begin with `core.py`.
 """
 
-from cpsched.daemon.core import step
-from cpsched.daemon.heartbeat import Watchdog, hand_back
-from cpsched.daemon.logs import make_log
-from cpsched.daemon.metrics import Metrics
-from cpsched.daemon.planning import Planner
-from cpsched.daemon.service import Daemon, Settings
-from cpsched.daemon.site import daemon_of, manager_of, read_site, refuse_root, watchdog_of
-from cpsched.daemon.site_model import SiteModel
-from cpsched.daemon.state import Policy, State
-from cpsched.daemon.store import Store
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.daemon.core import step
+    from cpsched.daemon.heartbeat import Watchdog, hand_back
+    from cpsched.daemon.logs import make_log
+    from cpsched.daemon.metrics import Metrics
+    from cpsched.daemon.planning import Planner
+    from cpsched.daemon.service import Daemon, Settings
+    from cpsched.daemon.site import daemon_of, manager_of, read_site, refuse_root, watchdog_of
+    from cpsched.daemon.site_model import SiteModel
+    from cpsched.daemon.state import Policy, State
+    from cpsched.daemon.store import Store
 
 __all__ = [
     "Daemon",
@@ -38,3 +43,19 @@ __all__ = [
     "step",
     "watchdog_of",
 ]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "core": "step",
+        "heartbeat": "Watchdog hand_back",
+        "logs": "make_log",
+        "metrics": "Metrics",
+        "planning": "Planner",
+        "service": "Daemon Settings",
+        "site": "daemon_of manager_of read_site refuse_root watchdog_of",
+        "site_model": "SiteModel",
+        "state": "Policy State",
+        "store": "Store",
+    },
+)
