@@ -64,7 +64,7 @@ def command(
     config: Path | None,
     options: LogOptions,
 ) -> None:
-    """Make an instance from the jobs of a log, or from saved answers of a resource manager.
+    """Make an instance from a log, or a resource manager's answers.
 
     LOG is in Standard Workload Format, an accounting log of Torque or PBS (.acct), or sbatch lines of the Slurm
     simulator (.events); it may be gzipped. CLUSTER is an instance document without jobs; everything in it but the

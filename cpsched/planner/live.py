@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from cpsched.booking import LiveLedger
-from cpsched.domain import Fitted, Instance, Job, Plan, PlannedJob, fitted
+from cpsched.domain import Fitted, Instance, Job, Place, Plan, PlannedJob, fitted
 from cpsched.engine import Outcome
 from cpsched.planner.admission_result import AdmissionResult, without_start
 from cpsched.planner.alone import hopeless
@@ -362,13 +362,14 @@ class _Change:
 
 def _holds_the_same(before: Job, job: Job) -> bool:
     """Return whether a running job holds one segment, the same as before."""
-    if before is job or (before.running, before.licenses, before.request.place) == (
-        job.running,
-        job.licenses,
-        job.request.place,
-    ):
+    if before is job or (before.running, before.licenses, _places(before)) == (job.running, job.licenses, _places(job)):
         return job.running is not None and len(job.running.segments) == 1
     return False
+
+
+def _places(job: Job) -> tuple[Place, ...]:
+    """Return the place that each step of a job asks for."""
+    return tuple(step.request.place for step in job.steps)
 
 
 def _can_be_followed(before: Mapping[str, Job], jobs: Mapping[str, Job]) -> bool:
