@@ -154,6 +154,7 @@ def settle(loop: Loop) -> None:
         loop.world.advance(loop.world.now + 20)
 
 
+@pytest.mark.slow
 @given(st.lists(DEEDS, min_size=5, max_size=40), st.integers(0, 1000))
 @examples(100)
 def test_whatever_happens_nothing_is_lost_doubled_or_overcommitted(deeds: list[tuple[str, int]], seed: int) -> None:
@@ -170,6 +171,7 @@ def test_whatever_happens_nothing_is_lost_doubled_or_overcommitted(deeds: list[t
     assert all(entry.never or entry.job.after for entry in left.values()), left
 
 
+@pytest.mark.slow
 @given(st.lists(DEEDS, min_size=5, max_size=40), st.integers(0, 1000))
 @examples(50)
 def test_a_promise_is_kept_or_there_is_a_reason(deeds: list[tuple[str, int]], seed: int) -> None:

@@ -48,6 +48,7 @@ def begin(repository: Path, tmp_path: Path) -> Iterator[Begin]:
         yield start
 
 
+@pytest.mark.slow
 def test_a_daemon_killed_at_random_instants_loses_and_doubles_nothing(begin: Begin, tmp_path: Path) -> None:
     """However often the daemon is killed, all jobs run once, on nodes that stood in its store before they started."""
     rng = random.Random(0)
@@ -85,6 +86,7 @@ def test_a_daemon_killed_at_random_instants_loses_and_doubles_nothing(begin: Beg
     store.close()
 
 
+@pytest.mark.slow
 def test_a_daemon_that_is_told_to_stop_hands_back(begin: Begin, tmp_path: Path) -> None:
     """On SIGTERM the daemon ends with code 0, and the manager's own scheduler runs what is left."""
     begin()

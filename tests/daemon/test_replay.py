@@ -30,6 +30,7 @@ def optimiser() -> Planner:
     return Planner(engine, gain=0.0, report=lambda what, error: pytest.fail(f"{what}: {error!r}"))
 
 
+@pytest.mark.slow
 def test_a_report_compares_the_same_jobs_with_their_real_runtimes(tmp_path: Path) -> None:
     """The waits as they were are exactly those of the world; with cpsched the short jobs go first."""
     dry = replace(LIVE, policy=Policy())

@@ -8,6 +8,8 @@ import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from cpsched.bridge import JobState, World
 from cpsched.domain import NodeState
 from tests.bridge.small_world import job, site
@@ -24,6 +26,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@pytest.mark.slow
 def test_a_thousand_cycles_grow_nothing(tmp_path: Path) -> None:
     """Jobs come and go, nodes fail and return: after any number of cycles the daemon holds what it held before."""
     rng = random.Random(0)
