@@ -41,7 +41,7 @@ _PORTION = 100
 _TAU = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class RuleChoice:
     """A scheduler that is a queue rule, and another one of the same order where that wins; where no queue rule plays a
     workload as the workload's rules say (see `is_plain`) it is a third one.
