@@ -6,7 +6,8 @@ rules (`rules.py`) run in a compiled event loop (`kernels.py` on the arrays of `
 order; `run_kernels.py`: running jobs; `reserving_kernels.py`: rules with several reservations; `aside_kernels.py`: what
 is set aside for a time); `rule_choice.py` is one of them, or another one where that wins. All other schedulers are
 called after each event (`scheduler_loop.py`), see machine and queue through a `Site`, and may keep an `Outlook` of
-future free resources; `rolling.py` makes a scheduler from a planner of windows. `load.py` has a workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
+future free resources; `rolling.py` makes a scheduler from a planner of windows. `load.py` has a workload as arrays,
+`world.py` the changing state, and `checkpoint.py` writes that to a file.
 """
 
 from typing import TYPE_CHECKING
