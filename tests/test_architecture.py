@@ -60,7 +60,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "cp": "doors errors problem domain booking engine metrics planner",
         "mzn": "doors errors problem domain engine metrics planner",
         "report": "domain metrics formats text",
-        "bridge": "errors domain formats text",
+        "bridge": "errors domain formats text writing",
         "search": "doors domain problem rusv booking engine metrics planner",
         "portfolio": "doors errors domain engine formats metrics planner policies problem sim search cp mzn verify",
         "bench": "doors errors domain formats metrics portfolio sim workloads writing text",

@@ -5,7 +5,17 @@ Begin with `snapshot.py`; `states.py` and `requests.py` say what of Slurm become
 
 from cpsched.bridge.slurm.client import SlurmClient
 from cpsched.bridge.slurm.directory import read_directory
+from cpsched.bridge.slurm.manager import SlurmManager
 from cpsched.bridge.slurm.site import SiteChoices, SlurmModel, client_of, read_site
 from cpsched.bridge.slurm.snapshot import make_snapshot
 
-__all__ = ["SiteChoices", "SlurmClient", "SlurmModel", "client_of", "make_snapshot", "read_directory", "read_site"]
+__all__ = [
+    "SiteChoices",
+    "SlurmClient",
+    "SlurmManager",
+    "SlurmModel",
+    "client_of",
+    "make_snapshot",
+    "read_directory",
+    "read_site",
+]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from cpsched.bridge.commands import Answer, run
 from cpsched.bridge.slurm.directory import merge_records
 from cpsched.bridge.slurm.json_reader import parse_answer, read_answer
-from cpsched.bridge.slurm.records import SlurmRecords
+from cpsched.bridge.slurm.records import JobRecord, SlurmRecords
 from cpsched.bridge.slurm.text_reader import read_config, read_text
 from cpsched.errors import BridgeError, DocumentError
 
@@ -19,6 +19,7 @@ _VERSION = re.compile(r"(\d+)\.(\d+)")
 #: From this version on ``scontrol`` speaks JSON, and ``sinfo --json`` no longer tells of single nodes.
 _SCONTROL_JSON = (23, 2)
 _OLDEST = (21, 8)
+_JOBS = ("squeue", "--all", "--states=all", "--json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ class SlurmClient:
         """
         has_json = self.version() >= _SCONTROL_JSON
         shown = ("nodes", "partitions", "reservations", "licenses")
-        parts = [self._json("squeue", "--all", "--states=all", "--json")]
+        parts = [self._json(*_JOBS)]
         if has_json:
             parts += [self._json("scontrol", "show", kind, "--json") for kind in shown]
         else:
@@ -90,6 +91,16 @@ class SlurmClient:
         config = read_config(self.command("scontrol", "show", "config").out)
         merged, _ = merge_records([("", part) for part in parts])
         return replace(merged, config=config)
+
+    def jobs(self) -> tuple[JobRecord, ...]:
+        """Ask Slurm for its jobs.
+
+        Raises
+        ------
+        BridgeError
+            If the command fails, or its answer cannot be understood.
+        """
+        return self._json(*_JOBS).jobs
 
     def _json(self, *arguments: str) -> SlurmRecords:
         source = " ".join(arguments)

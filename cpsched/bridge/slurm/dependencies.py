@@ -55,7 +55,7 @@ def dependencies_of(
         if met == "fulfilled":
             continue
         if met == "failed":
-            raise Inexpressible(f"it waits for what never comes ({part})")
+            raise Inexpressible(f"it waits for what never comes ({part})", is_for_manager=False)
         if kind not in _TYPES:
             raise Inexpressible(f"it waits in a way that cannot be said ({part})")
         awaited = pending.get(int(number), ())

@@ -10,6 +10,7 @@ from cpsched.bridge.protocol import JobState
 from cpsched.bridge.slurm.amounts import gres_amounts, tres_value
 from cpsched.bridge.slurm.fields import FaultList, Fields, shown
 from cpsched.bridge.slurm.records import (
+    MANY_NODES,
     JobRecord,
     NodeRecord,
     PartitionRecord,
@@ -147,7 +148,7 @@ def _job(entry: Fields) -> JobRecord:
         time_limit=_minutes(entry, "time_limit"),
         deadline=_time(entry, "deadline"),
         nodes=nodes,
-        max_nodes=entry.number("max_nodes") or None,
+        max_nodes=_most_nodes(entry.number("max_nodes")),
         cpus=entry.number("cpus") or 1,
         tasks=entry.number("tasks") or 1,
         cpus_per_task=entry.number("cpus_per_task") or None,
@@ -173,6 +174,10 @@ def _job(entry: Fields) -> JobRecord:
         admin_comment=entry.text("admin_comment"),
         shares=tuple(_shares(entry)) if state is JobState.RUNNING else (),
     )
+
+
+def _most_nodes(number: int | None) -> int | None:
+    return number if number and number < MANY_NODES else None
 
 
 def _exclusive(entry: Fields) -> str:

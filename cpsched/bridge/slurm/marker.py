@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from urllib.parse import quote, unquote
 
+from cpsched.bridge.protocol import JobState
 from cpsched.bridge.slurm.records import JobRecord
 
-__all__ = ["GATE", "Marker", "marked", "prefix_of", "read_marker", "user_view"]
+__all__ = ["GATE", "Marker", "is_same_begin", "marked", "prefix_of", "read_marker", "shown_time", "user_view"]
 
 #: The begin time of steered jobs without an order: 2099-01-01 UTC.
 GATE = 4070908800
@@ -31,18 +33,31 @@ class Marker:
 
     #: The user's own ``--begin``.
     begin: int = 0
-    #: The user's own nodes (``--nodelist``), number of nodes, and tasks per node.
+    #: The user's own nodes (``--nodelist``), number of nodes, CPUs, and least CPUs per node.
     required: str = ""
     nodes: int = 0
     most: int = 0
+    cpus: int = 0
     pernode: int = 0
     #: The nodes that were ordered, as a host list, and the second; no nodes: there is no order.
     ordered: str = ""
     at: int = 0
-    #: The announced start, and a line about it.
-    start: int = 0
+    #: How often the job had been queued again when it was ordered.
+    restarts: int = 0
+    #: For the user: the planned start as a date, the nodes, and a line about it.
+    start: str = ""
     where: str = ""
     why: str = ""
+
+
+def shown_time(second: int) -> str:
+    """Return a second (Unix) as users can read it."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def is_same_begin(wanted: int, got: int | None, now: int) -> bool:
+    """Tell whether two begins mean the same at a second: they are equal, or both have passed."""
+    return got is not None and (wanted == got or max(wanted, got) <= now)
 
 
 def prefix_of(comment: str) -> str:
@@ -82,6 +97,8 @@ def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
     marker = read_marker(job.admin_comment)
     if marker is None:
         return job, None
+    if job.state is JobState.HELD and job.reason.startswith("BadConstraints") and marker.ordered:
+        job = replace(job, state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
     begin: int | None = job.begin
     if job.begin is not None and job.begin in (GATE, marker.at):
         begin = marker.begin or None
@@ -92,6 +109,7 @@ def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
             required_nodes=marker.required,
             nodes=marker.nodes or 1,
             max_nodes=marker.most or None,
-            tasks_per_node=marker.pernode or None,
+            cpus=marker.cpus or job.cpus,
+            cpus_per_node=marker.pernode or job.cpus_per_node,
         )
     return view, marker

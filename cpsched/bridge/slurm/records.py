@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from cpsched.bridge.protocol import JobState
 from cpsched.domain import Amounts, NodeState
 
-__all__ = ["JobRecord", "NodeRecord", "PartitionRecord", "ReservationRecord", "Share", "SlurmRecords"]
+__all__ = ["MANY_NODES", "JobRecord", "NodeRecord", "PartitionRecord", "ReservationRecord", "Share", "SlurmRecords"]
+
+#: The most nodes of a job that has no limit, and was given one: Slurm cannot be told that there is none.
+MANY_NODES = 500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

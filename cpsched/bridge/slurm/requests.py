@@ -24,7 +24,17 @@ _FEATURE = re.compile(r"[^&|,\[\]()*\s]+")
 
 
 class Inexpressible(Exception):  # noqa: N818
-    """The job asks for something that an instance cannot say; the message says what, in words."""
+    """The job asks for something that an instance cannot say; the message says what, in words.
+
+    Attributes
+    ----------
+    is_for_manager : bool
+        Whether Slurm's own scheduler is to start it.
+    """
+
+    def __init__(self, reason: str, *, is_for_manager: bool = True) -> None:
+        self.is_for_manager = is_for_manager
+        super().__init__(reason)
 
 
 def feature_property(feature: str) -> str:

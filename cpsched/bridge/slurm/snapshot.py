@@ -11,7 +11,7 @@ from itertools import groupby
 
 from cpsched.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.bridge.slurm.dependencies import dependencies_of
-from cpsched.bridge.slurm.marker import GATE, Marker, user_view
+from cpsched.bridge.slurm.marker import GATE, Marker, is_same_begin, user_view
 from cpsched.bridge.slurm.records import JobRecord, NodeRecord, ReservationRecord, SlurmRecords
 from cpsched.bridge.slurm.requests import (
     HOST,
@@ -85,15 +85,15 @@ def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name
     site = _site(records)
     seen = tuple(_tell_apart(records.jobs))
     reservations = {entry.name: entry for entry in records.reservations}
-    left: dict[str, str] = {}
+    left: dict[str, Inexpressible] = {}
     jobs: dict[str, Job] = {}
     for one in seen:
-        if one.record.state.is_over:
+        if one.view.state.is_over:
             continue
         try:
             jobs[one.id] = _job(one, site, reservations, now)
         except Inexpressible as error:
-            left[one.id] = str(error)
+            left[one.id] = error
     _link(seen, jobs, left)
     queues = _queues(records, site, choices)
     instance = Instance(
@@ -107,9 +107,12 @@ def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name
     )
     return Snapshot(
         instance=trusted(instance),
-        left=tuple(LeftJob(id=key, reason=printable(reason)) for key, reason in left.items()),
+        left=tuple(
+            LeftJob(id=key, reason=printable(str(reason)), is_for_manager=reason.is_for_manager)
+            for key, reason in left.items()
+        ),
         taken_at=now,
-        jobs={one.id: _facts(one) for one in seen},
+        jobs={one.id: _facts(one, now) for one in seen},
     )
 
 
@@ -185,7 +188,7 @@ def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], 
     if view.state is JobState.RUNNING:
         return _running(job, view, site, now)
     if view.state is JobState.HELD:
-        raise Inexpressible(f"it is held ({view.reason})" if view.reason else "it is held")
+        raise Inexpressible(f"it is held ({view.reason})" if view.reason else "it is held", is_for_manager=False)
     if view.throttle is not None and len(one.record.ids) > 1:
         raise Inexpressible(f"at most {view.throttle} tasks of its array may run at once")
     if view.time_limit is None:
@@ -209,10 +212,10 @@ def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], 
 def _running(job: Job, view: JobRecord, site: Site, now: int) -> Job:
     """Return a running job: the nodes that it holds are a fact."""
     if not view.shares:
-        raise Inexpressible("it runs, and Slurm does not say where")
+        raise Inexpressible("it runs, and Slurm does not say where", is_for_manager=False)
     unknown = [share.node for share in view.shares if share.node not in site.nodes]
     if unknown:
-        raise Inexpressible(f"it runs on nodes that are not known ({fold_hostlist(unknown)})")
+        raise Inexpressible(f"it runs on nodes that are not known ({fold_hostlist(unknown)})", is_for_manager=False)
     start = min(now, view.start if view.start is not None else now)
     walltime = _NO_LIMIT if view.time_limit is None else max(1, view.time_limit)
     if view.is_completing:
@@ -243,7 +246,7 @@ def _held(cpus: int, memory: int, gres: Amounts, site: Site) -> Amounts:
     return Amounts({name: amount for name, amount in amounts.items() if amount} or {"cores": 1})
 
 
-def _link(seen: Sequence[_Seen], jobs: dict[str, Job], left: dict[str, str]) -> None:
+def _link(seen: Sequence[_Seen], jobs: dict[str, Job], left: dict[str, Inexpressible]) -> None:
     """Give jobs their dependencies; a job that waits for one that is left is left too."""
     alive = [one for one in seen if not one.record.state.is_over]
     pending: dict[int, list[str]] = defaultdict(list)
@@ -257,13 +260,13 @@ def _link(seen: Sequence[_Seen], jobs: dict[str, Job], left: dict[str, str]) -> 
                 after = dependencies_of(one.view, pending, tuple(same))
                 jobs[one.id] = replace(jobs[one.id], after=after)
             except Inexpressible as error:
-                left[one.id] = str(error)
+                left[one.id] = error
                 del jobs[one.id]
         same.append(one.id)
     while lost := [key for key, job in jobs.items() if any(link.job not in jobs for link in job.after)]:
         for key in lost:
             awaited = next(link.job for link in jobs[key].after if link.job not in jobs)
-            left[key] = f"it waits for job {awaited}, which cannot be planned"
+            left[key] = Inexpressible(f"it waits for job {awaited}, which cannot be planned", is_for_manager=False)
         for key in lost:
             del jobs[key]
 
@@ -333,7 +336,7 @@ def revision_of(job: JobRecord) -> str:
     asked = (
         job.partitions,
         job.time_limit,
-        (job.nodes, job.max_nodes, job.tasks, job.tasks_per_node, job.exclusive),
+        (job.nodes, job.max_nodes, job.cpus, job.tasks, job.tasks_per_node, job.cpus_per_node, job.exclusive),
         (job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation),
         (job.memory_per_cpu, job.memory_per_node),
         [text.replace("gres/", "gres:").replace("=", ":") for text in tres],
@@ -342,25 +345,29 @@ def revision_of(job: JobRecord) -> str:
     return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
 
 
-def _facts(one: _Seen) -> JobFacts:
-    record, marker = one.record, one.marker
+def _facts(one: _Seen, now: int) -> JobFacts:
+    record, marker = one.view, one.marker
     is_waiting = record.state in (JobState.WAITING, JobState.HELD)
-    order = marker if marker is not None and marker.ordered and record.required_nodes == marker.ordered else None
-    due = None
-    if is_waiting and order is not None and (record.begin or 0) < GATE:
-        due = order.at
+    has_order = is_waiting and marker is not None and bool(marker.ordered) and _is_as_ordered(one.record, marker, now)
+    due = marker.at if has_order and marker is not None else None
     nodes: Iterable[str] = ()
-    if due is not None and order is not None:
-        nodes = _hosts(order.ordered)
+    if has_order and marker is not None:
+        nodes = _hosts(marker.ordered)
     elif record.state is JobState.RUNNING:
         nodes = (share.node for share in record.shares)
     return JobFacts(
         state=record.state,
         revision=revision_of(one.view),
         restarts=record.restarts,
-        is_steered=is_waiting and marker is not None and (due is not None or record.begin == GATE),
+        is_steered=is_waiting and marker is not None and (has_order or one.record.begin == GATE),
         due=due,
         nodes=tuple(sorted(nodes)),
         start=None if is_waiting else record.start,
         end=record.end if record.state.is_over else None,
     )
+
+
+def _is_as_ordered(record: JobRecord, marker: Marker, now: int) -> bool:
+    """Tell whether a waiting job still has the nodes and the begin of its order, and has not run since."""
+    is_same = record.required_nodes == marker.ordered and record.restarts == marker.restarts
+    return is_same and is_same_begin(marker.at, record.begin, now)

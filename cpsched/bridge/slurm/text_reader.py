@@ -13,9 +13,10 @@ from datetime import datetime, tzinfo
 from typing import NamedTuple, TypeVar
 
 from cpsched.bridge.protocol import JobState
-from cpsched.bridge.slurm.amounts import gres_amounts, memory, minutes
+from cpsched.bridge.slurm.amounts import gres_amounts, memory, minutes, tres_value
 from cpsched.bridge.slurm.fields import FaultList
 from cpsched.bridge.slurm.records import (
+    MANY_NODES,
     JobRecord,
     NodeRecord,
     PartitionRecord,
@@ -138,6 +139,8 @@ def _job(record: _Record) -> JobRecord:
     fewest, _, most = record["NumNodes"].partition("-")
     per_cpu, per_node = record["MinMemoryCPU"], record["MinMemoryNode"]
     task = record["ArrayTaskId"]
+    if state in (JobState.WAITING, JobState.HELD):
+        fewest = tres_value(record["TRES"] or record["ReqTRES"], "node") or fewest  # NumNodes may be an estimate
     return JobRecord(
         number=record.number("JobId") or 0,
         state=state,
@@ -160,7 +163,7 @@ def _job(record: _Record) -> JobRecord:
         time_limit=minutes(record["TimeLimit"]),
         deadline=record.time("Deadline"),
         nodes=int(fewest) if fewest.isdecimal() else 1,
-        max_nodes=int(most) if most.isdecimal() else None,
+        max_nodes=int(most) if most.isdecimal() and int(most) < MANY_NODES else None,
         cpus=record.number("NumCPUs") or 1,
         tasks=record.number("NumTasks") or 1,
         cpus_per_task=record.number("CPUs/Task"),

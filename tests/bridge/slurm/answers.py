@@ -269,7 +269,7 @@ _JOB_TEXT = """JobId={job_id}{array} JobName={name}
    ReqNodeList=(null) ExcNodeList=(null)
    NodeList={nodes}
    NumNodes={span} NumCPUs={cpus} NumTasks={tasks} CPUs/Task={per_task} ReqB:S:C:T=0:0:*:*
-   TRES=cpu={cpus},mem=100M,node=1,billing=1
+   TRES=cpu={cpus},mem=100M,node={node_count},billing=1
    Socks/Node=* NtasksPerN:B:S:C=0:0:*:* CoreSpec=*
    JOB_GRES=(null)
 {details}   MinCPUsNode={minimum_cpus_per_node} MinMemoryCPU=100M MinTmpDiskNode=0

@@ -1,0 +1,54 @@
+--[[
+The gate of cpsched: jobs submitted while it is closed wait for cpsched to start them.
+
+Copy it beside slurm.conf, and set JobSubmitPlugins=lua there. The daemon of cpsched writes into GATE_FILE until when
+(Unix seconds) the gate is closed, and renews it in each cycle. Where the file is missing, unreadable or out of date,
+the gate is open, and Slurm schedules new jobs as it always did. So a cpsched that has died stops nobody.
+
+A job that is let in behind the gate begins in 2099, and AdminComment says so, with the user's own --begin. Who may
+change the begin and the nodes of such a job: root, and the users in OPERATORS (numbers).
+]]
+local GATE_FILE = "/run/cpsched/gate"
+local OPERATORS = { [0] = true }
+local GATE = 4070908800 -- 2099-01-01
+local MARK = "cpsched:1"
+
+local function is_closed()
+  local file = io.open(GATE_FILE, "r")
+  if file == nil then
+    return false
+  end
+  local line = file:read("*l")
+  file:close()
+  local until_when = line and tonumber(line:match("^closed until (%d+)$"))
+  return until_when ~= nil and until_when > os.time()
+end
+
+local function is_set(value)
+  return value ~= nil and value ~= 0 and value ~= "" and value ~= slurm.NO_VAL and value ~= slurm.NO_VAL64
+end
+
+function slurm_job_submit(job_desc, part_list, submit_uid)
+  if is_closed() then
+    local note = MARK
+    if is_set(job_desc.begin_time) then
+      note = note .. string.format(";begin=%d", job_desc.begin_time)
+    end
+    job_desc.admin_comment = (job_desc.admin_comment or "") .. note
+    job_desc.begin_time = GATE
+  end
+  return slurm.SUCCESS
+end
+
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+  local is_steered = (job_rec.admin_comment or ""):find(MARK, 1, true) ~= nil
+  if is_steered and not OPERATORS[modify_uid] then
+    if is_set(job_desc.begin_time) or job_desc.req_nodes ~= nil then
+      slurm.log_user("the start and the nodes of this job are set by cpsched")
+      return slurm.ERROR
+    end
+  end
+  return slurm.SUCCESS
+end
+
+return slurm.SUCCESS

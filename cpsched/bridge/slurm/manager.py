@@ -1,0 +1,185 @@
+"""`SlurmManager`: a real Slurm as a `ResourceManager`.
+
+Jobs are steered by their begin time: one that is steered begins in 2099. An order to start gives it nodes and a begin,
+in one line of ``scontrol``; all lines go to one process by its standard input. Before the lines are written the jobs
+are read again, and after them too: what a receipt says was seen.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cpsched.bridge.protocol import Gate, HandBack, JobState, Order, Receipt, Refusal, Result, Snapshot, Start
+from cpsched.bridge.slurm.client import SlurmClient
+from cpsched.bridge.slurm.orders import Change, Refused, change_of, refusal_of
+from cpsched.bridge.slurm.records import JobRecord
+from cpsched.bridge.slurm.site import SiteChoices, SlurmModel, client_of
+from cpsched.bridge.slurm.snapshot import make_snapshot
+from cpsched.errors import BridgeError, CpschedError
+from cpsched.text import printable
+from cpsched.writing import write_bytes
+
+__all__ = ["SlurmManager"]
+
+#: Seconds for which the gate stays closed without another word.
+_LEASE = 600
+_CLOSED = re.compile(r"closed until (\d{1,15})\s*")
+#: Lines given to one ``scontrol``; each takes some milliseconds.
+_LINES = 500
+#: Seconds between two looks at the queue while it is watched.
+_LOOK = 1.0
+_LONGEST_SAID = 300
+
+
+class SlurmManager:
+    """A Slurm.
+
+    Parameters
+    ----------
+    client
+        Its commands.
+    choices
+        What the site says besides.
+    gate
+        The file at which ``job_submit.lua`` looks; None: the gate is not ours.
+    clock
+        Returns Unix seconds; replaced in tests.
+    """
+
+    name = "slurm"
+
+    def __init__(
+        self,
+        client: SlurmClient,
+        choices: SiteChoices | None = None,
+        *,
+        gate: Path | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client, self._choices, self._gate, self._clock = client, choices or SiteChoices(), gate, clock
+
+    @classmethod
+    def of(cls, model: SlurmModel) -> SlurmManager:
+        """Return the manager of a site's file."""
+        gate = None if model.gate is None else Path(model.gate)
+        return cls(client_of(model), SiteChoices.of(model), gate=gate)
+
+    def snapshot(self) -> Snapshot:
+        """Take a snapshot."""
+        records = self._client.records()
+        snapshot = make_snapshot(records, int(self._clock()), self._choices)
+        return replace(snapshot, gate_is_closed=self._gate_is_closed())
+
+    def apply(self, orders: Sequence[Order]) -> tuple[Receipt, ...]:
+        """Carry out orders, and return a receipt for each, in their order."""
+        receipts: dict[int, Receipt] = {}
+        changes: dict[int, Change] = {}
+        for_jobs = [order for order in orders if not isinstance(order, Gate)]
+        before = self._read() if for_jobs else {}
+        now = int(self._clock())
+        for index, order in enumerate(orders):
+            if isinstance(order, Gate):
+                receipts[index] = self._move_gate(order)
+                continue
+            try:
+                change = change_of(order, before.get(order.job), now)
+            except Refused as refused:
+                receipts[index] = Receipt(
+                    order=order, result=Result.REFUSED, refusal=refused.refusal, detail=str(refused)
+                )
+                continue
+            if change is None:
+                receipts[index] = Receipt(order=order, result=Result.ALREADY)
+            else:
+                changes[index] = change
+        if changes:
+            said = self._write([line for change in changes.values() for line in change.lines()])
+            after, now = self._read(), int(self._clock())
+            for index, change in changes.items():
+                receipts[index] = _receipt(orders[index], change, after.get(change.job), said, now)
+        return tuple(receipts[index] for index in range(len(orders)))
+
+    def watch(self, seconds: float) -> bool:
+        """Wait until jobs have come, started or ended, for at most some seconds, and tell whether they have."""
+        end = time.monotonic() + seconds
+        before = self._glance()
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, _LOOK))
+            if self._glance() != before:
+                return True
+        return False
+
+    def _glance(self) -> str:
+        return self._client.command("squeue", "--all", "--noheader", "--format=%i %t %r %D").out
+
+    def _read(self) -> Mapping[str, JobRecord]:
+        """Return all jobs by id, as Slurm has them now."""
+        return {key: record for record in self._client.jobs() for key in _ids(record)}
+
+    def _write(self, lines: Sequence[str]) -> str:
+        """Give lines to ``scontrol``, and return what it says of those that it refuses."""
+        said = []
+        for first in range(0, len(lines), _LINES):
+            given = "\n".join(lines[first : first + _LINES]) + "\n"
+            said.append(self._client.command("scontrol", given=given, codes=(0, 1)).err)
+        return "\n".join(said)
+
+    def _gate_is_closed(self) -> bool | None:
+        """Tell whether the gate is closed for a while yet: one that is about to open counts as open."""
+        if self._gate is None:
+            return None
+        try:
+            match = _CLOSED.fullmatch(self._gate.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError) as error:
+            raise BridgeError((str(self._gate),), f"Expected the gate's file, got: {error}") from error
+        return match is not None and int(match[1]) > self._clock() + _LEASE // 2
+
+    def _move_gate(self, order: Gate) -> Receipt:
+        """Close the gate for a while, or open it."""
+        if self._gate is None:
+            detail = "the site's file names no file of the gate"
+            return Receipt(order=order, result=Result.REFUSED, refusal=Refusal.UNSUPPORTED, detail=detail)
+        try:
+            if self._gate_is_closed() is order.is_closed:
+                return Receipt(order=order, result=Result.ALREADY)
+            if order.is_closed:
+                write_bytes(self._gate, f"closed until {int(self._clock()) + _LEASE}\n".encode())
+                self._gate.chmod(0o644)  # slurmctld reads it
+            else:
+                self._gate.unlink(missing_ok=True)
+        except (CpschedError, OSError) as error:
+            return Receipt(order=order, result=Result.REFUSED, refusal=Refusal.OTHER, detail=str(error))
+        return Receipt(order=order, result=Result.DONE)
+
+
+def _ids(record: JobRecord) -> Iterable[str]:
+    try:
+        return record.ids
+    except ValueError:
+        return ()
+
+
+def _receipt(order: Order, change: Change, after: JobRecord | None, said: str, now: int) -> Receipt:
+    """Return what became of an order, by the job as it is now and by what Slurm said."""
+    if after is not None and not after.state.is_over:
+        runs = after.state is JobState.RUNNING
+        if change.is_done(after, now) or (runs and isinstance(order, HandBack)):
+            return Receipt(order=order, result=Result.DONE)
+        if runs and isinstance(order, Start):
+            ordered = {place.node for place in order.allocation}
+            if {share.node for share in after.shares} == ordered:
+                return Receipt(order=order, result=Result.DONE)
+    words = [line for line in said.splitlines() if re.search(rf"(?<![\d_]){change.job}(?![\d_])", line)]
+    told = printable("; ".join(words))[:_LONGEST_SAID]
+    if words:
+        return Receipt(order=order, result=Result.REFUSED, refusal=refusal_of(told), detail=told)
+    if after is None or after.state.is_over:
+        return Receipt(order=order, result=Result.REFUSED, refusal=Refusal.GONE, detail="the job is over")
+    detail = "the job is not as ordered, and Slurm said nothing of it"
+    return Receipt(order=order, result=Result.UNKNOWN, detail=detail)

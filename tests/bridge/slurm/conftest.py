@@ -1,0 +1,39 @@
+"""The emulated cluster, once for all tests of a worker, with an empty queue for each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bridge.slurm.laboratory import Laboratory, is_installed
+
+
+@pytest.fixture(scope="session")
+def one_lab() -> Iterator[Laboratory]:
+    """Start the cluster, and stop it at the end; skip, outside of CI, where Slurm is missing."""
+    if not is_installed() or os.geteuid() != 0:
+        message = "a real Slurm needs root and Debian's packages (scripts/slurm-lab start installs them)"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    directory = Path(tempfile.mkdtemp(prefix="cpsched-lab-", dir="/tmp"))  # paths of sockets are short
+    lab = Laboratory(directory)
+    try:
+        lab.script("start")
+        yield lab
+    finally:
+        lab.script("stop")
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def lab(one_lab: Laboratory) -> Iterator[Laboratory]:
+    """Return the cluster with an empty queue, all nodes idle and the gate open."""
+    one_lab.reset()
+    yield one_lab
+    one_lab.gate.unlink(missing_ok=True)

@@ -1,0 +1,162 @@
+"""Orders as lines for scontrol, without a Slurm: what is sent, what is not, and what the answers mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpsched.bridge import Announce, HandBack, Hold, JobState, Refusal, Start
+from cpsched.bridge.slurm.marker import GATE, Marker, marked, prefix_of, read_marker, user_view
+from cpsched.bridge.slurm.orders import ERRORS, Refused, change_of, refusal_of
+from cpsched.bridge.slurm.records import JobRecord
+from cpsched.bridge.slurm.snapshot import revision_of
+from cpsched.domain import Amounts, Placement
+
+NOW = 1_800_000_000
+STEERED = JobRecord(number=7, state=JobState.WAITING, begin=GATE, admin_comment="cpsched:1", cpus=13, tasks=13, nodes=2)
+
+
+def start(job: JobRecord, *nodes: str, at: int = NOW, cores: int = 7) -> Start:
+    """Return the order to start a job on some nodes."""
+    allocation = tuple(Placement(node=node, resources=Amounts({"cores": cores})) for node in nodes)
+    return Start(job="7", at=at, allocation=allocation, revision=revision_of(user_view(job)[0]))
+
+
+def sent(order: Start | Hold | Announce | HandBack, job: JobRecord) -> tuple[str, ...]:
+    """Return the lines for an order; none where the job is so already."""
+    change = change_of(order, job, NOW)
+    return () if change is None else change.lines()
+
+
+def test_a_start_is_one_line() -> None:
+    """A start gives nodes, their number, an even part of the CPUs for each, the second and the note."""
+    (line,) = sent(start(STEERED, "g1", "g2"), STEERED)
+    assert line == (
+        f"update JobId=7 ReqNodeList=g[1-2] NumNodes=2-2 MinCPUsNode=7 StartTime=uts{NOW} "
+        f"AdminComment=cpsched:1;nodes=2;cpus=13;pernode=1;ordered=g[1-2];at={NOW};start=2027-01-15T08:00:00Z"
+    )
+
+
+def test_what_an_order_did_is_undone() -> None:
+    """Held again or handed back, a job has the nodes, CPUs and begin that its user gave it."""
+    ordered = replace(
+        STEERED,
+        begin=NOW + 60,
+        required_nodes="g[1-2]",
+        cpus=14,
+        cpus_per_node=7,
+        max_nodes=2,
+        admin_comment=f"cpsched:1;begin={NOW + 5};nodes=2;cpus=13;pernode=1;ordered=g[1-2];at={NOW + 60}",
+    )
+    undone = "ReqNodeList= NumNodes=2-500000 MinCPUsNode=1 NumCPUs=13"
+    assert sent(Hold(job="7"), ordered) == (
+        f"update JobId=7 {undone} StartTime=uts{GATE} AdminComment=cpsched:1;begin={NOW + 5}",
+    )
+    assert sent(HandBack(job="7"), ordered) == (f"update JobId=7 {undone} StartTime=uts{NOW + 5} AdminComment=",)
+
+
+def test_what_is_so_already_is_not_sent() -> None:
+    """A steered job is not held again, and one that is Slurm's is not handed back."""
+    own = replace(STEERED, begin=NOW - 5, admin_comment="")
+    assert sent(Hold(job="7"), STEERED) == ()
+    assert sent(HandBack(job="7"), own) == ()
+    assert sent(Hold(job="7"), own) == (f"update JobId=7 StartTime=uts{GATE} AdminComment=cpsched:1",)
+
+
+def test_a_job_that_slurm_holds_for_our_order_is_released() -> None:
+    """BadConstraints after an order of ours is our fault: the next order releases the job."""
+    bad = replace(
+        STEERED,
+        state=JobState.HELD,
+        reason="BadConstraints",
+        begin=NOW - 9,
+        required_nodes="c1",
+        admin_comment=f"cpsched:1;nodes=2;ordered=c1;at={NOW - 9}",
+    )
+    assert sent(start(bad, "g1", "g2"), bad)[1] == "release 7"
+    assert sent(Hold(job="7"), bad)[1] == "release 7"
+    with pytest.raises(Refused) as caught:
+        change_of(start(bad, "g1", "g2"), replace(bad, reason="JobHeldUser"), NOW)
+    assert caught.value.refusal is Refusal.HELD
+
+
+@pytest.mark.parametrize(
+    ("job", "refusal"),
+    [
+        (None, Refusal.GONE),
+        (replace(STEERED, state=JobState.CANCELLED), Refusal.GONE),
+        (replace(STEERED, state=JobState.RUNNING), Refusal.RUNNING),
+        (replace(STEERED, state=JobState.HELD), Refusal.HELD),
+        (replace(STEERED, time_limit=60), Refusal.CHANGED),
+        (replace(STEERED, restarts=1), Refusal.CHANGED),
+        (replace(STEERED, admin_comment="a\nb cpsched:1"), Refusal.UNSUPPORTED),
+    ],
+)
+def test_what_must_not_be_sent(job: JobRecord | None, refusal: Refusal) -> None:
+    """A job that is over, runs, is held or has changed is not started; nor one with a comment that cannot be sent."""
+    with pytest.raises(Refused) as caught:
+        change_of(start(STEERED, "g1", "g2"), job, NOW)
+    assert caught.value.refusal is refusal
+
+
+def test_strange_nodes_and_numbers_of_nodes_are_refused() -> None:
+    """A name that could be read as something else is no node; more or fewer nodes than asked for are impossible."""
+    for nodes, refusal in (
+        (("g1 g2", "g3"), Refusal.NODES),
+        (("g1\nupdate JobId=8", "g3"), Refusal.NODES),
+        (("-x", "g3"), Refusal.NODES),
+        ((), Refusal.NODES),
+        (("g1",), Refusal.IMPOSSIBLE),
+    ):
+        with pytest.raises(Refused) as caught:
+            change_of(start(STEERED, *nodes), STEERED, NOW)
+        assert caught.value.refusal is refusal
+
+
+@given(
+    st.builds(
+        Marker,
+        begin=st.integers(0, 10**12),
+        required=st.text(max_size=30),
+        nodes=st.integers(0, 10**6),
+        cpus=st.integers(0, 10**6),
+        ordered=st.text(max_size=30),
+        at=st.integers(0, 10**12),
+        why=st.text(max_size=60),
+    ),
+    st.sampled_from(["", "ticket-12 ", '{"a": 1} ']),
+)
+def test_a_note_survives_any_text(marker: Marker, prefix: str) -> None:
+    """A note is read as it was written, in signs that neither scontrol nor a shell takes for something else."""
+    text = marked(prefix, marker)
+    assert read_marker(text) == marker
+    assert prefix_of(text) == prefix
+    note = text[len(prefix) :]
+    assert note.isascii()
+    assert note.isprintable()
+    assert not set(note) & set(" '\"\\$`|&<>()!#")
+
+
+@pytest.mark.parametrize("text", ["", "something else", "cpsched:1;at=soon"])
+def test_what_is_no_note(text: str) -> None:
+    """Another comment is no note, and neither is one with a number that is none."""
+    assert read_marker(text) is None
+
+
+def test_a_change_by_hand_counts_as_the_users_wish() -> None:
+    """Where an administrator gave an ordered job other nodes or another begin, it has these."""
+    ordered = replace(
+        STEERED, begin=NOW, required_nodes="g1", admin_comment=f"cpsched:1;nodes=2;cpus=13;ordered=g1;at={NOW}"
+    )
+    assert user_view(ordered)[0].required_nodes == ""
+    assert user_view(replace(ordered, required_nodes="g4"))[0].required_nodes == "g4"
+    assert user_view(replace(ordered, begin=NOW + 7))[0].begin == NOW + 7
+
+
+def test_every_error_has_a_meaning() -> None:
+    """Each text of the table means what it says, and one that is in no table is another reason."""
+    assert {refusal_of(f"{words} for job 7") for words, _ in ERRORS} == {refusal for _, refusal in ERRORS}
+    assert refusal_of("The moon is full for job 7") is Refusal.OTHER

@@ -1,0 +1,328 @@
+"""Against a real slurmctld with eight emulated nodes: jobs start where and when they are ordered, and nothing else."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import cpsched
+from cpsched.bridge import (
+    Announce,
+    Gate,
+    HandBack,
+    Hold,
+    JobState,
+    Order,
+    Refusal,
+    Result,
+    Start,
+)
+from cpsched.bridge.slurm.amounts import tres_value
+from cpsched.bridge.slurm.snapshot import revision_of
+from cpsched.bridge.slurm.text_reader import read_text
+from cpsched.domain import NodeState
+from cpsched.errors import BridgeError
+from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.verify import verify
+from tests.bridge.slurm.laboratory import Laboratory, start
+
+pytestmark = [pytest.mark.slow, pytest.mark.slurm]
+
+#: Fields that an order changes, as their user set them.
+FIELDS = (
+    "required_nodes", "cpus", "tasks", "tasks_per_node", "minimum_cpus_per_node", "memory_per_cpu",
+    "memory_per_node", "time_limit", "shared", "features", "excluded_nodes",
+)  # fmt: skip
+
+
+def results(receipts: object) -> list[Result]:
+    """Return the results of receipts."""
+    return [receipt.result for receipt in receipts]  # type: ignore[attr-defined]
+
+
+def submit_many_kinds(lab: Laboratory) -> list[str]:
+    """Submit jobs of many shapes, and return their ids."""
+    array = lab.submit("--array=1-3")
+    return [
+        lab.submit("-N2", "-n13"),
+        lab.submit("-n20"),
+        lab.submit("-n4", "--gres=gpu:2"),
+        lab.submit("-n2", "--gres=gpu:k40:1"),
+        lab.submit("-n2", "--gres=mic:1"),
+        lab.submit("-n3", "--exclusive"),
+        lab.submit("-n40", "--mem=100000"),
+        lab.submit("-n4", "--nodelist=m1"),
+        lab.submit("-n2", "--exclude=g[1-4]", "--constraint=rack2"),
+        lab.submit("-N2", "--ntasks-per-node=2", "-c3"),
+        lab.submit("--licenses=matlab:4"),
+        lab.submit("--licenses=matlab:2"),
+        *(f"{array}_{index}" for index in (1, 2, 3)),
+    ]
+
+
+def test_planned_jobs_start_on_exactly_the_planned_nodes(lab: Laboratory) -> None:
+    """From the snapshot over a verified plan to running jobs: each is where it was planned, with what was planned."""
+    lab.close()
+    jobs = submit_many_kinds(lab)
+    snapshot = lab.manager.snapshot()
+    assert not snapshot.left
+    assert [job.id for job in snapshot.instance.jobs] == sorted(jobs, key=lambda job: [int(n) for n in job.split("_")])
+    assert all(facts.is_steered for name, facts in snapshot.jobs.items() if name in jobs)
+    plan = cpsched.solve(snapshot.instance, engine="planner")
+    document, planned = instance_to_document(snapshot.instance), plan_to_document(plan)
+    assert verify(document, planned) == ()
+    now = snapshot.taken_at
+    due = [job for job in plan.jobs if job.segments[0].start <= now]
+    orders = [
+        Start(job=job.id, at=now, allocation=job.segments[0].allocation, revision=snapshot.jobs[job.id].revision)
+        for job in due
+    ]
+    assert len(orders) >= len(jobs) - 3
+    receipts = lab.manager.apply(orders)
+    assert not [receipt for receipt in receipts if receipt.result is not Result.DONE]
+    assert set(results(lab.manager.apply(orders))) == {Result.ALREADY}
+    lab.wait(lambda: all(lab.facts(order.job).state is JobState.RUNNING for order in orders), 10)
+    after = lab.manager.snapshot()
+    running = {job.id: job.running for job in after.instance.jobs if job.running is not None}
+    assert set(running) == {order.job for order in orders}
+    for order in orders:
+        held = {one.node: dict(one.resources) for one in running[order.job].segments[0].allocation}
+        wanted = {one.node: dict(one.resources) for one in order.allocation}
+        assert set(held) == set(wanted), order.job
+        for node, amounts in wanted.items():
+            is_whole = lab.raw(order.job.partition("_")[0])["shared"] == "none" if "_" not in order.job else False
+            assert is_whole or {name: held[node].get(name) for name in amounts} == amounts, (order.job, node)
+    assert set(results(lab.manager.apply(orders))) == {Result.ALREADY}
+
+
+def test_the_gate(lab: Laboratory) -> None:
+    """Behind a closed gate nothing starts; behind an open one, or one whose time is over, Slurm starts jobs itself."""
+    lab.close()
+    assert lab.manager.snapshot().gate_is_closed is True
+    steered = lab.submit()
+    (receipt,) = lab.manager.apply([Gate(is_closed=False)])
+    assert receipt.result is Result.DONE
+    assert lab.manager.snapshot().gate_is_closed is False
+    lab.gate.write_text(f"closed until {int(time.time()) - 1}\n")
+    other = lab.submit()
+    lab.gate.write_text("closed until tomorrow\n")
+    third = lab.submit()
+    lab.wait(lambda: {lab.facts(job).state for job in (other, third)} == {JobState.RUNNING}, 10)
+    assert lab.facts(steered).state is JobState.WAITING
+    assert lab.facts(steered).is_steered
+    assert not lab.facts(other).is_steered
+
+
+def test_orders_are_undone_without_a_trace(lab: Laboratory) -> None:
+    """A job that was ordered, held again and handed back asks for what its user asked for, as a twin does."""
+    shapes = (("-N2", "-n13"), ("-n20",), ("-n4", "--nodelist=m1"), ("-N1-3", "-n8"), ("-n3", "--exclusive"))
+    hour = int(time.time()) + 3600
+    begin = "--begin=now+2hours"
+    twins = {lab.submit(*shape, begin): shape for shape in shapes}
+    lab.close()
+    jobs = {lab.submit(*shape, begin): shape for shape in shapes}
+    nodes = {0: ("g1", "g2"), 1: ("g1", "g2"), 2: ("m1",), 3: ("g1",), 4: ("g1",)}
+    snapshot = lab.manager.snapshot()
+    revisions = {job: snapshot.jobs[job].revision for job in jobs}
+    orders = [
+        start(snapshot, job, *nodes[index], at=hour, cores=10 if index == 1 else 7) for index, job in enumerate(jobs)
+    ]
+    assert set(results(lab.manager.apply(orders))) == {Result.DONE}
+    ordered = lab.manager.snapshot()
+    assert [ordered.jobs[job].due for job in jobs] == [hour] * 5
+    assert [ordered.jobs[job].nodes for job in jobs] == list(nodes.values())
+    assert {job: ordered.jobs[job].revision for job in jobs} == revisions
+    assert set(results(lab.manager.apply([Hold(job=job) for job in jobs]))) == {Result.DONE}
+    assert set(results(lab.manager.apply([Hold(job=job) for job in jobs]))) == {Result.ALREADY}
+    held = lab.manager.snapshot()
+    assert all(held.jobs[job].is_steered and held.jobs[job].due is None for job in jobs)
+    assert {job: held.jobs[job].revision for job in jobs} == revisions
+    assert set(results(lab.manager.apply([HandBack(job=job) for job in jobs]))) == {Result.DONE}
+    assert set(results(lab.manager.apply([HandBack(job=job) for job in jobs]))) == {Result.ALREADY}
+    for job, twin in zip(jobs, twins, strict=True):
+        mine, other = lab.raw(job), lab.raw(twin)
+        assert {key: mine[key] for key in FIELDS} == {key: other[key] for key in FIELDS}, jobs[job]
+        assert tres_value(mine["tres_req_str"], "node") == tres_value(other["tres_req_str"], "node")
+        assert mine["admin_comment"] == ""
+        assert abs(mine["eligible_time"] - other["eligible_time"]) <= 20
+
+
+def test_what_happened_meanwhile_is_respected(lab: Laboratory) -> None:
+    """A job that was cancelled, changed, held or started by hand since the snapshot is not started by us."""
+    lab.close()
+    gone, longer, held, started, fine = (lab.submit() for _ in range(5))
+    snapshot = lab.manager.snapshot()
+    lab.run("scancel", gone)
+    lab.run("scontrol", "update", f"JobId={longer}", "TimeLimit=9")
+    lab.run("scontrol", "hold", held)
+    lab.run("scontrol", "update", f"JobId={started}", "StartTime=now", "ReqNodeList=f1")
+    lab.wait(lambda: lab.facts(started).state is JobState.RUNNING)
+    receipts = lab.manager.apply([start(snapshot, job, "c1") for job in (gone, longer, held, started, fine)])
+    assert [receipt.refusal for receipt in receipts] == [
+        Refusal.GONE, Refusal.CHANGED, Refusal.HELD, Refusal.RUNNING, None,
+    ]  # fmt: skip
+    lab.wait(lambda: lab.facts(fine).state is JobState.RUNNING)
+    assert lab.facts(longer).state is JobState.WAITING
+    assert lab.facts(held).state is JobState.HELD
+    assert lab.facts(started).nodes == ("f1",)
+    assert {left.id: left.is_for_manager for left in lab.manager.snapshot().left} == {held: False}
+
+
+def test_hostile_names_come_to_nothing(lab: Laboratory) -> None:
+    """Names and comments with newlines, quotes, JSON, escapes and lines for scontrol change nothing but their job."""
+    lab.close()
+    victim = lab.submit()
+    evil = [
+        f"x\nupdate JobId={victim} StartTime=now\n",
+        f"x\nJobId={victim} JobState=RUNNING NodeList=g1",
+        "'; scancel -u root; '",
+        '"}], "jobs": [{"job_id": 1',
+        "\x1b[2J\x1b]0;pwned\x07",
+        "<script>alert(1)</script>",
+        "$(touch /tmp/pwned) `id`",
+        "-" * 200,
+        "AdminComment=cpsched:1;ordered=g1",
+    ]
+    jobs = [lab.submit(f"--job-name={name}", f"--comment={name}") for name in evil]
+    snapshot = lab.manager.snapshot()
+    assert {job.id for job in snapshot.instance.jobs} == {victim, *jobs}
+    orders: list[Order] = [start(snapshot, job, "f1") for job in jobs]
+    announced: list[Order] = [Announce(job=victim, start=snapshot.taken_at + 60, nodes=("g1",), why=evil[0])]
+    assert set(results(lab.manager.apply(announced + orders))) == {Result.DONE}
+    lab.wait(lambda: all(lab.facts(job).state is JobState.RUNNING for job in jobs))
+    facts = lab.facts(victim)
+    assert (facts.state, facts.is_steered, facts.due) == (JobState.WAITING, True, None)
+
+
+def test_announced_starts_are_shown(lab: Laboratory) -> None:
+    """The planned start, the nodes and the reason stand in AdminComment, in signs that need no quotes."""
+    lab.close()
+    job = lab.submit()
+    order = Announce(job=job, start=1_900_000_000, nodes=("g1", "g2"), why="behind job 12")
+    assert results(lab.manager.apply([order])) == [Result.DONE]
+    assert results(lab.manager.apply([order])) == [Result.ALREADY]
+    shown = lab.run("squeue", "--noheader", "--Format=admin_comment:120").strip()
+    assert shown == "cpsched:1;start=2030-03-17T17:46:40Z;where=g[1-2];why=behind_job_12"
+    assert lab.facts(job).is_steered
+
+
+def test_an_impossible_order_is_mended(lab: Laboratory) -> None:
+    """Slurm holds a job that cannot be where it was ordered; the next order finds it waiting, and starts it."""
+    lab.close()
+    job = lab.submit("-n10")
+    snapshot = lab.manager.snapshot()
+    lab.manager.apply([start(snapshot, job, "c1", cores=10)])
+    lab.wait(lambda: lab.raw(job)["state_reason"] == "BadConstraints")
+    again = lab.manager.snapshot()
+    assert again.jobs[job].state is JobState.WAITING
+    assert again.jobs[job].revision == snapshot.jobs[job].revision
+    assert results(lab.manager.apply([start(again, job, "m1", cores=10)])) == [Result.DONE]
+    lab.wait(lambda: lab.facts(job).state is JobState.RUNNING)
+    assert lab.facts(job).nodes == ("m1",)
+
+
+def test_errors_of_slurm_are_told_in_our_words(lab: Laboratory) -> None:
+    """A node that does not exist, and a job that is not known, are refused; the other orders are carried out."""
+    lab.close()
+    first, second = lab.submit(), lab.submit()
+    snapshot = lab.manager.snapshot()
+    orders: list[Order] = [
+        start(snapshot, first, "nowhere"),
+        start(snapshot, first, "bad name"),
+        Hold(job="99999"),
+        Hold(job="1; scancel 2"),
+        start(snapshot, second, "g1"),
+    ]
+    receipts = lab.manager.apply(orders)
+    assert [receipt.refusal for receipt in receipts] == [
+        Refusal.NODES, Refusal.NODES, Refusal.GONE, Refusal.GONE, None,
+    ]  # fmt: skip
+    assert "Invalid node name" in receipts[0].detail
+    lab.wait(lambda: lab.facts(second).state is JobState.RUNNING)
+
+
+def test_a_user_cannot_get_past_the_gate(lab: Laboratory) -> None:
+    """A user may hold, release and cancel a steered job, and may change neither its begin nor its nodes."""
+    lab.close()
+    job = lab.run(
+        "sbatch", "--parsable", "--uid=nobody", "--output=/dev/null", "--chdir=/", "--time=5", "--wrap", "sleep 30"
+    ).strip()
+    lab.wait(lambda: lab.facts(job).is_steered)
+    for change in ("StartTime=now", "ReqNodeList=g1"):
+        command = ("/usr/sbin/runuser", "-u", "nobody", "--", "/usr/bin/scontrol", "update", f"JobId={job}", change)
+        lab.run(*command, is_fine=False)
+    lab.run("/usr/sbin/runuser", "-u", "nobody", "--", "/usr/bin/scontrol", "hold", job)
+    assert lab.facts(job).state is JobState.HELD
+    lab.run("/usr/sbin/runuser", "-u", "nobody", "--", "/usr/bin/scontrol", "release", job)
+    time.sleep(2)
+    facts = lab.facts(job)
+    assert (facts.state, facts.is_steered) == (JobState.WAITING, True)
+    assert lab.raw(job)["required_nodes"] == ""
+
+
+def test_a_node_dies(lab: Laboratory) -> None:
+    """A job whose node dies waits again, and is not steered until it is held: then it starts by an order only."""
+    lab.close()
+    job = lab.submit("-n2")
+    snapshot = lab.manager.snapshot()
+    lab.manager.apply([start(snapshot, job, "c1", cores=2)])
+    lab.wait(lambda: lab.facts(job).state is JobState.RUNNING)
+    lab.run("scontrol", "update", "NodeName=c1", "State=DOWN", "Reason=test")
+    lab.wait(lambda: lab.facts(job).state is JobState.WAITING)
+    after = lab.manager.snapshot()
+    states = {name: one.state for one in after.instance.cluster.classes for name in one.names}
+    assert after.jobs[job].restarts == 1
+    assert after.jobs[job].revision != snapshot.jobs[job].revision
+    assert (after.jobs[job].is_steered, after.jobs[job].due) == (False, None)
+    assert states["g1"] is NodeState.UP
+    assert results(lab.manager.apply([Hold(job=job)])) == [Result.DONE]
+    assert lab.facts(job).is_steered
+    again = lab.manager.snapshot()
+    lab.manager.apply([start(again, job, "m2", cores=2)])
+    lab.wait(lambda: lab.facts(job).state is JobState.RUNNING, 30)
+    assert lab.facts(job).nodes == ("m2",)
+
+
+def test_slurmctld_is_killed_and_comes_back(lab: Laboratory) -> None:
+    """Without slurmctld there is an error in time, not a guess; when it is back the same orders are carried out."""
+    lab.close()
+    first, second = lab.submit(), lab.submit()
+    snapshot = lab.manager.snapshot()
+    orders = [start(snapshot, first, "g1"), start(snapshot, second, "g2", at=snapshot.taken_at + 3600)]
+    lab.wait(lambda: (lab.directory / "state" / "job_state").exists())
+    time.sleep(6)  # slurmctld writes its state every few seconds
+    lab.script("kill", "slurmctld", "--signal", "KILL")
+    began = time.monotonic()
+    with pytest.raises(BridgeError):
+        lab.manager.snapshot()
+    with pytest.raises(BridgeError):
+        lab.manager.apply(orders)
+    assert time.monotonic() - began < 2 * lab.client.seconds + 5
+    lab.script("revive", "slurmctld")
+    lab.wait(lambda: "UP" in lab.run("scontrol", "ping", is_fine=False), 30)
+    assert set(results(lab.manager.apply(orders))) <= {Result.DONE, Result.ALREADY}
+    lab.wait(lambda: lab.facts(first).state is JobState.RUNNING, 30)
+    facts = lab.facts(second)
+    assert (facts.due, facts.nodes) == (orders[1].at, ("g2",))
+
+
+def test_watching_tells_of_changes(lab: Laboratory) -> None:
+    """A submission ends the watch; a quiet queue does not."""
+    assert lab.manager.watch(1.5) is False
+    job = lab.submit()
+    lab.wait(lambda: lab.facts(job).state is JobState.RUNNING)
+    lab.run("scancel", job)
+    assert lab.manager.watch(20) is True
+
+
+def test_text_and_json_of_a_real_slurm_agree(lab: Laboratory) -> None:
+    """The same revision comes from the text of scontrol and from the JSON of squeue, for jobs of all shapes."""
+    lab.close()
+    numbers = {job.partition("_")[0] for job in submit_many_kinds(lab)}
+    shown = [lab.client.command("scontrol", "--details", "show", "job", number).out for number in sorted(numbers)]
+    text = "\n".join(shown)
+    by_text = {job.number: revision_of(job) for job in read_text(text, "scontrol").jobs}
+    by_json = {job.number: revision_of(job) for job in lab.client.jobs()}
+    assert by_text == {number: by_json[number] for number in by_text}
+    assert len(by_text) == len(numbers) == 13
