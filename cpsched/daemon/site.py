@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from cpsched.bridge import MemoryManager, ResourceManager, World
+from cpsched.bridge.slurm import SlurmManager, SlurmModel
 from cpsched.daemon import site_model
 from cpsched.daemon.heartbeat import Watchdog
 from cpsched.daemon.logs import make_log, open_log
@@ -84,6 +85,8 @@ def manager_of(site: SiteModel, path: Path) -> ResourceManager:
         If it cannot be used.
     """
     manager = site.manager
+    if isinstance(manager, SlurmModel):
+        return SlurmManager.of(manager)
     return MemoryManager(World(read_instance(path.parent / manager.instance)), speed=manager.speed)
 
 
@@ -180,7 +183,7 @@ def _settings_of(site: SiteModel) -> Settings:
         snapshot_every=site.store.snapshot_every,
         heartbeat=None if site.watchdog is None else Path(site.watchdog.heartbeat),
         metrics_file=None if site.metrics.file is None else Path(site.metrics.file),
-        rate=site.manager.speed,
+        rate=site.manager.speed if isinstance(site.manager, MemoryModel) else 1.0,
     )
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from cpsched.bridge.slurm import QueueModel, SlurmModel
 from cpsched.formats import DocumentModel, Omittable, refusal, shown
 from cpsched.portfolio import ENGINES
 
 __all__ = [
     "CycleModel",
     "LogModel",
+    "ManagerModel",
     "MemoryModel",
     "MetricsModel",
     "PlanningModel",
     "PromisesModel",
+    "QueueModel",
     "SiteModel",
+    "SlurmModel",
     "StoreModel",
     "WatchdogModel",
 ]
@@ -47,6 +51,16 @@ class MemoryModel(DocumentModel):
         description="The instance document of its machine and its jobs, with their runtimes; beside the site's file"
     )
     speed: Annotated[Finite, Field(gt=0, le=10_000)] = Field(1.0, description="Its seconds per second")
+
+
+def _kind(table: object) -> str:
+    kind = table.get("kind") if isinstance(table, dict) else getattr(table, "kind", None)
+    return "<slurm>" if kind == "slurm" else "<memory>"
+
+
+ManagerModel = Annotated[
+    Annotated[MemoryModel, Tag("<memory>")] | Annotated[SlurmModel, Tag("<slurm>")], Discriminator(_kind)
+]
 
 
 class PlanningModel(DocumentModel):
@@ -119,7 +133,7 @@ class SiteModel(DocumentModel):
 
     dry_run: bool = Field(True, description="Plan and report, but give no orders")
     allow_root: bool = Field(False, description="Whether the daemon may run as root")
-    manager: MemoryModel = Field(description="The resource manager")
+    manager: ManagerModel = Field(description="The resource manager")
     planning: PlanningModel = Field(PlanningModel(), description="How plans are made")
     cycle: CycleModel = Field(CycleModel(), description="When cycles come")
     promises: PromisesModel = Field(PromisesModel(), description="The starts that users are told")

@@ -31,6 +31,8 @@ Location = tuple[str | int, ...]
 #: Names of the branches of pydantic unions; they are in its locations, but not in the document.
 TAGS = frozenset(
     {
+        "<memory>",
+        "<slurm>",
         "<text>",
         "<chunks>",
         "<name>",

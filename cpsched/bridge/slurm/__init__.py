@@ -6,10 +6,11 @@ Begin with `snapshot.py`; `states.py` and `requests.py` say what of Slurm become
 from cpsched.bridge.slurm.client import SlurmClient
 from cpsched.bridge.slurm.directory import read_directory
 from cpsched.bridge.slurm.manager import SlurmManager
-from cpsched.bridge.slurm.site import SiteChoices, SlurmModel, client_of, read_site
+from cpsched.bridge.slurm.site import QueueModel, SiteChoices, SlurmModel, client_of, read_site
 from cpsched.bridge.slurm.snapshot import make_snapshot
 
 __all__ = [
+    "QueueModel",
     "SiteChoices",
     "SlurmClient",
     "SlurmManager",

@@ -39,9 +39,10 @@ class Marker:
     most: int = 0
     cpus: int = 0
     pernode: int = 0
-    #: The nodes that were ordered, as a host list, and the second; no nodes: there is no order.
+    #: The nodes that were ordered, as a host list, the second, and the begin that it came to; no nodes: no order.
     ordered: str = ""
     at: int = 0
+    given: int = 0
     #: How often the job had been queued again when it was ordered.
     restarts: int = 0
     #: For the user: the planned start as a date, the nodes, and a line about it.
@@ -100,7 +101,7 @@ def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
     if job.state is JobState.HELD and job.reason.startswith("BadConstraints") and marker.ordered:
         job = replace(job, state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
     begin: int | None = job.begin
-    if job.begin is not None and job.begin in (GATE, marker.at):
+    if job.begin is not None and job.begin in (GATE, marker.given):
         begin = marker.begin or None
     view = replace(job, begin=begin)
     if marker.ordered and job.required_nodes == marker.ordered:

@@ -186,14 +186,16 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
             cpus=view.cpus,
             pernode=view.cpus_per_node,
         )
-    at = max(order.at, now)
-    if marker is not None and marker.ordered == hosts and marker.at <= now and order.at <= now:
-        at = marker.at  # it may start: when it might have started before is no matter
-    kept = replace(kept, ordered=hosts, at=at, restarts=view.restarts, start=shown_time(at), where="")
+    begin = max(order.at, now)
+    if marker is not None and (marker.ordered, marker.at) == (hosts, order.at):
+        begin = marker.given  # the same order again
+    kept = replace(
+        kept, ordered=hosts, at=order.at, given=begin, restarts=view.restarts, start=shown_time(begin), where=""
+    )
     return Change(
         job=order.job,
         comment=marked(prefix, kept),
-        begin=at,
+        begin=begin,
         required=hosts,
         nodes=(count, count),
         cpus=view.cpus if least is None else None,

@@ -370,4 +370,4 @@ def _facts(one: _Seen, now: int) -> JobFacts:
 def _is_as_ordered(record: JobRecord, marker: Marker, now: int) -> bool:
     """Tell whether a waiting job still has the nodes and the begin of its order, and has not run since."""
     is_same = record.required_nodes == marker.ordered and record.restarts == marker.restarts
-    return is_same and is_same_begin(marker.at, record.begin, now)
+    return is_same and is_same_begin(marker.given, record.begin, now)

@@ -36,8 +36,20 @@ def test_a_start_is_one_line() -> None:
     (line,) = sent(start(STEERED, "g1", "g2"), STEERED)
     assert line == (
         f"update JobId=7 ReqNodeList=g[1-2] NumNodes=2-2 MinCPUsNode=7 StartTime=uts{NOW} "
-        f"AdminComment=cpsched:1;nodes=2;cpus=13;pernode=1;ordered=g[1-2];at={NOW};start=2027-01-15T08:00:00Z"
+        f"AdminComment=cpsched:1;nodes=2;cpus=13;pernode=1;ordered=g[1-2];at={NOW};given={NOW};start=2027-01-15T08:00:00Z"
     )
+
+
+def test_a_start_whose_second_has_passed() -> None:
+    """It begins now, and keeps its second in the note; given again, it is so already."""
+    order = start(STEERED, "g1", "g2", at=NOW - 30)
+    (line,) = sent(order, STEERED)
+    assert f"StartTime=uts{NOW} " in line
+    note = line.rpartition("AdminComment=")[2]
+    done = replace(
+        STEERED, begin=NOW, required_nodes="g[1-2]", max_nodes=2, cpus=14, cpus_per_node=7, admin_comment=note
+    )
+    assert change_of(order, done, NOW + 5) is None
 
 
 def test_what_an_order_did_is_undone() -> None:
@@ -49,7 +61,7 @@ def test_what_an_order_did_is_undone() -> None:
         cpus=14,
         cpus_per_node=7,
         max_nodes=2,
-        admin_comment=f"cpsched:1;begin={NOW + 5};nodes=2;cpus=13;pernode=1;ordered=g[1-2];at={NOW + 60}",
+        admin_comment=f"cpsched:1;begin={NOW + 5};nodes=2;cpus=13;pernode=1;ordered=g[1-2];given={NOW + 60}",
     )
     undone = "ReqNodeList= NumNodes=2-500000 MinCPUsNode=1 NumCPUs=13"
     assert sent(Hold(job="7"), ordered) == (
@@ -74,7 +86,7 @@ def test_a_job_that_slurm_holds_for_our_order_is_released() -> None:
         reason="BadConstraints",
         begin=NOW - 9,
         required_nodes="c1",
-        admin_comment=f"cpsched:1;nodes=2;ordered=c1;at={NOW - 9}",
+        admin_comment=f"cpsched:1;nodes=2;ordered=c1;at={NOW - 9};given={NOW - 9}",
     )
     assert sent(start(bad, "g1", "g2"), bad)[1] == "release 7"
     assert sent(Hold(job="7"), bad)[1] == "release 7"
@@ -149,7 +161,10 @@ def test_what_is_no_note(text: str) -> None:
 def test_a_change_by_hand_counts_as_the_users_wish() -> None:
     """Where an administrator gave an ordered job other nodes or another begin, it has these."""
     ordered = replace(
-        STEERED, begin=NOW, required_nodes="g1", admin_comment=f"cpsched:1;nodes=2;cpus=13;ordered=g1;at={NOW}"
+        STEERED,
+        begin=NOW,
+        required_nodes="g1",
+        admin_comment=f"cpsched:1;nodes=2;cpus=13;ordered=g1;at={NOW};given={NOW}",
     )
     assert user_view(ordered)[0].required_nodes == ""
     assert user_view(replace(ordered, required_nodes="g4"))[0].required_nodes == "g4"
