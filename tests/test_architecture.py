@@ -81,7 +81,7 @@ GUESTS: dict[str, frozenset[str]] = {
 }
 
 #: Modules that others may import besides the door of their room: what few need, and is a subject of its own.
-SIDE_DOORS = frozenset({"cpsched.bridge.slurm", "cpsched.formats.logs", "cpsched.formats.swf"})
+SIDE_DOORS = frozenset({"cpsched.bridge.pbs", "cpsched.bridge.slurm", "cpsched.formats.logs", "cpsched.formats.swf"})
 
 #: The modules above all rooms: the package's own names, and ``python -m cpsched``.
 OPENINGS = frozenset({"", "__main__"})

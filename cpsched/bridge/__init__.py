@@ -4,6 +4,7 @@ May import: `domain`, `errors`. Begin with `protocol.py`; `memory.py` is a manag
 machine behind it is `world.py`, and `own_scheduler.py` is what starts jobs there that nobody steers.
 """
 
+from cpsched.bridge.files import FilesManager
 from cpsched.bridge.memory import MemoryManager
 from cpsched.bridge.protocol import (
     Announce,
@@ -25,6 +26,7 @@ from cpsched.bridge.world import World
 
 __all__ = [
     "Announce",
+    "FilesManager",
     "Gate",
     "HandBack",
     "Hold",

@@ -51,7 +51,16 @@ def _zone(ctx: click.Context, param: click.Parameter, name: str | None) -> tzinf
     type=_DIRECTORY,
     help="Instead of a log: a directory with answers of squeue, sinfo and scontrol, JSON (.json) or text (.txt).",
 )
-@click.option("--time-zone", callback=_zone, help="Zone of dates in texts of --slurm.  [default: that of this machine]")
+@click.option(
+    "--pbs",
+    type=_DIRECTORY,
+    help="Instead of a log: a directory with answers of qstat -f -F json and pbsnodes -a -F json (.json).",
+)
+@click.option(
+    "--time-zone",
+    callback=_zone,
+    help="Zone of dates without one, of --slurm and --pbs.  [default: that of this machine]",
+)
 @click.option(
     "--config", type=EXISTING_FILE, help="Site file (TOML) for --slurm, of which the table [manager] is read."
 )
@@ -60,6 +69,7 @@ def command(
     output: Path,
     now: int | None,
     slurm: Path | None,
+    pbs: Path | None,
     time_zone: tzinfo | None,
     config: Path | None,
     options: LogOptions,
@@ -71,15 +81,18 @@ def command(
     cluster is optional. All jobs of the new instance are waiting jobs. --first and --jobs count the jobs that pass the
     other filters.
 
-    With --slurm neither is given: running jobs stay where they run, and the filters are not used.
+    With --slurm or --pbs neither is given: running jobs stay where they run, and the filters are not used.
     """
+    if [log, slurm, pbs].count(None) != 2 or (log is not None and options.cluster is None):
+        raise click.UsageError("Expected one of these: LOG and CLUSTER, --slurm, --pbs.")
     if slurm is not None:
-        if log is not None:
-            raise click.UsageError("Expected either LOG and CLUSTER or --slurm, got both.")
         _convert_slurm(slurm, output, now, time_zone, config)
         return
-    if log is None or options.cluster is None:
-        raise click.UsageError("Expected LOG and CLUSTER, or --slurm.")
+    if pbs is not None:
+        _convert_pbs(pbs, output, now, time_zone)
+        return
+    if log is None:
+        return
     from cpsched.cli.screen import warn
     from cpsched.formats import write_instance
     from cpsched.formats.logs import take_jobs
@@ -107,3 +120,12 @@ def _convert_slurm(directory: Path, output: Path, now: int | None, zone: tzinfo 
     click.echo(f"read: {printable(', '.join(reading.used))}", err=True)
     moment = reading.latest if now is None else now
     tell_snapshot(make_snapshot(reading.records, moment, SiteChoices.of(site), name=directory.resolve().name), output)
+
+
+def _convert_pbs(directory: Path, output: Path, now: int | None, zone: tzinfo | None) -> None:
+    """Write the instance of saved answers of PBS."""
+    from cpsched.bridge.pbs import make_snapshot, read_directory
+    from cpsched.cli.snapshot import tell_snapshot
+
+    qstat, pbsnodes = read_directory(directory)
+    tell_snapshot(make_snapshot(qstat, pbsnodes, now=now, zone=zone, name=directory.resolve().name), output)
