@@ -52,6 +52,9 @@ class LiveLedger(Ledger):
     def release(self, job_id: str) -> None:
         """Take a waiting job's booking back; what it held is free again."""
         self._known.pop(job_id, None)
+        if self._compression is not None:
+            self._give_back([self._booking_at(job_id, self.place_of(job_id))])
+            self._compression.retry(np.array([self._row[job_id]]))
         super().release(job_id)
 
     def back_to(self, mark: Mark) -> None:
@@ -115,22 +118,14 @@ class LiveLedger(Ledger):
 
     # --- waiting jobs -------------------------------------------------------------------------------------------
 
-    def withdraw(self, job_id: str) -> Place:
-        """Release the place of a waiting job, and return it."""
-        place = self.place_of(job_id)
-        self._give_back([self._booking_at(job_id, place)])
-        self.release(job_id)
-        if self._compression is not None:
-            self._compression.retry(np.array([self._row[job_id]]))
-        return place
-
     def starts_as_planned(self, job: Job) -> bool:
         """Hold for a running job the place that it has as a waiting one; return whether that is what it holds."""
         place = self.place_of(job.id)
         planned, bookings = self._booking_at(job.id, place), self.running.bookings_of(job)
         if len(bookings) != 1 or not self._has_nodes(job) or not _is_same(planned, bookings[0]):
             return False
-        self.release(job.id)
+        self._known.pop(job.id, None)
+        super().release(job.id)
         self.running.hold(job, bookings)
         return True
 
@@ -225,16 +220,18 @@ class LiveLedger(Ledger):
         self.timeline.pass_time(seconds)
         self.table.pass_time(seconds)
 
-    def compress(self, ids: Sequence[str], depth: int) -> None:
+    def compress(self, ids: Sequence[str], depth: int) -> bool:
         """Try once, in this order, to give each job an earlier start, or one at all, as `backfill` does; but of jobs
-        that have a start only the first `depth` to any earlier start, and the others to a start now.
+        that have a start only the first `depth` to any earlier start, and the others to a start now. Return whether one
+        got it.
         """
         if self._compression is None:
             self._compression = Compression(self.timeline, self.table)
         rows = self._rows(ids)
         is_joint = np.flatnonzero(self._is_joint()[self.table.jobs[:, 0]])
         first = 0
-        is_left = self.table.starts[rows] == NOWHERE
+        before = self.table.starts.copy()
+        is_left = before[rows] == NOWHERE
         for place in [*np.flatnonzero(is_left).tolist(), len(rows)]:
             part = rows[first:place]
             soon, later = part[: max(0, depth - first)], part[max(0, depth - first) :]
@@ -243,6 +240,7 @@ class LiveLedger(Ledger):
             self._compression.compress(np.concatenate([soon, may_start_now]), len(soon))
             self.timeline.plan(self.table, rows[place : place + 1])
             first = place + 1
+        return not np.array_equal(before, self.table.starts)
 
     def _is_joint(self) -> NDArray[np.bool_]:
         """Return which demands are for chunks of several kinds: such a one may fit where it did not, without any

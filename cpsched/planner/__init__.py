@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cpsched.planner.compiling import compiling_announced, warmup, warmup_evolving, warmup_window
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
     from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
-    from cpsched.planner.live import LivePlanner, replanned
+    from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner
     from cpsched.planner.planner_engine import PlannerEngine
     from cpsched.planner.profile import with_profile
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cpsched.planner.reservations import slices_of
     from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
     from cpsched.planner.support import changing, unreduced, unsupported
-    from cpsched.planner.warm import replanned_after, warm_order, with_promised_starts
+    from cpsched.planner.warm import warm_order, with_promised_starts
 
 __all__ = [
     "EXPECTED_STATES",
@@ -35,6 +35,7 @@ __all__ = [
     "RATE",
     "AdmissionResult",
     "Aftermath",
+    "Concern",
     "LivePlanner",
     "Planner",
     "PlannerEngine",
@@ -50,7 +51,6 @@ __all__ = [
     "place_cheaply",
     "placeable_beside",
     "replanned",
-    "replanned_after",
     "slices_of",
     "start_costs",
     "unreduced",
@@ -73,7 +73,7 @@ __getattr__ = opener(
         "compiling": "compiling_announced warmup warmup_evolving warmup_window",
         "costs": "FIRST_KINK LEVEL RATE costs_at end_price start_costs",
         "happening": "EXPECTED_STATES Aftermath after_event",
-        "live": "LivePlanner replanned",
+        "live": "Concern LivePlanner replanned",
         "planner": "Planner",
         "planner_engine": "PlannerEngine",
         "profile": "with_profile",
@@ -81,6 +81,6 @@ __getattr__ = opener(
         "reservations": "slices_of",
         "shrink": "Values go_on_shrunk place_cheaply",
         "support": "changing unreduced unsupported",
-        "warm": "replanned_after warm_order with_promised_starts",
+        "warm": "warm_order with_promised_starts",
     },
 )

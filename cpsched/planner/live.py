@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from cpsched.booking import LiveLedger
-from cpsched.domain import Fitted, Instance, Job, Place, Plan, PlannedJob, fitted
+from cpsched.domain import Fitted, FrozenMap, Instance, Job, Plan, PlannedJob, fitted
 from cpsched.engine import Outcome
 from cpsched.planner.admission_result import AdmissionResult, without_start
 from cpsched.planner.alone import hopeless
 from cpsched.planner.planner import NAME
 from cpsched.planner.rescue import rescue
 from cpsched.planner.shrink import Values, go_on_shrunk
-from cpsched.planner.warm import ordered, planned_by, shrink_more, shrunk
+from cpsched.planner.warm import displace, ordered, planned_by, shrink_more, shrunk
 from cpsched.problem import Refusal, Turn, awaited_first, bound_jobs, is_bound, planning_order, refusal, turn_of
 
-__all__ = ["LivePlanner", "replanned"]
+__all__ = ["Concern", "LivePlanner", "replanned"]
 
 #: So many jobs, those that start first, move up to any earlier start; all others only if they can start now.
 _DEPTH = 1000
@@ -50,6 +50,18 @@ def replanned(instance: Instance, plan: Plan) -> Outcome:
     return LivePlanner(instance, plan.jobs, plan.now).outcome()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concern:
+    """What an event means for waiting jobs, by id."""
+
+    #: They displace others of lower priority, if that lets them start as planned.
+    urgent: Collection[str] = ()
+    #: They ask for something else now: they keep their places behind all others.
+    altered: Collection[str] = ()
+    #: The places that jobs want to keep which ask for something else.
+    places: Mapping[str, PlannedJob] = FrozenMap()
+
+
 class LivePlanner:
     """The plan of a window, brought up to date whenever the window changes; mutable.
 
@@ -61,12 +73,19 @@ class LivePlanner:
     while that still improves the plan. For new jobs, further running jobs are shrunk if that improves the plan and no
     job that had a start starts later.
 
+    After an event no job starts later without a cause: where there is not enough for all places of the plan before,
+    jobs with a fixed start keep theirs first, then those of higher priority, then those that start earlier. Of the
+    others, the urgent ones may displace jobs of lower priority. Then all that have no place are planned, in
+    `planning_order`, and jobs move up until no job can.
+
     Parameters
     ----------
     instance
         The first window.
     jobs, now
         An earlier plan of any instance, and the second at which it was made.
+    concern
+        What the event means after which the window is planned; None: just time has passed, or jobs have come and gone.
 
     Raises
     ------
@@ -74,28 +93,34 @@ class LivePlanner:
         If an instance asks for something that the planner cannot honour yet.
     """
 
-    def __init__(self, instance: Instance, jobs: Sequence[PlannedJob] = (), now: int | None = None) -> None:
-        self._begin(instance, jobs, instance.now if now is None else now)
+    def __init__(
+        self,
+        instance: Instance,
+        jobs: Sequence[PlannedJob] = (),
+        now: int | None = None,
+        concern: Concern | None = None,
+    ) -> None:
+        self._begin(instance, jobs, instance.now if now is None else now, concern)
 
     @property
     def instance(self) -> Instance:
         """The window of which it has the plan."""
         return self._stated
 
-    def follow(self, instance: Instance) -> None:
+    def follow(self, instance: Instance, concern: Concern | None = None) -> None:
         """Bring the plan up to date for another window: some time later, or with other jobs, nodes or rules.
 
         Parameters
         ----------
         instance
             Jobs and rules that are the same objects as in the window before are known to be unchanged.
+        concern
+            What an event means that has led to this window.
         """
         before = self._stated
-        if instance is before:
-            return
         can_follow = not self._fitted.stated and self._ledger.can_follow and _is_same_site(before, instance)
-        if not (can_follow and self._followed(instance)):
-            self._begin(instance, self.outcome().jobs, before.now)
+        if not (can_follow and self._followed(instance, concern)):
+            self._begin(instance, self.outcome().jobs, before.now, concern)
 
     def outcome(self) -> Outcome:
         """Return the plan of all jobs, in document order."""
@@ -115,7 +140,7 @@ class LivePlanner:
 
     # --- anew ---------------------------------------------------------------------------------------------------
 
-    def _begin(self, instance: Instance, jobs: Sequence[PlannedJob], now: int) -> None:
+    def _begin(self, instance: Instance, jobs: Sequence[PlannedJob], now: int, concern: Concern | None) -> None:
         """Make the ledger of a window anew, and the plan from an earlier one."""
         self._stated, self._fitted = instance, fitted(instance)
         instance, jobs = self._fitted.instance, self._fitted.to_held(jobs)
@@ -127,7 +152,13 @@ class LivePlanner:
         self._take(instance, admission.jobs, dict(admission.refused), {job.id: job for job in admission.admitted})
         ledger = self._ledger = LiveLedger(instance, admission.admitted)
         ledger.running.restore(ledger.running.resumed(jobs))
-        before = planned_by(jobs, now)
+        before = {name: job for name, job in planned_by(jobs, now).items() if name in self._waiting}
+        if concern is not None:
+            self._settle_after(before, concern)
+            if names := shrunk(ledger):
+                order = [job.id for job in planning_order(instance, admission.admitted)]
+                go_on_shrunk(ledger, order, Values(instance, ledger), names=names)
+            return
         order = [job.id for job in ordered(instance, admission.admitted, before)]
         bound = {job.id for job in bound_jobs(instance, admission.admitted)}
         self._plan_rest(order, bound, before)
@@ -139,6 +170,32 @@ class LivePlanner:
             go_on_shrunk(ledger, order, values, names=names)
             if is_new:
                 shrink_more(ledger, order, values, before)
+
+    def _settle_after(self, before: dict[str, PlannedJob], concern: Concern) -> None:
+        """Give jobs without a place the one that they had before, after an event, or plan them; and move up all that
+        can.
+        """
+        ledger, instance, waiting = self._ledger, self._instance, self._waiting
+        before |= {name: place for name, place in concern.places.items() if name in waiting}
+        altered, urgent = frozenset(concern.altered), frozenset(concern.urgent)
+
+        def rank(job: Job) -> tuple[bool, bool, int, int]:
+            return job.id in altered, job.start_at is None, -instance.priority(job), before[job.id].start
+
+        left = [job for name, job in waiting.items() if name in before and not ledger.is_booked(name)]
+        for job in awaited_first(instance, sorted(left, key=rank)):
+            ledger.restore(before[job.id])
+        order = [job.id for job in planning_order(instance, list(waiting.values()))]
+        pressing = [name for name in order if name in urgent and name in before and not ledger.is_booked(name)]
+        if pressing:
+            places = {name: place for name in waiting if (place := before.get(name) or ledger.planned(name))}
+            for name in pressing:
+                displace(ledger, waiting, name, places)
+        for name in order:
+            if not ledger.is_booked(name) and not (name in before and ledger.restore(before[name])):
+                ledger.plan([name])
+        while ledger.compress(order, len(order)) if ledger.is_rigid else ledger.backfill(order):
+            pass
 
     def _take(
         self, instance: Instance, elements: tuple[Job, ...], refused: dict[str, Refusal], waiting: dict[str, Job]
@@ -152,8 +209,9 @@ class LivePlanner:
         ledger = self._ledger
         for turn in (True, False):
             left = [name for name in order if (name in bound) is turn and not ledger.is_booked(name)]
-            ledger.plan([name for name in left if name not in before or not ledger.restore(before[name])])
-            if turn:
+            if new := [name for name in left if name not in before or not ledger.restore(before[name])]:
+                ledger.plan(new)
+            if turn and bound:
                 self._rescue([name for name in order if name in bound], before)
 
     def _rescue(self, bound: Sequence[str], before: dict[str, PlannedJob]) -> None:
@@ -181,7 +239,7 @@ class LivePlanner:
 
     # --- by what is different -----------------------------------------------------------------------------------
 
-    def _followed(self, instance: Instance) -> bool:
+    def _followed(self, instance: Instance, concern: Concern | None) -> bool:
         """Book what is different in another window, and plan what has lost its place; return False if the ledger cannot
         follow, and has to be made anew.
         """
@@ -192,12 +250,15 @@ class LivePlanner:
             return False
         change = _Change.between(self._running, running, self._waiting, waiting)
         ledger, pending = self._ledger, dict[str, PlannedJob]()
+        for name in change.ended:  # one that waits again may have been planned for this second
+            if name in waiting and (ran := ledger.running.planned(name)).start >= self._instance.now:
+                pending[name] = ran
         held = [*change.held]
         for job in change.started:
             if not ledger.is_booked(job.id):
                 held.append(job)
             elif not ledger.starts_as_planned(job):
-                ledger.withdraw(job.id)
+                ledger.release(job.id)
                 held.append(job)
         for name in ledger.begin_before(instance.now):
             self._withdraw(name, pending)
@@ -211,7 +272,7 @@ class LivePlanner:
         is_whole = all(self._held(job, pending) for job in held)
         if not is_whole:
             jobs = [planned for name in waiting if (planned := ledger.planned(name)) is not None]
-            self._begin(instance, [*jobs, *pending.values()], self._instance.now)
+            self._begin(instance, [*jobs, *pending.values()], self._instance.now, concern)
             return True
         for job in change.same:
             ledger.running.keep(job)
@@ -222,7 +283,11 @@ class LivePlanner:
         for name in (*(job.id for job in change.started), *change.leaving):
             self._turns.pop(name, None)
         self._take(instance, elements, refused, waiting)
-        self._settle(pending, [job.id for job in change.arriving])
+        self._withdraw_forbidden(pending)
+        if concern is None:
+            self._settle(pending, [job.id for job in change.arriving])
+        else:
+            self._settle_after(pending, concern)
         return True
 
     def _expanded(self, instance: Instance) -> tuple[Job, ...]:
@@ -263,7 +328,7 @@ class LivePlanner:
     def _withdraw(self, name: str, pending: dict[str, PlannedJob], *, is_kept: bool = True) -> None:
         """Take the place of a waiting job back, and note it: it may get the place again."""
         planned = self._ledger.planned(name)
-        self._ledger.withdraw(name)
+        self._ledger.release(name)
         if is_kept and planned is not None:
             pending[name] = planned
 
@@ -276,14 +341,19 @@ class LivePlanner:
             self._withdraw(name, pending)
         return ledger.hold(job)
 
-    def _settle(self, pending: dict[str, PlannedJob], altered: Collection[str]) -> None:
-        """Plan the jobs that are new or have lost their places, and move up all that can."""
+    def _withdraw_forbidden(self, pending: dict[str, PlannedJob]) -> None:
+        """Take back the places that jobs may not have any more, by their own times or by those of others."""
         ledger, instance, jobs = self._ledger, self._instance, list(self._waiting.values())
-        has_links = any(job.after for job in jobs)
         ledger.renew(ledger.bounded())
+        has_links = any(job.after for job in jobs)
         for name in [job.id for job in awaited_first(instance, jobs)] if has_links else ledger.bounded():
             if ledger.is_booked(name) and not ledger.is_allowed(name):
                 self._withdraw(name, pending)
+
+    def _settle(self, pending: dict[str, PlannedJob], altered: Collection[str]) -> None:
+        """Plan the jobs that are new or have lost their places, and move up all that can."""
+        ledger, jobs = self._ledger, list(self._waiting.values())
+        has_links = any(job.after for job in jobs)
         starts = ledger.starts() | {name: planned.start for name, planned in pending.items()}
         order, bound = self._order(jobs, starts, has_links=has_links)
         for name in altered:
@@ -362,14 +432,12 @@ class _Change:
 
 def _holds_the_same(before: Job, job: Job) -> bool:
     """Return whether a running job holds one segment, the same as before."""
-    if before is job or (before.running, before.licenses, _places(before)) == (job.running, job.licenses, _places(job)):
-        return job.running is not None and len(job.running.segments) == 1
-    return False
-
-
-def _places(job: Job) -> tuple[Place, ...]:
-    """Return the place that each step of a job asks for."""
-    return tuple(step.request.place for step in job.steps)
+    if job.running is None or len(job.running.segments) != 1:
+        return False
+    return before is job or (
+        (before.running, before.licenses) == (job.running, job.licenses)
+        and before.steps[0].request.place == job.steps[0].request.place
+    )
 
 
 def _can_be_followed(before: Mapping[str, Job], jobs: Mapping[str, Job]) -> bool:

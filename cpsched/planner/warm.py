@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, Plan, PlannedJob, PromisedStart
-from cpsched.engine import Outcome
-from cpsched.planner.admission_result import AdmissionResult
-from cpsched.planner.planner import NAME
 from cpsched.planner.shrink import Values, go_on_shrunk, lenders
 from cpsched.problem import awaited_first, planning_order
 
 __all__ = [
+    "displace",
     "ordered",
     "planned_by",
-    "replanned_after",
     "shrink_more",
     "shrunk",
     "warm_order",
@@ -24,62 +21,18 @@ __all__ = [
 ]
 
 
-def replanned_after(
-    instance: Instance, plan: Plan, *, urgent: Collection[str] = (), altered: Collection[str] = ()
-) -> Outcome:
-    """Bring a plan up to date after an event, so that no job starts later without a cause (OCCS-34, OCCS-36).
-
-    Each job keeps its start and nodes if they are still free and allowed; where there is not enough for all of them,
-    jobs with a fixed start keep theirs first, then those of higher priority, then those that start earlier. Of the
-    others, the urgent ones may displace jobs of lower priority. Then all that have no place are planned, in
-    `planning_order`, and jobs move up until no job can.
-
-    Parameters
-    ----------
-    plan
-        A plan of this window before the event.
-    urgent
-        Waiting jobs that displace others of lower priority, if that lets them start as planned.
-    altered
-        Waiting jobs that ask for something else now: they keep their places behind all others.
-
-    Raises
-    ------
-    UnsupportedError
-        If the instance asks for something that the planner cannot honour yet.
-    """
-    admission = AdmissionResult.of(instance, engine=NAME)
-    ledger = Ledger(instance, admission.admitted)
-    jobs = {job.id: job for job in admission.admitted}
-    before = {name: job for name, job in planned_by(plan.jobs, plan.now).items() if name in jobs}
-    order = [job.id for job in planning_order(instance, admission.admitted)]
-    urgent = frozenset(urgent)
-    ledger.running.restore(ledger.running.resumed(plan.jobs))
-
-    def rank(job: Job) -> tuple[bool, bool, int, int]:
-        return job.id in altered, job.start_at is None, -instance.priority(job), before[job.id].start
-
-    keepers = awaited_first(instance, sorted((jobs[name] for name in before), key=rank))
-    for job in keepers:
-        ledger.restore(before[job.id])
-    for name in order:
-        if name in urgent and name in before and not ledger.is_booked(name):
-            _displace(ledger, jobs, name, before)
-    for name in order:
-        if not ledger.is_booked(name) and not (name in before and ledger.restore(before[name])):
-            ledger.plan([name])
-    while ledger.backfill(order):
-        pass
-    if names := shrunk(ledger):
-        go_on_shrunk(ledger, order, Values(instance, ledger), names=names)
-    return admission.outcome(ledger)
-
-
-def _displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping[str, PlannedJob]) -> None:
+def displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping[str, PlannedJob]) -> None:
     """Book a job at its planned start, and release as many jobs of lower priority as that needs; or none, if that does
     not help.
 
     The lowest priority leaves first, then the latest start; a job that has left and still fits comes back.
+
+    Parameters
+    ----------
+    ledger, jobs, name
+        The ledger, its jobs by id, and the job.
+    before
+        The places of jobs in the plan before, which the booked ones have.
     """
     instance, planned = ledger.instance, before[name]
     start = max(planned.start, instance.now)

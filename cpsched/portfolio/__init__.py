@@ -3,10 +3,10 @@ planner.
 
 May import: `planner`, `policies`, `sim`, `search`, `cp`, `mzn`, `formats`, `metrics`, `verify`, `engine`, `domain`,
 `errors`. Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in parallel,
-`dask_lanes.py` on the workers of a Dask cluster as well,
-`scoring.py` judges plans and makes plan documents, `repair.py` puts right what is refused of one job; `replanning.py`
-updates a plan, and `online.py` plans one window after the other, as a scheduler of a simulation; `schedulers.py` lists
-these with the rules.
+`dask_lanes.py` on the workers of a Dask cluster as well, `scoring.py` judges plans and makes plan documents,
+`repair.py` puts right what is refused of one job. `live.py` has the plan that follows windows and events,
+`replanning.py` applies events to documents, and `online.py` plans one window after the other, as a scheduler of a
+simulation; `schedulers.py` lists these with the rules.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.portfolio.dask_lanes import with_dask_lanes
+    from cpsched.portfolio.live import Happened, LivePlan
     from cpsched.portfolio.online import WindowPlanner, make_engine_scheduler
     from cpsched.portfolio.recipe import prepare, solve
     from cpsched.portfolio.replanning import replan
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ALL_SCHEDULERS",
     "ENGINES",
+    "Happened",
+    "LivePlan",
     "Team",
     "WindowPlanner",
     "label_of",
@@ -43,6 +46,7 @@ __getattr__ = opener(
     __name__,
     {
         "dask_lanes": "with_dask_lanes",
+        "live": "Happened LivePlan",
         "online": "WindowPlanner make_engine_scheduler",
         "recipe": "prepare solve",
         "replanning": "replan",

@@ -100,8 +100,9 @@ class WindowPlanner:
     def follow(self, window: Instance, before: Plan) -> Plan:
         """Keep the start and nodes of all jobs, or move them up, as far as possible."""
         clock, head = Budget(0), _head(window, self.most)
-        outcome = LivePlan(head, before).outcome()
-        return plan_of(head, self.name, outcome, budget=0, elapsed=clock.elapsed)
+        live = LivePlan(head, before)
+        live.follow(head)
+        return plan_of(head, self.name, live.outcome(), slices=live.slices, budget=0, elapsed=clock.elapsed)
 
 
 class _Cycles:
@@ -116,6 +117,9 @@ class _Cycles:
     def __init__(self, name: str, *, budget: float, most: int | None, workers: int, seed: int) -> None:
         self.name = name
         self._engine = WindowPlanner(name=name, budget=budget, most=most, workers=workers, seed=seed)
+        team = team_of(name, workers=workers)
+        #: Whether each cycle is more than to bring the last plan up to date.
+        self._plans_anew = bool(team.lanes) or team.first.name != "planner"
         #: The plan of the last cycle, and that which follows the windows since then.
         self._plan: Plan | None = None
         self._live: LivePlan | None = None
@@ -130,8 +134,7 @@ class _Cycles:
 
     def plan(self, window: Instance) -> Plan | Outcome:
         """Plan the first jobs of a window."""
-        team = team_of(self.name, workers=self._engine.workers)
-        if self._plan is not None and team.first.name == "planner" and not team.lanes:
+        if self._plan is not None and not self._plans_anew:
             return self.follow(window)
         self._plan = self._engine.plan(window, self._plan if self._live is None else self._live.plan())
         self._live = None
@@ -140,12 +143,11 @@ class _Cycles:
     def follow(self, window: Instance) -> Outcome:
         """Keep the start and nodes of all jobs, or move them up, as far as possible."""
         head = _head(window, self._engine.most)
-        if self._live is not None:
-            self._live.follow(head)
-        elif self._plan is not None:
+        if self._live is None:
+            if self._plan is None:
+                raise ValueError("there is no plan yet")
             self._live = LivePlan(head, self._plan)
-        else:
-            raise ValueError("there is no plan yet")
+        self._live.follow(head)
         return self._live.outcome()
 
 

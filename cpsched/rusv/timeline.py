@@ -406,6 +406,8 @@ class JobTable:
 def _grouped(links: Ints, count: int) -> tuple[Ints, Ints]:
     """Return links grouped by their first column, out of `count`: where each group begins, and the other columns."""
     firsts: Ints = np.zeros(count + 1, dtype=np.int64)
+    if not len(links):
+        return firsts, links[:, 1:].copy()
     np.cumsum(np.bincount(links[:, 0], minlength=count), out=firsts[1:])
     return firsts, links[np.argsort(links[:, 0], kind="stable"), 1:].copy()
 

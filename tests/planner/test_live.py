@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, FrozenMap, Instance, Job, MaxWait, NodeState, Place, Plan
 from cpsched.engine import Outcome
-from cpsched.planner import LivePlanner, advanced, replanned
+from cpsched.planner import Concern, LivePlanner, advanced
 from cpsched.portfolio import plan_of
 from tests.booking.small_windows import chunk, nodes, running, waiting, where_it_stands, window
 from tests.oracle.random_instances import instances, pressed
@@ -24,14 +24,14 @@ def as_plan(instance: Instance, outcome: Outcome) -> Plan:
     return plan_of(instance, "planner", outcome, budget=0, elapsed=0)
 
 
-def followed(live: LivePlanner, later: Instance) -> Outcome:
+def followed(live: LivePlanner, later: Instance, concern: Concern | None = None) -> Outcome:
     """Follow a window; see that the plan is sound, and the one that is made anew.
 
     In which order a job of several kinds of chunks has its nodes is no part of the plan.
     """
-    before = as_plan(live.instance, live.outcome())
-    anew = replanned(later, before)
-    live.follow(later)
+    before = live.outcome().jobs
+    anew = LivePlanner(later, before, live.instance.now, concern).outcome()
+    live.follow(later, concern)
     outcome = live.outcome()
     check_outcome(later, outcome)
     assert [job.id for job in outcome.jobs] == [job.id for job in anew.jobs]
@@ -116,7 +116,7 @@ def arrived(instance: Instance, job: Job) -> Instance:
     return replace(instance, jobs=(*instance.jobs, replace(job, after=after, submit=min(job.submit, instance.now))))
 
 
-def check(instance: Instance, random: Random) -> None:
+def check(instance: Instance, random: Random, *, is_event: bool = False) -> None:
     """Let time pass in a window, and things happen."""
     arriving = [job for job in instance.jobs if job.running is None and random.random() < 0.5]
     for job in arriving:
@@ -128,7 +128,17 @@ def check(instance: Instance, random: Random) -> None:
         later = advanced(live.instance, plan, live.instance.now + random.choice([0, 0, 1, 2, 7]))
         for _ in range(random.choice([0, 1, 1, 2])):
             later = happened(random, later, arriving)
-        current = followed(live, later)
+        current = followed(live, later, drawn_concern(random, live.instance, later) if is_event else None)
+
+
+def drawn_concern(random: Random, before: Instance, later: Instance) -> Concern:
+    """Draw what an event means: the jobs that ask for something else are altered, and some others urgent."""
+    known = {job.id: job for job in before.elements()}
+    jobs = [job for job in later.elements() if job.running is None]
+    return Concern(
+        altered=[job.id for job in jobs if job.id in known and job != known[job.id]],
+        urgent=[job.id for job in jobs if random.random() < 0.2],
+    )
 
 
 @pytest.mark.kernels
@@ -144,6 +154,14 @@ def test_a_living_plan_is_the_plan_made_anew(depth: int, instance: Instance, ran
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cpsched.planner.live._DEPTH", depth)
         check(instance, random)
+
+
+@pytest.mark.kernels
+@examples(100)
+@given(instances(max_jobs=12) | instances(max_jobs=12).flatmap(pressed), st.randoms(use_true_random=False))
+def test_so_it_is_after_events(instance: Instance, random: Random) -> None:
+    """Where some jobs are urgent, and others altered, and no job is to start later without a cause."""
+    check(instance, random, is_event=True)
 
 
 def one_core(*jobs: Job) -> Instance:
