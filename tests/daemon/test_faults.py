@@ -1,0 +1,137 @@
+"""Faults of the world around the daemon: full disks, storms of jobs, hostile names, clocks that jump."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cpsched.bridge import JobState, World
+from cpsched.daemon import make_log
+from cpsched.domain import Chunk, Request, Step
+from tests.bridge.small_world import job, site, world
+from tests.daemon.making import daemon_on, finish
+
+#: For a shell, SQL, JSON, HTML, a terminal, a reader of text in another direction, a log and a path.
+HOSTILE = (
+    "$(touch /tmp/owned); rm -rf ~",
+    "x'); DROP TABLE plan; --",
+    '"}],"jobs":[]}',
+    "<script>alert(1)</script>",
+    "\x1b]0;owned\x07\x1b[2J",
+    "\u202egnp.exe",
+    "two\nlines level=error",
+    "../../etc/passwd",
+    "%s%n{0}{job}",
+)
+#: No document has control characters in a name.
+ALLOWED = [name for name in HOSTILE if all(ord(char) >= 32 for char in name)]
+
+
+def test_a_full_disk_costs_orders_and_nothing_else(tmp_path: Path) -> None:
+    """While the database cannot grow no order is given; when it can again, all jobs run."""
+    there = world(*(job(f"j{number}", "ncpus=2", walltime=20) for number in range(80)))
+    daemon, lines = daemon_on(there, tmp_path)
+    with daemon.store._engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    # what fits into the pages that are there is written first
+    results = [daemon.cycle() for _ in range(3)]
+    assert not results[-1]
+    assert any("full" in str(line.get("error")) for line in lines.read())
+    given = len([one for one in daemon.store.orders() if one.kind == "Start"])
+    started = sum(entry.start is not None for entry in there.jobs.values())
+    assert started <= given
+    with daemon.store._engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
+    finish(daemon)
+    assert {entry.state for entry in there.jobs.values()} == {JobState.COMPLETED}
+    assert {record.job for record in daemon.store.history() if record.kind == "JobOver"} == set(there.jobs)
+
+
+def test_hostile_names_go_through_everything(tmp_path: Path) -> None:
+    """Jobs with hostile names, as far as documents may have them, are planned, run and stored as any others."""
+    named = [replace(one, id=name, user=name) for name, one in zip(ALLOWED, site(*_plain()).jobs, strict=False)]
+    there = World(replace(site(nodes="n[1-2]"), jobs=tuple(named)), gate_is_closed=True)
+    daemon, lines = daemon_on(there, tmp_path)
+    finish(daemon)
+    assert {name: entry.state for name, entry in there.jobs.items()} == dict.fromkeys(ALLOWED, JobState.COMPLETED)
+    assert {record.job for record in daemon.store.history() if record.kind == "JobOver"} == set(ALLOWED)
+    assert len(lines.read()) > len(ALLOWED)
+
+
+def _plain() -> list[dict[str, object]]:
+    return [job(f"j{number}", walltime=20) for number in range(len(HOSTILE))]
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_log_has_one_line_for_each_event(form: str, name: str) -> None:
+    """No name makes a second line, an escape that a terminal obeys, or a key of its own in JSON."""
+    stream = io.StringIO()
+    make_log(form=form, stream=stream).info("JobStarted", job=name, at=5)
+    (line,) = stream.getvalue().splitlines()
+    assert line.isprintable()
+    if form == "json":
+        assert json.loads(line)["at"] == 5
+        assert set(json.loads(line)) == {"job", "at", "event", "level", "timestamp"}
+
+
+def test_secrets_are_not_logged() -> None:
+    """A value whose name says that it is a secret is hidden, and long ones are cut."""
+    stream = io.StringIO()
+    make_log(stream=stream).warning("begun", url="postgresql://u:hush@h/d", password="hush", job="x" * 10_000)  # noqa: S106
+    assert "hush" not in stream.getvalue()
+    assert len(stream.getvalue()) < 2000
+
+
+@pytest.mark.parametrize("jump", [-3600, 86_400])
+def test_a_clock_that_jumps_loses_no_job(tmp_path: Path, jump: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the manager's clock has jumped, in either direction, all jobs run, each once."""
+    there = world(*(job(f"j{number}", walltime=30, runtime=20) for number in range(6)), now=0)
+    daemon, lines = daemon_on(there, tmp_path)
+    daemon.cycle()
+    if jump > 0:
+        there.advance(jump)
+    else:
+        snapshot = daemon.manager.snapshot
+
+        def earlier() -> object:
+            real = snapshot()
+            at = real.taken_at + jump
+            return replace(real, taken_at=at, instance=replace(real.instance, now=at))
+
+        monkeypatch.setattr(daemon.manager, "snapshot", earlier)
+        daemon.cycle()
+        monkeypatch.undo()
+    finish(daemon)
+    assert {entry.state for entry in there.jobs.values()} == {JobState.COMPLETED}
+    started = [line["job"] for line in lines.read() if line["event"] == "JobStarted"]
+    assert sorted(started) == sorted(there.jobs)
+
+
+@pytest.mark.slow
+def test_a_storm_of_five_thousand_jobs(tmp_path: Path) -> None:
+    """5,000 jobs that arrive at once are seen in one cycle, and the most urgent ones are planned."""
+    there = World(site(nodes="n[1-64]"), gate_is_closed=True)
+    daemon, _ = daemon_on(there, tmp_path)
+    daemon.planner.engine = replace(daemon.planner.engine, most=200)
+    daemon.cycle()
+    template = site(job("t", "ncpus=4", walltime=600)).jobs[0]
+    request: Request = template.request
+    wide = replace(request, chunks=(Chunk(count=3, resources=request.chunks[0].resources),))
+    for number in range(5000):
+        steps = (Step(walltime=60 + number % 500, request=wide if number % 3 else request),)
+        there.submit(replace(template, id=f"s{number}", steps=steps))
+    assert daemon.cycle()
+    assert daemon.state.snapshot is not None
+    assert len(daemon.state.considered) == 5000
+    running = sum(entry.start is not None for entry in there.jobs.values())
+    assert running >= 20
+    assert 200 >= len(daemon.state.plan) >= 100
+    there.advance(there.now + 30)
+    assert daemon.cycle()
+    assert daemon.state.stale == ""
