@@ -171,6 +171,13 @@ def test_bench_changing(repository: Path) -> None:
     assert row[5].startswith("sd_")
 
 
+def test_bench_changing_steps(repository: Path) -> None:
+    """bench_changing --steps prints how many steps the search does in a second, at three temperatures."""
+    (row,) = tables_of(run(repository, "bench_changing", "--steps"))["Steps where jobs change"]
+    assert int(row[3]) > 0
+    assert all(int(cell.replace(",", "")) > 0 for cell in row[4:])
+
+
 def test_windows_with_rules_are_planned(repository: Path) -> None:
     """bench_rules prints its tables: all plans are verified, the portfolio is worse than neither planner nor rule."""
     tables = tables_of(run(repository, "bench_rules"))

@@ -41,10 +41,8 @@ class ChangingJobs:
     def __init__(self, columns: Columns, timeline: Timeline, shapes: Mapping[int, Shape]) -> None:
         self._columns, self._timeline, self._shapes = columns, timeline, shapes
         #: All sequences for the kernels, and the place of each row's among them.
-        self._sequences = StepSequences(
-            [shape.sequence for shape in shapes.values()], timeline.demands.layout.num_nodes
-        )
-        self._sequence_of = {row: place for place, row in enumerate(shapes)}
+        self.sequences = StepSequences([shape.sequence for shape in shapes.values()], timeline.demands.layout.num_nodes)
+        self.sequence_of = {row: place for place, row in enumerate(shapes)}
 
     def find(self, row: int, *, earliest: int, latest: int, end_by: int, is_held: bool = True) -> list[Part] | None:
         """Return the place of a job that completes as early as is found, and then starts as late; None if none is.
@@ -61,8 +59,8 @@ class ChangingJobs:
             Whether its steps may be held; if not, each follows the one before at once.
         """
         found = self._timeline.find_sequence(
-            self._sequences,
-            self._sequence_of[row],
+            self.sequences,
+            self.sequence_of[row],
             earliest=earliest,
             latest=latest,
             end_by=end_by,

@@ -12,6 +12,7 @@ reservation is booked like a running job and is a cluster of its own for its job
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -31,7 +32,7 @@ from cpsched.booking.shapes import Shape
 from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
 from cpsched.domain import modes as domain_modes
 from cpsched.problem import awaited_ends
-from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, State, Timeline
+from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, State, StepSequences, Timeline
 
 __all__ = ["Ledger", "Mark", "Place"]
 
@@ -577,6 +578,56 @@ class Ledger:
             start = self.instance.now + int(self.table.starts[row])
             allocation = self._columns.allocation_of(mode.request, self.table.entries(row))
             segments = (Segment(start=start, end=start + mode.duration, allocation=allocation),)
+        return PlannedJob(id=job_id, start=segments[0].start, end=segments[-1].end, segments=segments)
+
+    # --- for chains of a search, which book on the timeline themselves ------------------------------------------
+
+    @property
+    def sequences(self) -> StepSequences:
+        """The step sequences of the evolving jobs."""
+        return self._changing.sequences
+
+    def steps_of(self, row: int) -> tuple[int, tuple[int, ...]]:
+        """Return which step sequence an evolving job is, and the cores of its steps; -1 and none of any other job."""
+        if row not in self._shapes:
+            return -1, ()
+        return self._changing.sequence_of[row], self._shapes[row].cores
+
+    @property
+    def node_number(self) -> MappingType[str, int]:
+        """The numbers of the nodes on the timeline."""
+        return self._columns.node_number
+
+    def chunk_kinds(self) -> NDArray[np.int64]:
+        """Return which kind of chunks of its request each kind of the demand table is; 0 for a packed request."""
+        kinds = [
+            kind for demand in range(len(self._columns.demands)) for kind, _ in self._columns.demands.kinds_of(demand)
+        ]
+        return np.array([max(0, self._columns.kind_of(kind)) for kind in kinds], dtype=np.int64)
+
+    def kinds_of(self, demand: int) -> list[int]:
+        """Return the kinds of the demand table that a demand has, in the order of mapping."""
+        return [kind for kind, _ in self._columns.demands.kinds_of(demand)]
+
+    def pieces(self, job_id: str) -> list[tuple[int, int, int, NDArray[np.int32]]]:
+        """Return the place of a booked waiting job as (start, end, step or mode, entries), one after the other."""
+        row, place = self._row[job_id], self.place_of(job_id)
+        if not isinstance(place.held, tuple):
+            return [(place.start, place.end, place.number, place.held)]
+        numbers = list(range(len(place.held)))
+        if row not in self._shapes:
+            requests = [mode.request for mode in self.modes[row]]
+            numbers = [requests.index(part.request) for part in place.held]
+        return [(part.start, part.end, number, part.entries) for number, part in zip(numbers, place.held, strict=True)]
+
+    def planned_on(self, job_id: str, pieces: Sequence[tuple[int, int, int, NDArray[np.int32]]]) -> PlannedJob:
+        """Return the planned job of a waiting job with such a place; whether that is free is not asked."""
+        row, now = self._row[job_id], self.instance.now
+        requests = self._shapes[row].requests if row in self._shapes else [mode.request for mode in self.modes[row]]
+        segments = tuple(
+            Segment(start=now + start, end=now + end, allocation=self._columns.allocation_of(requests[number], entries))
+            for start, end, number, entries in pieces
+        )
         return PlannedJob(id=job_id, start=segments[0].start, end=segments[-1].end, segments=segments)
 
     @property

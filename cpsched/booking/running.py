@@ -183,7 +183,7 @@ class RunningJobs:
     def change(self, planned: PlannedJob) -> bool:
         """Continue a changeable job as in a plan; return whether the resources are free."""
         job = self._jobs[planned.id]
-        if planned.end > self._latest_end(planned.id):
+        if planned.end > self.latest_end(planned.id):
             return False
         bookings = self._bookings_of(job, planned)
         old = self._bookings[planned.id]
@@ -214,11 +214,7 @@ class RunningJobs:
         """Continue a changeable job so that it ends earliest beside all that is booked: in each second on the fastest
         share that is free then. Return whether that changes it.
         """
-        job, remaining, before = self._jobs[job_id], self.changeable[job_id], self.planned(job_id)
-        in_modes = [
-            self._bookings_of(job, self.resumed_plan(job_id, [(self._now, mode)]))[0]
-            for mode in range(len(remaining.modes))
-        ]
+        remaining, before, in_modes = self.changeable[job_id], self.planned(job_id), self.amounts(job_id)
         for booking in self._bookings[job_id]:
             self._timeline.release(booking)
         changes = fastest_changes(self._timeline, 0, remaining.work, remaining.modes, in_modes)
@@ -229,7 +225,7 @@ class RunningJobs:
         planned = self.resumed_plan(job_id, [(self._now + time, mode) for time, mode in changes])
         return planned != before and self.change(planned)
 
-    def _latest_end(self, job_id: str) -> int:
+    def latest_end(self, job_id: str) -> int:
         """Return when a job has to end: by its deadline, unless it ends later in the instance."""
         deadline = self._jobs[job_id].deadline
         return FOREVER if deadline is None else max(deadline, repeated(self._jobs[job_id]).end)
@@ -255,6 +251,36 @@ class RunningJobs:
             self._timeline.book(booking)
         self._bookings, self.changed = old, changed
         return False
+
+    # --- for chains of a search, which book on the timeline themselves ------------------------------------------
+
+    def shares(self, job_id: str) -> list[tuple[int, int, int]] | None:
+        """Return how a changeable job continues as (start, end, mode), in seconds after now; None where it has another
+        allocation than in one of its modes.
+        """
+        in_modes = [set(allocation) for allocation in self.changeable[job_id].allocations]
+        coming = [segment for segment in self.planned(job_id).segments if segment.end > self._now]
+        if any(set(segment.allocation) not in in_modes for segment in coming):
+            return None
+        return [
+            (max(0, one.start - self._now), one.end - self._now, in_modes.index(set(one.allocation))) for one in coming
+        ]
+
+    def amounts(self, job_id: str) -> list[Booking]:
+        """Return what a changeable job takes in each of its modes; the times of the bookings do not matter."""
+        job, modes = self._jobs[job_id], self.changeable[job_id].modes
+        plans = [self.resumed_plan(job_id, [(self._now, mode)]) for mode in range(len(modes))]
+        return [self._bookings_of(job, planned)[0] for planned in plans]
+
+    def lift(self, job_id: str) -> None:
+        """Release what a changeable job holds; its continuation stays recorded."""
+        for booking in self._bookings[job_id]:
+            self._timeline.release(booking)
+
+    def put_back(self, job_id: str) -> None:
+        """Book what a changeable job holds in the recorded continuation: the inverse of `lift`."""
+        for booking in self._bookings[job_id]:
+            self._timeline.book(booking)
 
     def _note(self, planned: PlannedJob) -> None:
         """Record the continuation of a job, unless it is unchanged."""
@@ -298,7 +324,7 @@ class RunningJobs:
         needs all its cores to end in time. None if that is not possible.
         """
         slow = self.resumed_plan(job_id, [(self._now, mode)])
-        latest = self._latest_end(job_id)
+        latest = self.latest_end(job_id)
         if slow.end <= latest:
             return slow
         remaining = self.changeable[job_id]

@@ -171,8 +171,8 @@ def command(
         parsed = checked(with_promised_starts(parsed, earlier, promise))
         document = instance_to_document(parsed)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
-        evolving = any(job.is_evolving for job in parsed.jobs)
-        prepare(engine, workers=workers, solver=solver, evolving=evolving)
+        changing = any(job.changes for job in parsed.jobs)
+        prepare(engine, workers=workers, solver=solver, changing=changing)
     lanes: AbstractContextManager[Team | None] = nullcontext()
     if dask is not None:
         lanes = with_dask_lanes(team_of(engine, workers=workers, solver=solver), engine, dask)

@@ -178,6 +178,11 @@ class Job:
         return len(self.steps) > 1
 
     @property
+    def changes(self) -> bool:
+        """Whether the job may change what it holds while it runs: it evolves, or is malleable."""
+        return self.is_evolving or self.malleability is not None
+
+    @property
     def longest_steps(self) -> tuple[int | None, ...]:
         """For how many seconds each step may be held while the next one waits (EVO-6); None: without limit.
 

@@ -17,6 +17,7 @@ from cpsched.metrics.intervals import MeanInterval, mean_interval
 from cpsched.metrics.least import StretchedSlowdown, least_value, stretched_slowdown
 from cpsched.metrics.log_rows import log_rows
 from cpsched.metrics.plans import (
+    SLOWDOWN_TAU,
     Delays,
     QueueWaits,
     Summary,
@@ -35,6 +36,7 @@ from cpsched.metrics.series import Steps, load_over_time, series
 from cpsched.metrics.summary import Decisions, Distribution, Figures, Group, ResourceUse, RunsSummary, runs_summary
 
 __all__ = [
+    "SLOWDOWN_TAU",
     "Decisions",
     "Delays",
     "Distribution",

@@ -84,10 +84,12 @@ class WindowPlanner:
 
     def prepare(self) -> None:
         """Compile or load what the engine needs."""
-        prepare(self.name, workers=self.workers, evolving=False)
+        prepare(self.name, workers=self.workers, changing=False)
 
     def plan(self, window: Instance, before: Plan | None) -> Plan:
         """Plan the first jobs of a window."""
+        if any(job.changes for job in window.jobs):
+            prepare(self.name, workers=self.workers)
         team = team_of(self.name, workers=self.workers)
         head = _head(window, self.most)
         if before is not None and team.first.name == "planner":

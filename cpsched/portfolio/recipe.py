@@ -21,20 +21,20 @@ from cpsched.portfolio.strict import Strict
 from cpsched.portfolio.teams import Team, team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.problem import placeable
-from cpsched.search import warm_up_evolving_search
+from cpsched.search import warm_up_changing_search
 
 __all__ = ["prepare", "solve"]
 
 
-def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecode", evolving: bool = True) -> None:
+def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecode", changing: bool = True) -> None:
     """Compile or load the kernels and programs of an engine now, so that its first plan need not do it.
 
     Parameters
     ----------
     engine, workers, solver
         As `solve` has them.
-    evolving
-        Whether there will be evolving jobs, whose kernels take as long again.
+    changing
+        Whether there will be evolving or malleable jobs, whose kernels take as long again.
 
     Raises
     ------
@@ -42,8 +42,8 @@ def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecod
         If there is no such engine, or if something that it needs is not installed.
     """
     _prepare(engine, workers, solver)
-    if evolving:
-        _prepare_evolving()
+    if changing:
+        _prepare_changing()
 
 
 @cache
@@ -53,10 +53,10 @@ def _prepare(engine: str, workers: int, solver: str) -> None:
 
 
 @cache
-def _prepare_evolving() -> None:
-    """Compile or load what evolving jobs need besides, once in a process."""
+def _prepare_changing() -> None:
+    """Compile or load what evolving and malleable jobs need besides, once in a process."""
     warmup_evolving()
-    warm_up_evolving_search()
+    warm_up_changing_search()
 
 
 def solve(
@@ -122,7 +122,7 @@ def solve(
         instance = checked(instance)
     if team is None:
         team = team_of(engine, workers=workers, solver=solver)
-        prepare(engine, workers=workers, solver=solver, evolving=any(job.is_evolving for job in instance.jobs))
+        prepare(engine, workers=workers, solver=solver, changing=any(job.changes for job in instance.jobs))
     clock = Budget(budget)
     window = EngineWindow.of(instance)
     strict = None

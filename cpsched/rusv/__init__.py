@@ -6,11 +6,12 @@ planner books on; its kernels are in `kernels/`, and `jit.py` compiles them,
 `instant_kernels.py` has the kernels for the state at one instant;
 `compression.py` moves jobs to earlier starts after a release, with kernels of its own;
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
+`part_kernels.py` books what a job takes where that changes from part to part;
 `equal_nodes.py` says what can be counted where nodes are interchangeable;
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 
-from cpsched.rusv import instant_kernels, kernels, step_kernels
+from cpsched.rusv import instant_kernels, kernels, part_kernels, step_kernels
 from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, kernel
@@ -52,5 +53,6 @@ __all__ = [
     "instant_kernels",
     "kernel",
     "kernels",
+    "part_kernels",
     "step_kernels",
 ]

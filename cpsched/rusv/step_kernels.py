@@ -3,8 +3,8 @@
 A *step sequence* is such a job, compiled: rows of tables that hold all sequences one after the other
 (`step_sequences.py`).
 
-The tables of the sequences are passed as `Sequences` (`q`), the timeline as one `World` (`w`). The place of a sequence
-is written to a `Place`.
+The tables of the sequences are passed as `Sequences` (`q`), the timeline as one `World` (`w`), what is written down on
+the way as `Trial` (`y`). The place of a sequence is written to a `Place`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv.jit import allocating_kernel, kernel
+from cpsched.rusv.jit import kernel
 from cpsched.rusv.kernels import (
     BLOCK,
     D_FLAGS,
     D_KIND,
+    D_RANGE,
     D_REACH,
     EXCLUSIVE,
     H_BLOCKS,
@@ -37,6 +38,8 @@ from cpsched.rusv.kernels import (
     following,
     free_from,
     locate,
+    next_window,
+    scan_window,
     take_slots,
 )
 from cpsched.rusv.vector import FOREVER
@@ -79,13 +82,37 @@ class World(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where and when the steps of a sequence run."""
+    """Where and when the steps of a sequence run; arrays may be longer than needed."""
 
     #: int64 (steps,): the begin of each step.
     begins: NDArray[Any]
     #: int32 (·, 3): rows of (node, kind, chunks), step by step.
     found: NDArray[Any]
     #: int64 (steps + 1,): the first row of each step, and the number of rows.
+    spans: NDArray[Any]
+
+
+class Trial(NamedTuple):
+    """What the search for a place writes down, with space for the longest sequence."""
+
+    #: int64 (conditions, 2): the interval in which each condition is known to hold.
+    seen: NDArray[Any]
+    #: int64 (steps,): begins of steps that are tried.
+    tried: NDArray[Any]
+    soonest: NDArray[Any]
+    #: int32 (steps, W): what is free throughout each step, and what is left of it.
+    least: NDArray[Any]
+    free: NDArray[Any]
+    #: int32 (W,)
+    other: NDArray[Any]
+    #: int32 (steps, kinds, nodes): the chunks on each node.
+    held: NDArray[Any]
+    #: int32 (nodes,): how many chunks fit.
+    fits: NDArray[Any]
+    units: NDArray[Any]
+    #: A place with held steps, as a `Place`.
+    begins: NDArray[Any]
+    found: NDArray[Any]
     spans: NDArray[Any]
 
 
@@ -103,8 +130,8 @@ def raise_all(begins, asked, is_held):
         begins[step] = max(begins[step], begins[step + 1] - longest)
 
 
-@allocating_kernel
-def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, q, w):
+@kernel
+def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, q, w, y):
     """Set `begins` to the schedule in which each step but the first begins as early as in any schedule; tell whether
     there is one.
 
@@ -120,7 +147,8 @@ def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, q, w):
     asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
     windows = q.conditions[q.heads[sequence, C_CONDITION] : q.heads[sequence + 1, C_CONDITION]]
     behind = asked.shape[0] - 1
-    seen = np.full((windows.shape[0], 2), -1, dtype=np.int64)  # the interval in which each condition is known to hold
+    for k in range(windows.shape[0]):
+        y.seen[k, 0] = y.seen[k, 1] = -1
     begins[0] = earliest
     for step in range(behind):
         begins[step + 1] = begins[step] + asked[step, P_NEEDED]
@@ -132,12 +160,12 @@ def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, q, w):
         for k in range(windows.shape[0]):
             first, last = windows[k, N_FIRST], windows[k, N_LAST]
             end = begins[last + 1] if last < behind else begins[last] + asked[last, P_NEEDED]
-            if seen[k, 0] == begins[first] and seen[k, 1] == end:
+            if y.seen[k, 0] == begins[first] and y.seen[k, 1] == end:
                 continue
             start = first_begin(windows[k], begins[first], end, end_by, asked, w)
             if start < 0:
                 return False
-            seen[k, 0], seen[k, 1] = begins[first], end
+            y.seen[k, 0], y.seen[k, 1] = begins[first], end
             if start > begins[first]:
                 has_risen = True
                 begins[first] = start
@@ -166,33 +194,35 @@ def first_begin(window, begin, end, end_by, asked, w):
     return start
 
 
-@allocating_kernel
-def latest_begins(sequence, latest, begins, q, w):
+@kernel
+def latest_begins(sequence, latest, begins, q, w, y):
     """Set `begins` to a schedule with the same end and the latest possible begin of the first step (EVO-9).
 
     The time between the begin and the end of a job, less its walltime, is wasted; this schedule wastes the least time.
     """
     asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
-    end = begins[-1] + asked[-1, P_NEEDED]
-    low, high = begins[0], min(latest, end - asked[:, P_NEEDED].sum())
-    tried = np.empty_like(begins)
+    count, needed = asked.shape[0], np.int64(0)
+    for step in range(count):
+        needed += asked[step, P_NEEDED]
+    end = begins[count - 1] + asked[count - 1, P_NEEDED]
+    low, high = begins[0], min(latest, end - needed)
     while low < high:
         middle = (low + high + 1) // 2
-        if earliest_begins(sequence, middle, latest, end, True, tried, q, w):
-            copy(begins, tried)
+        if earliest_begins(sequence, middle, latest, end, True, y.tried, q, w, y):
+            copy(begins[:count], y.tried)
             low = begins[0]
         else:
             high = middle - 1
 
 
 @kernel
-def next_change(begins, w):
-    """Return the shift after which one step no longer meets some booking; FOREVER if there is no such shift.
+def next_change(begins, count, w):
+    """Return the shift after which one of `count` steps no longer meets some booking; FOREVER if there is none.
 
     Windows that only reach further have less free.
     """
     least = np.int64(FOREVER)
-    for step in range(begins.shape[0]):
+    for step in range(count):
         place, index = locate(begins[step], w.s)
         place, index = following(place, index, w.s)
         if place < w.s.head[H_BLOCKS]:
@@ -203,14 +233,14 @@ def next_change(begins, w):
 # --- nodes of units --------------------------------------------------------------------------------------------------
 
 
-@allocating_kernel
-def least_free(demand, start, end, target, w):
+@kernel
+def least_free(demand, start, end, target, other, w):
     """Set `target` to the amounts free throughout ``[start, end)``, of the columns that a demand takes; to 0 on
-    nodes that an exclusive demand cannot have.
+    nodes that an exclusive demand cannot have. `other` is space for as many amounts.
     """
     place, index = locate(start, w.s)
     last_place, last_index = locate(end - 1, w.s)
-    source, other, other_at = w.t.capacity, np.empty_like(target), 0
+    source, other_at = w.t.capacity, 0
     for at in range(place, last_place + 1):
         block = w.s.order[at]
         low = index if at == place else 0
@@ -265,35 +295,48 @@ def take_units(demand, kind, node, units, free, w):
             return
 
 
-@allocating_kernel
-def place_layer(layer, asked, filling, free, held, q, w):
+@kernel
+def place_layer(layer, asked, filling, q, w, y):
     """Give the units of a layer the first nodes, in the order `filling`, that have room throughout it; tell whether
     there are enough.
     """
     first, last, left = q.layers[layer, L_FIRST], q.layers[layer, L_LAST], q.layers[layer, L_COUNT]
     kinds = q.layer_kinds[q.layers[layer, L_KINDS] :]
     nodes = filling.shape[0]
-    fits, units = np.full(nodes, left, dtype=np.int32), np.empty(nodes, dtype=np.int32)
+    for node in range(nodes):
+        y.fits[node] = left
     for step in range(first, last + 1):
-        lower_to_kind(kinds[step - first], free[step], fits, units, w)
+        lower_to_kind(kinds[step - first], y.free[step], y.fits, y.units, w)
     for place in range(nodes):
         node = filling[place]
-        if fits[node] == 0:
+        if y.fits[node] == 0:
             continue
-        take = min(left, np.int64(fits[node]))
+        take = min(left, np.int64(y.fits[node]))
         for step in range(first, last + 1):
             demand, kind = asked[step, P_DEMAND], kinds[step - first]
-            take_units(demand, kind, node, take, free[step], w)
-            held[step, kind - w.t.demands[demand, D_KIND], node] += take
+            take_units(demand, kind, node, take, y.free[step], w)
+            y.held[step, kind - w.t.demands[demand, D_KIND], node] += take
         left -= take
         if left == 0:
             return True
     return False
 
 
-@allocating_kernel
-def map_sequence(sequence, p, q, w):
-    """Find nodes for all units of a sequence whose steps begin as `p` says; tell whether a mapping was found (EVO-4b).
+@kernel
+def map_sequence(sequence, p, q, w, y):
+    """Find nodes for all units of a sequence whose steps begin as `p` says; tell whether a mapping was found."""
+    asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
+    count = asked.shape[0]
+    for step in range(count):
+        end = p.begins[step + 1] if step + 1 < count else p.begins[step] + asked[step, P_NEEDED]
+        least_free(asked[step, P_DEMAND], p.begins[step], end, y.least[step], y.other, w)
+    return map_layers(sequence, p, q, w, y)
+
+
+@kernel
+def map_layers(sequence, p, q, w, y):
+    """Find nodes for all units of a sequence in what is free throughout each step, `least`; tell whether a mapping was
+    found (EVO-4b).
 
     A unit has one node for its whole layer, so that nothing migrates. Longer layers are mapped first. For equal units
     of one kind this finds a mapping whenever there is one: a node that can hold a unit throughout a layer can also hold
@@ -301,27 +344,30 @@ def map_sequence(sequence, p, q, w):
     """
     asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
     first_layer, behind = q.heads[sequence, C_LAYER], q.heads[sequence + 1, C_LAYER]
-    count, most_kinds = asked.shape[0], np.int64(0)
-    least = np.empty((count, w.t.capacity.shape[0]), dtype=np.int32)
-    for step in range(count):
-        demand = asked[step, P_DEMAND]
-        most_kinds = max(most_kinds, w.t.demands[demand + 1, D_KIND] - w.t.demands[demand, D_KIND])
-        end = p.begins[step + 1] if step + 1 < count else p.begins[step] + asked[step, P_NEEDED]
-        least_free(demand, p.begins[step], end, least[step], w)
-    free = np.empty_like(least)
     for order in range(q.heads[sequence, C_ORDER], q.heads[sequence + 1, C_ORDER]):
-        for step in range(count):
-            copy(free[step], least[step])
-        held = np.zeros((count, most_kinds, q.fillings.shape[1]), dtype=np.int32)
+        for step in range(asked.shape[0]):
+            demand = asked[step, P_DEMAND]
+            copy_ranges(demand, y.free[step], y.least[step], w)
+            for kind in range(w.t.demands[demand + 1, D_KIND] - w.t.demands[demand, D_KIND]):
+                for node in range(y.held.shape[2]):
+                    y.held[step, kind, node] = 0
         turn, placed = q.orders[order, O_TURNS], 0
         while placed < behind - first_layer and place_layer(
-            first_layer + q.turns[turn + placed], asked, q.fillings[q.orders[order, O_FILLING]], free, held, q, w
+            first_layer + q.turns[turn + placed], asked, q.fillings[q.orders[order, O_FILLING]], q, w, y
         ):
             placed += 1
         if placed == behind - first_layer:
-            write_entries(asked, held, p.found, p.spans, w.t.demands)
+            write_entries(asked, y.held, p.found, p.spans, w.t.demands)
             return True
     return False
+
+
+@kernel
+def copy_ranges(demand, target, source, w):
+    """Copy the amounts of the columns that a demand looks at."""
+    for k in range(w.t.demands[demand, D_RANGE], w.t.demands[demand + 1, D_RANGE]):
+        begin, end = w.t.ranges[k, 0], w.t.ranges[k, 1]
+        copy(target[begin:end], source[begin:end])
 
 
 @kernel
@@ -343,20 +389,86 @@ def write_entries(asked, held, found, spans, demands):
 
 
 @kernel
-def find_unheld(sequence, earliest, latest, end_by, p, q, w):
+def fit_steps(sequence, earliest, latest, p, q, w, y):
+    """Set the begins to the earliest schedule without holds, from `earliest` on, in which each step fits by itself, and
+    `least` to what is free throughout each; tell whether there is one that begins by `latest`.
+
+    A step that does not fit begins after the last moment at which too little is free for it, and all others with it.
+    """
+    asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
+    count, begin, fitting, step, since = asked.shape[0], earliest, 0, asked.shape[0], np.int64(0)
+    while fitting < count:
+        if step == 0:
+            step, since = count, np.int64(0)
+        if step == count:
+            for k in range(count):
+                since += asked[k, P_NEEDED]
+        step -= 1
+        since -= asked[step, P_NEEDED]
+        start, side = first_window(
+            asked[step, P_DEMAND], begin + since, asked[step, P_NEEDED], latest + since, w.s, w.t, w.x
+        )
+        if start < 0:
+            return False
+        fitting = fitting + 1 if start == begin + since else 1
+        begin = start - since
+        copy_ranges(asked[step, P_DEMAND], y.least[step], w.x.free[side], w)
+    for k in range(count):
+        p.begins[k] = begin
+        begin += asked[k, P_NEEDED]
+    return True
+
+
+@kernel
+def first_window(demand, start, duration, latest, s, t, x):
+    """Find the earliest start in ``[start, latest]`` at which each kind of a demand fits by itself for `duration`.
+    Returns (start or -1, the half of `free` with the amounts free all the time).
+    """
+    place, index = locate(start, s)
+    known_place, known_index = place, index
+    while True:
+        start, place, index, last_place, last_index = next_window(
+            demand, start, duration, latest, place, index, known_place, known_index, s, t
+        )
+        if start < 0:
+            return np.int64(-1), 0
+        side, at, blocked = scan_window(demand, place, index, last_place, last_index, t.capacity, s, t, x)
+        if at < 0:
+            return start, side
+        place, index = following(at, blocked, s)
+        if place == s.head[H_BLOCKS]:
+            return np.int64(-1), 0
+        start = s.slots[s.members[s.order[place], index], 0]
+        known_place, known_index = following(last_place, last_index, s)
+
+
+@kernel
+def find_unheld(sequence, earliest, latest, end_by, p, q, w, y):
     """Find the earliest place of a sequence in which no step is held; tell whether there is one."""
     asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
-    is_known_to_map = False
-    while earliest_begins(sequence, earliest, latest, end_by, False, p.begins, q, w):
-        if map_sequence(sequence, p, q, w):
+    last, is_known_to_map, walltime = asked.shape[0] - 1, False, np.int64(0)
+    for step in range(last + 1):
+        walltime += asked[step, P_NEEDED]
+    latest = min(latest, end_by - walltime)
+    while fit_steps(sequence, earliest, latest, p, q, w, y):
+        if map_layers(sequence, p, q, w, y):
             return True
-        earliest = next_change(p.begins, w)
-        if earliest == FOREVER:
-            return False
-        earliest += p.begins[0]
+        later = np.int64(0)
+        for k in range(q.heads[sequence, C_CONDITION], q.heads[sequence + 1, C_CONDITION]):
+            first, behind = q.conditions[k, N_FIRST], q.conditions[k, N_LAST] + 1
+            end = p.begins[behind] if behind <= last else p.begins[0] + walltime
+            start = first_begin(q.conditions[k], p.begins[first], end, end_by, asked, w)
+            if start < 0:
+                return False
+            later = max(later, start - p.begins[first])
+        if later == 0:
+            later = next_change(p.begins, last + 1, w)
+            if later == FOREVER:
+                return False
+        earliest = p.begins[0] + later
         if not is_known_to_map:
             begin_when_all_is_over(asked, p.begins, w)
-            if not map_sequence(sequence, p, q, w):
+            if not map_sequence(sequence, p, q, w, y):
                 return False
             is_known_to_map = True
     return False
@@ -372,29 +484,29 @@ def begin_when_all_is_over(asked, begins, w):
         begin += asked[step, P_NEEDED]
 
 
-@allocating_kernel
-def find_held(sequence, earliest, latest, end_by, tries, p, q, w):
+@kernel
+def find_held(sequence, earliest, latest, end_by, tries, p, q, w, y):
     """Find a place of a sequence in which steps are held so that the last one ends as early as possible; tell whether
     one was found within `tries` attempts.
     """
-    soonest = np.empty_like(p.begins)
+    count = q.heads[sequence + 1, C_STEP] - q.heads[sequence, C_STEP]
     for _ in range(tries):
-        if not earliest_begins(sequence, earliest, latest, end_by, True, soonest, q, w):
+        if not earliest_begins(sequence, earliest, latest, end_by, True, y.soonest, q, w, y):
             return False
-        copy(p.begins, soonest)
-        latest_begins(sequence, latest, p.begins, q, w)
-        if map_sequence(sequence, p, q, w):
+        copy(p.begins[:count], y.soonest)
+        latest_begins(sequence, latest, p.begins, q, w, y)
+        if map_sequence(sequence, p, q, w, y):
             return True
         is_same = True
-        for step in range(p.begins.shape[0]):
-            is_same &= p.begins[step] == soonest[step]
-            p.begins[step] = soonest[step]
-        if not is_same and map_sequence(sequence, p, q, w):
+        for step in range(count):
+            is_same &= p.begins[step] == y.soonest[step]
+            p.begins[step] = y.soonest[step]
+        if not is_same and map_sequence(sequence, p, q, w, y):
             return True
-        earliest = next_change(soonest, w)
+        earliest = next_change(y.soonest, count, w)
         if earliest == FOREVER:
             return False
-        earliest += soonest[0]
+        earliest += y.soonest[0]
     return False
 
 
@@ -407,24 +519,25 @@ def may_hold(sequence, q):
     return False
 
 
-@allocating_kernel
-def find_sequence(sequence, earliest, latest, end_by, tries, p, q, w):
+@kernel
+def find_sequence(sequence, earliest, latest, end_by, tries, p, q, w, y):
     """Find the place of a sequence with the earliest completion found and, for that, the latest start; tell whether
     there is one.
 
     It starts in ``[earliest, latest]`` and ends by `end_by`. At most `tries` attempts are made to map a schedule whose
     steps are held so that it completes earlier.
     """
-    is_found = find_unheld(sequence, earliest, latest, end_by, p, q, w)
+    is_found = find_unheld(sequence, earliest, latest, end_by, p, q, w, y)
     if tries == 0 or not may_hold(sequence, q):
         return is_found
+    count = q.heads[sequence + 1, C_STEP] - q.heads[sequence, C_STEP]
     if is_found:
-        end_by = p.begins[-1] + q.steps[q.heads[sequence + 1, C_STEP] - 1, P_NEEDED] - 1
-    held = Place(np.empty_like(p.begins), np.empty_like(p.found), np.empty_like(p.spans))
-    if not find_held(sequence, earliest, latest, end_by, tries, held, q, w):
+        end_by = p.begins[count - 1] + q.steps[q.heads[sequence + 1, C_STEP] - 1, P_NEEDED] - 1
+    held = Place(y.begins, y.found, y.spans)
+    if not find_held(sequence, earliest, latest, end_by, tries, held, q, w, y):
         return is_found
-    copy(p.begins, held.begins)
-    copy(p.spans, held.spans)
-    for row in range(p.spans[-1]):
+    copy(p.begins[:count], held.begins)
+    copy(p.spans[: count + 1], held.spans)
+    for row in range(p.spans[count]):
         copy(p.found[row], held.found[row])
     return True

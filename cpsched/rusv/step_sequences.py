@@ -83,12 +83,34 @@ class StepSequences:
             turns=np.array(turns, dtype=np.int64),
             fillings=np.array(fillings, dtype=np.int64).reshape(len(fillings), num_nodes),
         )
+        self._num_nodes = num_nodes
+        self._trial: step_kernels.Trial | None = None
         #: The number of steps of each sequence, and the most entries of its steps together.
         self.num_steps: list[int] = [len(sequence.steps) for sequence in sequences]
         self.most_entries: list[int] = [
             sum(min(count, num_nodes) * (last - first + 1) for first, last, count, _ in sequence.layers)
             for sequence in sequences
         ]
+
+    def trial(self, num_columns: int, most_kinds: int) -> step_kernels.Trial:
+        """Return a scratch for the kernels: on a timeline of so many node columns, whose demands have so many kinds."""
+        if self._trial is None or self._trial.held.shape[1] < most_kinds:
+            steps, conditions = max(self.num_steps, default=1), np.diff(self.tables.heads[:, step_kernels.C_CONDITION])
+            self._trial = step_kernels.Trial(
+                seen=np.zeros((int(conditions.max(initial=1)), 2), dtype=np.int64),
+                tried=np.zeros(steps, dtype=np.int64),
+                soonest=np.zeros(steps, dtype=np.int64),
+                least=np.zeros((steps, num_columns), dtype=np.int32),
+                free=np.zeros((steps, num_columns), dtype=np.int32),
+                other=np.zeros(num_columns, dtype=np.int32),
+                held=np.zeros((steps, most_kinds, self._num_nodes), dtype=np.int32),
+                fits=np.zeros(self._num_nodes, dtype=np.int32),
+                units=np.zeros(self._num_nodes, dtype=np.int32),
+                begins=np.zeros(steps, dtype=np.int64),
+                found=np.zeros((max(self.most_entries, default=1), 3), dtype=np.int32),
+                spans=np.zeros(steps + 1, dtype=np.int64),
+            )
+        return self._trial
 
 
 def _table(rows: Sequence[tuple[int, ...]], width: int) -> Ints:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, PlannedJob
-from cpsched.planner import LEVEL, Values, costs_at, end_price, go_on_shrunk
+from cpsched.planner import LEVEL, Values, costs_at, end_price
 from cpsched.rusv import FOREVER
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
@@ -241,14 +241,6 @@ class Chain:
         if value < self.best_value:
             self._note_best(value)
         return value
-
-    def shrink_running(self, is_over: Callable[[], bool]) -> None:
-        """Shrink running jobs where that improves the plan."""
-        table = self.ledger.table
-        order = [self._jobs[row].id for row in np.argsort(table.starts, kind="stable").tolist()]
-        if go_on_shrunk(self.ledger, order, self._values, is_over=is_over):
-            self._note_modes()
-            self._note_plan()
 
     # --- steps --------------------------------------------------------------------------------------------------
 

@@ -14,9 +14,9 @@ from cpsched.planner import latest_starts, unsupported, warmup
 from cpsched.problem import awaited_first, beyond_whole_nodes
 from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
+from cpsched.search.changing import ChangingChain
 from cpsched.search.costs import list_keys
 from cpsched.search.evolving import EvolvingChain
-from cpsched.search.ledger_chain import LedgerChain
 from cpsched.search.prices import Prices
 from cpsched.search.warmup import warm_up_search
 
@@ -32,9 +32,6 @@ _MOST_PLACEMENTS = 3_000_000
 _MANY = 250
 #: Shares of the time: after which no further fixed order is tried, and which prices and their list schedules may take.
 _FIXED, _PRICED, _LISTED = 0.3, 0.05, 0.1
-#: Where running jobs may be shrunk: shares of the time until which that is tried before the steps, and until which the
-#: steps run before it is tried again.
-_SHRUNK, _SHRUNK_AGAIN = 0.25, 0.85
 #: The most rounds of prices; and the most list schedules, where steps are counted instead of time.
 _MOST_ROUNDS, _LISTS = 200, 20
 #: Temperatures in mean costs of a job: at the beginning of a cooling that is slow enough, of the fastest one, and at
@@ -112,26 +109,21 @@ class Search:
             search.try_lists(keys)
             search.breed_lists(chain, keys, seed)
             search.try_prices(chain, np.random.default_rng(seed))
-            search.shrink_running(chain, until=_SHRUNK)
-            search.run_chain(until=_SHRUNK_AGAIN if chain.is_elastic else 1.0)
-            search.shrink_running(chain, until=1.0)
+            if chain.is_elastic:
+                search.go_on_with(ChangingChain(instance, jobs, seed))
+            search.run_chain()
 
     def _improve_evolving(self, instance: Instance, jobs: Sequence[Job], board: Board, seed: int) -> None:
-        """Search where jobs evolve: by numbers of nodes where these suffice, else on the ledger."""
-        if not beyond_whole_nodes(instance) and all(
+        """Search where jobs evolve: by numbers of nodes where these suffice, else on the nodes themselves."""
+        is_counted = not beyond_whole_nodes(instance) and all(
             job.running is None or job.malleability is None for job in instance.jobs
-        ):
-            counts = EvolvingChain(instance, jobs, seed)
-            search = _Search(instance, jobs, board, counts, self.params)
-            search.try_lists(counts.list_keys())
-            search.run_chain()
+        )
+        if not is_counted and _most_placements(instance, jobs) > _MOST_PLACEMENTS:
             return
-        chain = LedgerChain(instance, jobs, seed)
+        chain = EvolvingChain(instance, jobs, seed) if is_counted else ChangingChain(instance, jobs, seed)
         search = _Search(instance, jobs, board, chain, self.params)
         search.try_lists(chain.list_keys())
-        search.shrink_running(chain, until=_SHRUNK)
-        search.run_chain(until=_SHRUNK_AGAIN if chain.is_elastic else 1.0)
-        search.shrink_running(chain, until=1.0)
+        search.run_chain()
 
 
 def optional_in(instance: Instance, board: Board) -> frozenset[str]:
@@ -154,9 +146,9 @@ def optional_in(instance: Instance, board: Board) -> frozenset[str]:
 
 
 def _most_placements(instance: Instance, jobs: Sequence[Job]) -> int:
-    """Return the most (job, kind of chunks, node) that a plan may have."""
+    """Return the most (job, step, kind of chunks, node) that a plan may have."""
     nodes = len(instance.cluster.node_names)
-    return sum(min(chunk.count, nodes) for job in jobs for chunk in job.request.chunks)
+    return sum(min(chunk.count, nodes) for job in jobs for step in job.steps for chunk in step.request.chunks)
 
 
 class _Search:
@@ -169,11 +161,12 @@ class _Search:
         instance: Instance,
         jobs: Sequence[Job],
         board: Board,
-        chain: Chain | EvolvingChain | LedgerChain,
+        chain: Chain | ChangingChain | EvolvingChain,
         params: SearchParams,
     ) -> None:
         self._instance, self._jobs, self._board, self._params = instance, jobs, board, params
-        self._first, self._chain = board.best, chain
+        self._first = board.best
+        self._chain: Chain | ChangingChain | EvolvingChain = chain
         #: The jobs that each of these plans has, and those that some have.
         own = frozenset(job.id for job in jobs)
         optional = chain.optional if isinstance(chain, Chain) else frozenset()
@@ -301,15 +294,14 @@ class _Search:
                 self._offer_now_and_then("list:bred")
         self._offer("list:bred")
 
-    def shrink_running(self, chain: Chain | LedgerChain, *, until: float) -> None:
-        """Shrink running jobs in the best plan, until a share of the time is used."""
-        if chain.is_elastic and not self._is_over and chain.adopt(self._best()):
-            chain.shrink_running(lambda: self._is_over or self._time_share() > until)
-            self._offer("shrink")
+    def go_on_with(self, chain: ChangingChain) -> None:
+        """Let another chain do the steps."""
+        self._chain, self._offset = chain, chain.offset()
 
-    def run_chain(self, until: float = 1.0) -> None:
-        """Run coolings of the chain until a share of the time is used."""
-        if len(self._jobs) < 2 or not self._begin_cooling(is_last=True):
+    def run_chain(self) -> None:
+        """Run coolings of the chain until the time is used."""
+        is_single = len(self._jobs) < 2 and not (isinstance(self._chain, ChangingChain) and self._chain.has_lenders)
+        if is_single or not self._begin_cooling(is_last=True):
             return
         if self._keys is not None:
             self._chain.rank(self._keys)
@@ -321,7 +313,7 @@ class _Search:
         for cooling in range(coolings):
             if self._is_over or not self._begin_cooling(is_last=cooling == coolings - 1):
                 break
-            end = began + (until - began) * (cooling + 1) / coolings
+            end = began + (1.0 - began) * (cooling + 1) / coolings
             self._cool(hot, end, done + steps * (cooling + 1) // coolings)
         self._offer(self.name)
 

@@ -10,9 +10,10 @@ from cpsched.domain import Instance, Job
 from cpsched.planner import warmup_window
 from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
+from cpsched.search.changing import ChangingChain
 from cpsched.search.evolving import EvolvingChain
 
-__all__ = ["warm_up_evolving_search", "warm_up_search"]
+__all__ = ["warm_up_changing_search", "warm_up_search"]
 
 
 def warm_up_search() -> None:
@@ -24,11 +25,15 @@ def warm_up_search() -> None:
     Breeding(chain, [], seed=0).run(250)
 
 
-def warm_up_evolving_search() -> None:
-    """Compile the search's other kernels, those for evolving jobs left out, or load them."""
+def warm_up_changing_search() -> None:
+    """Compile the search's kernels for jobs that change while they run, or load them."""
     instance, waiting = _window()
-    evolving = EvolvingChain(instance, [replace(job, steps=job.steps * 2) for job in waiting], seed=0)
-    evolving.run(1, 1.0)
+    jobs = [replace(job, steps=job.steps * 2) for job in waiting]
+    EvolvingChain(instance, jobs, seed=0).run(1, 1.0)
+    changing = ChangingChain(instance, jobs, seed=0)
+    changing.plan_list(np.arange(len(jobs), dtype=np.float64))
+    changing.adopt(changing.best())
+    changing.run(1, 1.0)
 
 
 def _window() -> tuple[Instance, list[Job]]:

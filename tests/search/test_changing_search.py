@@ -1,9 +1,10 @@
-"""The search where jobs evolve on any nodes: its plans are plans, and cost what it says."""
+"""The search where jobs change while they run, on any nodes: its plans are plans, and cost what it says."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -11,25 +12,34 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from cpsched.booking import Ledger
 from cpsched.domain import (
+    Amounts,
     Dependency,
     DependencyType,
     FrozenMap,
     Instance,
     Job,
+    Malleability,
     Objective,
     ObjectiveTerm,
+    Placement,
     PlannedJob,
     Request,
+    Running,
+    Segment,
     Step,
 )
 from cpsched.metrics import objective_value
 from cpsched.problem import refusal
 from cpsched.search import SearchParams
-from cpsched.search.ledger_chain import LedgerChain
-from cpsched.workloads import eurora_window, made_rigid, with_evolving, with_malleable
+from cpsched.search.changing import ChangingChain
+from cpsched.search.links import awaited_first
+from cpsched.workloads import eurora_window, made_rigid, with_evolving
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
+from tests.oracle.literal_lists import listed_literally
 from tests.oracle.random_evolving import evolving_instances
+from tests.oracle.random_malleable import malleable_windows
 from tests.search.searched import planned, searched
 from tests.sizes import examples
 
@@ -56,12 +66,12 @@ def small() -> Instance:
     return completion(with_evolving(eurora_window(40, 1, busy=0.9, demand=100), 1))
 
 
-def chain_of(instance: Instance, seed: int = 0) -> tuple[LedgerChain, list[Job]]:
+def chain_of(instance: Instance, seed: int = 0) -> tuple[ChangingChain, list[Job]]:
     """Return a chain that begins from the planner's plan, and its jobs."""
     outcome = planned(instance)
     placed = {job.id for job in outcome.jobs}
     jobs = [job for job in instance.elements() if job.running is None and job.id in placed]
-    chain = LedgerChain(instance, jobs, seed)
+    chain = ChangingChain(instance, jobs, seed)
     assert chain.adopt(outcome.jobs)
     return chain, jobs
 
@@ -94,7 +104,7 @@ def test_it_knows_what_its_plans_cost(instance: Instance, term: ObjectiveTerm) -
     if not jobs:
         return
     assert all(refusal(instance, job) is None for job in jobs)
-    chain = LedgerChain(instance, jobs, 0)
+    chain = ChangingChain(instance, jobs, 0)
     offset = chain.offset()
     chain.plan_list(np.arange(len(jobs), dtype=np.float64))
     assert chain.adopt(outcome.jobs)
@@ -119,18 +129,38 @@ def test_it_is_better_than_the_planner_and_than_rigid_jobs() -> None:
     assert found < rigid
 
 
-def test_after_a_list_that_failed_the_best_plan_is_read_and_all_places_stay() -> None:
-    """A list schedule that costs too much leaves some jobs without a place: reading the best plan moves nobody."""
+def test_after_a_list_that_failed_the_best_plan_is_read_and_adopted() -> None:
+    """A list schedule that costs too much leaves no plan; the best one can still be read, and begun from."""
     chain, jobs = chain_of(small())
     best = chain.best()
     assert chain.plan_list(np.arange(len(jobs), 0, -1.0), limit=0.5 * chain.best_value) is None
-    places = [None if place is None else (place.start, place.end, place.number) for place in chain._places]
-    assert 0 < places.count(None) < len(jobs)
-    assert places[0] is None
     assert chain.best() == best
-    assert [None if place is None else (place.start, place.end, place.number) for place in chain._places] == places
+    before = chain.best_value
     assert chain.adopt(best)
-    assert chain.value == pytest.approx(chain.best_value)
+    assert chain.best_value == before
+    chain.run(20, 0.1)
+    assert chain.best_value <= before
+
+
+@pytest.mark.kernels
+@SLOW
+@given(st.one_of(evolving_instances(), malleable_windows()), st.randoms())
+def test_lists_are_those_of_the_ledger(instance: Instance, random: Random) -> None:
+    """In any order each job that changes has the start, the end, the nodes and the changes that the ledger finds."""
+    outcome = planned(completion(instance))
+    placed = {job.id for job in outcome.jobs}
+    jobs = [job for job in instance.elements() if job.running is None and job.id in placed]
+    if not jobs:
+        return
+    chain = ChangingChain(completion(instance), jobs, 0)
+    keys = np.array([random.random() for _ in jobs])
+    order = awaited_first(Ledger(instance, jobs).table, np.argsort(keys)).tolist()
+    expected = listed_literally(completion(instance), jobs, order)
+    if chain.plan_list(keys) is None:
+        assert expected is None
+    else:
+        of_waiting = {job.id for job in jobs}
+        assert [one for one in chain.best() if one.id in of_waiting] == expected
 
 
 def test_order_of_a_list() -> None:
@@ -197,20 +227,25 @@ def test_holding_pays_where_it_does(waste: float, held: int) -> None:
         assert found.end - found.start - job.walltime == held
 
 
-@pytest.mark.slow
-def test_running_jobs_stay_as_they_are_in_the_plan_it_begins_from() -> None:
-    """The steps leave running jobs as the adopted plan has them, and every plan says how they go on."""
-    base = with_malleable(eurora_window(24, 1, busy=0.9, demand=100), 1)
-    instance = completion(with_evolving(base, 1))
-    assert any(job.running is not None and job.malleability is not None for job in instance.jobs)
-    outcome = planned(instance)
-    chain, jobs = chain_of(instance)
-    of_waiting = {job.id for job in jobs}
-    before = {job.id: job for job in outcome.jobs if job.id not in of_waiting}
-    chain.run(40, 0.5)
-    after = {job.id: job for job in chain.best() if job.id not in of_waiting}
-    assert after == {name: before[name] for name in after}
-    searched(instance, FEW)
+def test_running_jobs_change_for_those_that_wait() -> None:
+    """Of two jobs on a full node one shrinks for a short job that waits, and expands again when that has ended."""
+    able = Malleability(shares=(0.5,))
+    long = Job(
+        id="long", submit=-5, steps=(Step(walltime=105, request=Request(chunks=(chunk(cores=4),))),), malleability=able
+    )
+    held = Placement(node="a", resources=Amounts({"cores": 4}), chunk=0, count=1)
+    long = replace(long, running=Running(start=-5, segments=(Segment(start=-5, end=100, allocation=(held,)),)))
+    instance = completion(window([nodes("a", cores=4)], long, waiting("short", 10, chunk(cores=2))))
+    jobs = [instance.jobs[1]]
+    chain = ChangingChain(instance, jobs, 0)
+    chain.plan_list(np.zeros(1))
+    assert chain.best()[1].start == 100
+    chain.run(50, 0.1)
+    found = {one.id: one for one in chain.best()}
+    assert found["short"].start == 0
+    assert [(one.start, one.end) for one in found["long"].segments] == [(-5, 0), (0, 10), (10, 105)]
+    assert chain.best_value + chain.offset() == objective_value(instance, list(found.values()))
+    assert searched(instance, FEW).best.value <= objective_value(instance, list(found.values()))
 
 
 def test_one_job() -> None:
