@@ -63,6 +63,8 @@ class WorldJob:
     never: str = ""
     #: The job as a snapshot has it, made when it is asked for.
     seen: Job | None = None
+    #: The last facts, and what they were made of.
+    told: tuple[tuple[object, ...], JobFacts] | None = None
 
     @property
     def revision(self) -> str:
@@ -76,8 +78,11 @@ class WorldJob:
 
     @property
     def facts(self) -> JobFacts:
-        """What the manager tells of the job."""
-        return JobFacts(
+        """What the manager tells of the job; the same object as long as nothing changes."""
+        of = (self.state, self.changes, self.restarts, self.is_steered, self.due, self.allocation, self.start, self.end)
+        if self.told is not None and self.told[0] == of:
+            return self.told[1]
+        facts = JobFacts(
             state=self.state,
             revision=self.revision,
             restarts=self.restarts,
@@ -87,6 +92,8 @@ class WorldJob:
             start=self.start,
             end=self.end,
         )
+        self.told = of, facts
+        return facts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,6 +149,8 @@ class World:
         self._cluster = instance.cluster
         for job in sorted(instance.elements(), key=lambda job: (job.running is None, job.submit)):
             self._admit(job)
+        for entry in list(self.jobs.values()):
+            self._bind(entry)
         for outage in instance.outages:
             for node in outage.nodes:
                 self._events.add(outage.start, _Kind.DOWN, node)
@@ -153,6 +162,8 @@ class World:
     def submit(self, job: Job) -> None:
         """Take a job that waits, or that will once its `submit` is reached."""
         self._admit(job)
+        if job.id in self.jobs:
+            self._bind(self.jobs[job.id])
         self._settle()
 
     def cancel(self, job_id: str) -> None:
@@ -250,12 +261,15 @@ class World:
         entries = [entry for entry in self.jobs.values() if not entry.state.is_over]
         known = {entry.job.id for entry in entries if entry.state is not JobState.HELD and not entry.never}
         while True:
-            lost = {one for one in known if any(other.job not in known for other in self.jobs[one].job.after)}
+            lost = {one.job.id for one in entries if one.job.after and self._is_lost(one, known)} & known
             if not lost:
                 break
             known -= lost
         jobs = tuple(self._seen(entry) for entry in entries if entry.job.id in known)
         return replace(self.site, now=self.now, cluster=self._cluster, jobs=jobs)
+
+    def _is_lost(self, entry: WorldJob, known: set[str]) -> bool:
+        return any(other.job not in known for other in entry.job.after)
 
     # --- inside ---
 
@@ -275,20 +289,19 @@ class World:
             self._hold_nodes(entry, segment.allocation, job.running.start)
             return
         self._waiting[job.id] = None
-        for dependency in job.after:
-            self._bind(entry, dependency)
         if entry.job.not_before is not None:
             self._events.add(entry.job.not_before, _Kind.READY, job.id)
 
-    def _bind(self, entry: WorldJob, dependency: Dependency) -> None:
-        """Note which job a job waits for, or that this one has started or ended already."""
-        awaited = self.jobs.get(dependency.job)
-        if awaited is None and dependency.job not in self._arrivals:
-            entry.never = f"job {dependency.job}, which it waits for, is not known"
-            return
-        self._waiters.setdefault(dependency.job, []).append(entry.job.id)
-        if awaited is not None and awaited.start is not None:
-            self._met(entry, awaited, dependency)
+    def _bind(self, entry: WorldJob) -> None:
+        """Note which jobs a job waits for, and which of them have started or ended already."""
+        for dependency in entry.job.after:
+            awaited = self.jobs.get(dependency.job)
+            if awaited is None and dependency.job not in self._arrivals:
+                entry.never = f"job {dependency.job}, which it waits for, is not known"
+                return
+            self._waiters.setdefault(dependency.job, []).append(entry.job.id)
+            if awaited is not None and awaited.start is not None:
+                self._met(entry, awaited, dependency)
 
     def _met(self, entry: WorldJob, awaited: WorldJob, dependency: Dependency) -> None:
         """Take a dependency off a job if it is met, or note that it never will be."""
@@ -335,6 +348,7 @@ class World:
             job = self._arrivals.pop(name, None)
             if job is not None:
                 self._admit(job)
+                self._bind(self.jobs[name])
         elif kind is _Kind.END:
             entry = self.jobs.get(name)
             if entry is not None and entry.state is JobState.RUNNING and entry.restarts == run:

@@ -38,6 +38,12 @@ __all__ = ["command"]
     help="Give all waiting jobs to the manager's own scheduler; for when the daemon is gone.",
 )
 @click.option(
+    "--report",
+    "task",
+    flag_value="report",
+    help="Play again what a dry run has seen, and say how long jobs waited, and would have waited with cpsched.",
+)
+@click.option(
     "--watchdog",
     "task",
     flag_value="watchdog",
@@ -55,6 +61,9 @@ def command(config: Path, task: str | None) -> None:
     if task == "check":
         mode = "a dry run: no orders are given" if site.dry_run else "live: it gives orders"
         click.echo(f"{printable(str(config))}: in order; {site.manager.kind}, {mode}")
+        return
+    if task == "report":
+        _report(site)
         return
     refuse_root(site, config)
     mask = os.umask(0o077)
@@ -78,13 +87,16 @@ def _work(site: SiteModel, config: Path, *, is_once: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(daemon, "must_stop", True))
     signal.signal(signal.SIGHUP, lambda *_: daemon.read_again())
-    daemon.begin()
-    if is_once:
-        daemon.planner.prepare()
-        daemon.cycle()
-        _summarise(daemon)
-    else:
-        daemon.run()
+    try:
+        daemon.begin()
+        if is_once:
+            daemon.planner.prepare()
+            daemon.cycle()
+            _summarise(daemon)
+        else:
+            daemon.run()
+    finally:
+        daemon.close()
 
 
 def _summarise(daemon: Daemon) -> None:
@@ -98,6 +110,20 @@ def _summarise(daemon: Daemon) -> None:
     click.echo(f"planned                {len(state.plan):>8}")
     click.echo(f"to start within {state.policy.horizon:>3} s  {soon:>8}")
     click.echo(f"orders given           {daemon.num_orders:>8}")
+
+
+def _report(site: SiteModel) -> None:
+    """Print what a dry run would have won."""
+    from cpsched.daemon import replay_of
+
+    found = replay_of(site)
+    if found is None:
+        click.echo("No job that has waited is over yet: let the dry run go on.")
+        return
+    click.echo(f"{'jobs that waited':<22} {found.jobs:>12,}")
+    click.echo(f"{'':<22} {'as it was':>12} {'with cpsched':>14}")
+    click.echo(f"{'mean wait (s)':<22} {found.wait:>12,.1f} {found.wait_planned:>14,.1f}")
+    click.echo(f"{'wait / expected wait':<22} {found.wqt:>12,.3f} {found.wqt_planned:>14,.3f}")
 
 
 def _watch(site: SiteModel, config: Path) -> None:

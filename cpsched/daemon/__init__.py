@@ -2,7 +2,8 @@
 
 `core.py` decides, and is pure; `state.py` has its nouns and `orders.py` its orders. `service.py` is the shell around
 it, with `window.py` and `planning.py` for plans, `judging.py` for the verifier before every action, `store/` for what
-must survive, and `heartbeat.py` for the case that it does not. `site.py` reads the site's file.
+must survive, and `heartbeat.py` for the case that it does not. `site.py` reads the site's file, and `replay.py` says
+what a dry run would have won.
 
 May import: `bridge`, `portfolio`, `planner`, `formats`, `engine`, `domain`, `verify`, `text`, `writing`, `errors`; from
 outside SQLAlchemy, Alembic, structlog, prometheus-client and pydantic. Begin with `core.py`.
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cpsched.daemon.metrics import Metrics
     from cpsched.daemon.planning import Planner
     from cpsched.daemon.service import Daemon, Settings
-    from cpsched.daemon.site import daemon_of, manager_of, read_site, refuse_root, watchdog_of
+    from cpsched.daemon.site import daemon_of, manager_of, read_site, refuse_root, replay_of, watchdog_of
     from cpsched.daemon.site_model import SiteModel
     from cpsched.daemon.state import Policy, State
     from cpsched.daemon.store import Store
@@ -40,6 +41,7 @@ __all__ = [
     "manager_of",
     "read_site",
     "refuse_root",
+    "replay_of",
     "step",
     "watchdog_of",
 ]
@@ -53,7 +55,7 @@ __getattr__ = opener(
         "metrics": "Metrics",
         "planning": "Planner",
         "service": "Daemon Settings",
-        "site": "daemon_of manager_of read_site refuse_root watchdog_of",
+        "site": "daemon_of manager_of read_site refuse_root replay_of watchdog_of",
         "site_model": "SiteModel",
         "state": "Policy State",
         "store": "Store",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from cpsched.bridge import JobFacts, JobState, Receipt, Refusal, Result, Snapshot, Start
+from cpsched.bridge import Gate, JobFacts, JobState, Receipt, Refusal, Result, Snapshot, Start
 from cpsched.daemon.orders import announcements, hand_back_orders, wanted_orders
 from cpsched.daemon.state import (
     Act,
@@ -95,6 +95,8 @@ def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
     if isinstance(event, Seen | Stopping):
         orders = (*(() if new.policy.is_dry_run else announcements(new)), *wanted_orders(new))
         acts, new = ((Act(orders=orders),) if orders else ()), replace(new, unannounced={})
+        if any(isinstance(order, Gate) for order in orders):
+            new = replace(new, gated_at=new.now)
     save = Save(
         plan=changes.plan,
         promises=changes.promises,
@@ -118,8 +120,8 @@ def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
     """Take a snapshot: note what happened, and give up what cannot be any more."""
     before: Mapping[str, JobFacts] = {} if state.snapshot is None else state.snapshot.jobs
     for job, facts in snapshot.jobs.items():
-        if facts != before.get(job):
-            _job_changed(state, job, before.get(job), facts, snapshot, changes)
+        if facts is not (old := before.get(job)) and facts != old:
+            _job_changed(state, job, old, facts, changes)
     for job, facts in before.items():
         if job not in snapshot.jobs and not facts.state.is_over:
             changes.records.append(JobOver(job=job, state=None, start=facts.start, end=None, nodes=facts.nodes))
@@ -140,9 +142,7 @@ def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
     return state
 
 
-def _job_changed(
-    state: State, job: str, old: JobFacts | None, facts: JobFacts, snapshot: Snapshot, changes: _Changes
-) -> None:
+def _job_changed(state: State, job: str, old: JobFacts | None, facts: JobFacts, changes: _Changes) -> None:
     """Note what happened to one job since the last snapshot."""
     is_ours = old is not None or job in state.plan or job in state.promises
     if not is_ours:

@@ -60,6 +60,8 @@ def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[Planne
         return {}
     found = dict.fromkeys(_unready(waiting, snapshot, planned), "dependency: it waits for a job that does not run")
     planned = {job: one for job, one in planned.items() if job not in found}
+    if not planned:
+        return {name: words for name, words in found.items() if name in candidates}
     instance = _about(snapshot.instance, planned)
     jobs = tuple(planned[job.id] if job.running is None else repeated(job) for job in instance.jobs)
     outcome = Outcome(jobs=jobs, waiting_room=())

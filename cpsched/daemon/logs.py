@@ -11,7 +11,7 @@ import structlog
 
 from cpsched.text import printable
 
-__all__ = ["Log", "make_log"]
+__all__ = ["Log", "make_log", "open_log"]
 
 #: What a logger of structlog is to us: ``log.info("event", key=value)``.
 Log = Any
@@ -23,7 +23,12 @@ _SECRET = ("password", "secret", "token", "key", "url")
 _LONGEST = 1000
 
 
-def make_log(*, level: str = "info", form: str = "json", file: str | None = None) -> Log:
+def open_log(path: str) -> TextIO:
+    """Open a file to append a log to, readable by its owner only."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "a", buffering=1)
+
+
+def make_log(*, level: str = "info", form: str = "json", stream: TextIO | None = None) -> Log:
     """Make a logger.
 
     Parameters
@@ -32,17 +37,12 @@ def make_log(*, level: str = "info", form: str = "json", file: str | None = None
         The least level that is written.
     form
         ``json`` or ``text``.
-    file
-        Appended to, and readable by its owner only; None: standard error.
+    stream
+        Where it is written; None: standard error.
     """
-    stream: TextIO = sys.stderr
-    if file is not None:
-        stream = os.fdopen(
-            os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "a", buffering=1
-        )
     renderer = structlog.processors.JSONRenderer() if form == "json" else structlog.processors.LogfmtRenderer()
     return structlog.wrap_logger(
-        structlog.WriteLogger(stream),
+        structlog.WriteLogger(stream or sys.stderr),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),

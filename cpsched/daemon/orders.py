@@ -9,6 +9,9 @@ from cpsched.daemon.state import State
 
 __all__ = ["announcements", "hand_back_orders", "wanted_orders"]
 
+#: Seconds after which the gate is closed again: a manager may open it when it hears nothing for long.
+_RENEWAL = 120
+
 
 def wanted_orders(state: State) -> tuple[Order, ...]:
     """Return the orders for the state's plan; none in a dry run.
@@ -22,7 +25,8 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
     if state.is_stopping:
         return hand_back_orders(snapshot)
     orders: list[Order] = []
-    if snapshot.gate_is_closed is False:
+    is_due = state.gated_at is None or snapshot.taken_at - state.gated_at >= _RENEWAL
+    if snapshot.gate_is_closed is False or (snapshot.gate_is_closed and is_due):
         orders.append(Gate(is_closed=True))
     starts: list[Start] = []
     for job in snapshot.instance.jobs:

@@ -31,7 +31,7 @@ from cpsched.daemon.state import (
     Vetoed,
 )
 from cpsched.daemon.store import Cycle, Store
-from cpsched.daemon.window import planning_window
+from cpsched.daemon.window import Told, planning_window
 from cpsched.errors import BridgeError, CpschedError, StoreError
 
 __all__ = ["Daemon", "Settings"]
@@ -99,14 +99,18 @@ class Daemon:
         #: Set by signals.
         self.must_stop = False
         self.reread: Callable[[], tuple[Settings, Planner] | None] | None = None
+        #: Called when it is closed.
+        self.at_the_end: list[Callable[[], None]] = []
         self._must_reread = False
         self._unsaved = Save()
+        self._told: Told = {}
         self._again = ""
         #: Of the last cycle.
         self.num_orders = 0
         self._last_made: Made | None = None
         self._after_planning = 0.0
         self._next_improvement = 0.0
+        self._kept: set[str] = set()
         self._last_kept: int | None = None
         self._last_pruned: int | None = None
         self._has_failed = False
@@ -151,6 +155,12 @@ class Daemon:
         else:
             self.log.error("could not hand everything back: use cpsched daemon --hand-back")
         self.log.info("ended")
+
+    def close(self) -> None:
+        """Give back what it holds of the system."""
+        self.store.close()
+        for each in self.at_the_end:
+            each()
 
     def read_again(self) -> None:
         """Read the configuration before the next cycle."""
@@ -240,7 +250,7 @@ class Daemon:
         if not (is_quick or can_improve):
             return
         lead = 0 if is_quick else math.ceil(settings.rate * max(0.0, settings.budget - (self._clock() - began)))
-        window = planning_window(self.state, lead=lead, price=settings.price)
+        window = planning_window(self.state, lead=lead, price=settings.price, told=self._told)
         previous = plan_of_state(self.state, window.instance)
         if is_quick:
             made = self.planner.follow(window.instance, previous, why)
@@ -408,10 +418,14 @@ class Daemon:
                 beat(settings.heartbeat)
 
     def _keep_and_prune(self) -> None:
-        """Keep a snapshot now and then, and forget what is old once an hour."""
+        """Keep new jobs and, now and then, a snapshot; forget what is old once an hour."""
         snapshot, settings = self.state.snapshot, self.settings
         if snapshot is None:
             return
+        ids = {job.id for job in snapshot.instance.jobs}
+        if new := ids - self._kept:
+            self.store.add_jobs(snapshot.instance, new)
+        self._kept = ids
         now = snapshot.taken_at
         if settings.snapshot_every and (self._last_kept is None or now - self._last_kept >= settings.snapshot_every):
             self.store.add_snapshot(snapshot.instance)

@@ -12,9 +12,10 @@ from cpsched.bridge import MemoryManager, ResourceManager, World
 from cpsched.bridge.slurm import SlurmManager, SlurmModel
 from cpsched.daemon import site_model
 from cpsched.daemon.heartbeat import Watchdog
-from cpsched.daemon.logs import make_log
+from cpsched.daemon.logs import make_log, open_log
 from cpsched.daemon.metrics import Metrics
 from cpsched.daemon.planning import Planner
+from cpsched.daemon.replay import Replay, replay
 from cpsched.daemon.service import Daemon, Settings
 from cpsched.daemon.site_model import MemoryModel, SiteModel
 from cpsched.daemon.state import Policy
@@ -23,7 +24,7 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.formats import Faults, keys_of_models, load_toml, read_instance
 from cpsched.portfolio import WindowPlanner, team_of
 
-__all__ = ["daemon_of", "manager_of", "read_site", "refuse_root", "watchdog_of"]
+__all__ = ["daemon_of", "manager_of", "read_site", "refuse_root", "replay_of", "watchdog_of"]
 
 _KEYS = keys_of_models(vars(site_model))
 
@@ -99,8 +100,9 @@ def daemon_of(site: SiteModel, path: Path) -> Daemon:
     BridgeError, StoreError
         If the manager or the store cannot be used.
     """
-    log = make_log(level=site.log.level, form=site.log.format, file=site.log.file)
-    metrics = Metrics()
+    manager, store, metrics = manager_of(site, path), Store(site.store.url), Metrics()
+    stream = None if site.log.file is None else open_log(site.log.file)
+    log = make_log(level=site.log.level, form=site.log.format, stream=stream)
 
     def report(what: str, error: Exception) -> None:
         log.error("planning failed", way=what, exc_info=error)
@@ -116,12 +118,33 @@ def daemon_of(site: SiteModel, path: Path) -> Daemon:
                 log.warning("this table counts from the next start on", table=table)
         return _settings_of(new), _planner_of(new, report)
 
-    manager, store = manager_of(site, path), Store(site.store.url)
     daemon = Daemon(manager, store, _planner_of(site, report), _settings_of(site), log=log, metrics=metrics)
     daemon.reread = again
+    if stream is not None:
+        daemon.at_the_end.append(stream.close)
     if site.metrics.port is not None:
         metrics.serve(site.metrics.port)
     return daemon
+
+
+def replay_of(site: SiteModel) -> Replay | None:
+    """Return what cpsched would have won in the time that the site's store has seen; None if nothing is over yet.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be used.
+    """
+    log = make_log(level="error")
+
+    def report(what: str, error: Exception) -> None:
+        log.error("planning failed", way=what, exc_info=error)
+
+    store = Store(site.store.url)
+    try:
+        return replay(store, _planner_of(site, report))
+    finally:
+        store.close()
 
 
 def watchdog_of(site: SiteModel, path: Path) -> tuple[Watchdog, float]:

@@ -108,6 +108,8 @@ class State:
     #: Why the plan is out of date; empty where it is not.
     stale: str = ""
     is_stopping: bool = False
+    #: When the gate was last ordered to be closed.
+    gated_at: int | None = None
 
     @property
     def now(self) -> int:

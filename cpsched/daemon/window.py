@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from cpsched.daemon.state import State
 from cpsched.domain import Instance, Job, PromisedStart, Running
 
-__all__ = ["PlanningWindow", "planning_window"]
+__all__ = ["PlanningWindow", "Told", "planning_window"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,12 +19,21 @@ class PlanningWindow:
     revisions: dict[str, str]
 
 
-def planning_window(state: State, *, lead: int = 0, price: float = 1.0) -> PlanningWindow:
+#: The jobs of earlier windows with what their users were told: by id, the job as it was seen, and as it was planned.
+Told = dict[str, tuple[Job, PromisedStart, Job]]
+
+
+def planning_window(state: State, *, lead: int = 0, price: float = 1.0, told: Told | None = None) -> PlanningWindow:
     """Return the window `lead` seconds after the last snapshot.
 
     A job that starts until then, by an order that the manager has or by the plan, runs in the window on its planned
     nodes: the new plan is made around it. A job whose walltime ends until then runs for one second more: it may be
     late. The start that a waiting job's user was told is its promised start, at this price.
+
+    Parameters
+    ----------
+    told
+        Jobs of earlier windows, used again where nothing has changed, and brought up to date.
 
     Raises
     ------
@@ -37,6 +46,7 @@ def planning_window(state: State, *, lead: int = 0, price: float = 1.0) -> Plann
     at = snapshot.taken_at + lead
     jobs: list[Job] = []
     revisions: dict[str, str] = {}
+    new: Told = {}
     for job in snapshot.instance.jobs:
         if job.running is not None:
             jobs.append(_running_on(job, at))
@@ -51,7 +61,18 @@ def planning_window(state: State, *, lead: int = 0, price: float = 1.0) -> Plann
             continue
         revisions[job.id] = snapshot.jobs[job.id].revision
         promise = state.promises.get(job.id)
-        jobs.append(job if promise is None else replace(job, told=PromisedStart(start=promise.start, price=price)))
+        if promise is None:
+            jobs.append(job)
+            continue
+        before = None if told is None else told.get(job.id)
+        if before is None or before[0] is not job or (before[1].start, before[1].price) != (promise.start, price):
+            start = PromisedStart(start=promise.start, price=price)
+            before = job, start, replace(job, told=start)
+        new[job.id] = before
+        jobs.append(before[2])
+    if told is not None:
+        told.clear()
+        told.update(new)
     jobs = _whole(jobs)
     revisions = {job.id: revisions[job.id] for job in jobs if job.id in revisions}
     return PlanningWindow(instance=replace(snapshot.instance, now=at, jobs=tuple(jobs)), revisions=revisions)
@@ -61,7 +82,7 @@ def _whole(jobs: list[Job]) -> list[Job]:
     """Return the jobs without those that wait, by however many others, for one that is not among them."""
     while True:
         known = {job.id for job in jobs}
-        left = [job for job in jobs if all(one.job in known for one in job.after)]
+        left = [job for job in jobs if not job.after or all(one.job in known for one in job.after)]
         if len(left) == len(jobs):
             return left
         jobs = left

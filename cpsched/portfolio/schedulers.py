@@ -7,6 +7,7 @@ from functools import partial
 
 from cpsched.policies import POLICIES, SCHEDULERS, VARIANTS, EvolvingOnline, scheduler_from
 from cpsched.portfolio.online import make_engine_scheduler
+from cpsched.portfolio.online_rule import make_online_portfolio
 from cpsched.portfolio.teams import ENGINES
 from cpsched.sim import QueueRule, Scheduler
 
@@ -22,6 +23,7 @@ ALL_SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
         for engine in ENGINES
         if engine == _WSPT or engine not in POLICIES
     },
+    "portfolio": make_online_portfolio,
 }
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.engine import Board, Offer
 from cpsched.planner import latest_starts, unsupported, warmup
-from cpsched.problem import awaited_first, beyond_whole_nodes
+from cpsched.problem import awaited_first, beyond_whole_nodes, placeable
 from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
 from cpsched.search.changing import ChangingChain
@@ -134,7 +134,8 @@ def optional_in(instance: Instance, board: Board) -> frozenset[str]:
     """
     if any(job.malleability is not None or job.is_evolving for job in instance.jobs):
         return frozenset()
-    ids = board.placeable | board.best.ids
+    # a window without rules may refuse a job that the rules leave a place
+    ids = (board.placeable & placeable(instance)) | board.best.ids
     jobs = [job for job in instance.elements() if job.running is None and job.id in ids]
     late = latest_starts(instance, jobs).keys()
     known, members, found = board.best.ids | late, instance.members(), dict[str, None]()

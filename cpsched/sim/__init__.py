@@ -4,9 +4,10 @@ May import: `domain`, `problem`, `rusv`, `booking`, `formats`, `metrics`, `plann
 scheduler: these plug in from above. Begin with `simulation.py`, the entry, and `scheduler.py`, the interface. Queue
 rules (`rules.py`) run in a compiled event loop (`kernels.py` on the arrays of `arrays.py`; `queue_kernels.py`: their
 order; `run_kernels.py`: running jobs; `reserving_kernels.py`: rules with several reservations; `aside_kernels.py`: what
-is set aside for a time). All other schedulers are called after each event (`scheduler_loop.py`), see machine and queue
-through a `Site`, and may keep an `Outlook` of future free resources; `rolling.py` makes a scheduler from a planner of
-windows. `load.py` has a workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
+is set aside for a time); `rule_choice.py` is one of them, or another one where that wins. All other schedulers are
+called after each event (`scheduler_loop.py`), see machine and queue through a `Site`, and may keep an `Outlook` of
+future free resources; `rolling.py` makes a scheduler from a planner of windows. `load.py` has a workload as arrays,
+`world.py` the changing state, and `checkpoint.py` writes that to a file.
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from cpsched.sim.checkpoint import Checkpoint
     from cpsched.sim.load import unsupported
     from cpsched.sim.rolling import Planned, Planning, Rolling
+    from cpsched.sim.rule_choice import RuleChoice
     from cpsched.sim.rules import BackfillRule, Expectation, Order, Prediction, QueueRule
     from cpsched.sim.scheduler import Change, Counting, Decision, News, NextStep, Scheduler, Start
     from cpsched.sim.simulation import History, Interrupted, Moment, simulate
@@ -43,6 +45,7 @@ __all__ = [
     "Prediction",
     "QueueRule",
     "Rolling",
+    "RuleChoice",
     "Scheduler",
     "Site",
     "Start",
@@ -57,6 +60,7 @@ __getattr__ = opener(
         "checkpoint": "Checkpoint",
         "load": "unsupported",
         "rolling": "Planned Planning Rolling",
+        "rule_choice": "RuleChoice",
         "rules": "BackfillRule Expectation Order Prediction QueueRule",
         "scheduler": "Change Counting Decision News NextStep Scheduler Start",
         "simulation": "History Interrupted Moment simulate",

@@ -11,8 +11,8 @@ from cpsched.rusv import kernel
 (
     C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
     C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
-    C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, C_BOOKINGS, C_EXPIRED, C_BLOCKED, CLOCK,
-) = range(29)  # fmt: skip
+    C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, C_BOOKINGS, C_EXPIRED, C_BLOCKED, C_OLD, CLOCK,
+) = range(30)  # fmt: skip
 
 J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
 R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
@@ -54,7 +54,7 @@ class Rule(NamedTuple):
     reservations: int
     #: The most that a key may be in multiples of that of the first blocked job; -1: anything.
     gate: float
-    #: A job that has waited for so many seconds comes before others; -1: none does.
+    #: A job that has waited for so many seconds is old, and may come before others; -1: none is.
     patience: int
     #: Whether jobs are counted on interchangeable nodes: one that does not fit beside the head's reservation does not
     #: fit either after others have started.
@@ -92,6 +92,8 @@ class State(NamedTuple):
     predicted: NDArray[Any]
     #: float64 (jobs,): the amount that each second of its length adds to its key by Smith's rule.
     smith: NDArray[Any]
+    #: float64 (jobs,): the largest share of the machine that it takes of anything.
+    share: NDArray[Any]
     #: float64 (jobs,): its key in the queue.
     keys: NDArray[Any]
     #: int64 (jobs, Q): the amounts that a running job holds of the system columns.

@@ -80,7 +80,7 @@ from cpsched.sim.aside_kernels import (
     set_node_aside,
 )
 from cpsched.sim.queue_kernels import expect, key_of, sort_queue
-from cpsched.sim.reserving_kernels import is_for_full_pass, pass_arrivals_reserving, pass_reserving
+from cpsched.sim.reserving_kernels import can_any_start, pass_reserving
 from cpsched.sim.run_kernels import begin_run, end_run, leave, move_until, spell_job
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
@@ -547,10 +547,6 @@ def pass_arrivals(now, rule, count, s, m, t, x):
     """
     if rule.backfill == NOBODY:
         return
-    if rule.backfill == RESERVING:
-        pass_arrivals_reserving(count, now, rule, s, m, t, x)
-        close_gaps(s)
-        return
     s.clock[C_STAMP] += 1
     places = np.empty(count, dtype=np.int64)
     for k in range(count):
@@ -654,7 +650,7 @@ def let_wait(job, now, rule, s):
         s.estimate[job] = s.predicted[job]
     s.keys[job] = key_of(rule, job, now, s)
     is_first = enqueue(job, s.keys, s.queue, s.clock) == 0
-    if is_first or s.clock[C_HEAD] < 0 or (rule.backfill == RESERVING and is_for_full_pass(job, rule, s)):
+    if is_first or s.clock[C_HEAD] < 0 or rule.backfill == RESERVING:
         s.clock[C_IS_FULL] = 1
     if s.latest[job] < FOREVER:
         push(s.latest[job] + 1, EXPIRED, job, s.heap, s.clock)
@@ -690,6 +686,8 @@ def advance(rule, most_passes, s, m, t, x):
             pass_changes(now, s, m, t)
             count = let_come(now, rule, s, m, t, x)
         if s.clock[C_QUEUED] == 0 or (count == 0 and not s.clock[C_IS_FULL]):
+            continue
+        if rule.backfill == RESERVING and not can_any_start(s, m, t):
             continue
         if rule.order >= BY_WFP3:
             s.clock[C_IS_FULL] = 1  # keys change with time

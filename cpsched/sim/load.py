@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,12 @@ class Load:
         """Return the factor of a job's length in its key by Smith's rule for the sum of weight x wait / expected wait:
         expected wait x dominant share / weight. It is 0 for jobs that can never start.
         """
+        weights = np.array([float(self.instance.weight(job)) for job in self.jobs], dtype=np.float64)
+        return self.shares * self.expected_wait / weights
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """The dominant share of each job, the largest that it takes of anything; 0 for jobs that can never start."""
         shares: dict[object, float] = {}
         found = np.zeros(len(self.jobs), dtype=np.float64)
         for number, job in enumerate(self.stated_jobs):
@@ -164,8 +171,7 @@ class Load:
                 if key not in shares:
                     shares[key] = float(self.stated.cluster.dominant_share(job.request, job.licenses))
                 found[number] = shares[key]
-        weights = np.array([float(self.instance.weight(job)) for job in self.jobs], dtype=np.float64)
-        return found * self.expected_wait / weights
+        return found
 
     def classes(self) -> tuple[Ints, int]:
         """Return the numbers of the classes of each job, from the widest to the narrowest (jobs, 5), and how many there
@@ -376,7 +382,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
     columns = len(load.timeline.free_at(0)[0])
     clock = np.zeros(arrays.CLOCK, dtype=np.int64)
     clock[arrays.C_FIXED] = len(load.fixed.columns)
-    clock[arrays.C_SPARE] = load.asides.spare
+    clock[arrays.C_SPARE], clock[arrays.C_OLD] = load.asides.spare, load.now
     clock[arrays.C_NOW], clock[arrays.C_UNTIL], clock[arrays.C_HEAD], clock[arrays.C_RESERVED] = (
         load.now,
         load.now - 1,
@@ -403,6 +409,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
         bumps=zeros(count),
         predicted=load.walltime.copy(),
         smith=load.smith(),
+        share=load.shares,
         keys=np.zeros(count, dtype=np.float64),
         sums=sums,
         queue=zeros(count),

@@ -2,7 +2,8 @@
 
 In the order of the queue a job starts if all that it takes is free until its walltime is over, beside what is reserved.
 If not, it gets a reservation, at its earliest start beside the earlier ones; there are at most as many as the rule has.
-They are made anew in each full pass: nothing is promised to jobs that no rule of the site binds.
+They are made anew in each pass: nothing is promised to jobs that no rule of the site binds. A reservation matters only
+to jobs behind it, so that a pass ends as soon as the system has not enough for any of these.
 
 What is free in a later second is least when reservations begin, or other amounts are set aside: between these seconds
 jobs only end. So the amounts that are free at the start of each reservation, beside it (`beside`), tell with those that
@@ -19,7 +20,6 @@ from cpsched.sim.arrays import (
     C_LEVEL,
     C_OVERTAKING,
     C_QUEUED,
-    C_RESERVED,
     C_RUNNING,
     C_STAMP,
     J_WALLTIME,
@@ -31,7 +31,7 @@ from cpsched.sim.arrays import (
     V_START,
 )
 from cpsched.sim.aside_kernels import has_asides, lower_at, lower_until, next_change, shift_row
-from cpsched.sim.queue_kernels import has_promise
+from cpsched.sim.queue_kernels import has_promise, is_old, rest_after
 from cpsched.sim.run_kernels import begin_run, move_until, spell_job
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
@@ -189,6 +189,8 @@ def start_beside_reserved(job, now, s, m, t, x):
         return False
     if not begin_run(job, count, now, s, m, t, x):
         return False
+    if is_old(job, s):
+        rest_after(job, now, s)
     take_ahead(spell_job(job, s, t, x), now + 1, end, s, x)
     return True
 
@@ -196,24 +198,43 @@ def start_beside_reserved(job, now, s, m, t, x):
 @kernel
 def is_let_in(job, rule, s):
     """Tell whether the gate lets a job in: its key is at most so many times that of the first blocked job. Keys of jobs
-    that have promises, or have waited for long, are negative.
+    that have promises, and of an old one, are negative.
     """
     return rule.gate < 0 or s.clock[C_HEAD] < 0 or s.keys[job] <= rule.gate * s.keys[s.clock[C_HEAD]]
 
 
 @kernel
-def pass_reserving(now, rule, s, m, t, x):
-    """Go through the queue: start jobs, and make all reservations anew.
+def may_start(job, now, s, m, t):
+    """Tell whether a job waits, and the system has enough for it now and at the start of each reservation until its
+    walltime is over: else it does not start in this pass.
+    """
+    if s.runs[job, R_START] >= 0 or not has_sums(s.demand[job], m.sfree, t.demands, t.sysreq):
+        return False
+    return has_sums_between(s.demand[job], now, now + s.jobs[job, J_WALLTIME], s, t)
 
-    The first blocked job that has no promise and has not waited for long is noted as the head, the last job with a
-    reservation as the reserved one.
+
+@kernel
+def can_any_start(s, m, t):
+    """Tell whether the system has enough for any job of the queue now: else a pass changes nothing."""
+    for i in range(s.clock[C_QUEUED]):
+        if has_sums(s.demand[s.queue[i]], m.sfree, t.demands, t.sysreq):
+            return True
+    return False
+
+
+@kernel
+def pass_reserving(now, rule, s, m, t, x):
+    """Go through the queue: start jobs, and make reservations anew.
+
+    The first blocked job that has no promise and is not old is noted as the head. The pass ends before the last job if
+    none that follows may start.
     """
     s.clock[C_STAMP] += 1
-    s.clock[C_BLOCKED], s.clock[C_HEAD], s.clock[C_RESERVED] = 0, -1, -1
+    s.clock[C_BLOCKED], s.clock[C_HEAD] = 0, -1
     for k in range(s.ahead.shape[0]):
         for a in range(s.ahead.shape[1]):
             s.ahead[k, a] = s.aside_ahead[k, a]
-    left = rule.reservations
+    left, last = rule.reservations, s.clock[C_QUEUED] - 1
     for i in range(s.clock[C_QUEUED]):
         job = s.queue[i]
         if s.runs[job, R_START] >= 0:
@@ -227,28 +248,11 @@ def pass_reserving(now, rule, s, m, t, x):
             return
         if s.keys[job] >= 0 and s.clock[C_HEAD] < 0:
             s.clock[C_HEAD] = job
+        while last > i and not may_start(s.queue[last], now, s, m, t):
+            last -= 1
+        if last <= i:
+            return
         is_bound = has_promise(job, s)
         if (left > 0 or is_bound) and s.clock[C_BLOCKED] < s.reserved.shape[0]:
             left -= not is_bound
             reserve_next(job, now, s, m, t, x)
-            s.clock[C_RESERVED] = job
-
-
-@kernel
-def is_for_full_pass(job, rule, s):
-    """Tell whether a job that arrives causes a full pass: it would get a reservation, or change the gate."""
-    if s.clock[C_HEAD] < 0 or s.clock[C_RESERVED] < 0 or s.clock[C_BLOCKED] < rule.reservations:
-        return True
-    return s.keys[job] < s.keys[s.clock[C_RESERVED]]
-
-
-@kernel
-def pass_arrivals_reserving(count, now, rule, s, m, t, x):
-    """Start the jobs of those that have just arrived that fit beside what is reserved, in the order of arrival."""
-    s.clock[C_STAMP] += 1
-    for k in range(count):
-        job = s.arrived[k]
-        if is_let_in(job, rule, s) and start_beside_reserved(job, now, s, m, t, x):
-            s.clock[C_OVERTAKING] += 1
-        if s.clock[C_LACKS]:
-            return

@@ -18,9 +18,15 @@ _PORTION = 2_000
 
 
 def play_rule(
-    world: World, rule: QueueRule, seconds: list[float], *, predicts: Prediction | None, look: Callable[[], None]
-) -> None:
-    """Run the simulation under a rule.
+    world: World,
+    rule: QueueRule,
+    seconds: list[float],
+    *,
+    predicts: Prediction | None,
+    look: Callable[[], None],
+    portion: int | None = None,
+) -> bool:
+    """Run the simulation under a rule; tell whether it has come to its end.
 
     Parameters
     ----------
@@ -32,19 +38,23 @@ def play_rule(
         The use of predicted runtimes; None: none, jobs are expected to take their walltimes.
     look
         Called repeatedly.
+    portion
+        The number of passes after which it pauses; None: it is played to its end.
     """
     numbers = rule.in_numbers(predicts=predicts, is_counted=is_counted(world, rule))
     while True:
         before, began = int(world.state.clock[arrays.C_PASSES]), time.perf_counter()
-        told = kernels.advance(numbers, _PORTION, world.state, world.machine, world.tables, world.scratch)
+        told = kernels.advance(numbers, portion or _PORTION, world.state, world.machine, world.tables, world.scratch)
         passes = int(world.state.clock[arrays.C_PASSES]) - before
         if passes:
             seconds.append((time.perf_counter() - began) / passes)
         if told == arrays.FINISHED:
-            return
+            return True
         if told == arrays.LACKS_ROOM:
             world.make_room()
         look()
+        if portion is not None and told == arrays.PAUSED:
+            return False
 
 
 def is_counted(world: World, rule: QueueRule) -> bool:

@@ -27,6 +27,7 @@ from cpsched.metrics import Runs, objective_value, suffered
 from cpsched.sim import arrays
 from cpsched.sim.checkpoint import Checkpoint, Keeper
 from cpsched.sim.load import Load
+from cpsched.sim.rule_choice import RuleChoice, is_plain, play_choice
 from cpsched.sim.rule_loop import play_rule
 from cpsched.sim.rules import Prediction, QueueRule
 from cpsched.sim.scheduler import Counting, Scheduler
@@ -255,6 +256,8 @@ def simulate(
     try:
         if isinstance(scheduler, QueueRule):
             play_rule(world, scheduler, seconds, predicts=predict, look=look)
+        elif isinstance(scheduler, RuleChoice) and is_plain(instance):
+            play_choice(world, scheduler, seconds, look=look)
         else:
             play_scheduler(world, scheduler, seconds, predicts=predict, charges=charge_overhead, look=look)
     except KeyboardInterrupt:

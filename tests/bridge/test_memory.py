@@ -137,6 +137,15 @@ def test_jobs_that_cannot_be_planned_are_left() -> None:
     assert [one.id for one in snapshot.left] == ["c"]
 
 
+def test_a_job_may_wait_for_one_that_stands_after_it() -> None:
+    """Of the jobs that a world begins with, one may wait for another that stands later in the document."""
+    manager = MemoryManager(world(job("a", after=[{"job": "b", "type": "afterany"}]), job("b", runtime=10)))
+    assert [one.id for one in manager.snapshot().instance.jobs] == ["a", "b"]
+    assert manager.world.start_by_hand("b")
+    manager.world.advance(10)
+    assert manager.snapshot().instance.jobs[0].after == ()
+
+
 def test_an_open_gate_leaves_new_jobs_to_the_manager() -> None:
     """With the gate open a job that arrives starts by itself, and with the gate closed it waits for an order."""
     manager = MemoryManager(world())

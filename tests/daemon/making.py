@@ -29,6 +29,11 @@ class Lines:
             processors=[structlog.processors.add_log_level, structlog.processors.JSONRenderer(default=str)],
         )
 
+    def clear(self) -> None:
+        """Forget all lines."""
+        self._stream.seek(0)
+        self._stream.truncate()
+
     def read(self) -> list[dict[str, Any]]:
         """Return all lines."""
         return [json.loads(line) for line in self._stream.getvalue().splitlines()]

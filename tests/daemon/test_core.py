@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.bridge import HandBack, JobState, Refusal, Result, Start, World
+from cpsched.bridge import Gate, HandBack, JobState, Refusal, Result, Start, World
 from cpsched.daemon.core import step
 from cpsched.daemon.orders import hand_back_orders
 from cpsched.daemon.planning import plan_of_state
@@ -154,6 +154,7 @@ def settle(loop: Loop) -> None:
         loop.world.advance(loop.world.now + 20)
 
 
+@pytest.mark.slow
 @given(st.lists(DEEDS, min_size=5, max_size=40), st.integers(0, 1000))
 @examples(100)
 def test_whatever_happens_nothing_is_lost_doubled_or_overcommitted(deeds: list[tuple[str, int]], seed: int) -> None:
@@ -170,6 +171,7 @@ def test_whatever_happens_nothing_is_lost_doubled_or_overcommitted(deeds: list[t
     assert all(entry.never or entry.job.after for entry in left.values()), left
 
 
+@pytest.mark.slow
 @given(st.lists(DEEDS, min_size=5, max_size=40), st.integers(0, 1000))
 @examples(50)
 def test_a_promise_is_kept_or_there_is_a_reason(deeds: list[tuple[str, int]], seed: int) -> None:
@@ -240,6 +242,18 @@ def test_the_same_is_not_ordered_twice() -> None:
     loop.look()
     _, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
     assert instructions == ()
+
+
+def test_a_closed_gate_is_closed_again_now_and_then() -> None:
+    """A manager that opens the gate when it hears nothing hears of it every two minutes."""
+    loop = Loop(world(), LIVE)
+    orders = []
+    for second in (0, 60, 120, 130, 240):
+        loop.world.advance(second)
+        loop.state, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
+        orders.append([one.orders for one in instructions if isinstance(one, Act)])
+    closed = [(Gate(is_closed=True),)]
+    assert orders == [closed, [], closed, [], closed]
 
 
 def test_a_lost_order_is_given_again() -> None:

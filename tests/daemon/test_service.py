@@ -254,6 +254,7 @@ def test_nodes_that_fail_under_the_daemon(tmp_path: Path) -> None:
     assert there.shop.state["n1"] is NodeState.UP
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [1.0, 2.0])
 def test_a_cycle_keeps_its_budget_by_the_clock_on_the_wall(tmp_path: Path, budget: float) -> None:
     """A cycle that improves its plan ends within its budget, everything included."""

@@ -14,8 +14,10 @@ start beside it, its job is put first on what is not free yet; the queue is look
 A job starts only on what is not set aside in any second of its walltime, for rules or for jobs with one start, which
 are given nodes when they come. The head's reservation falls at each second at which that may change.
 
-A rule with several reservations makes all anew whenever more happens than arrivals behind the last job that has one:
-in the order of the queue a job starts if it fits beside those before it, or gets one itself.
+A rule with several reservations makes all anew whenever anything happens: in the order of the queue a job starts if it
+fits beside those before it, or gets one itself. Of the jobs that have waited for as long as the rule is patient the one
+that was submitted first comes before all without promises. When it starts so, no other one comes first until 5 % of the
+machine could have done its work since.
 """
 
 from __future__ import annotations
@@ -141,11 +143,10 @@ class _Play:
         #: Of each class of jobs the decayed sum of the shares of walltime that they took, and of their number.
         self.learnt: dict[tuple[object, ...], tuple[float, float]] = {}
         #: The reservations of a rule with several: (job, from, to, amounts); the first job without a promise that is
-        #: blocked, and the last one with a reservation; those who have just arrived.
+        #: blocked; from when on an old job comes first again.
         self.blocked: list[tuple[_Life, int, int, _Amounts]] = []
         self.head: _Life | None = None
-        self.last: _Life | None = None
-        self.arrived: list[_Life] = []
+        self.rests_until: int | None = None
         self.attempts: list[tuple[str, Run]] = []
         #: For whom there is a reservation, when and where.
         self.reservation: tuple[_Life, int, Mapped] | None = None
@@ -209,7 +210,7 @@ class _Play:
                 self.arrive(now),
             ]
             if any(happens) and self.rule.backfill is BackfillRule.RESERVING:
-                self.serve_reserving(now, is_full=any(happens[:-1]) or self.is_new)
+                self.serve_reserving(now)
             elif any(happens):
                 self.serve(now)
             now = self.next_second(now)
@@ -384,7 +385,6 @@ class _Play:
 
     def arrive(self, now: int) -> bool:
         """Process the arrivals of now."""
-        self.arrived, self.is_new = [], False
         arrived = [life for life in self.to_come() if life.release is not None and life.release <= now]
         for life in sorted(arrived, key=lambda life: (self.comes_by_itself(life), life.rank)):
             life.has_come = True
@@ -393,16 +393,11 @@ class _Play:
                 continue
             if life.job.start_at is not None:
                 self.book_ahead(life, now)
-                self.is_new = True
                 continue
             self.expect(life)
             life.key = self.key(life, now)
             if self.predicts is Prediction.ALL:
                 life.estimate = life.predicted
-            self.arrived.append(life)
-            first = min(self.waiting(), key=lambda life: (life.key, life.rank))
-            is_short = len(self.blocked) < self.rule.reservations or self.head is None or self.last is None
-            self.is_new |= first is life or is_short or (self.last is not None and life.key < self.last.key)
         return bool(arrived)
 
     def expect(self, life: _Life) -> None:
@@ -480,8 +475,6 @@ class _Play:
                 promised = min(life.latest, inf if (due := self.instance.must_start_by(life.job)) is None else due)
                 if promised < inf:
                     return promised - 4e15
-                if self.rule.patience is not None and wait >= self.rule.patience:
-                    return life.job.submit - 2e15
                 return length * self.smith(life.job)
             case Order.WFP3:
                 return -((wait / length) ** 3) * cores
@@ -490,6 +483,10 @@ class _Play:
 
     def smith(self, job: Job) -> float:
         """Return the expected wait of a job times the largest share of the machine that it asks for, by its weight."""
+        return self.share(job) * self.instance.expected_wait(job) / float(self.instance.weight(job))
+
+    def share(self, job: Job) -> float:
+        """Return the largest share of the machine that a job asks for."""
         cluster, asked = self.instance.cluster, dict[str, int]()
         for chunk in job.request.chunks:
             for name, amount in chunk.resources.items():
@@ -497,7 +494,7 @@ class _Play:
         has = {name: sum(len(c.names) * c.resources.get(name, 0) for c in cluster.classes) for name in asked}
         shares = [asked[name] / has[name] for name in asked if has[name]]
         shares += [amount / cluster.licenses[name] for name, amount in job.licenses.items() if amount]
-        return max(shares, default=0.0) * self.instance.expected_wait(job) / float(self.instance.weight(job))
+        return max(shares, default=0.0)
 
     def serve(self, now: int) -> None:
         """Start whom the rule starts now."""
@@ -532,21 +529,30 @@ class _Play:
                     self.expect(life)
                 life.key = self.key(life, now)
 
-    def serve_reserving(self, now: int, *, is_full: bool) -> None:
+    def oldest(self, queue: Sequence[_Life], now: int) -> _Life | None:
+        """Return the job that comes before all without promises because it has waited for long, if one does."""
+        if self.rule.order is not Order.SMITH or self.rule.patience is None:
+            return None
+        if self.rests_until is not None and now < self.rests_until:
+            return None
+        old = [life for life in queue if life.key >= 0 and now - life.job.submit >= self.rule.patience]
+        return min(old, key=lambda life: (life.job.submit, life.rank), default=None)
+
+    def serve_reserving(self, now: int) -> None:
         """Start whom a rule with several reservations starts now."""
-        if not is_full and self.rule.order not in (Order.WFP3, Order.UNICEF):
-            for life in self.arrived:
-                if self.is_let_in(life):
-                    self.start_if_mapped(life, self.room_between(now, life.job.walltime), now)
-            return
         queue = self.waiting()
         self.renew_keys(queue, now)
-        self.blocked, self.head, self.last = [], None, None
+        oldest = self.oldest(queue, now)
+        if oldest is not None:
+            oldest.key = oldest.job.submit - 2e15
+        self.blocked, self.head = [], None
         left = self.rule.reservations
         for life in sorted(queue, key=lambda life: (life.key, life.rank)):
             if not self.is_let_in(life):
                 return
             if self.start_if_mapped(life, self.room_between(now, life.job.walltime), now):
+                if life is oldest:
+                    self.rests_until = now + int(self.share(life.job) * life.job.walltime / 0.05)
                 continue
             if life.key >= 0 and self.head is None:
                 self.head = life
@@ -554,7 +560,6 @@ class _Play:
             if left > 0 or is_bound:
                 left -= not is_bound
                 self.reserve_for(life)
-                self.last = life
 
     def is_let_in(self, life: _Life) -> bool:
         """Return whether the gate lets a job in."""

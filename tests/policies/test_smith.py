@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -53,6 +54,39 @@ def test_a_job_that_has_waited_for_long_comes_first() -> None:
     jobs = [job("wide", 4, 100, 1), *(job(f"s{n}", 2, 10, 5 * n) for n in range(60))]
     assert found(4, jobs, patience=None, expect="walltime")["wide"] >= 300
     assert found(4, jobs, patience=50, expect="walltime")["wide"] <= 65
+
+
+def starving(seed: int) -> list[Job]:
+    """Return wide jobs and more narrow ones, each with a better index, than the machine of 4 cores can serve."""
+    random = Random(seed)
+    wide = [job(f"w{n}", 4, random.randint(6, 12), random.randint(1, 40)) for n in range(5)]
+    return [*wide, *(job(f"s{n}", 2, 5, 2 * n) for n in range(900))]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nobody_starves(seed: int) -> None:
+    """A job waits until it is old, and then for each older one and itself until the machine is empty, and as long as
+    5 % of the machine need for the older one. Without patience the wide jobs wait for all others.
+    """
+    patience, jobs = 50, starving(seed)
+    longest = max(one.walltime for one in jobs)
+    begun = found(4, jobs, patience=patience, expect="walltime")
+    forsaken = found(4, jobs, patience=None, expect="walltime")
+    wide = sorted((one for one in jobs if one.id[0] == "w"), key=lambda one: (one.submit, one.id))
+    for place, one in enumerate(wide):
+        most = patience + sum(longest + other.walltime / 0.05 for other in wide[:place]) + longest
+        assert begun[one.id] - one.submit <= most
+        assert forsaken[one.id] - one.submit > most
+
+
+def test_old_jobs_take_a_share_of_the_machine() -> None:
+    """When a wide job of 10 s has come first because it is old, the next one does so 200 s later."""
+    jobs = [*(job(f"w{n}", 4, 10, 1) for n in range(3)), *(job(f"s{n}", 2, 5, 2 * n) for n in range(400))]
+    begun = found(4, jobs, patience=50, expect="walltime")
+    first, second, third = (begun[f"w{n}"] for n in range(3))
+    assert 51 <= first <= 60
+    assert 200 <= second - first <= 210
+    assert 200 <= third - second <= 210
 
 
 def test_promises_come_first_and_are_never_gated() -> None:

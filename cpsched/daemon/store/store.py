@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +199,17 @@ class Store:
         with self._begun() as connection:
             connection.execute(insert(SNAPSHOTS), [{"at": instance.now, "document": document}])
 
+    def add_jobs(self, instance: Instance, jobs: Collection[str]) -> None:
+        """Add the entries of jobs that were seen for the first time."""
+        entries = instance_to_document(replace(instance, jobs=tuple(job for job in instance.jobs if job.id in jobs)))
+        rows = [
+            {"at": instance.now, "kind": "JobSeen", "job": entry["id"], "content": json.dumps(entry)}
+            for entry in entries["jobs"]
+        ]
+        with self._begun() as connection:
+            if rows:
+                connection.execute(insert(HISTORY), rows)
+
     def prune(self, before: int) -> int:
         """Remove the history up to a second, and return the number of rows."""
         with self._begun() as connection:
@@ -239,11 +250,11 @@ class Store:
         with self._begun() as connection:
             return tuple(Cycle(**row._mapping) for row in connection.execute(select(*names).order_by(CYCLES.c.id)))
 
-    def snapshots(self) -> Iterator[dict[str, Any]]:
-        """Yield the instance documents, the oldest first."""
+    def first_snapshot(self) -> dict[str, Any] | None:
+        """Return the oldest instance document; None if there is none."""
         with self._begun() as connection:
-            for row in connection.execute(select(SNAPSHOTS.c.document).order_by(SNAPSHOTS.c.id)):
-                yield json.loads(gzip.decompress(row.document))
+            found = connection.execute(select(SNAPSHOTS.c.document).order_by(SNAPSHOTS.c.id).limit(1)).scalar()
+        return None if found is None else json.loads(gzip.decompress(found))
 
 
 def _engine_of(url: str) -> Engine:
@@ -276,13 +287,20 @@ def _kind(record: Record) -> str:
 
 def _content(value: Record | Order) -> dict[str, Any]:
     """Return the fields of a record or an order but its job, as JSON can have them."""
-    fields = asdict(value, dict_factory=lambda pairs: {name: _plain(one) for name, one in pairs})
+    fields: dict[str, Any] = _plain(value)
     fields.pop("job", None)
     return fields
 
 
 def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, FrozenMap) else value
+    """Return a value as JSON can have it."""
+    if value is None or isinstance(value, (int, str)):
+        return value
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, FrozenMap):
+        return dict(value)
+    return {name: _plain(getattr(value, name)) for name in value.__slots__}
 
 
 def _plan_row(job: str, entry: PlannedStart | None) -> dict[str, Any] | None:

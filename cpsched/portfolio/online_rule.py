@@ -1,0 +1,56 @@
+"""The portfolio on-line: it starts from the decisions of the rule `smith`, and differs where that wins when tested."""
+
+from __future__ import annotations
+
+from cpsched.policies import make_scheduler
+from cpsched.portfolio.online import make_engine_scheduler
+from cpsched.sim import QueueRule, RuleChoice
+
+__all__ = ["make_online_portfolio"]
+
+#: The gate of the other rule: see `smith` in `docs/simulator.md`.
+_GATE = 2.0
+
+
+def make_online_portfolio(
+    *, budget: float = 1.0, min_interval: int = 0, window: int | None = None, workers: int = 1, seed: int = 0
+) -> RuleChoice:
+    """Make the scheduler that is `smith`, with its gate where that wins on replicas of what has happened so far.
+
+    Workloads with jobs that change as they run, and with strict priorities, are planned in rolling windows, as
+    `make_engine_scheduler` says; so all figures but the seed are for these.
+
+    Parameters
+    ----------
+    budget
+        Seconds of a cycle.
+    min_interval
+        The fewest seconds between two cycles.
+    window
+        The most waiting jobs that are planned in a cycle; None: all.
+    workers
+        The number of CPU cores to use.
+    seed
+        The same workload and seed give the same history, as far as no clock decides.
+
+    Raises
+    ------
+    ValueError
+        If a figure is out of its range.
+    """
+    return RuleChoice(
+        name="portfolio",
+        usual=_smith(None),
+        other=_smith(_GATE),
+        otherwise=make_engine_scheduler(
+            "portfolio", budget=budget, min_interval=min_interval, window=window, workers=workers, seed=seed
+        ),
+        seed=seed,
+    )
+
+
+def _smith(gate: float | None) -> QueueRule:
+    rule = make_scheduler("smith", gate=gate)
+    if not isinstance(rule, QueueRule):
+        raise TypeError(f"Expected smith to be a queue rule, got {rule}")
+    return rule

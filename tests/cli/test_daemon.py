@@ -1,0 +1,134 @@
+"""``cpsched daemon``: its tasks on the command line, and its signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cpsched.cli.exits import ExitCode
+from cpsched.formats import write_instance
+from tests.bridge.small_world import job, site
+from tests.cli.conftest import Run
+
+JOBS = [job(f"j{number}", ["ncpus=4", "ncpus=2"][number % 2], walltime=400, runtime=300) for number in range(8)]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Write a site whose machine is in memory."""
+    write_instance(site(*JOBS), tmp_path / "machine.json")
+    path = tmp_path / "site.toml"
+    path.write_text(
+        f"""
+dry_run = false
+allow_root = true
+[manager]
+kind = "memory"
+instance = "machine.json"
+[planning]
+engine = "planner"
+budget = 1
+[cycle]
+period = 2
+[store]
+url = "sqlite:///{tmp_path}/cpsched.db"
+[log]
+file = "{tmp_path}/daemon.log"
+[metrics]
+file = "{tmp_path}/metrics.prom"
+[watchdog]
+heartbeat = "{tmp_path}/heart"
+"""
+    )
+    path.chmod(0o600)
+    return path
+
+
+def test_check_says_what_the_daemon_would_do(run: Run, config: Path) -> None:
+    """--check reads the file and says whether orders would be given; it makes no file."""
+    shown = run("daemon", "--config", str(config), "--check")
+    assert shown.exit_code == ExitCode.FINE
+    assert "live: it gives orders" in shown.output
+    assert sorted(path.name for path in config.parent.iterdir()) == ["machine.json", "site.toml"]
+
+
+def test_a_file_that_is_not_in_order_is_refused(run: Run, config: Path) -> None:
+    """Faults of the file are told with their paths, as bad input."""
+    config.write_text(config.read_text() + "\n[cycles]\nperiod = 1\n")
+    shown = run("daemon", "--config", str(config), "--once")
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert "cycles" in shown.stderr
+
+
+def test_one_cycle_plans_and_gives_orders(run: Run, config: Path) -> None:
+    """--once says what it has found and done; whatever it writes only its owner can read."""
+    mask = os.umask(0o022)
+    try:
+        shown = run("daemon", "--config", str(config), "--once")
+    finally:
+        os.umask(mask)
+    assert shown.exit_code == ExitCode.FINE, shown.output
+    figures = dict(line.rsplit(None, 1) for line in shown.stdout.splitlines())
+    # three run by themselves before the gate is closed
+    assert figures["running"] == "3"
+    assert figures["waiting"] == figures["planned"] == "5"
+    for name in ("cpsched.db", "daemon.log", "metrics.prom", "heart"):
+        assert (config.parent / name).stat().st_mode & 0o077 == 0, name
+    lines = [json.loads(line) for line in (config.parent / "daemon.log").read_text().splitlines()]
+    assert lines[-1]["event"] == "cycle"
+    assert 'cpsched_orders_total{kind="Gate",result="done"} 1.0' in (config.parent / "metrics.prom").read_text()
+
+
+def test_a_report_needs_jobs_that_are_over(run: Run, config: Path) -> None:
+    """--report says so where the store has nothing to compare yet."""
+    assert run("daemon", "--config", str(config), "--once").exit_code == ExitCode.FINE
+    shown = run("daemon", "--config", str(config), "--report")
+    assert "let the dry run go on" in shown.output
+
+
+def test_a_silent_store_is_bad_input(run: Run, config: Path) -> None:
+    """A database that cannot be opened ends the command before anything is done."""
+    config.write_text(config.read_text().replace("sqlite:///", "sqlite:////nowhere"))
+    shown = run("daemon", "--config", str(config), "--once")
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert "nowhere" in shown.stderr
+
+
+def test_signals_reload_and_stop(repository: Path, config: Path) -> None:
+    """On SIGHUP the file counts anew, one with faults does not, and on SIGTERM the daemon ends with code 0."""
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", "cpsched", "daemon", "--config", str(config)],
+        cwd=config.parent,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+    )
+    log = config.parent / "daemon.log"
+
+    def until(event: str) -> None:
+        end = time.monotonic() + 60
+        while not (log.exists() and f'"event": "{event}"' in log.read_text()):
+            assert process.poll() is None
+            assert time.monotonic() < end, event
+            time.sleep(0.1)
+
+    try:
+        until("cycle")
+        text = config.read_text()
+        config.write_text(text + "\n[cycles]\n")
+        process.send_signal(signal.SIGHUP)
+        until("the site's file is not in order: the old one holds")
+        config.write_text(text.replace("dry_run = false", "dry_run = true"))
+        process.send_signal(signal.SIGHUP)
+        until("configuration read again")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+        assert '"event": "ended"' in log.read_text()
+    finally:
+        process.kill()
+        process.wait()

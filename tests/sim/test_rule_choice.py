@@ -1,0 +1,129 @@
+"""The rule that gives way to another one where that wins on the past, and the portfolio on-line, made of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from cpsched.domain import Instance, Step
+from cpsched.policies import make_scheduler
+from cpsched.portfolio import make_any_scheduler
+from cpsched.sim import BackfillRule, Decision, Expectation, News, Order, QueueRule, RuleChoice, Site, rule_choice
+from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.sim.played import played, starts
+
+pytestmark = pytest.mark.kernels
+
+
+class Refusing:
+    """A scheduler that nobody is to ask."""
+
+    name = "refusing"
+
+    def begin(self, site: Site) -> None:
+        """Refuse."""
+        raise AssertionError(self.name)
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Refuse."""
+        raise AssertionError(self.name)
+
+
+def smith(gate: float | None) -> QueueRule:
+    """Return the rule with a gate."""
+    rule = make_scheduler("smith", gate=gate)
+    assert isinstance(rule, QueueRule)
+    return rule
+
+
+def chosen(usual: float | None, other: float | None) -> RuleChoice:
+    """Return a rule with one gate, or another one where that wins."""
+    return RuleChoice(name="tested", usual=smith(usual), other=smith(other), otherwise=Refusing())
+
+
+def busy(seed: int, number: int = 200) -> Instance:
+    """Return a workload in which jobs of very different indices wait: a strict gate is bad for it."""
+    random = Random(seed)
+    jobs = []
+    for place in range(number):
+        cores, walltime = random.choice([1, 1, 1, 2, 4]), random.choice([10, 10, 60, 600])
+        runtime = random.randint(1, walltime)
+        jobs.append(waiting(f"j{place}", walltime, chunk(cores, cores=1), submit=20 * place, runtime=runtime))
+    return window([nodes("n", cores=4)], *jobs)
+
+
+def figures(instance: Instance, rule: QueueRule | RuleChoice) -> float:
+    """Return the sum of waits under a rule; the judge has seen the record."""
+    begun = starts(played(instance, rule))
+    return sum(begun[job.id] - job.submit for job in instance.jobs)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_usual_rule_stays_where_the_other_one_loses(seed: int) -> None:
+    """Each job starts when it starts under the usual rule."""
+    instance = busy(seed)
+    assert starts(played(instance, chosen(None, 0.0))) == starts(played(instance, smith(None)))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_other_rule_is_used_where_it_wins(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the usual rule and the other one exchanged the sum of waits falls, from the first comparison on."""
+    for name, number in {"_MOVED": 30, "_FIRST": 40, "_NEXT": 40, "_PORTION": 10}.items():
+        monkeypatch.setattr(rule_choice, name, number)
+    instance = busy(seed)
+    worse, better, found = (figures(instance, rule) for rule in (smith(0.0), smith(None), chosen(0.0, None)))
+    assert better < worse
+    assert found < 0.8 * worse + 0.2 * better
+
+
+def test_no_decision_knows_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starts before the first second at which a workload differs from another one are the same in both, though by then
+    the rules have been compared many times.
+    """
+    for name, number in {"_MOVED": 30, "_FIRST": 10, "_NEXT": 10, "_PORTION": 5}.items():
+        monkeypatch.setattr(rule_choice, name, number)
+    instance = busy(3, 120)
+    begun = starts(played(instance, chosen(0.0, None)))
+    # the runtimes of jobs that start after the middle, and all that comes after it
+    middle = instance.jobs[60].submit
+    longer = tuple(
+        job
+        if begun[job.id] < middle
+        else replace(job, runtime=job.walltime, submit=job.submit + 3 * (job.submit > middle))
+        for job in instance.jobs
+    )
+    other = starts(played(replace(instance, jobs=longer), chosen(0.0, None)))
+    assert {name: start for name, start in other.items() if start < middle} == {
+        name: start for name, start in begun.items() if start < middle
+    }
+
+
+def test_changing_jobs_are_the_third_scheduler_s() -> None:
+    """A workload with an evolving job is played by the scheduler that can do that."""
+    instance = busy(1, 3)
+    first, *others = instance.jobs
+    steps = tuple(Step(walltime=10, request=chunk_of) for chunk_of in (first.request, first.request))
+    evolving = replace(instance, jobs=(replace(first, steps=steps, runtime=None), *others))
+    with pytest.raises(AssertionError, match="refusing"):
+        played(evolving, chosen(None, 2.0))
+
+
+def test_the_portfolio_is_smith_where_nothing_wins() -> None:
+    """On a small workload it starts each job when `smith` does."""
+    instance = busy(4, 60)
+    assert starts(played(instance, make_any_scheduler("portfolio", {}))) == starts(played(instance, smith(None)))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING),
+        QueueRule(name="other", backfill=BackfillRule.RESERVING, order=Order.SMITH, expect=Expectation.WALLTIME),
+    ],
+)
+def test_rules_of_other_orders_are_refused(other: QueueRule) -> None:
+    """The queue of one rule is that of the other one, so both have one order."""
+    with pytest.raises(ValueError, match="Expected two rules by Smith's index"):
+        RuleChoice(name="tested", usual=smith(None), other=other, otherwise=Refusing())
