@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cpsched.bridge.slurm.amounts import license_amounts, tres_requests
 from cpsched.bridge.slurm.records import JobRecord, NodeRecord
@@ -63,6 +63,8 @@ class Site:
     gives_whole_nodes: bool = False
     #: Whether it is known how Slurm selects.
     is_configured: bool = False
+    #: What was found already, by partition, features and excluded nodes: many jobs ask alike. Mutable: a cache.
+    sizes: dict[tuple[str, str, str], tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
 
 
 def licenses_of(job: JobRecord) -> Amounts:
@@ -96,19 +98,12 @@ def request_of(job: JobRecord, site: Site) -> Request:
         raise Inexpressible(f"it may run in several partitions ({','.join(job.partitions)})")
     if job.exclusive not in ("", "node"):
         raise Inexpressible(f"it shares its nodes with some jobs only (--exclusive={job.exclusive})")
-    names = [name for name in site.partitions.get(job.partitions[0], ()) if name in site.nodes]
     required = _names(job.required_nodes)
-    usable = [site.nodes[name] for name in names]
-    if not usable:
-        raise Inexpressible(f"its partition {job.partitions[0]} has no nodes")
+    most, threads = _largest(job, site)
     where = dict(_where(job))
-    excluded, features = frozenset(_names(job.excluded_nodes)), _features(job)
-    usable = [node for node in usable if node.name not in excluded and features <= {*node.features}] or usable
-    nodes, tasks = _layout(job, usable, len(required))
+    nodes, tasks = _layout(job, most, len(required))
     gres = _gres(job, nodes, tasks)
-    cpus = _cpus(job, nodes, tasks, gres)
-    threads = max(node.threads for node in usable)
-    cpus = -(-cpus // threads) * threads
+    cpus = -(-_cpus(job, nodes, tasks, gres) // threads) * threads
     is_exclusive = job.exclusive == "node" or job.partitions[0] in site.exclusive or site.gives_whole_nodes
     memory = _memory(job, cpus, gres)
     if not memory and site.counts_memory and site.is_configured:
@@ -132,7 +127,20 @@ def _names(text: str) -> tuple[str, ...]:
         raise Inexpressible(f"its list of nodes cannot be read: {error.message}") from None
 
 
-def _layout(job: JobRecord, usable: Sequence[NodeRecord], required: int) -> tuple[int, int]:
+def _largest(job: JobRecord, site: Site) -> tuple[int, int]:
+    """Return the most CPUs, and the most threads of a core, of the nodes on which a job may be."""
+    key = (job.partitions[0], job.features, job.excluded_nodes)
+    if key not in site.sizes:
+        usable = [site.nodes[name] for name in site.partitions.get(job.partitions[0], ()) if name in site.nodes]
+        if not usable:
+            raise Inexpressible(f"its partition {job.partitions[0]} has no nodes")
+        excluded, features = frozenset(_names(job.excluded_nodes)), _features(job)
+        usable = [node for node in usable if node.name not in excluded and features <= {*node.features}] or usable
+        site.sizes[key] = max(node.cpus for node in usable), max(node.threads for node in usable)
+    return site.sizes[key]
+
+
+def _layout(job: JobRecord, most_cpus: int, required: int) -> tuple[int, int]:
     """Return how many nodes the job gets, and the most tasks on one of them."""
     per_task = job.cpus_per_task or max(1, job.cpus // job.tasks)
     nodes = max(1, job.nodes, required)
@@ -140,9 +148,7 @@ def _layout(job: JobRecord, usable: Sequence[NodeRecord], required: int) -> tupl
         nodes = max(nodes, -(-job.tasks // job.tasks_per_node))
         tasks = job.tasks_per_node if job.tasks >= job.tasks_per_node else job.tasks
     else:
-        most = max(node.cpus for node in usable) // per_task
-        if most == 0:
-            most = 1
+        most = max(1, most_cpus // per_task)
         nodes = max(nodes, -(-job.tasks // most))
         tasks = -(-job.tasks // nodes)
     if job.max_nodes is not None and nodes > job.max_nodes:

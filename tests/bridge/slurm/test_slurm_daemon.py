@@ -18,8 +18,8 @@ from tests.daemon.making import Lines, planner
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 
 JOBS = 100
-#: Seconds between the ordered second and the start of nine jobs of ten: Slurm's scheduler ticks once a second, and a job
-#: waits for the end of the one before it on its nodes.
+#: Seconds between the ordered second and the start of nine jobs of ten: Slurm's scheduler ticks once a second, and
+#: a job waits for the end of the one before it on its nodes.
 LATE = 8
 
 
