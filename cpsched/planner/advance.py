@@ -163,7 +163,10 @@ def _waiting(entry: Job, elements: Sequence[str], links: _Links) -> Job:
     not_before = entry.not_before
     if passed > links.at:
         not_before = passed if not_before is None else max(passed, not_before)
-    return replace(entry, array=array, after=links.kept(entry), not_before=not_before)
+    after = links.kept(entry)
+    if (array, after, not_before) == (entry.array, entry.after, entry.not_before):
+        return entry  # the same object: who compares windows sees at once that nothing has changed
+    return replace(entry, array=array, after=after, not_before=not_before)
 
 
 def _started(entry: Job, run: PlannedJob, after: tuple[Dependency, ...]) -> Job:

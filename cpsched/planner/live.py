@@ -315,7 +315,7 @@ class LivePlanner:
             if job.running is not None:
                 continue
             name, known = job.id, self._verdicts.get(job.id)
-            if known is None or known[0] is not job or known[2]:
+            if known is None or known[2] or (known[0] is not job and known[0] != job):
                 known = job, refusal(instance, job), _is_bounded(instance, job)
             verdicts[name] = known
             if known[1] is None:
