@@ -56,7 +56,7 @@ def planned_at_random(loop: Loop, rng: random.Random) -> None:
         if one.running is None and rng.random() < 0.7:
             start = window.instance.now + rng.choice([0, 0, 5, 50])
             chunk = one.request.chunks[0]
-            nodes = rng.choices(["n1", "n2"], k=chunk.count)
+            nodes = rng.sample(["n1", "n2"], k=chunk.count)
             held = tuple(replace(on(node)[0], resources=chunk.resources) for node in nodes)
             segment = Segment(start=start, end=start + one.walltime, allocation=held)
             jobs.append(PlannedJob(id=one.id, start=start, end=segment.end, segments=(segment,)))
