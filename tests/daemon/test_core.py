@@ -332,3 +332,20 @@ def test_a_promise_moves_earlier_by_a_grain_only(grain: int) -> None:
         loop.take(planned(loop, "a", second, "n1"))
         starts.append(loop.promises["a"].start)
     assert starts == ([50, 45, 20, 21] if grain == 0 else [50, 50, 20, 21])
+
+
+def test_a_job_that_starts_after_its_promise_has_a_record() -> None:
+    """A job whose nodes are not free at the promised second starts later, and the record says by how much."""
+    loop = Loop(world(job("a"), job("b", runtime=10)), LIVE)
+    loop.look()
+    loop.by_others.add("b")
+    loop.world.order(loop.world.jobs["b"], 0, on("n1"))
+    loop.take(planned(loop, "a", 5, "n1"))
+    loop.manager.apply([Start(job="a", at=5, allocation=on("n1"), revision=loop.state.plan["a"].revision)])
+    loop.world.advance(12)
+    loop.look()
+    broken = [
+        one for one in loop.records if isinstance(one, PromiseMoved) and one.job == "a" and one.before is not None
+    ]
+    assert [(one.before, one.after) for one in broken] == [(5, 10)]
+    assert "5 s after the promised second" in broken[0].reason
