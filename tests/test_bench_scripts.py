@@ -59,12 +59,13 @@ def tables_of(output: str) -> dict[str, list[list[str]]]:
 
 @pytest.mark.parametrize("script", sorted(TABLES))
 def test_script_prints_its_tables(repository: Path, script: str) -> None:
-    """Each script prints all its tables with rows, agrees with the naive twin, and judges nothing at tiny sizes."""
+    """Each script prints all its tables with rows, agrees with its naive twin, and judges nothing at tiny sizes."""
     output = run(repository, script)
     tables = tables_of(output)
     assert list(tables) == TABLES[script]
     assert all(tables.values()), "a table has no rows"
-    assert {row[-1] for row in tables[TABLES[script][-1]]} == {"equal"}
+    beside = [row[-1] for title, rows in tables.items() if "naive twin" in title for row in rows]
+    assert set(beside) == (set() if script == "bench_live" else {"equal"})
     assert "reached" not in output
     assert "missed" not in output
 

@@ -222,7 +222,7 @@ def random_window(rng: random.Random) -> Instance:
     return replace(base, cluster=Cluster(classes=classes))
 
 
-@pytest.mark.parametrize("count", [250, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [250, pytest.param(2000, marks=pytest.mark.large)])
 def test_thousands_of_optima_are_not_below_the_bound(count: int) -> None:
     """On random windows, where all can be tried, no bound is above the optimum; with work many come near it."""
     rng = random.Random(11)

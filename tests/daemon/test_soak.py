@@ -19,6 +19,8 @@ from tests.sizes import LARGE
 CYCLES = 1000 if LARGE else 200
 #: Bytes by which what is reachable may grow between two looks that are half of all cycles apart.
 MOST_GROWTH = 400_000
+#: And of open files: other tests' threads in this process open and close some.
+MOST_FILES = 10
 
 
 def open_files() -> int:
@@ -58,6 +60,7 @@ def test_a_thousand_cycles_grow_nothing(tmp_path: Path) -> None:
         tracemalloc.stop()
     (half, files_at_half), (whole, files) = taken
     assert whole - half < MOST_GROWTH, f"{half} bytes after {CYCLES // 2} cycles, {whole} after {CYCLES}"
-    assert files == files_at_half
+    grown = files - files_at_half
+    assert grown < MOST_FILES, f"{files_at_half} open files after {CYCLES // 2} cycles, {grown} more after {CYCLES}"
     assert len(daemon.store.cycles()) == CYCLES
     assert not daemon.state.plan.keys() - there.jobs.keys()

@@ -194,7 +194,7 @@ def tiny(seed: int) -> Instance:
     return window([nodes(" ".join(names), cores=4, gpus=1)], *jobs, objective=objective)
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.large)])
 def test_finds_the_optimum_of_most_tiny_windows(count: int) -> None:
     """In nine of ten windows it finds a plan as good as the best one in which jobs keep their shares, and in none one
     that is better than the best of all.

@@ -284,7 +284,7 @@ def changed_values(array: np.ndarray) -> Iterator[np.ndarray]:
             yield other
 
 
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.large)])
 def test_a_changed_checkpoint_is_refused(state: Checkpoint, every: int) -> None:
     """Each array and each scalar, changed in value, length, shape or type, or left out, leads to one line."""
     whole, tried, refused, world = written(state.path), 0, 0, World(Load(lublin(30, 1)))
