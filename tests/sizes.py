@@ -14,15 +14,15 @@ __all__ = ["LARGE", "examples", "seeds"]
 LARGE = os.environ.get("CPSCHED_LARGE_TESTS") == "1"
 
 #: One case of so many is run by default.
-_PART = 5
+_PART = 10
 
 
 def examples(number: int, **options: Any) -> settings:
-    """Make the settings of a property with `number` examples when it is large, and a fifth of them otherwise."""
+    """Make the settings of a property with `number` examples when it is large, and a tenth of them otherwise."""
     return settings(max_examples=number if LARGE else -(-number // _PART), **options)
 
 
 def seeds(number: int) -> list[Any]:
-    """List seeds from 0 on as values of a parameter; beyond the first fifth of them they are marked as large."""
+    """List seeds from 0 on as values of a parameter; beyond the first tenth of them they are marked as large."""
     few = -(-number // _PART)
     return [pytest.param(seed, marks=[pytest.mark.large] if seed >= few else []) for seed in range(number)]
