@@ -234,6 +234,8 @@ def public_names(path: Path) -> frozenset[str]:
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 DOORS = {module_name(path): public_names(path) for path in SOURCES}
+#: What each source file imports.
+IMPORTS = {path: tuple(imports_of(ast.parse(path.read_text()), package_of(path))) for path in SOURCES}
 
 
 def test_every_import_follows_an_arrow_through_a_door() -> None:
@@ -251,7 +253,7 @@ def test_every_arrow_is_needed(room: str) -> None:
         room_of(target_of(found)[0])
         for path in SOURCES
         if room_of(module_name(path)) == room
-        for found in imports_of(ast.parse(path.read_text()), package_of(path))
+        for found in IMPORTS[path]
     }
     assert ARROWS[room] <= used, f"{room} does not use {sorted(ARROWS[room] - used)}"
 
@@ -262,7 +264,7 @@ def test_every_home_is_lived_in(library: str) -> None:
     users = {
         room_of(module_name(path))
         for path in SOURCES
-        for found in imports_of(ast.parse(path.read_text()), package_of(path))
+        for found in IMPORTS[path]
         if found.module.partition(".")[0] == library
     }
     assert users == HOMES[library]

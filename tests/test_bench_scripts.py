@@ -70,6 +70,7 @@ def test_script_prints_its_tables(repository: Path, script: str) -> None:
     assert "missed" not in output
 
 
+@pytest.mark.large
 def test_charts_are_written(repository: Path, tmp_path: Path) -> None:
     """With --plots the growth tables are drawn too, each point once for each of the two operations."""
     run(repository, "bench_rusv", "--plots", str(tmp_path))
@@ -102,6 +103,7 @@ def test_projects_are_solved(repository: Path, tmp_path: Path) -> None:
     assert (left[:3], left[-1]) == (["hand_1", "16", "14"], "13")
 
 
+@pytest.mark.large
 def test_bounds_are_below_plans(repository: Path) -> None:
     """bench_bounds prints bound and plan of a window, also with less and less to pack, and of a part of it; no bound is
     above its plan.
@@ -114,6 +116,7 @@ def test_bounds_are_below_plans(repository: Path) -> None:
     assert all(float(bound.replace(",", "")) <= float(plan.replace(",", "")) for plan, bound in figures)
 
 
+@pytest.mark.large
 def test_neighbourhoods_are_measured(repository: Path) -> None:
     """bench_cp prints what CP makes of the planner's plan and of the best list, and what it did; never a worse plan."""
     (row,) = tables_of(run(repository, "bench_cp"))["CP's neighbourhoods on windows of any size"]
@@ -130,6 +133,7 @@ def test_answers_are_timed(repository: Path) -> None:
     assert [row[-1] for row in rows] == ["-", "-", "-"]
 
 
+@pytest.mark.large
 def test_engines_are_compared(repository: Path) -> None:
     """bench_engine prints all its sections; the portfolio is worse than nobody, and proves what is tiny."""
     tables = tables_of(run(repository, "bench_engine"))
@@ -149,6 +153,7 @@ def test_engines_are_compared(repository: Path) -> None:
     assert all(row[1] == row[2] for row in tables["Tiny windows, 5 s"])
 
 
+@pytest.mark.large
 def test_bench_promise(repository: Path) -> None:
     """bench_promise prints a row for each price; fewer seconds are moved at a price of 100 than without a promise."""
     rows = tables_of(run(repository, "bench_promise"))["Starts that were told, and moved"]
@@ -157,6 +162,7 @@ def test_bench_promise(repository: Path) -> None:
     assert moved[-1] <= moved[0]
 
 
+@pytest.mark.large
 def test_bench_lanes(repository: Path) -> None:
     """bench_lanes prints a row for lanes that know nothing of each other, and one for lanes that exchange plans."""
     rows = tables_of(run(repository, "bench_lanes"))["Lanes"]
@@ -164,6 +170,7 @@ def test_bench_lanes(repository: Path) -> None:
     assert all(len(row) == 6 for row in rows)
 
 
+@pytest.mark.large
 def test_bench_changing(repository: Path) -> None:
     """bench_changing prints its table: with jobs that may change no solver's plan is worse than the planner's."""
     (row,) = tables_of(run(repository, "bench_changing"))["Jobs that change"]
@@ -172,6 +179,7 @@ def test_bench_changing(repository: Path) -> None:
     assert row[5].startswith("sd_")
 
 
+@pytest.mark.large
 def test_bench_changing_steps(repository: Path) -> None:
     """bench_changing --steps prints how many steps the search does in a second, at three temperatures."""
     (row,) = tables_of(run(repository, "bench_changing", "--steps"))["Steps where jobs change"]
@@ -179,6 +187,7 @@ def test_bench_changing_steps(repository: Path) -> None:
     assert all(int(cell.replace(",", "")) > 0 for cell in row[4:])
 
 
+@pytest.mark.large
 def test_windows_with_rules_are_planned(repository: Path) -> None:
     """bench_rules prints its tables: all plans are verified, the portfolio is worse than neither planner nor rule."""
     tables = tables_of(run(repository, "bench_rules"))
@@ -189,6 +198,7 @@ def test_windows_with_rules_are_planned(repository: Path) -> None:
     assert portfolio <= min(rule, planner)
 
 
+@pytest.mark.large
 def test_random_judges_print_their_tables(repository: Path) -> None:
     """random_judges rules tells which rules the windows had, what changed plans broke, and who planned them."""
     tables = tables_of(run(repository, "random_judges", "rules"))
@@ -197,6 +207,7 @@ def test_random_judges_print_their_tables(repository: Path) -> None:
     assert engines["planner"][0] == "10"
 
 
+@pytest.mark.large
 def test_bench_deadlines(repository: Path) -> None:
     """bench_deadlines prints a row for each window: the portfolio leaves out no job that some list places."""
     (row,) = tables_of(run(repository, "bench_deadlines"))["Jobs that must end in time"]
@@ -226,6 +237,7 @@ def test_whole_logs_are_compared_with_the_textbook(repository: Path, tmp_path: P
     assert all(int(row[5]) > 0 for row in rows)
 
 
+@pytest.mark.large
 def test_schedulers_play_on_line(repository: Path) -> None:
     """bench_online has rules and engines work off one workload: the best rule waits least of all rules, and the
     decisions of compiled rules are not counted.

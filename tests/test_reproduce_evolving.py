@@ -89,6 +89,7 @@ def test_findings_of_the_paper(tables: list[Row]) -> None:
     assert all(share > 50 for share in few)
 
 
+@pytest.mark.large
 def test_our_search_plans_the_same_cases(repository: Path, tmp_path: Path) -> None:
     """With a budget the search stands in all tables, wastes nothing, is better than noX, and has its chart."""
     script = str(repository / "scripts" / "reproduce_evolving")

@@ -175,7 +175,7 @@ def test_known_optima_are_not_below_the_bound(case: TinyCase) -> None:
     assert bound.value <= case.optimum * (1 + 1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_random_single_nodes_in_bulk() -> None:
     """On hundreds of random queues no random order beats the bound, and the bound is often positive."""
     rng = random.Random(7)

@@ -20,7 +20,7 @@ from tests.sizes import LARGE
 
 #: World seconds per second.
 SPEED = 4.0
-KILLS = 20 if LARGE else 6
+KILLS = 20 if LARGE else 3
 
 Begin = Callable[..., "subprocess.Popen[str]"]
 

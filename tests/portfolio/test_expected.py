@@ -27,7 +27,7 @@ def window(*jobs: dict[str, Any], objective: str = "slowdown") -> Instance:
     return parse_instance(document, source="expected")
 
 
-def planned(instance: Instance, engine: str, budget: float = 3.0) -> Plan:
+def planned(instance: Instance, engine: str, budget: float = 1.0) -> Plan:
     """Return the plan of an engine, which the verifier passes."""
     plan = solve(instance, engine=engine, budget=budget)
     assert verify(instance_to_document(instance), plan_to_document(plan)) == ()
