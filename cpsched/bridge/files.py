@@ -163,7 +163,7 @@ def _refusal(order: Start | Hold | Announce | HandBack, facts: JobFacts | None) 
 
 
 def _entry(order: Start | Hold | Announce | HandBack, before: _Object) -> _Object:
-    """Return what stands in the file for a job after an order."""
+    """Return the entry of the file for a job after an order."""
     told = {key: before[key] for key in ("announced", "nodes", "why") if key in before}
     if isinstance(order, Announce):
         rest = before or {"job": order.job, "order": "hold"}

@@ -51,7 +51,7 @@ class MemoryManager:
         self._began, self._first = clock(), world.now
 
     def _tick(self) -> None:
-        """Let as much time pass in the world as has passed outside."""
+        """Advance the world by the time that has passed outside."""
         if self._speed is not None:
             self.world.advance(self._first + int((self._clock() - self._began) * self._speed))
 

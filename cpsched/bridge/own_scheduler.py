@@ -36,7 +36,7 @@ class Shop:
         return other
 
     def take(self, job: Job, allocation: Iterable[Placement]) -> None:
-        """Let a job have its allocation and its licences."""
+        """Give a job its allocation and its licences."""
         self._change(job, allocation, 1)
 
     def give_back(self, job: Job, allocation: Iterable[Placement]) -> None:
@@ -186,7 +186,7 @@ def _reservation(
 
 
 def _by_node(allocation: Iterable[Placement]) -> dict[str, Amounts]:
-    """Return what an allocation takes of each node."""
+    """Return the amounts that an allocation takes of each node."""
     found: dict[str, Amounts] = {}
     for one in allocation:
         had = found.get(one.node)

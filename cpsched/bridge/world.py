@@ -181,7 +181,7 @@ class World:
             self._changed(entry)
 
     def release(self, job_id: str) -> None:
-        """Let a held job wait for its start."""
+        """Release a held job: it waits for its start."""
         entry = self.jobs[job_id]
         if entry.state is JobState.HELD:
             entry.state = JobState.WAITING
@@ -220,7 +220,7 @@ class World:
         self._settle()
 
     def advance(self, to: int) -> None:
-        """Let time pass up to a second; an earlier one than now is none."""
+        """Advance the clock to a second; an earlier one than now changes nothing."""
         events = self._events.heap
         while events and events[0][0] <= to:
             self.now = max(self.now, events[0][0])
@@ -343,7 +343,7 @@ class World:
                     self._met(entry, awaited, dependency)
 
     def _happen(self, kind: _Kind, name: str, run: int) -> None:
-        """Let one event happen."""
+        """Carry out one event."""
         if kind is _Kind.SUBMIT:
             job = self._arrivals.pop(name, None)
             if job is not None:
@@ -382,7 +382,7 @@ class World:
         return entry.job.not_before is None or entry.job.not_before <= self.now
 
     def _start(self, entry: WorldJob, allocation: tuple[Placement, ...]) -> None:
-        """Let a job run."""
+        """Start a job."""
         del self._waiting[entry.job.id]
         self._hold_nodes(entry, allocation, self.now)
         self._tell_waiters(entry)
@@ -390,7 +390,7 @@ class World:
             listener(entry)
 
     def _hold_nodes(self, entry: WorldJob, allocation: tuple[Placement, ...], start: int) -> None:
-        """Let a job have its nodes from a second on, and note when it gives them back."""
+        """Give a job its nodes from a second on, and note when it gives them back."""
         self.changes += 1
         entry.state, entry.start, entry.allocation, entry.due, entry.seen = (
             JobState.RUNNING,
@@ -404,7 +404,7 @@ class World:
         self._events.add(max(start + runtime, self.now + 1), _Kind.END, entry.job.id, entry.restarts)
 
     def _leave(self, entry: WorldJob, state: JobState) -> None:
-        """Let a job be over."""
+        """End a job."""
         self.changes += 1
         if entry.state is JobState.RUNNING:
             self.shop.give_back(entry.job, entry.allocation)
@@ -418,7 +418,7 @@ class World:
             listener(entry)
 
     def _requeue(self, entry: WorldJob) -> None:
-        """Let a running job wait again, steered as before, without an order."""
+        """Queue a running job again, steered as before, without an order."""
         self.shop.give_back(entry.job, entry.allocation)
         entry.state, entry.start, entry.allocation, entry.restarts = JobState.WAITING, None, (), entry.restarts + 1
         self._waiting[entry.job.id] = None

@@ -20,7 +20,7 @@ __all__ = ["Watchdog", "beat", "hand_back"]
 
 
 def beat(path: Path) -> None:
-    """Let the heart beat."""
+    """Touch the file of the heartbeat."""
     path.touch(mode=0o600)
 
 
@@ -68,7 +68,7 @@ class Watchdog:
         self.is_alarmed = False
 
     def _stamp(self) -> int | None:
-        """Return what the file's last change is, or None where there is no file."""
+        """Return the time of the file's last change (ns), or None where there is no file."""
         try:
             return self._path.stat().st_mtime_ns
         except FileNotFoundError:

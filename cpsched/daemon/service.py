@@ -272,7 +272,7 @@ class Daemon:
     # --- the core's instructions ---
 
     def _take(self, event: Event) -> None:
-        """Let the core take an event, and do what it says."""
+        """Give an event to the core, and do what it says."""
         self.state, instructions = step(self.state, event)
         for instruction in instructions:
             if isinstance(instruction, Save):

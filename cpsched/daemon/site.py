@@ -128,7 +128,7 @@ def daemon_of(site: SiteModel, path: Path) -> Daemon:
 
 
 def replay_of(site: SiteModel) -> Replay | None:
-    """Return what cpsched would have won in the time that the site's store has seen; None if nothing is over yet.
+    """Return the gain of cpsched over the time that the site's store has seen; None if nothing is over yet.
 
     Raises
     ------

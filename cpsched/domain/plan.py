@@ -214,7 +214,7 @@ class Plan:
         return f"<Plan of {self.instance!r}: {len(self.jobs)} jobs{room}, {score.name} {score.value:,.6g}{gap}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the summary, and a small Gantt chart."""
+        """Show the plan in a notebook: the summary, and a small Gantt chart."""
         from cpsched.domain.plan_html import plan_html
 
         return plan_html(self)

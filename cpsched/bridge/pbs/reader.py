@@ -92,7 +92,7 @@ _ARRAY = re.compile(r"(.*)\[(\d*)\](.*)")
 _MOST_BYTES = 512 * 2**20
 
 
-class _Inexpressible(Exception):  # noqa: N818
+class _Inexpressible(Exception):  # noqa: N818 - no error: such a job stays the manager's
     """The job asks for something that an instance cannot say; the message says what, in words."""
 
 

@@ -21,7 +21,7 @@ _MINUTE = 60
 def dependencies_of(
     job: JobRecord, pending: Mapping[int, Sequence[str]], same_name: Sequence[str]
 ) -> tuple[Dependency, ...]:
-    """Return what a job waits for.
+    """Return the dependencies of a job.
 
     Parameters
     ----------

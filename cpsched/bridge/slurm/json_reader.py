@@ -52,7 +52,7 @@ def parse_answer(text: str, source: str) -> Mapping[str, Any]:
 
 
 def _words(error: object) -> str:
-    """Return what Slurm says of an error, which comes with status 200."""
+    """Return Slurm's words about an error, which comes with status 200."""
     if isinstance(error, Mapping):
         said = [str(error[key]) for key in ("description", "error") if error.get(key)]
         return "Expected no errors, got: " + (", ".join(said) or shown(error))

@@ -166,7 +166,7 @@ def _ids(record: JobRecord) -> Iterable[str]:
 
 
 def _receipt(order: Order, change: Change, after: JobRecord | None, said: str, now: int) -> Receipt:
-    """Return what became of an order, by the job as it is now and by what Slurm said."""
+    """Return the receipt of an order, by the job as it is now and by what Slurm said."""
     if after is not None and not after.state.is_over:
         runs = after.state is JobState.RUNNING
         if change.is_done(after, now) or (runs and isinstance(order, HandBack)):

@@ -62,7 +62,7 @@ def is_same_begin(wanted: int, got: int | None, now: int) -> bool:
 
 
 def prefix_of(comment: str) -> str:
-    """Return what others wrote in front of the note."""
+    """Return the text that others wrote in front of the note."""
     return comment.partition(_MARK)[0]
 
 

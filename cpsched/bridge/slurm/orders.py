@@ -42,7 +42,7 @@ _PLAIN = re.compile(r"[!-~]*")
 _LONGEST_WHY = 200
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):  # noqa: N818 - no error: a refusal is an answer
     """An order that is not given, with the reason."""
 
     def __init__(self, refusal: Refusal, detail: str) -> None:
@@ -99,12 +99,12 @@ class Change:
 
 
 def refusal_of(said: str) -> Refusal:
-    """Return what Slurm's words about a refused line mean."""
+    """Return the meaning of Slurm's words about a refused line."""
     return next((refusal for words, refusal in ERRORS if words in said), Refusal.OTHER)
 
 
 def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None:
-    """Return what an order makes of a job; None where it is so already.
+    """Return the job as an order makes it; None where it is so already.
 
     Parameters
     ----------

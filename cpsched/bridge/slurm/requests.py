@@ -23,7 +23,7 @@ _PARTS = frozenset({"mps", "shard"})
 _FEATURE = re.compile(r"[^&|,\[\]()*\s]+")
 
 
-class Inexpressible(Exception):  # noqa: N818
+class Inexpressible(Exception):  # noqa: N818 - no error: such a job stays Slurm's
     """The job asks for something that an instance cannot say; the message says what, in words.
 
     Attributes

@@ -61,7 +61,7 @@ class SiteChoices:
     queues: FrozenMap[str, Queue] = FrozenMap()
 
     def queue(self, name: str) -> Queue:
-        """Return what is said of a queue."""
+        """Return the choices of the site for a queue."""
         return self.queues.get(name, Queue(expected_wait=self.expected_wait))
 
     @classmethod

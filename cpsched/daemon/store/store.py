@@ -234,7 +234,7 @@ class Store:
             )
 
     def history(self, *, job: str | None = None) -> tuple[StoredRecord, ...]:
-        """Return what happened, to one job or to all, in the order in which it was written."""
+        """Return the history, of one job or of all, in the order in which it was written."""
         asked = select(HISTORY).order_by(HISTORY.c.id)
         if job is not None:
             asked = asked.where(HISTORY.c.job == job)
