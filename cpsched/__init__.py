@@ -24,15 +24,26 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "Answers",
+    "BridgeError",
+    "CampaignError",
     "CpschedError",
+    "DiskFullError",
     "DocumentError",
     "EngineError",
+    "Fault",
     "Instance",
     "Model",
     "Plan",
+    "ReportError",
+    "StoreError",
+    "SyntaxFault",
     "UnsupportedError",
+    "UnverifiedError",
+    "WhatIf",
     "__version__",
+    "explain",
     "gantt_html",
+    "make_scheduler",
     "prepare",
     "read_instance",
     "read_plan",
@@ -41,46 +52,70 @@ __all__ = [
     "solve",
     "summarise",
     "verify_files",
-    "what_if",
+    "verify_plan",
+    "whatif",
     "write_instance",
     "write_plan",
 ]
 
 if TYPE_CHECKING:
     from cpsched.answers import Answers as Answers
-    from cpsched.answers import what_if as what_if
+    from cpsched.answers import WhatIf as WhatIf
+    from cpsched.answers import explain as explain
+    from cpsched.answers import what_if as whatif
     from cpsched.domain import Instance as Instance
     from cpsched.domain import Plan as Plan
+    from cpsched.errors import BridgeError as BridgeError
+    from cpsched.errors import CampaignError as CampaignError
     from cpsched.errors import CpschedError as CpschedError
+    from cpsched.errors import DiskFullError as DiskFullError
     from cpsched.errors import DocumentError as DocumentError
     from cpsched.errors import EngineError as EngineError
+    from cpsched.errors import Fault as Fault
+    from cpsched.errors import ReportError as ReportError
+    from cpsched.errors import StoreError as StoreError
+    from cpsched.errors import SyntaxFault as SyntaxFault
     from cpsched.errors import UnsupportedError as UnsupportedError
+    from cpsched.errors import UnverifiedError as UnverifiedError
     from cpsched.formats import read_instance as read_instance
     from cpsched.formats import read_plan as read_plan
     from cpsched.formats import write_instance as write_instance
     from cpsched.formats import write_plan as write_plan
     from cpsched.metrics import summarise as summarise
     from cpsched.modelling import Model as Model
+    from cpsched.portfolio import make_any_scheduler as make_scheduler
     from cpsched.portfolio import prepare as prepare
     from cpsched.portfolio import replan as replan
     from cpsched.portfolio import solve as solve
+    from cpsched.portfolio import verify_plan as verify_plan
     from cpsched.report import gantt_html as gantt_html
     from cpsched.sim import simulate as simulate
     from cpsched.verify import verify_files as verify_files
 
     __version__: str
 
-#: The room of each public name.
+#: The room of each public name, and its name there where that is another one.
 _ROOMS = {
     "Answers": "answers",
+    "BridgeError": "errors",
+    "CampaignError": "errors",
     "CpschedError": "errors",
+    "DiskFullError": "errors",
     "DocumentError": "errors",
     "EngineError": "errors",
+    "Fault": "errors",
     "Instance": "domain",
     "Model": "modelling",
     "Plan": "domain",
+    "ReportError": "errors",
+    "StoreError": "errors",
+    "SyntaxFault": "errors",
     "UnsupportedError": "errors",
+    "UnverifiedError": "errors",
+    "WhatIf": "answers",
+    "explain": "answers",
     "gantt_html": "report",
+    "make_scheduler": "portfolio:make_any_scheduler",
     "prepare": "portfolio",
     "read_instance": "formats",
     "read_plan": "formats",
@@ -89,7 +124,8 @@ _ROOMS = {
     "solve": "portfolio",
     "summarise": "metrics",
     "verify_files": "verify",
-    "what_if": "answers",
+    "verify_plan": "portfolio",
+    "whatif": "answers:what_if",
     "write_instance": "formats",
     "write_plan": "formats",
 }
@@ -102,4 +138,5 @@ if not TYPE_CHECKING:  # so that a name that is not there is an error of type
             return import_module("importlib.metadata").version("cpsched")
         if name not in _ROOMS:
             raise AttributeError(f"module 'cpsched' has no attribute {name!r}")
-        return getattr(import_module(f"cpsched.{_ROOMS[name]}"), name)
+        room, _, there = _ROOMS[name].partition(":")
+        return getattr(import_module(f"cpsched.{room}"), there or name)

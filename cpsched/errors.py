@@ -10,6 +10,7 @@
     │   └── UnverifiedError    the engine's own plan breaks rules: a bug of cpsched
     ├── DiskFullError      a file could not be written: there is no room for it
     ├── CampaignError      a campaign cannot be run: a package or a cluster is missing
+    ├── ReportError        a report cannot be made: a package is missing, or there is nothing to show
     ├── BridgeError        a command of the resource manager failed
     └── StoreError         the daemon's store could not be read or written
 
@@ -30,6 +31,7 @@ __all__ = [
     "DocumentError",
     "EngineError",
     "Fault",
+    "ReportError",
     "StoreError",
     "SyntaxFault",
     "UnsupportedError",
@@ -178,6 +180,10 @@ class DiskFullError(CpschedError):
 
     def __str__(self) -> str:
         return f"{self.path}: Expected room to write it, got: {self.reason}"
+
+
+class ReportError(CpschedError):
+    """A report cannot be made: a package is missing, or what was given has nothing to show."""
 
 
 class CampaignError(CpschedError):

@@ -24,13 +24,14 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "doors errors text",
         "domain rusv verify writing",
-        "engine formats metrics problem workloads",
+        "charts engine formats metrics problem workloads",
         "booking",
         "planner",
         "sim",
         "policies search cp mzn bridge report",
         "portfolio",
         "answers bench daemon modelling",
+        "serve",
         "cli",
     )
 )
@@ -49,27 +50,29 @@ ARROWS: dict[str, frozenset[str]] = {
         "verify": "errors",
         "writing": "errors",
         "booking": "doors domain problem rusv",
+        "charts": "errors text",
         "engine": "domain",
         "formats": "errors domain writing text",
         "problem": "domain",
-        "metrics": "domain writing text",
+        "metrics": "domain errors writing text",
         "workloads": "errors domain",
         "planner": "doors errors problem domain rusv booking engine metrics",
         "sim": "doors errors problem domain rusv booking formats metrics planner writing",
         "policies": "doors errors problem domain rusv booking engine planner sim",
         "cp": "doors errors problem domain booking engine metrics planner",
         "mzn": "doors errors problem domain engine metrics planner",
-        "report": "domain metrics formats text",
+        "report": "charts domain errors metrics formats text",
         "bridge": "errors domain formats text writing",
         "search": "doors domain problem rusv booking engine metrics planner",
         "portfolio": "doors errors domain engine formats metrics planner policies problem sim search cp mzn verify",
-        "bench": "doors errors domain formats metrics portfolio sim workloads writing text",
+        "bench": "charts doors errors domain formats metrics portfolio report sim workloads writing text",
         "answers": "doors errors domain rusv booking formats metrics planner portfolio problem report text",
         "daemon": "doors errors bridge domain engine formats planner portfolio text verify writing",
         "modelling": "doors domain formats portfolio",
+        "serve": "doors errors answers daemon domain engine formats metrics portfolio report",
         "cli": (
-            "errors answers bench bridge daemon formats metrics planner portfolio report sim verify workloads writing "
-            "text"
+            "errors answers bench bridge charts daemon formats metrics planner portfolio report serve sim verify "
+            "workloads writing text"
         ),
     }.items()
 }
@@ -97,21 +100,24 @@ HOMES: dict[str, frozenset[str]] = {
         "dask_jobqueue": "bench",
         # portfolio: lanes on the workers of a Dask cluster
         "distributed": "bench portfolio",
-        "matplotlib": "bench",
+        "fastapi": "serve",
+        "matplotlib": "charts",
         "minizinc": "mzn",
         "numba": "rusv",
-        "numpy": "answers booking cp metrics planner policies report rusv search sim workloads",
+        "numpy": "answers booking charts cp metrics planner policies report rusv search sim workloads",
         "ortools": "cp",
         # domain: a plan makes a table of itself
         "pandas": "domain metrics modelling",
-        "prometheus_client": "daemon",
+        "plotly": "charts",
+        "prometheus_client": "daemon serve",
         "pyarrow": "bench",
-        "pydantic": "bench bridge daemon formats",
+        "pydantic": "bench bridge daemon formats serve",
         "pydantic_core": "formats",
         "rich": "cli report",
-        "scipy": "cp metrics workloads",
         "sqlalchemy": "daemon",
+        "starlette": "serve",
         "structlog": "daemon",
+        "uvicorn": "serve",
         # cp: multiprocessing would run the unguarded script of whoever calls us a second time
         # bridge: the commands of a resource manager
         "subprocess": "bridge cp",
@@ -308,7 +314,7 @@ def test_every_door_says_what_is_behind_it(path: Path) -> None:
         ("import numba", "cpsched.planner.planner", "numba lives in rusv, not in planner"),
         ("from ortools.sat import python", "cpsched.planner.planner", "ortools lives in cp, not in planner"),
         ("import requests", "cpsched.cli.solve", "requests has no home"),
-        ("import pydantic", "cpsched", "pydantic lives in bench, bridge, daemon, formats, not in"),
+        ("import pydantic", "cpsched", "pydantic lives in bench, bridge, daemon, formats, serve, not in"),
         ("if TYPE_CHECKING:\n    pass\nelse:\n    import numba", "cpsched.planner.planner", "numba lives in"),
     ],
 )

@@ -33,6 +33,7 @@ TABLES = {
     "bench_planner": [
         "`cpsched solve` on a Eurora window of 50 jobs",
         "Memory with 300 planned jobs, 32 nodes, continuous durations",
+        "Large windows, continuous durations",
         "A window of 200 jobs on 32 nodes, continuous durations",
         "Beside the naive twin",
     ],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.answers.answers import MOST_INTERVALS, Answers
+    from cpsched.answers.answers import MOST_INTERVALS, Answers, explain
     from cpsched.answers.explanation import Blocked, Cause, CauseKind, Change, ChangeKind, Explanation, Holder, State
     from cpsched.answers.submission import SUBMITTED, Submission, parse_submission, parse_walltime
     from cpsched.answers.whatif import Comparison, JobChange, WhatIf, changed_instance, compared, what_if
@@ -36,6 +36,7 @@ __all__ = [
     "changed_instance",
     "compared",
     "comparison_lines",
+    "explain",
     "explanation_lines",
     "first_line",
     "parse_submission",
@@ -47,7 +48,7 @@ __all__ = [
 __getattr__ = opener(
     __name__,
     {
-        "answers": "MOST_INTERVALS Answers",
+        "answers": "MOST_INTERVALS Answers explain",
         "explanation": "Blocked Cause CauseKind Change ChangeKind Explanation Holder State",
         "submission": "SUBMITTED Submission parse_submission parse_walltime",
         "whatif": "Comparison JobChange WhatIf changed_instance compared what_if",

@@ -11,7 +11,7 @@ from cpsched.answers.submission import Submission
 from cpsched.answers.world import World
 from cpsched.domain import Instance, Job, Plan, PlannedJob
 
-__all__ = ["MOST_INTERVALS", "Answers"]
+__all__ = ["MOST_INTERVALS", "Answers", "explain"]
 
 #: The most intervals of causes in an explanation: where there are more, the first half of these, and the others evenly.
 MOST_INTERVALS = 12
@@ -120,6 +120,39 @@ class Answers:
         if job.id in self._world.members:
             raise ValueError(f"the instance has a job {job.id!r} already")
         return Submission.of(self._world, job)
+
+    def instead(self, job: Job) -> Submission:
+        """Return when a waiting job would start if it were another one, without moving any other.
+
+        Parameters
+        ----------
+        job
+            The changed job, with the id of the one that waits.
+
+        Raises
+        ------
+        ValueError
+            If no job, or element of an array, of this id waits.
+        """
+        world = self._world
+        if not self.has(job.id) or world.entries[job.id].running is not None:
+            raise ValueError(f"no job {job.id!r} waits")
+        place = world.occupation.place_of.get(job.id)
+        with world.occupation.without([] if place is None else [place]):
+            return Submission.of(world, job)
+
+
+def explain(instance: Instance, plan: Plan, job_id: str, at: int | None = None) -> Explanation:
+    """Say why a job does not start earlier; `Answers` is for several questions about one plan.
+
+    Raises
+    ------
+    DocumentError
+        If the plan is none of this instance, or has jobs that do not fit beside each other.
+    ValueError
+        If the instance has no such job.
+    """
+    return Answers(instance, plan).explain(job_id, at)
 
 
 def _form(job: Job) -> str | None:

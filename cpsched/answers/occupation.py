@@ -124,10 +124,10 @@ class Occupation:
                 if end <= start:
                     continue
                 amounts = self._amounts(job, segment)
-                if job.running is None and not self._is_free(job, segment, start, end, amounts):
+                pieces, is_less = booked_remainder(self.timeline, start, end, amounts, {})
+                if job.running is None and is_less and not self._is_stated_free(job, segment, start, end, pieces):
                     faults.append(Fault(f"job {one.id}", "Expected resources that are free beside the other jobs"))
                     continue
-                pieces, is_less = booked_remainder(self.timeline, start, end, amounts, {})
                 bookings += pieces
                 if job.running is not None:
                     wanted.setdefault(place, []).append((start, end, amounts))
@@ -143,14 +143,18 @@ class Occupation:
             beside = set(uses.job[np.isin(uses.used, uses.used[np.isin(uses.job, list(clipped))])].tolist())
             self._crowd = {place: pieces for place, pieces in wanted.items() if place in beside}
 
-    def _is_free(self, job: Job, segment: Segment, start: int, end: int, amounts: dict[int, int]) -> bool:
-        """Return whether a waiting job can have what it holds, or at least all of it that documents state: engines keep
-        some rules more strictly than they are.
+    def _is_stated_free(self, job: Job, segment: Segment, start: int, end: int, pieces: Sequence[Booking]) -> bool:
+        """Return whether a waiting job, of which less was booked than it holds, can have at least all of it that
+        documents state: engines keep some rules more strictly than they are. Where it cannot, nothing of it is booked.
         """
-        if self.timeline.is_free(self.timeline.booking(start, end, amounts, {})):
-            return True
+        for piece in pieces:
+            self.timeline.release(piece)
         stated = self._amounts(job, segment, is_stated=True)
-        return stated != amounts and self.timeline.is_free(self.timeline.booking(start, end, stated, {}))
+        if not self.timeline.is_free(self.timeline.booking(start, end, stated, {})):
+            return False
+        for piece in pieces:
+            self.timeline.book(piece)
+        return True
 
     def _amounts(self, job: Job, segment: Segment, *, is_stated: bool = False) -> dict[int, int]:
         """Return the amounts of each column that a job holds in a segment; with `is_stated`, only those of resources

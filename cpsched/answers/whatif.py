@@ -61,7 +61,7 @@ class JobChange:
         return None if self.before is None or self.after is None else self.after - self.before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Comparison:
     """A plan before a change, and the plan after it."""
 
@@ -77,6 +77,10 @@ class Comparison:
     def moved(self) -> tuple[JobChange, ...]:
         """The jobs that start at another time, or have a start in one of the plans only."""
         return tuple(job for job in self.jobs if job.before != job.after)
+
+    def __repr__(self) -> str:
+        later, earlier = self.seconds(1)[0], self.seconds(-1)[0]
+        return f"<Comparison of {len(self.jobs)} jobs: {later} start later, {earlier} earlier>"
 
     def seconds(self, sign: int) -> tuple[int, int]:
         """Return how many jobs start later (1) or earlier (-1), and by how many seconds together."""

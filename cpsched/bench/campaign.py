@@ -85,9 +85,14 @@ class Workload:
     @property
     def label(self) -> str:
         """The name with the changes: ``eurora, load 1.2, malleable 0.5, ideal``."""
-        changes = {"load": self.load, "malleable": self.malleable}
-        words = [f"{name} {value:g}" for name, value in changes.items() if value is not None]
-        return ", ".join([self.name, *words, *([] if self.model is None else [self.model])])
+        return workload_label(self.name, self.load, self.malleable, self.model)
+
+
+def workload_label(name: str, load: float | None, malleable: float | None, model: str | None) -> str:
+    """Return the name of a workload with its changes."""
+    changes = {"load": load, "malleable": malleable}
+    words = [f"{change} {value:g}" for change, value in changes.items() if value is not None]
+    return ", ".join([name, *words, *([] if model is None else [model])])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +122,8 @@ class Table:
     relative_to: str | None = None
     #: The figure of which the table says in which share of the cells a policy has the least; None: of none.
     won: str | None = None
+    #: Policies: the one with the least mean of that figure has a row more, as the best choice in hindsight.
+    hindsight: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

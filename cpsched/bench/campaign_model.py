@@ -79,6 +79,10 @@ OneOrMore = Annotated[
     Annotated[T, Tag("<one>")] | Annotated[Different[T], Tag("<list>")],
     Discriminator(_is_list),
 ]
+OneOrSome = Annotated[
+    Annotated[T, Tag("<one>")] | Annotated[Annotated[list[T], Field(min_length=1)], Tag("<list>")],
+    Discriminator(_is_list),
+]
 #: A number in a log in Standard Workload Format, a name in others; -1 is unknown in all.
 NumberOrName = Annotated[
     Annotated[int, Field(ge=-1), Tag("<number>")] | Annotated[OneLine, Tag("<name>")],
@@ -153,7 +157,9 @@ class LogFileModel(WorkloadModel):
 
     log: OneLine = Field(description="A log of any kind that cpsched simulate reads")
     cluster: Omittable[OneLine] = Field(None, description="The machine; default: the machine in the log's header")
-    selection: Omittable[SelectionModel] = Field(None, description="The jobs to take; default: all")
+    selection: Omittable[OneOrSome[SelectionModel]] = Field(
+        None, description="The jobs to take, or several windows, whose figures are averaged; default: all"
+    )
     cores_per_chunk: Omittable[Annotated[int, Field(ge=1)]] = Field(None, description="Cores of a chunk (SWF only)")
     memory_field: Literal["kb-per-processor", "bytes-per-job"] = Field(
         "kb-per-processor", description="Meaning and unit of field 10 (SWF only)"
@@ -190,6 +196,9 @@ class TableModel(DocumentModel):
     )
     relative_to: Omittable[OneLine] = Field(None, description="The policy by whose figures all others are divided")
     won: Omittable[OneLine] = Field(None, description="A figure: in which share of the cells a policy has the least")
+    hindsight: Omittable[Different[OneLine]] = Field(
+        None, description="Policies: one more row is that of them which has the least of the figure won in the mean"
+    )
 
 
 class PlotModel(DocumentModel):

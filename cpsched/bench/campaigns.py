@@ -14,10 +14,11 @@ from cpsched.bench.cell import play
 from cpsched.bench.clusters import require_packages
 from cpsched.bench.pages import filled
 from cpsched.bench.plots import charts_of
-from cpsched.bench.results import Results, write_parquet
+from cpsched.bench.results import RESULTS, Results, write_parquet
 from cpsched.bench.running import Failure, Tally, open_cells, run_cells
 from cpsched.bench.store import Store, content_digest
 from cpsched.bench.tables import as_csv, as_markdown
+from cpsched.charts import picture
 from cpsched.writing import write_text
 
 if TYPE_CHECKING:
@@ -90,14 +91,15 @@ def run_campaign(
 
 def _write(results: Results, failures: list[Failure], folder: Path) -> Iterator[Path]:
     """Write results, tables and charts; yield their paths."""
-    parquet = folder / "results.parquet"
+    parquet = folder / RESULTS
     write_parquet(results.findings, parquet)
     yield parquet
     texts = {"failures.txt": "\n\n".join(f"{failure.label}\n{failure.details}" for failure in failures)}
     tables = {table.name: as_markdown(results, table) for table in results.campaign.tables}
     for table in results.campaign.tables:
         texts |= {f"{table.name}.md": tables[table.name], f"{table.name}.csv": as_csv(results, table)}
-    charts = dict(chart for plot in results.campaign.plots for chart in charts_of(results, plot))
+    drawn = (chart for plot in results.campaign.plots for chart in charts_of(results, plot))
+    charts = {name: picture(chart, "svg").decode() for name, chart in drawn}
     for name, text in (texts | charts).items():
         path = folder / name
         if text:

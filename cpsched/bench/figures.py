@@ -8,7 +8,7 @@ from typing import Any
 
 from cpsched.metrics import Decisions, Distribution, Figures, RunsSummary
 
-__all__ = ["FIGURES", "GROUPS", "MACHINE_FIGURES", "Row", "rows_of"]
+__all__ = ["FIGURES", "GROUPS", "MACHINE_FIGURES", "Row", "rows_of", "words_of"]
 
 #: The kinds of groups of jobs that have figures of their own, and their fields in a summary.
 GROUPS = {"queue": "by_queue", "size": "by_size", "user": "by_user", "class": "by_class"}
@@ -38,6 +38,33 @@ MACHINE_FIGURES = {name: integer for name, integer in _names_in(RunsSummary).ite
 MACHINE_FIGURES |= {"seconds": False, **dict.fromkeys(_COUNTERS, True)}
 #: All figures, each with whether it is an integer.
 FIGURES: Mapping[str, bool] = _JOB_FIGURES | MACHINE_FIGURES
+
+
+#: The names that do not say by themselves what they mean, and the parts of distributions, in words.
+_WORDS = {
+    "allocated": "cores in use",
+    "cut": "jobs not counted",
+    "decisions": "decision",
+    "decisions.count": "decisions",
+    "effective": "cores in use by completed jobs",
+    "jain": "Jain's index",
+    "late": "late jobs",
+    "max_queue_length": "queue, longest",
+    "mean_queue_length": "queue, mean",
+    "overdue": "overdue jobs",
+    "p50": "median",
+    "p95": "95 %",
+    "p99": "99 %",
+    "seconds": "seconds to simulate",
+    "wqt": "weighted queue time",
+}
+
+
+def words_of(figure: str) -> str:
+    """Say what a figure is: ``weighted queue time`` for ``wqt``, ``bounded slowdown, mean``."""
+    if figure in _WORDS:
+        return _WORDS[figure]
+    return ", ".join(_WORDS.get(part, part.replace("_", " ")) for part in figure.split("."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,35 +6,50 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cpsched.bench.campaign import Plot, Workload
-from cpsched.bench.charts import bar_chart, line_chart
+from cpsched.bench.figures import words_of
 from cpsched.bench.results import Results
+from cpsched.charts import Axis, Bars, Chart, Line
 from cpsched.metrics import MeanInterval
 
 __all__ = ["charts_of"]
 
 
-def charts_of(results: Results, plot: Plot) -> Iterator[tuple[str, str]]:
-    """Yield the file names and SVG documents of a plot; what has no figure at all has no chart."""
+def charts_of(results: Results, plot: Plot) -> Iterator[tuple[str, Chart]]:
+    """Yield the file names and charts of a plot; what has no figure at all has no chart."""
     if plot.over is None:
         yield from _bars(results, plot)
     else:
         yield from _lines(results, plot, plot.over)
 
 
-def _bars(results: Results, plot: Plot) -> Iterator[tuple[str, str]]:
-    """Yield one chart for each workload, with a bar for each policy."""
+def _bars(results: Results, plot: Plot) -> Iterator[tuple[str, Chart]]:
+    """Yield one chart for each workload, with a bar for each policy, from 0."""
     workloads = results.campaign.samples
     for number, workload in enumerate(workloads, start=1):
-        bars = {}
-        for contender in results.campaign.contenders:
-            mean = _mean(results, workload, contender.label, plot)
-            if mean is not None:
-                bars[contender.label] = mean
-        if bars:
-            yield _file_name(plot, number, len(workloads)), bar_chart(_title(plot, workload.label), plot.figure, bars)
+        means = {
+            contender.label: mean
+            for contender in results.campaign.contenders
+            if (mean := _mean(results, workload, contender.label, plot)) is not None
+        }
+        if means:
+            bars = tuple(
+                Bars(
+                    name=name,
+                    at=(place,),
+                    values=(one.mean,),
+                    half_widths=(one.half_width,),
+                    series=place,
+                    is_flat=True,
+                )
+                for place, (name, one) in enumerate(means.items())
+            )
+            axis = Axis(label=words_of(plot.figure), has_zero=True)
+            title = _title(plot, workload.label)
+            chart = Chart(title=title, x=axis, y=Axis(label="", names=tuple(means)), layers=bars)
+            yield _file_name(plot, number, len(workloads)), chart
 
 
-def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, str]]:
+def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, Chart]]:
     """Yield one chart for each group of workloads that differ in nothing else, with a line for each policy."""
     groups: dict[str, list[Workload]] = {}
     for workload in results.campaign.samples:
@@ -48,7 +63,20 @@ def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, str]]
                 if mean is not None:
                     series.setdefault(contender.label, []).append((getattr(workload, over), mean))
         if series:
-            yield _file_name(plot, number, len(groups)), line_chart(_title(plot, label), over, plot.figure, series)
+            lines = tuple(
+                Line(
+                    name=name,
+                    x=tuple(x for x, _ in points),
+                    y=tuple(one.mean for _, one in points),
+                    half_widths=tuple(one.half_width for _, one in points),
+                    series=place,
+                    has_marks=True,
+                )
+                for place, (name, points) in enumerate(series.items())
+            )
+            axis = Axis(label=words_of(plot.figure), has_zero=True)
+            chart = Chart(title=_title(plot, label), x=Axis(label=over), y=axis, layers=lines)
+            yield _file_name(plot, number, len(groups)), chart
 
 
 def _label_without(workload: Workload, over: str) -> str:

@@ -43,7 +43,7 @@ from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError
 from cpsched.formats import DocumentModel, Faults, Location, keys_of_models, load_toml, shown
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
-from cpsched.portfolio import ALL_SCHEDULERS, label_of, make_any_scheduler, parameter_text
+from cpsched.portfolio import factory_of, label_of, make_any_scheduler, parameter_text, scheduler_names
 
 __all__ = ["read_campaign"]
 
@@ -212,17 +212,19 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
             model=kind,
             resampled=model.resampled,
             moved=model.moved,
-            sample=_sample(source, sources),
+            sample=_sample(source, sources, at=number),
         )
-        for load, share, kind, source in product(
-            _listed(model.load) or (None,), shares or (None,), runtime_models or (None,), sources
+        for load, share, kind, (number, source) in product(
+            _listed(model.load) or (None,), shares or (None,), runtime_models or (None,), enumerate(sources)
         )
     ]
 
 
-def _sample(source: InstanceFile | LogFile | Generated, sources: Sequence[object]) -> str | None:
-    """Return the part of a path that distinguishes one of several instances."""
-    return source.path.name if isinstance(source, InstanceFile) and len(sources) > 1 else None
+def _sample(source: InstanceFile | LogFile | Generated, sources: Sequence[object], *, at: int) -> str | None:
+    """Return what distinguishes one of several instances, or windows of a log: its file, or its number."""
+    if len(sources) == 1:
+        return None
+    return source.path.name if isinstance(source, InstanceFile) else f"window {at}"
 
 
 def _read_sources(
@@ -232,16 +234,17 @@ def _read_sources(
         case InstanceFileModel():
             return [InstanceFile(path=reading.file((*at, "instance"), said)) for said in _listed(model.instance)]
         case LogFileModel():
-            return [_read_log(reading, model, at)]
+            chosen = _listed(model.selection)
+            return [_read_log(reading, model, one, at) for one in chosen or (SelectionModel(),)]
         case GeneratedModel():
             return [_read_generated(reading, model, at)]
     return []
 
 
-def _read_log(reading: _Reading, model: LogFileModel, at: Location) -> LogFile:
+def _read_log(reading: _Reading, model: LogFileModel, selection: SelectionModel, at: Location) -> LogFile:
     options = LogOptions(
         cluster=None if model.cluster is None else reading.file((*at, "cluster"), model.cluster),
-        selection=_read_selection(model.selection or SelectionModel()),
+        selection=_read_selection(selection),
         cores_per_chunk=model.cores_per_chunk,
         memory_field=MemoryField(model.memory_field),
         dependencies=model.dependencies,
@@ -293,8 +296,13 @@ def _read_policy(reading: _Reading, table: object, at: Location, default: Simula
     for key in model.vary:
         if key in model.parameters:
             reading.faults.add((*at, "vary"), f"Expected {key} in parameters or in vary, got it in both")
-    if model.scheduler not in ALL_SCHEDULERS:
-        reading.faults.add_unknown((*at, "scheduler"), "scheduler", model.scheduler, ALL_SCHEDULERS)
+    try:
+        is_known = factory_of(model.scheduler) is not None
+    except DocumentError as error:
+        reading.faults.add((*at, "scheduler"), error.faults[0].message)
+        return []
+    if not is_known:
+        reading.faults.add_unknown((*at, "scheduler"), "scheduler", model.scheduler, scheduler_names())
         return []
     found = []
     for choice in product(*([(key, value) for value in values] for key, values in model.vary.items())):
@@ -334,6 +342,11 @@ def _read_table(reading: _Reading, table: object, at: Location, policies: Sequen
         reading.check_known((*at, "figures"), "figure", name, FIGURES)
     if model.won is not None:
         reading.check_known((*at, "won"), "figure", model.won, FIGURES)
+    for name in model.hindsight or ():
+        if "policy" not in reading.incomplete:
+            reading.check_known((*at, "hindsight"), "policy", name, policies)
+    if model.hindsight is not None and model.won is None:
+        reading.faults.add((*at, "hindsight"), "Expected the figure that decides as won beside it, got none")
     of_machine = [name for name in (*model.figures, model.won) if name in MACHINE_FIGURES]
     if model.by in GROUPS and of_machine:
         message = f"Expected figures that each {model.by} has, got {', '.join(of_machine)}"
@@ -345,6 +358,7 @@ def _read_table(reading: _Reading, table: object, at: Location, policies: Sequen
         by=model.by,
         relative_to=model.relative_to,
         won=model.won,
+        hindsight=tuple(model.hindsight or ()),
     )
 
 

@@ -9,12 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cpsched.bench.campaign import Campaign, Cell, Workload
+from cpsched.bench.campaign import Campaign, Cell, Workload, workload_label
 from cpsched.bench.figures import FIGURES, Row, rows_of
+from cpsched.errors import CampaignError, DocumentError, Fault
 from cpsched.metrics import MeanInterval, mean_interval
+from cpsched.report import CampaignCell
 from cpsched.writing import whole_file
 
-__all__ = ["Finding", "Results", "write_parquet"]
+__all__ = ["RESULTS", "Finding", "Results", "read_cells", "write_parquet"]
+
+#: The file with the figures of all cells, in a campaign's folder.
+RESULTS = "results.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +130,42 @@ def write_parquet(findings: Sequence[Finding], path: Path) -> None:
     table = pa.Table.from_pylist([_record(one) for one in findings], schema=schema)
     with whole_file(path) as unfinished:
         parquet.write_table(table, unfinished)
+
+
+def read_cells(path: Path) -> tuple[CampaignCell, ...]:
+    """Read what `write_parquet` has written: the figures of each cell over all its jobs, in the order of the file.
+
+    Raises
+    ------
+    CampaignError
+        If pyarrow is not installed.
+    DocumentError
+        If it is no such file.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise CampaignError("The results of a campaign need pyarrow: pip install 'cpsched[report]'") from error
+    named = ["workload", "sample", "model", "load", "malleable", "policy", "seed", "by"]
+    try:
+        table = parquet.read_table(path)
+        wanted = [*named, *(name for name in FIGURES if name in table.column_names)]
+        rows = table.select(wanted).to_pylist()
+    except (OSError, pa.ArrowInvalid, pa.ArrowKeyError) as error:
+        raise DocumentError(
+            str(path), [Fault("", f"Expected the results of a campaign as Parquet, got: {error}")]
+        ) from error
+    return tuple(
+        CampaignCell(
+            workload=workload_label(row["workload"], row["load"], row["malleable"], row["model"]),
+            policy=row["policy"],
+            replica=f"{row['sample']}, seed {row['seed']}",
+            figures={name: row[name] for name in wanted[len(named) :]},
+        )
+        for row in rows
+        if row["by"] == "total"
+    )
 
 
 def _record(one: Finding) -> dict[str, object]:

@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cpsched.bench.campaign import Published, Table, Workload
+from cpsched.bench.campaign import LogFile, Published, Table, Workload
+from cpsched.bench.figures import words_of
 from cpsched.bench.results import Results
 from cpsched.metrics import MeanInterval, mean_interval
 from cpsched.text import csv_cell
@@ -43,7 +44,8 @@ def as_markdown(results: Results, table: Table) -> str:
             )
         shown.extend(_notes(results, workload))
         if count > 1:
-            shown.append(f"Means over {count} instances ± half widths of their 95 % confidence intervals.")
+            what = "windows" if isinstance(workload.source, LogFile) else "instances"
+            shown.append(f"Means over {count} {what} ± half widths of their 95 % confidence intervals.")
     if any(workload.is_random for workload in results.campaign.workloads) and len(results.campaign.seeds) > 1:
         seeds = len(results.campaign.seeds)
         shown.append(f"Means over {seeds} seeds ± half widths of their 95 % confidence intervals.")
@@ -91,7 +93,22 @@ def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line
                 means.append(results.won(workload.label, policy, table.by, key, table.won))
             yield _Line(key=key, policy=policy, source=None, cells=tuple(means))
             yield from (_published_line(one, table, published) for one in published if one.policy == policy)
+        if table.won is not None and (best := _best(results, table, workload, key)) is not None:
+            means = [_mean(results, table, workload.label, best, key, figure) for figure in table.figures]
+            means.append(results.won(workload.label, best, table.by, key, table.won))
+            yield _Line(key=key, policy=f"best rule in hindsight: {best}", source=None, cells=tuple(means))
     yield from (_published_line(one, table, published) for one in published if one.policy not in contenders)
+
+
+def _best(results: Results, table: Table, workload: Workload, key: str | None) -> str | None:
+    """Return the policy that is the best choice for a workload when its figures are known; None if none has any."""
+    figures = [
+        (mean.mean, place, policy)
+        for place, policy in enumerate(table.hindsight)
+        if table.won is not None
+        and (mean := results.mean(workload.label, policy, table.by, key, table.won)) is not None
+    ]
+    return min(figures)[2] if figures else None
 
 
 def _mean(
@@ -125,7 +142,8 @@ def _grid(table: Table, lines: Sequence[_Line]) -> str:
     """Return rows with their heading; groups and sources have columns if there are any."""
     has_keys, has_sources = table.by != "total", any(line.source is not None for line in lines)
     texts = [*([table.by] if has_keys else []), "policy", *(["source"] if has_sources else [])]
-    figures = _headings(table)
+    figures = [words_of(figure) for figure in table.figures]
+    figures += [] if table.won is None else [f"has the least {words_of(table.won)}"]
     rows = [[*texts, *figures], ["---"] * len(texts) + ["---:"] * len(figures)]
     for line in lines:
         key = [line.key or "(none)"] if has_keys else []

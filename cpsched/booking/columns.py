@@ -118,6 +118,11 @@ class Columns:
         self.license_number = {name: len(capacity) + place for place, name in enumerate(self.cluster.licenses)}
         self._system_capacity = [*capacity.values(), *self.cluster.licenses.values()]
 
+    def totals_of(self, sums: NDArray[np.int64]) -> dict[str, int]:
+        """Return the amounts of the system columns by resource, over all nodes, and by licence."""
+        of_nodes = {name: int(sums[number]) for (name, group), number in self._system_number.items() if group is None}
+        return of_nodes | {name: int(sums[number]) for name, number in self.license_number.items()}
+
     def _system_keys(self, name: str, node_class: NodeClass) -> list[tuple[str, int | None]]:
         """Return which sums a resource of a node of this class counts for."""
         group = self._group_of.get(node_class)
@@ -340,7 +345,7 @@ class Columns:
             if part.resources != chunks[part.chunk].taken(part.count):
                 return None
             held[part.chunk][node] = held[part.chunk].get(node, 0) + part.count
-        if not self._has_room(allocation):
+        if not self.has_room(allocation):
             return None
         used = [node for counts in held for node in counts]
         if [sum(counts.values()) for counts in held] != [chunk.count for chunk in chunks]:
@@ -357,7 +362,7 @@ class Columns:
             rows.extend((node, kind, count) for node, count in sorted(counts.items()))
         return np.array(rows, dtype=np.int32)
 
-    def _has_room(self, allocation: Sequence[Placement]) -> bool:
+    def has_room(self, allocation: Sequence[Placement]) -> bool:
         """Return whether nodes have what several kinds of chunks take of them together: an exclusive job is booked as
         the whole of its nodes, whatever they have.
         """

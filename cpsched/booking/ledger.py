@@ -32,7 +32,7 @@ from cpsched.booking.shapes import Shape
 from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
 from cpsched.domain import modes as domain_modes
 from cpsched.problem import awaited_ends
-from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, State, StepSequences, Timeline
+from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, StepSequences, Timeline, TimelineMark
 
 __all__ = ["Ledger", "Mark", "Place"]
 
@@ -56,7 +56,7 @@ class Place:
 class Mark:
     """All that was booked on a ledger at some time."""
 
-    timeline: State
+    timeline: TimelineMark
     table: tuple[NDArray[Any], ...]
     parts: dict[int, list[Part]]
     running: tuple[dict[str, list[Booking]], dict[str, PlannedJob]]
@@ -329,6 +329,7 @@ class Ledger:
                 kind, ranges = allowed[columns.kind_of(int(entry[1]))]
                 entry[1] = kind
                 is_allowed &= any(first <= entry[0] < end for first, end in ranges)
+            is_allowed &= columns.has_room(columns.allocation_of(mode.request, entries))
             found.append(entries if is_allowed else None)
         return found
 

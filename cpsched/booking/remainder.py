@@ -65,6 +65,12 @@ def booked_remainder(
     tuple[list[Booking], bool]
         The bookings, and whether less was free at some second.
     """
+    whole = timeline.booking(
+        start, end, *({at: some for at, some in one.items() if some > 0} for one in (amounts, sums))
+    )
+    if timeline.is_free(whole):
+        timeline.book(whole)
+        return [whole], False
 
     def is_short(first: int, last: int) -> bool:
         free, left = timeline.least_free(first, last)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
     from cpsched.errors import Fault
 
-__all__ = ["print_plan_as_json", "print_plan_summary"]
+__all__ = ["figures_of", "print_plan_as_json", "print_plan_summary"]
 
 #: The most jobs of the waiting room that are listed; the rest is counted.
 _MOST_WAITING = 10
@@ -25,30 +25,37 @@ _MOST_EVENTS = 40
 
 
 def print_plan_as_json(
-    instance: Instance, plan: Plan, written: dict[str, Path | None], warnings: Sequence[Fault]
+    command: str, instance: Instance, plan: Plan, written: dict[str, Path | None], warnings: Sequence[Fault]
 ) -> None:
     """Print the figures, the waiting room, the warnings and the files written as one JSON object."""
-    from cpsched.cli.screen import echo_json
+    from cpsched.cli.outputs import echo_output
     from cpsched.formats import plan_to_document
-    from cpsched.metrics import honest_gap, summarise
+    from cpsched.metrics import honest_gap
 
     document = plan_to_document(plan)
-    summary = summarise(instance, plan)
-    figures: dict[str, Any] = {**asdict(summary), "utilisation": dict(summary.utilisation)}
-    echo_json(
+    echo_output(
+        command,
         {
             "instance": plan.instance,
             "engine": document["engine"],
             "objective": {**document["objective"], "honest_gap": honest_gap(plan.objective)},
-            "summary": figures,
+            "summary": figures_of(instance, plan),
             "incumbents": document.get("incumbents", []),
             "events": document.get("events", []),
             "waiting_room": document.get("waiting_room", []),
             "reservations": document.get("reservations", []),
             "warnings": [asdict(warning) for warning in warnings],
             **{name: None if path is None else str(path) for name, path in written.items()},
-        }
+        },
     )
+
+
+def figures_of(instance: Instance, plan: Plan) -> dict[str, Any]:
+    """Return the figures of a plan as values of JSON."""
+    from cpsched.metrics import summarise
+
+    summary = summarise(instance, plan)
+    return {**asdict(summary), "utilisation": dict(summary.utilisation)}
 
 
 def print_plan_summary(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.exits import ExitCode
-from cpsched.cli.options import EXISTING_FILE
+from cpsched.cli.options import AS_JSON, EXISTING_FILE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.bench import Tally
+    from cpsched.bench import Outcome, Tally
 
 __all__ = ["command"]
 
@@ -43,6 +43,7 @@ __all__ = ["command"]
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of a Dask scheduler, as tcp://host:8786.")
 @click.option("--slurm", is_flag=True, help="Run in jobs of Slurm, configured by jobqueue.slurm of Dask.")
+@AS_JSON
 @click.option("--quiet", is_flag=True, help="Print no progress and no tables.")
 @click.pass_context
 def command(
@@ -53,6 +54,7 @@ def command(
     workers: int,
     scheduler: str | None,
     slurm: bool,
+    as_json: bool,
     quiet: bool,
 ) -> None:
     """Simulate a campaign: each policy on each workload and seed.
@@ -75,14 +77,32 @@ def command(
     with _bar(wanted=not quiet) as watch:
         outcome = run_campaign(asked, folder, connect, watch=watch)
     for path in outcome.written:
-        if not quiet and path.suffix == ".md" and path.parent == folder:
+        if not (quiet or as_json) and path.suffix == ".md" and path.parent == folder:
             click.echo(printable(path.read_text(encoding="utf-8"), keep_lines=True))
-    click.echo(f"{outcome.total} cells, {outcome.earlier} of them finished before, {len(outcome.failures)} failed")
-    click.echo(f"results: {printable(str(folder))}")
+    if as_json:
+        _print_as_json(asked.name, folder, outcome)
+    else:
+        click.echo(f"{outcome.total} cells, {outcome.earlier} of them finished before, {len(outcome.failures)} failed")
+        click.echo(f"results: {printable(str(folder))}")
     for failure in outcome.failures:
         click.echo(f"failed: {printable(failure.label)}: {printable(failure.error)}", err=True)
     if outcome.failures:
         ctx.exit(ExitCode.FAILED_CELLS)
+
+
+def _print_as_json(campaign: str, folder: Path, outcome: Outcome) -> None:
+    """Print what a campaign has done as one JSON object."""
+    from cpsched.cli.outputs import echo_output
+
+    content = {
+        "campaign": campaign,
+        "folder": str(folder),
+        "cells": outcome.total,
+        "earlier": outcome.earlier,
+        "failed": [{"cell": failure.label, "error": failure.error} for failure in outcome.failures],
+        "written": [str(path) for path in outcome.written],
+    }
+    echo_output("bench", content)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,11 +10,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE, ends_in
 from cpsched.cli.workload import echo_counts, log_options
 from cpsched.text import printable
 
 if TYPE_CHECKING:
+    from cpsched.bridge import Snapshot
     from cpsched.formats.logs import LogOptions
 
 __all__ = ["command"]
@@ -64,6 +66,7 @@ def _zone(ctx: click.Context, param: click.Parameter, name: str | None) -> tzinf
 @click.option(
     "--config", type=EXISTING_FILE, help="Site file (TOML) for --slurm, of which the table [manager] is read."
 )
+@AS_JSON
 def command(
     log: Path | None,
     output: Path,
@@ -72,6 +75,7 @@ def command(
     pbs: Path | None,
     time_zone: tzinfo | None,
     config: Path | None,
+    as_json: bool,
     options: LogOptions,
 ) -> None:
     """Make an instance from a log, or a resource manager's answers.
@@ -86,13 +90,14 @@ def command(
     if [log, slurm, pbs].count(None) != 2 or (log is not None and options.cluster is None):
         raise click.UsageError("Expected one of these: LOG and CLUSTER, --slurm, --pbs.")
     if slurm is not None:
-        _convert_slurm(slurm, output, now, time_zone, config)
+        _tell(_of_slurm(slurm, now, time_zone, config), output, as_json=as_json)
         return
     if pbs is not None:
-        _convert_pbs(pbs, output, now, time_zone)
+        _tell(_of_pbs(pbs, now, time_zone), output, as_json=as_json)
         return
     if log is None:
         return
+    from cpsched.cli.outputs import echo_output
     from cpsched.cli.screen import warn
     from cpsched.formats import write_instance
     from cpsched.formats.logs import take_jobs
@@ -107,25 +112,45 @@ def command(
     if not window.instance.jobs:
         raise click.UsageError("No job of the log is in this window.")
     write_instance(window.instance, output)
+    if as_json:
+        content = {
+            "output": str(output),
+            "running": 0,
+            "waiting": len(window.instance.jobs),
+            "left_out": [asdict(fault) for fault in (*taken.faults, *window.left_out)],
+            "adjusted": [asdict(fault) for fault in window.adjusted],
+            "too_large": [asdict(fault) for fault in window.oversized],
+            "kept_out": dict(taken.kept_out),
+        }
+        echo_output("convert", content)
+        return
     click.echo(f"{len(window.instance.jobs)} jobs in {printable(str(output))}")
 
 
-def _convert_slurm(directory: Path, output: Path, now: int | None, zone: tzinfo | None, config: Path | None) -> None:
-    """Write the instance of saved answers of Slurm."""
-    from cpsched.bridge.slurm import SiteChoices, SlurmModel, make_snapshot, read_directory, read_site
+def _tell(snapshot: Snapshot, output: Path, *, as_json: bool) -> None:
+    """Write the instance of a resource manager's answers, and print what is in it."""
+    from cpsched.cli.outputs import echo_output
     from cpsched.cli.snapshot import tell_snapshot
+
+    content = tell_snapshot(snapshot, output, as_json=as_json)
+    if as_json:
+        echo_output("convert", content | {"adjusted": [], "too_large": [], "kept_out": {}})
+
+
+def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Path | None) -> Snapshot:
+    """Read saved answers of Slurm."""
+    from cpsched.bridge.slurm import SiteChoices, SlurmModel, make_snapshot, read_directory, read_site
 
     site = SlurmModel(kind="slurm") if config is None else read_site(config)
     reading = read_directory(directory, zone)
     click.echo(f"read: {printable(', '.join(reading.used))}", err=True)
     moment = reading.latest if now is None else now
-    tell_snapshot(make_snapshot(reading.records, moment, SiteChoices.of(site), name=directory.resolve().name), output)
+    return make_snapshot(reading.records, moment, SiteChoices.of(site), name=directory.resolve().name)
 
 
-def _convert_pbs(directory: Path, output: Path, now: int | None, zone: tzinfo | None) -> None:
-    """Write the instance of saved answers of PBS."""
+def _of_pbs(directory: Path, now: int | None, zone: tzinfo | None) -> Snapshot:
+    """Read saved answers of PBS."""
     from cpsched.bridge.pbs import make_snapshot, read_directory
-    from cpsched.cli.snapshot import tell_snapshot
 
     qstat, pbsnodes = read_directory(directory)
-    tell_snapshot(make_snapshot(qstat, pbsnodes, now=now, zone=zone, name=directory.resolve().name), output)
+    return make_snapshot(qstat, pbsnodes, now=now, zone=zone, name=directory.resolve().name)

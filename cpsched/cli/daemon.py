@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cpsched.cli.options import AS_JSON
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["command"]
 
 @click.command(
     "daemon",
-    epilog="Example: cpsched daemon --config /etc/cpsched/site.toml; to see whether that file is in order: --check",
+    epilog="Example: cpsched daemon --config site.toml --check; when that file is in order: without --check",
 )
 @click.option(
     "--config",
@@ -49,37 +50,48 @@ __all__ = ["command"]
     flag_value="watchdog",
     help="Be the dead-man switch: hand everything back whenever the daemon's heartbeat stops.",
 )
-def command(config: Path, task: str | None) -> None:
+@AS_JSON
+def command(config: Path, task: str | None, as_json: bool) -> None:
     """Plan a cluster in the loop of its resource manager.
 
     A new installation makes a dry run: it plans, and touches nothing. SIGTERM and Ctrl-C end it cleanly: the manager's
     own scheduler has all waiting jobs then.
     """
+    from cpsched.cli.outputs import echo_output
     from cpsched.daemon import hand_back, manager_of, read_site, refuse_root
+
+    if as_json and task in (None, "watchdog"):
+        raise click.UsageError("--json needs --check, --once, --hand-back or --report.")
 
     site = read_site(config)
     if task == "check":
+        if as_json:
+            echo_output("daemon-check", {"manager": site.manager.kind, "dry_run": site.dry_run})
+            return
         mode = "a dry run: no orders are given" if site.dry_run else "live: it gives orders"
         click.echo(f"{printable(str(config))}: in order; {site.manager.kind}, {mode}")
         return
     if task == "report":
-        _report(site)
+        _report(site, as_json=as_json)
         return
     refuse_root(site, config)
     mask = os.umask(0o077)
     try:
         if task == "hand-back":
             count = hand_back(manager_of(site, config))
-            click.echo(f"{count} orders: the manager's own scheduler has all waiting jobs.")
+            if as_json:
+                echo_output("daemon-hand-back", {"orders": count})
+            else:
+                click.echo(f"{count} orders: the manager's own scheduler has all waiting jobs.")
         elif task == "watchdog":
             _watch(site, config)
         else:
-            _work(site, config, is_once=task == "once")
+            _work(site, config, is_once=task == "once", as_json=as_json)
     finally:
         os.umask(mask)
 
 
-def _work(site: SiteModel, config: Path, *, is_once: bool) -> None:
+def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> None:
     """Be the daemon."""
     from cpsched.daemon import daemon_of
 
@@ -92,19 +104,33 @@ def _work(site: SiteModel, config: Path, *, is_once: bool) -> None:
         if is_once:
             daemon.planner.prepare()
             daemon.cycle()
-            _summarise(daemon)
+            _summarise(daemon, as_json=as_json)
         else:
             daemon.run()
     finally:
         daemon.close()
 
 
-def _summarise(daemon: Daemon) -> None:
+def _summarise(daemon: Daemon, *, as_json: bool) -> None:
     """Print what a cycle has found and done."""
+    from cpsched.cli.outputs import echo_output
+
     state = daemon.state
     jobs = () if state.snapshot is None else state.snapshot.instance.jobs
     running = sum(job.running is not None for job in jobs)
     soon = sum(entry.start <= state.now + state.policy.horizon for entry in state.plan.values())
+    if as_json:
+        content = {
+            "now": state.now,
+            "running": running,
+            "waiting": len(jobs) - running,
+            "planned": len(state.plan),
+            "horizon": state.policy.horizon,
+            "to_start": soon,
+            "orders": daemon.num_orders,
+        }
+        echo_output("daemon-once", content)
+        return
     click.echo(f"running                {running:>8}")
     click.echo(f"waiting                {len(jobs) - running:>8}")
     click.echo(f"planned                {len(state.plan):>8}")
@@ -112,11 +138,17 @@ def _summarise(daemon: Daemon) -> None:
     click.echo(f"orders given           {daemon.num_orders:>8}")
 
 
-def _report(site: SiteModel) -> None:
+def _report(site: SiteModel, *, as_json: bool) -> None:
     """Print what a dry run would have won."""
+    from cpsched.cli.outputs import echo_output
     from cpsched.daemon import replay_of
 
     found = replay_of(site)
+    if as_json:
+        keys = ("wait", "wait_planned", "wqt", "wqt_planned")
+        figures = {key: None if found is None else getattr(found, key) for key in keys}
+        echo_output("daemon-report", {"jobs": 0 if found is None else found.jobs, **figures})
+        return
     if found is None:
         click.echo("No job that has waited is over yet: let the dry run go on.")
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cpsched.cli.options import EXISTING_FILE
+from cpsched.cli.options import AS_JSON, EXISTING_FILE
 from cpsched.text import printable
 
 __all__ = ["command"]
@@ -23,7 +23,7 @@ __all__ = ["command"]
     metavar="SECOND",
     help="Why it does not start then, in seconds of the instance's clock.  [default: at every second from now on]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with times on the instance's clock.")
+@AS_JSON
 def command(instance: Path, plan: Path, job: str, at: int | None, as_json: bool) -> None:
     """Explain why JOB does not start earlier than in PLAN.
 
@@ -32,7 +32,7 @@ def command(instance: Path, plan: Path, job: str, at: int | None, as_json: bool)
     beside all other jobs as they are planned.
     """
     from cpsched.answers import Answers, explanation_lines
-    from cpsched.cli.screen import echo_json
+    from cpsched.cli.outputs import echo_output
     from cpsched.formats import read_instance, read_plan
 
     window = read_instance(instance)
@@ -41,7 +41,7 @@ def command(instance: Path, plan: Path, job: str, at: int | None, as_json: bool)
         raise click.BadParameter(f"The instance has no job {printable(job)!r}.", param_hint="JOB")
     told = answers.explain(job, at)
     if as_json:
-        echo_json(asdict(told))
+        echo_output("explain", asdict(told))
         return
     for line in explanation_lines(window, told):
         click.echo(line)

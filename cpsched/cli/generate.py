@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.options import OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, OUTPUT_FILE, ends_in
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ def command() -> None:
 @_load()
 @MALLEABLE
 @SEED
+@AS_JSON
 def lublin(
     output: Path,
     jobs: int,
@@ -122,6 +123,7 @@ def lublin(
     load: float | None,
     malleable: float | None,
     seed: int,
+    as_json: bool,
 ) -> None:
     """Draw jobs from the model of Lublin and Feitelson (2003), on whole nodes."""
     from cpsched import workloads
@@ -129,7 +131,7 @@ def lublin(
     if len(set(streams)) < len(streams):
         raise click.BadParameter("Expected each stream once.", param_hint="--stream")
     workload = workloads.lublin(jobs, seed, nodes=nodes, cores=cores, streams=streams)
-    _write(workload, output, seed, load=load, malleable=malleable)
+    _write(workload, output, seed, load=load, malleable=malleable, as_json=as_json)
 
 
 @command.command("cirne-like", epilog="Example: cpsched generate cirne-like --jobs 5000 --malleable 1 -o sd.json.gz")
@@ -148,6 +150,7 @@ def lublin(
 @_load(1.5)
 @MALLEABLE
 @SEED
+@AS_JSON
 def cirne_like(
     output: Path,
     jobs: int,
@@ -158,6 +161,7 @@ def cirne_like(
     load: float,
     malleable: float | None,
     seed: int,
+    as_json: bool,
 ) -> None:
     """Draw jobs from a model like that of Cirne and Berman (2001), on whole nodes."""
     from cpsched import workloads
@@ -165,7 +169,7 @@ def cirne_like(
     if widest > nodes:
         raise click.BadParameter(f"Expected at most all {nodes} nodes, got {widest}.", param_hint="--widest")
     workload = workloads.cirne_like(jobs, seed, nodes=nodes, cores=cores, widest=widest, load=load, ideal=ideal)
-    _write(workload, output, seed, malleable=malleable)
+    _write(workload, output, seed, malleable=malleable, as_json=as_json)
 
 
 @command.command("job-mix", epilog="Example: cpsched generate job-mix --seed 7 -o mix.json")
@@ -173,11 +177,12 @@ def cirne_like(
 @_load()
 @MALLEABLE
 @SEED
-def job_mix(output: Path, load: float | None, malleable: float | None, seed: int) -> None:
+@AS_JSON
+def job_mix(output: Path, load: float | None, malleable: float | None, seed: int, as_json: bool) -> None:
     """Draw the job mix of a comparison of PBS and Maui: about 76 jobs, 64 nodes."""
     from cpsched import workloads
 
-    _write(workloads.job_mix(seed), output, seed, load=load, malleable=malleable)
+    _write(workloads.job_mix(seed), output, seed, load=load, malleable=malleable, as_json=as_json)
 
 
 @command.command("agents", epilog="Example: cpsched generate agents --agents 5 -o agents.json.gz")
@@ -189,12 +194,15 @@ def job_mix(output: Path, load: float | None, malleable: float | None, seed: int
 @_load()
 @MALLEABLE
 @SEED
-def agents(output: Path, agents: int, nodes: int, load: float | None, malleable: float | None, seed: int) -> None:
+@AS_JSON
+def agents(
+    output: Path, agents: int, nodes: int, load: float | None, malleable: float | None, seed: int, as_json: bool
+) -> None:
     """Simulate developers, heavy users and greedy users who submit jobs."""
     from cpsched import workloads
 
     workload = workloads.agent_workload(seed, nodes=nodes, agents=agents)
-    _write(workload, output, seed, load=load, malleable=malleable)
+    _write(workload, output, seed, load=load, malleable=malleable, as_json=as_json)
 
 
 @command.command("openccs", epilog="Example: cpsched generate openccs --jobs 20000 -o oculus.json.gz")
@@ -203,11 +211,12 @@ def agents(output: Path, agents: int, nodes: int, load: float | None, malleable:
 @_load()
 @MALLEABLE
 @SEED
-def openccs(output: Path, jobs: int, load: float | None, malleable: float | None, seed: int) -> None:
+@AS_JSON
+def openccs(output: Path, jobs: int, load: float | None, malleable: float | None, seed: int, as_json: bool) -> None:
     """Draw jobs like those on OCuLUS, 616 nodes under OpenCCS."""
     from cpsched import workloads
 
-    _write(workloads.openccs_workload(jobs, seed), output, seed, load=load, malleable=malleable)
+    _write(workloads.openccs_workload(jobs, seed), output, seed, load=load, malleable=malleable, as_json=as_json)
 
 
 @command.command("eurora", epilog="Example: cpsched generate eurora --jobs 3000 --load 1.2 -o eurora.json.gz")
@@ -216,29 +225,38 @@ def openccs(output: Path, jobs: int, load: float | None, malleable: float | None
 @_load()
 @MALLEABLE
 @SEED
-def eurora(output: Path, jobs: int, load: float | None, malleable: float | None, seed: int) -> None:
+@AS_JSON
+def eurora(output: Path, jobs: int, load: float | None, malleable: float | None, seed: int, as_json: bool) -> None:
     """Draw jobs like those on Eurora, 64 nodes with GPUs or MICs."""
     from cpsched import workloads
 
-    _write(workloads.eurora_stream(jobs, seed), output, seed, load=load, malleable=malleable)
+    _write(workloads.eurora_stream(jobs, seed), output, seed, load=load, malleable=malleable, as_json=as_json)
 
 
 @command.command("evolving", epilog="Example: cpsched generate evolving --nodes 150 -o evolving.json")
 @OUTPUT
 @_nodes(100, least=75)
 @SEED
-def evolving(output: Path, nodes: int, seed: int) -> None:
+@AS_JSON
+def evolving(output: Path, nodes: int, seed: int, as_json: bool) -> None:
     """Draw the evolving jobs of Klein and Pérez, all submitted at once."""
     from cpsched import workloads
 
-    _write(workloads.evolving_window(seed, nodes=nodes), output, seed)
+    _write(workloads.evolving_window(seed, nodes=nodes), output, seed, as_json=as_json)
 
 
 def _write(
-    workload: Instance, output: Path, seed: int, *, load: float | None = None, malleable: float | None = None
+    workload: Instance,
+    output: Path,
+    seed: int,
+    *,
+    load: float | None = None,
+    malleable: float | None = None,
+    as_json: bool,
 ) -> None:
     """Scale a workload, make jobs malleable, write it, and print its figures."""
     from cpsched import workloads
+    from cpsched.cli.outputs import echo_output
     from cpsched.formats import write_instance
 
     if load is not None:
@@ -248,11 +266,17 @@ def _write(
     if malleable is not None:
         workload = workloads.with_malleable(workload, seed, share=malleable)
     write_instance(workload, output)
+    count = None if malleable is None else sum(job.malleability is not None for job in workload.jobs)
+    offered = None if _is_at_once(workload) else workloads.offered_load(workload)
+    if as_json:
+        content = {"output": str(output), "jobs": len(workload.jobs), "malleable": count, "load": offered}
+        echo_output("generate", content)
+        return
     said = [f"{len(workload.jobs)} jobs"]
-    if malleable is not None:
-        said.append(f"{sum(job.malleability is not None for job in workload.jobs)} malleable")
-    if not _is_at_once(workload):
-        said.append(f"load {workloads.offered_load(workload):.2f}")
+    if count is not None:
+        said.append(f"{count} malleable")
+    if offered is not None:
+        said.append(f"load {offered:.2f}")
     click.echo(f"{', '.join(said)} in {printable(str(output))}")
 
 

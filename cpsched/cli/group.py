@@ -21,6 +21,7 @@ from cpsched.errors import (
     DiskFullError,
     DocumentError,
     EngineError,
+    ReportError,
     StoreError,
     SyntaxFault,
     UnverifiedError,
@@ -36,6 +37,7 @@ COMMANDS = (
     "replan",
     "verify",
     "show",
+    "report",
     "explain",
     "whatif",
     "snapshot",
@@ -44,13 +46,24 @@ COMMANDS = (
     "simulate",
     "bench",
     "daemon",
+    "serve",
+    "example",
     "schema",
+    "completion",
     "warmup",
 )
 
 #: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
-_NEEDED_MIB = dict.fromkeys(("solve", "replan", "explain", "whatif", "simulate", "bench", "daemon", "warmup"), 1024)
-_NEEDED_MIB |= dict.fromkeys(("show", "snapshot", "convert", "generate"), 384)
+_COMPILING = ("solve", "replan", "explain", "whatif", "simulate", "bench", "daemon", "serve", "warmup")
+_NEEDED_MIB = dict.fromkeys(_COMPILING, 1024)
+_NEEDED_MIB |= dict.fromkeys(("show", "report", "snapshot", "convert", "generate"), 384)
+#: The extras of the package, by the libraries that are only there with them.
+_EXTRAS = {
+    **dict.fromkeys(("distributed", "matplotlib", "pyarrow"), "bench"),
+    "plotly": "report",
+    **dict.fromkeys(("alembic", "prometheus_client", "psycopg", "sqlalchemy", "structlog"), "daemon"),
+    **dict.fromkeys(("fastapi", "starlette", "uvicorn"), "web"),
+}
 #: The messages of loaders of shared libraries without memory for one.
 _WORDS_OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "libllvmlite.so")
 
@@ -84,7 +97,7 @@ class CommandGroup(click.Group):
         try:
             super().invoke(ctx)
             sys.stdout.flush()
-        except (CampaignError, DocumentError, StoreError, SyntaxFault) as error:
+        except (CampaignError, DocumentError, ReportError, StoreError, SyntaxFault) as error:
             _fail(ctx, error, ExitCode.BAD_INPUT)
         except DiskFullError as error:
             _fail(ctx, error, ExitCode.DISK_FULL)
@@ -105,6 +118,12 @@ class CommandGroup(click.Group):
         except (MemoryError, OSError, ImportError, RuntimeError) as error:
             if _is_out_of_memory(error):
                 _fail(ctx, _out_of_memory(), ExitCode.OUT_OF_MEMORY)
+            if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
+                _fail(
+                    ctx,
+                    f"Expected {error.name}, which is not installed: pip install 'cpsched[{extra}]'",
+                    ExitCode.BAD_INPUT,
+                )
             if not isinstance(error, OSError):
                 raise
             _fail(ctx, error, _code_of(error))

@@ -68,7 +68,7 @@ GANTT_FILE = click.option(
     callback=ends_in(".html"),
     help="File for a Gantt chart: one HTML file, which opens offline.",
 )
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/formats.md) and no more.")
 
 #: Options for the part of a log that is taken, and for the meaning of its fields.
 FIRST = click.option(

@@ -79,7 +79,7 @@ def command(
         write_text(gantt, chart)
     written = {"plan": output, "instance_output": instance_output, "gantt": gantt}
     if as_json:
-        print_plan_as_json(moved, new, written, warnings)
+        print_plan_as_json("replan", moved, new, written, warnings)
     elif not quiet:
         print_plan_summary(moved, new, written)
 

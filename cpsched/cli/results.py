@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from cpsched.metrics import RunsSummary
     from cpsched.sim import History
 
-__all__ = ["SUMMARY", "check_free", "folder_names", "identity_of", "summary_of", "write_results"]
+__all__ = ["RUN", "SUMMARY", "check_free", "folder_names", "identity_of", "summary_of", "write_results"]
 
 #: The file with the figures, which begins with the identity of the simulation.
 SUMMARY = "summary.json"
+#: The file with the whole simulation, from which reports are made.
+RUN = "run.npz"
 #: So long may the name of a folder be.
 _LONGEST = 100
 
@@ -98,9 +100,22 @@ def check_free(folder: Path, identity: Mapping[str, Any]) -> None:
 
 
 def write_results(
-    folder: Path, instance: Instance, history: History, summary: RunsSummary, *, about: Mapping[str, Any]
+    folder: Path,
+    instance: Instance,
+    history: History,
+    summary: RunsSummary,
+    *,
+    label: str,
+    about: Mapping[str, Any],
 ) -> None:
-    """Write the figures, the jobs as CSV and as a log, and the load over time.
+    """Write the figures, the jobs as CSV and as a log, the load over time, and all of it for reports.
+
+    Parameters
+    ----------
+    label
+        The policy with its parameters.
+    about
+        The identity of the simulation and what else its figures begin with.
 
     Raises
     ------
@@ -110,13 +125,22 @@ def write_results(
         If the folder cannot be made.
     """
     from cpsched.formats.swf import write_swf
-    from cpsched.metrics import log_rows, write_jobs_csv, write_series_csv, write_summary
+    from cpsched.metrics import log_rows, write_jobs_csv, write_run, write_series_csv, write_summary
 
     folder.mkdir(parents=True, exist_ok=True)
     write_summary(summary, folder / SUMMARY, about=about)
     write_jobs_csv(history.runs, history.allocations(), folder / "jobs.csv", workload_name=instance.name)
     write_swf(folder / "jobs.swf.gz", log_rows(history.runs), header=_header(instance, history))
     write_series_csv(history.runs, folder / "series.csv")
+    write_run(
+        folder / RUN,
+        instance,
+        history.runs,
+        policy=label,
+        decision_seconds=history.decision_seconds,
+        elapsed=history.elapsed,
+        is_whole=not about["interrupted"],
+    )
 
 
 def _header(instance: Instance, history: History) -> dict[str, str]:

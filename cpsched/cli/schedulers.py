@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import shlex
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,12 +84,12 @@ def contenders(asked: Sequence[Asked], settings: Mapping[str, Any]) -> tuple[Con
     UsageError
         If two are the same, or none takes a setting.
     """
-    from cpsched.portfolio import ALL_SCHEDULERS, make_any_scheduler
+    from cpsched.portfolio import make_any_scheduler
 
     made: list[Contender] = []
     taken: set[str] = set()
     for name, own in asked:
-        takes = _parameters(ALL_SCHEDULERS[name]) if name in ALL_SCHEDULERS else {}
+        takes = _parameters(name)
         # With one policy the scheduler itself says what is wrong with a setting.
         shared = {key: value for key, value in settings.items() if key in takes or len(asked) == 1}
         taken |= shared.keys()
@@ -104,15 +104,32 @@ def contenders(asked: Sequence[Asked], settings: Mapping[str, Any]) -> tuple[Con
     return tuple(made)
 
 
-def _parameters(factory: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(factory).parameters
+def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a scheduler; none of one that does not exist."""
+    from cpsched.portfolio import factory_of
+
+    factory = factory_of(name)
+    return {} if factory is None else inspect.signature(factory).parameters
 
 
 def echo_schedulers() -> None:
     """Print the names of all schedulers, each with its parameters and their defaults."""
-    from cpsched.portfolio import ALL_SCHEDULERS, parameter_text
+    from cpsched.errors import DocumentError
+    from cpsched.portfolio import scheduler_names
 
-    width = max(map(len, ALL_SCHEDULERS))
-    for name, factory in ALL_SCHEDULERS.items():
-        defaults = [f"{key}={parameter_text(parameter.default)}" for key, parameter in _parameters(factory).items()]
-        click.echo(f"{name:<{width}}  {' '.join(defaults)}".rstrip())
+    names = scheduler_names()
+    width = max(map(len, names))
+    for name in names:
+        try:
+            words = " ".join(map(_in_words, _parameters(name).values()))
+        except DocumentError as error:  # one of another distribution
+            words = printable(f"({error.faults[0].message})")
+        click.echo(f"{printable(name):<{width}}  {words}".rstrip())
+
+
+def _in_words(parameter: inspect.Parameter) -> str:
+    """Return a parameter with its default, if it has one."""
+    from cpsched.portfolio import parameter_text
+
+    has_default = parameter.default is not inspect.Parameter.empty
+    return printable(f"{parameter.name}={parameter_text(parameter.default)}" if has_default else parameter.name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE, ends_in
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -16,75 +16,101 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("show", epilog="Example: cpsched show window.json plan.json --gantt")
-@click.argument("instance", type=EXISTING_FILE)
-@click.argument("plan", type=EXISTING_FILE)
+@click.command(
+    "show",
+    epilog="Example: cpsched show window.json plan.json --gantt; a daemon's plan as it changes: show site.toml --live",
+)
+@click.argument("instance")
+@click.argument("plan", type=EXISTING_FILE, required=False)
 @click.option("--gantt", is_flag=True, help="Draw a Gantt chart in the terminal instead of the table.")
 @click.option("--job", metavar="ID", help="Show the times and nodes of one job, or the reason why it waits.")
 @click.option("--html", type=OUTPUT_FILE, callback=ends_in(".html"), help="Write the Gantt chart as one HTML file.")
-def command(instance: Path, plan: Path, gantt: bool, job: str | None, html: Path | None) -> None:
-    """Show a plan as tables, as a chart, or one of its jobs."""
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Follow the files, or the store, and show each new plan, until Ctrl-C; in a pipe a line for each.",
+)
+@AS_JSON
+def command(
+    instance: str, plan: Path | None, gantt: bool, job: str | None, html: Path | None, live: bool, as_json: bool
+) -> None:
+    """Show a plan as tables, as a chart, or one of its jobs.
+
+    INSTANCE and PLAN are the two documents. Without PLAN, INSTANCE is the site's file of a daemon (.toml) or its store
+    (a URL, or a SQLite file).
+    """
+    from cpsched.cli.live import follow
+    from cpsched.cli.watching import open_watched
+    from cpsched.report import gantt_html
+    from cpsched.writing import write_text
+
+    if sum((gantt, job is not None, html is not None, live, as_json)) > 1:
+        raise click.UsageError("--gantt, --job, --html, --live and --json exclude each other.")
+    watched = open_watched(instance, plan)
+    if live:
+        follow(watched)
+        return
+    found = watched.read()
+    if found is None:
+        raise click.UsageError("The store has no plan yet: the daemon has not ended a cycle.")
+    made_for, shown = found
+    if html is not None:
+        write_text(html, gantt_html(made_for, shown))
+        click.echo(f"gantt: {printable(str(html))}")
+    elif job is not None:
+        _show_job(made_for, shown, job)
+    elif as_json:
+        _print_as_json(made_for, shown)
+    else:
+        _print(made_for, shown, gantt=gantt)
+
+
+def _print(instance: Instance, plan: Plan, *, gantt: bool) -> None:
+    """Print a plan as a chart, or as tables."""
     from cpsched.cli.screen import output, print_whole
-    from cpsched.formats import read_instance, read_plan
     from cpsched.report import (
         NARROWEST,
-        gantt_html,
         history_table,
         plan_table,
         reservation_table,
         summary_table,
         terminal_gantt,
     )
-    from cpsched.writing import write_text
 
-    if sum((gantt, job is not None, html is not None)) > 1:
-        raise click.UsageError("--gantt, --job and --html exclude each other.")
-    made_for, shown = read_instance(instance), read_plan(plan)
-    _check_belongs(shown, made_for, str(plan))
-    if html is not None:
-        write_text(html, gantt_html(made_for, shown))
-        click.echo(f"gantt: {printable(str(html))}")
-    elif job is not None:
-        _show_job(made_for, shown, job)
-    elif gantt:
-        print_whole(terminal_gantt(made_for, shown, width=max(NARROWEST, output().width)))
-    else:
-        print_whole(plan_table(made_for, shown))
-        if shown.reservations:
-            print_whole(reservation_table(made_for, shown))
-        print_whole(summary_table(made_for, shown))
-        print_whole(history_table(shown))
+    if gantt:
+        print_whole(terminal_gantt(instance, plan, width=max(NARROWEST, output().width)))
+        return
+    print_whole(plan_table(instance, plan))
+    if plan.reservations:
+        print_whole(reservation_table(instance, plan))
+    print_whole(summary_table(instance, plan))
+    print_whole(history_table(plan))
 
 
-def _check_belongs(plan: Plan, instance: Instance, source: str) -> None:
-    """Refuse a plan with jobs or nodes that the instance does not have."""
-    from cpsched.errors import DocumentError, Fault
+def _print_as_json(instance: Instance, plan: Plan) -> None:
+    """Print a plan with its figures as one JSON object."""
+    from cpsched.cli.answer import figures_of
+    from cpsched.cli.outputs import echo_output
+    from cpsched.formats import plan_to_document
+    from cpsched.metrics import jobs_by_id
 
-    jobs = {element for job in instance.jobs for element in job.element_ids}
-    nodes = set(instance.cluster.node_names)
-    faults = []
-    if plan.instance != instance.name:
-        faults.append(Fault("instance", f"Expected the name of the instance, {instance.name!r}, got {plan.instance!r}"))
-    for index, job in enumerate(plan.jobs):
-        if job.id not in jobs:
-            faults.append(Fault(f"jobs[{index}].id", f"Expected a job of the instance, got {job.id!r}"))
-        held = {placement.node for segment in job.segments for placement in segment.allocation}
-        faults += [
-            Fault(f"jobs[{index}].segments", f"Expected nodes of the cluster, got {node!r}")
-            for node in sorted(held - nodes)
-        ]
-    faults += [
-        Fault(f"waiting_room[{index}].id", f"Expected a job of the instance, got {job.id!r}")
-        for index, job in enumerate(plan.waiting_room)
-        if job.id not in jobs
+    entries, document = jobs_by_id(instance), plan_to_document(plan)
+    jobs = [
+        {
+            "id": planned.id,
+            "user": entries[planned.id].user,
+            "queue": entries[planned.id].queue,
+            "submit": entries[planned.id].submit,
+            "start": planned.start,
+            "end": planned.end,
+            "is_running": entries[planned.id].running is not None,
+            "nodes": list(planned.nodes),
+        }
+        for planned in plan.jobs
     ]
-    for index, slice_ in enumerate(plan.reservations):
-        faults += [
-            Fault(f"reservations[{index}].allocation", f"Expected nodes of the cluster, got {node!r}")
-            for node in sorted({placement.node for placement in slice_.allocation} - nodes)
-        ]
-    if faults:
-        raise DocumentError(source, faults)
+    content = {"instance": plan.instance, "now": instance.now, "objective": document["objective"]}
+    content |= {"summary": figures_of(instance, plan), "jobs": jobs}
+    echo_output("show", content | {"waiting_room": document.get("waiting_room", [])})
 
 
 def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:

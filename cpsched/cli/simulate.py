@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cpsched.cli.exits import ExitCode
-from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE
 from cpsched.cli.results import SUMMARY, check_free, folder_names, identity_of, summary_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
 from cpsched.cli.verify import echo_violations
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from cpsched.domain import Instance
     from cpsched.formats.logs import LogOptions
     from cpsched.sim import Checkpoint, History
+    from cpsched.verify import Violation
 
 __all__ = ["command"]
 
@@ -103,6 +106,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     metavar="SECONDS",
     help="Time between two checkpoints.",
 )
+@AS_JSON
 @click.option("--notes", is_flag=True, help="List each line of a log that was left out or changed.")
 @click.option("--quiet", is_flag=True, help="Print no progress and no table.")
 @click.pass_context
@@ -121,6 +125,7 @@ def command(
     checkpoint: Path | None,
     resume: bool,
     interval: float,
+    as_json: bool,
     notes: bool,
     quiet: bool,
 ) -> None:
@@ -133,6 +138,7 @@ def command(
     rules such as fcfs, sjf, easy) continues from a checkpoint exactly as without the interruption. All other policies
     begin anew with the jobs that run and wait at the checkpoint.
     """
+    from cpsched.cli.outputs import echo_output
     from cpsched.cli.screen import print_whole, say_first_start, warn
     from cpsched.formats import write_instance, write_plan
     from cpsched.formats.logs import is_log, read_workload
@@ -158,7 +164,7 @@ def command(
     targets = [] if output is None else _targets(output, instance, chosen, conditions)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
-    code, summaries = ExitCode.FINE, {}
+    code, summaries, played = ExitCode.FINE, {}, list[dict[str, Any]]()
     for number, contender in enumerate(chosen):
         kept = _kept(checkpoint, contender, conditions, resume=resume, interval=interval)
         history, is_whole = _play(instance, contender, conditions, kept, quiet=quiet)
@@ -166,22 +172,32 @@ def command(
         if summary.total.overdue and not quiet:
             late = f"{summary.total.overdue:,} x waited longer than the max_wait of the queue"
             click.echo(f"{contender.label}: {late}", err=True)
+        about = {"interrupted": not is_whole, "seconds": round(history.elapsed, 3)}
+        played.append({"label": contender.label, **_policy_of(contender), **about, "folder": None, "violations": None})
         if output is not None:
             folder, identity = targets[number]
-            about = {**identity, "interrupted": not is_whole, "seconds": round(history.elapsed, 3)}
-            write_results(folder, instance, history, summary, about=about)
+            write_results(folder, instance, history, summary, label=contender.label, about={**identity, **about})
+            played[-1]["folder"] = str(folder)
         if not is_whole:
             code = ExitCode.INTERRUPTED
             break
         if record and output is not None:
             write_plan(history.record(), folder / "record.json.gz")
-        if is_verified and not _is_fine(instance, contender, history, quiet=quiet):
-            code = ExitCode.VIOLATIONS
+        if is_verified:
+            played[-1]["violations"] = _violations(instance, contender, history, quiet=quiet)
+            if played[-1]["violations"]:
+                code = ExitCode.VIOLATIONS
     if output is not None and is_log(workload):
         write_instance(instance, output / "workload.json.gz")
     if checkpoint is not None and code is not ExitCode.INTERRUPTED:
         checkpoint.unlink(missing_ok=True)
-    if not quiet:
+    if as_json:
+        for entry, summary in zip(played, summaries.values(), strict=True):
+            entry["summary"] = summary.as_document()
+            entry["violations"] = entry["violations"] and list(map(asdict, entry["violations"]))
+        content = {"workload": instance.name, **conditions, "notes": dict(remarks.counts), "policies": played}
+        echo_output("simulate", content)
+    elif not quiet:
         how = "".join(f", {key}={parameter_text(value)}" for key, value in conditions.items() if value)
         print_whole(runs_table(f"{instance.name}{how}", summaries))
         if output is not None:
@@ -214,7 +230,13 @@ def _play(
     return history, True
 
 
-def _is_fine(instance: Instance, contender: Contender, history: History, *, quiet: bool) -> bool:
+def _policy_of(contender: Contender) -> dict[str, Any]:
+    """Return a policy with its parameters as values of JSON."""
+    parameters = json.loads(json.dumps(dict(contender.parameters), default=str))
+    return {"policy": contender.name, "parameters": parameters}
+
+
+def _violations(instance: Instance, contender: Contender, history: History, *, quiet: bool) -> tuple[Violation, ...]:
     """Verify the simulated schedule, and print the violations."""
     from cpsched.formats import instance_to_document, plan_to_document
     from cpsched.verify import verify
@@ -225,7 +247,7 @@ def _is_fine(instance: Instance, contender: Contender, history: History, *, quie
         echo_violations(violations, err=True)
     elif not quiet:
         click.echo(f"{contender.label}: verified, no violations", err=True)
-    return not violations
+    return violations
 
 
 def _targets(

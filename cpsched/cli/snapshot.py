@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.options import EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE, ends_in
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -34,26 +35,46 @@ __all__ = ["command", "tell_snapshot"]
     callback=ends_in(".json", ".json.gz"),
     help="File for the instance.",
 )
-def command(manager: str, config: Path | None, output: Path) -> None:
+@AS_JSON
+def command(manager: str, config: Path | None, output: Path, as_json: bool) -> None:
     """Write the jobs of a machine that runs as an instance.
 
     Nothing is changed there. Jobs that an instance cannot say are left out, each with the reason.
     """
     from cpsched.bridge.slurm import SiteChoices, SlurmModel, client_of, make_snapshot, read_site
+    from cpsched.cli.outputs import echo_output
 
     site = SlurmModel(kind="slurm") if config is None else read_site(config)
     records = client_of(site).records()
-    tell_snapshot(make_snapshot(records, int(time.time()), SiteChoices.of(site)), output)
+    taken = make_snapshot(records, int(time.time()), SiteChoices.of(site))
+    content = tell_snapshot(taken, output, as_json=as_json)
+    if as_json:
+        echo_output("snapshot", content)
 
 
-def tell_snapshot(snapshot: Snapshot, output: Path) -> None:
-    """Write the instance of a snapshot, and print what is in it and what was left out."""
+def tell_snapshot(snapshot: Snapshot, output: Path, *, as_json: bool) -> dict[str, Any]:
+    """Write the instance of a snapshot, print what is in it and what was left out, and return that as values of JSON.
+
+    Parameters
+    ----------
+    as_json
+        Whether what is in it is printed by the caller.
+    """
     from cpsched.cli.screen import warn
     from cpsched.errors import Fault
     from cpsched.formats import write_instance
 
     instance = snapshot.instance
-    warn([Fault(f"job {left.id}", left.reason) for left in snapshot.left], "left out")
+    left_out = [Fault(f"job {left.id}", left.reason) for left in snapshot.left]
+    warn(left_out, "left out")
     write_instance(instance, output)
     running = sum(job.running is not None for job in instance.jobs)
-    click.echo(f"{running} running and {len(instance.jobs) - running} waiting jobs in {printable(str(output))}")
+    waiting = len(instance.jobs) - running
+    if not as_json:
+        click.echo(f"{running} running and {waiting} waiting jobs in {printable(str(output))}")
+    return {
+        "output": str(output),
+        "running": running,
+        "waiting": waiting,
+        "left_out": [asdict(fault) for fault in left_out],
+    }

@@ -51,6 +51,24 @@ ENGINE_NAMES = (
 _HIGHEST_PRICE = 1e100
 
 
+class _EngineName(click.Choice[str]):
+    """The name of an engine: ours, one that another distribution announces, or ``module:name``."""
+
+    def __init__(self) -> None:
+        super().__init__(ENGINE_NAMES)
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; one from outside is loaded later, and refused then."""
+        if ":" in value:
+            return value
+        if value not in ENGINE_NAMES:
+            from cpsched.portfolio import engine_names
+
+            if value in engine_names():
+                return value
+        return super().convert(value, param, ctx)
+
+
 def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
     """Refuse ``nan`` and ``inf``, which are floats too."""
     if not math.isfinite(value) or value < 0:
@@ -67,12 +85,15 @@ def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> f
 
 @click.command(
     "solve",
-    epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html; with a Dask cluster: "
-    "cpsched solve window.json --dask tcp://head:8786 --budget 30",
+    epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html; with a Dask cluster: --dask tcp://head:8786",
 )
 @click.argument("instance", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option(
-    "--engine", default="portfolio", show_default=True, type=click.Choice(ENGINE_NAMES), help="Engine to use."
+    "--engine",
+    default="portfolio",
+    show_default=True,
+    type=_EngineName(),
+    help="Engine to use: one of these, one that another package announces, or MODULE:NAME.",
 )
 @click.option(
     "--budget",
@@ -204,7 +225,7 @@ def command(
         write_text(gantt, chart)
     written = {"plan": output, "instance_output": instance_output, "gantt": gantt}
     if as_json:
-        print_plan_as_json(parsed, plan, written, warnings)
+        print_plan_as_json("solve", parsed, plan, written, warnings)
     elif not quiet:
         print_plan_summary(parsed, plan, written)
 

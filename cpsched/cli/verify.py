@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.exits import ExitCode
-from cpsched.cli.options import EXISTING_FILE
+from cpsched.cli.options import AS_JSON, EXISTING_FILE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["command", "echo_violations"]
 @click.command("verify", epilog="Example: cpsched verify window.json plan.json")
 @click.argument("instance", type=EXISTING_FILE)
 @click.argument("plan", type=EXISTING_FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@AS_JSON
 @click.pass_context
 def command(ctx: click.Context, instance: Path, plan: Path, as_json: bool) -> None:
     """Check a plan against its instance.
@@ -40,11 +40,12 @@ def command(ctx: click.Context, instance: Path, plan: Path, as_json: bool) -> No
         warn(judge.warnings, "warning")
     violations = judge.violations(load(plan), str(plan))
     if as_json:
-        from cpsched.cli.screen import echo_json
+        from cpsched.cli.outputs import echo_output
 
         warnings = [dataclasses.asdict(warning) for warning in judge.warnings]
         listed = [dataclasses.asdict(violation) for violation in violations]
-        echo_json({"instance": str(instance), "plan": str(plan), "warnings": warnings, "violations": listed})
+        content = {"instance": str(instance), "plan": str(plan), "warnings": warnings, "violations": listed}
+        echo_output("verify", content)
     elif violations:
         echo_violations(violations)
     else:

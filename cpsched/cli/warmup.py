@@ -6,12 +6,16 @@ import time
 
 import click
 
+from cpsched.cli.options import AS_JSON
+
 __all__ = ["command"]
 
 
 @click.command("warmup", epilog="Example: cpsched warmup")
-def command() -> None:
+@AS_JSON
+def command(as_json: bool) -> None:
     """Compile all kernels now, for a fast next start."""
+    from cpsched.cli.outputs import echo_output
     from cpsched.portfolio import prepare
     from cpsched.sim import warm_up_simulation
 
@@ -19,4 +23,8 @@ def command() -> None:
     begin = time.perf_counter()
     prepare("portfolio")
     warm_up_simulation()
-    click.echo(f"The kernels are ready after {time.perf_counter() - begin:.1f} s.")
+    seconds = time.perf_counter() - begin
+    if as_json:
+        echo_output("warmup", {"seconds": round(seconds, 3)})
+    else:
+        click.echo(f"The kernels are ready after {seconds:.1f} s.")

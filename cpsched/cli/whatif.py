@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import EXISTING_FILE, PLAN_FILE
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, PLAN_FILE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ __all__ = ["command"]
     help="Time for improving the new plan; 0: jobs keep their places where they can.",
 )
 @PLAN_FILE
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@AS_JSON
 def command(
     instance: Path,
     plan: Path | None,
@@ -63,7 +63,7 @@ def command(
     and moves no job.
     """
     from cpsched.answers import WhatIf, comparison_lines, what_if
-    from cpsched.cli.screen import echo_json
+    from cpsched.cli.outputs import echo_output
     from cpsched.formats import expand_hostlist, read_instance, write_plan
 
     request = WhatIf(
@@ -84,7 +84,7 @@ def command(
     if output is not None:
         write_plan(comparison.plan, output)
     if as_json:
-        echo_json(_document(before, comparison, output))
+        echo_output("whatif", _document(before, comparison, output))
         return
     for line in comparison_lines(window, comparison, before.objective.name):
         click.echo(line)
@@ -124,13 +124,14 @@ def _walltime(value: str) -> tuple[str, int]:
 def _submit(window: Instance, plan: Plan, text: str, *, as_json: bool) -> None:
     """Print when a job would start."""
     from cpsched.answers import Answers, parse_submission, submission_lines
-    from cpsched.cli.screen import echo_json
+    from cpsched.cli.outputs import echo_output
 
     submission = Answers(window, plan).submit(parse_submission(text, window))
     planned = submission.planned
     if as_json:
         segments = () if planned is None else planned.segments
-        echo_json(
+        echo_output(
+            "whatif-submit",
             {
                 "job": submission.job.id,
                 "start": None if planned is None else planned.start,
@@ -138,7 +139,7 @@ def _submit(window: Instance, plan: Plan, text: str, *, as_json: bool) -> None:
                 "wait": None if planned is None else planned.start - window.now,
                 "nodes": list(dict.fromkeys(held.node for one in segments for held in one.allocation)),
                 "detail": submission.detail,
-            }
+            },
         )
         return
     for line in submission_lines(window, submission):

@@ -1,7 +1,7 @@
 """The CP-SAT optimizer, and proofs: lower bounds on what any plan can reach.
 
 May import: `planner`, `booking`, `problem`, `metrics`, `engine`, `domain`, `errors`; ortools (when a model is built),
-numpy, scipy. Begin with `model.py`, the table of contents of the model, and `improver.py`, which solves it in a process
+numpy. Begin with `model.py`, the table of contents of the model, and `improver.py`, which solves it in a process
 of its own (`process.py`, `worker.py`); `neighbourhoods/improver.py` improves parts of plans of any size;
 `bounds/bound.py` is the recipe of the bounds.
 

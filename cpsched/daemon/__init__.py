@@ -16,20 +16,23 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.daemon.core import step
     from cpsched.daemon.heartbeat import Watchdog, hand_back
-    from cpsched.daemon.logs import make_log
+    from cpsched.daemon.logs import Log, make_log
     from cpsched.daemon.metrics import Metrics
     from cpsched.daemon.planning import Planner
     from cpsched.daemon.service import Daemon, Settings
     from cpsched.daemon.site import daemon_of, manager_of, read_site, refuse_root, replay_of, watchdog_of
     from cpsched.daemon.site_model import SiteModel
     from cpsched.daemon.state import Policy, State
-    from cpsched.daemon.store import Store
+    from cpsched.daemon.store import Cycle, Present, Store
 
 __all__ = [
+    "Cycle",
     "Daemon",
+    "Log",
     "Metrics",
     "Planner",
     "Policy",
+    "Present",
     "Settings",
     "SiteModel",
     "State",
@@ -51,13 +54,13 @@ __getattr__ = opener(
     {
         "core": "step",
         "heartbeat": "Watchdog hand_back",
-        "logs": "make_log",
+        "logs": "Log make_log",
         "metrics": "Metrics",
         "planning": "Planner",
         "service": "Daemon Settings",
         "site": "daemon_of manager_of read_site refuse_root replay_of watchdog_of",
         "site_model": "SiteModel",
         "state": "Policy State",
-        "store": "Store",
+        "store": "Cycle Present Store",
     },
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 
 from cpsched.daemon.state import State
 from cpsched.domain import EngineReport, Instance, Plan, Score
@@ -35,7 +36,7 @@ def plan_of_state(state: State, instance: Instance) -> Plan | None:
         instance=instance.name,
         now=instance.now,
         objective=Score(name=instance.objective.name, value=0, planner=0, suffered=0),
-        engine=EngineReport(name="daemon", version="", budget=0, elapsed=0, stopped="done"),
+        engine=EngineReport(name="daemon", version=version("cpsched"), budget=0, elapsed=0, stopped="done"),
         jobs=jobs,
     )
 
@@ -61,7 +62,15 @@ class Planner:
         self.engine.prepare()
 
     def follow(self, window: Instance, previous: Plan | None, why: str) -> Made | None:
-        """Bring a plan up to date in no time to speak of, or make a first one; None if neither is possible."""
+        """Make a plan in no time to speak of; None if that is not possible.
+
+        It is that of the engine if it is a rule, and else the plan before brought up to date, or a first one.
+        """
+        made = self._followed(window, previous, why)
+        return self._bettered(made, window, why) if made is not None and self.engine.is_rule else made
+
+    def _followed(self, window: Instance, previous: Plan | None, why: str) -> Made | None:
+        """Bring a plan up to date, or make a first one; None if neither is possible."""
         planner = WindowPlanner(name="planner", budget=0.0, most=self.engine.most)
         ways = {"the planner": lambda: planner.plan(window, None)}
         if previous is not None:
@@ -74,17 +83,21 @@ class Planner:
         The previous plan brought up to date comes first, and is the answer where nothing better is found in time.
         """
         began = time.monotonic()
-        followed = self.follow(window, previous, why)
+        followed = self._followed(window, previous, why)
         left = min(seconds, self.engine.budget) - (time.monotonic() - began)
         if followed is None or left <= 0:
             return followed
-        engine, plan = replace(self.engine, budget=left), followed.plan
+        return self._bettered(followed, window, why, budget=left)
+
+    def _bettered(self, followed: Made, window: Instance, why: str, *, budget: float = 0.0) -> Made:
+        """Return the plan of the engine where that is worth it, and the one that it begins from otherwise."""
+        engine, plan = replace(self.engine, budget=budget), followed.plan
         made = self._first_of({engine.name: lambda: engine.plan(window, plan), "nothing": lambda: plan}, why)
         if made is None:
             return followed
         chosen, why = self._chosen(window, plan, made.plan, why)
         failures = followed.failures + made.failures
-        return Made(plan=chosen, why=why, took=time.monotonic() - began, failures=failures)
+        return Made(plan=chosen, why=why, took=followed.took + made.took, failures=failures)
 
     def _first_of(self, ways: dict[str, Callable[[], Plan]], why: str) -> Made | None:
         """Return the plan of the first way that does not fail."""

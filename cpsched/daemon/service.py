@@ -8,17 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cpsched.bridge import Order, Receipt, ResourceManager, Result, Start
+from cpsched.bridge import Order, Receipt, ResourceManager, Result, Snapshot, Start
 from cpsched.daemon.core import step
+from cpsched.daemon.expecting import LEARNT_FROM, Expectations, Kind
 from cpsched.daemon.heartbeat import beat
 from cpsched.daemon.judging import vetoes
 from cpsched.daemon.logs import Log
 from cpsched.daemon.metrics import Metrics
 from cpsched.daemon.planning import Made, Planner, plan_of_state
+from cpsched.daemon.present import Presenter
 from cpsched.daemon.state import (
     Act,
     Answered,
     Event,
+    JobOver,
     PlanAgain,
     Planned,
     Policy,
@@ -32,12 +35,15 @@ from cpsched.daemon.state import (
 )
 from cpsched.daemon.store import Cycle, Store
 from cpsched.daemon.window import Told, planning_window
+from cpsched.domain import Job, Plan
 from cpsched.errors import BridgeError, CpschedError, StoreError
 
 __all__ = ["Daemon", "Settings"]
 
 #: Seconds of a cycle's budget that are kept for what comes after planning, at least, and how much of what it last took.
 _RESERVE, _MARGIN = 0.05, 1.5
+#: Jobs that ended lately from which a daemon that begins learns how long jobs run.
+_LEARNT = 20_000
 #: Tries to hand back at the end.
 _LAST_TRIES = 3
 
@@ -104,10 +110,16 @@ class Daemon:
         self._must_reread = False
         self._unsaved = Save()
         self._told: Told = {}
+        self._expectations = Expectations()
+        #: The jobs of the snapshot before, by id; made where it is needed.
+        self._jobs_before: dict[str, Job] | None = None
+        self._before: Snapshot | None = None
         self._again = ""
         #: Of the last cycle.
         self.num_orders = 0
         self._last_made: Made | None = None
+        self._last_plan: Plan | None = None
+        self._presenter = Presenter()
         self._after_planning = 0.0
         self._next_improvement = 0.0
         self._kept: set[str] = set()
@@ -127,6 +139,8 @@ class Daemon:
         """
         kept = self.store.load()
         self.state = replace(self.state, plan=kept.plan, promises=kept.promises)
+        for kind, runtime in self.store.ended(_LEARNT):
+            self._expectations.learn(kind, runtime)
         if kept.unanswered:
             self.store.forget_unanswered()
             self.log.warning("orders of the daemon before have no answer: the manager is asked", orders=kept.unanswered)
@@ -234,7 +248,7 @@ class Daemon:
         except BridgeError as error:
             self._failed("manager", error)
             return False
-        self._snapshot = snapshot
+        self._before, self._snapshot, self._jobs_before = self.state.snapshot, snapshot, None
         self._take(Seen(snapshot=snapshot))
         return True
 
@@ -250,7 +264,9 @@ class Daemon:
         if not (is_quick or can_improve):
             return
         lead = 0 if is_quick else math.ceil(settings.rate * max(0.0, settings.budget - (self._clock() - began)))
-        window = planning_window(self.state, lead=lead, price=settings.price, told=self._told)
+        window = planning_window(
+            self.state, lead=lead, price=settings.price, told=self._told, expectations=self._expectations
+        )
         previous = plan_of_state(self.state, window.instance)
         if is_quick:
             made = self.planner.follow(window.instance, previous, why)
@@ -261,7 +277,7 @@ class Daemon:
         if made is None:
             self.metrics.failures.labels("planning").inc()
             return
-        self._last_made = made
+        self._last_made, self._last_plan = made, made.plan
         self.metrics.fallbacks.inc(len(made.failures))
         is_told = not (is_quick and can_improve)
         self._take(Planned(plan=made.plan, revisions=window.revisions, why=made.why, is_told=is_told))
@@ -285,6 +301,8 @@ class Daemon:
     def _save(self, save: Save) -> None:
         """Write down what has changed, with what could not be written before."""
         for record in save.records:
+            if isinstance(record, JobOver):
+                self._learn(record)
             is_later = isinstance(record, PromiseMoved) and _is_later(record)
             if is_later:
                 self.metrics.promises_moved.inc()
@@ -297,6 +315,15 @@ class Daemon:
             records=(*self._unsaved.records, *save.records),
         )
         self._write()
+
+    def _learn(self, over: JobOver) -> None:
+        """Learn from a job that has ended how long such jobs run."""
+        if self._jobs_before is None:
+            self._jobs_before = {} if self._before is None else {job.id: job for job in self._before.instance.jobs}
+        job = self._jobs_before.get(over.job)
+        kind = None if job is None else Kind.of(job)
+        if kind is not None and over.start is not None and over.end is not None and over.state in LEARNT_FROM:
+            self._expectations.learn(kind, over.end - over.start)
 
     def _write(self) -> bool:
         """Write what is not written yet, and tell whether nothing is left."""
@@ -407,6 +434,8 @@ class Daemon:
         try:
             self.store.add_cycle(cycle)
             self._keep_and_prune()
+            if is_good:
+                self._present()
             if settings.metrics_file is not None:
                 metrics.write(settings.metrics_file)
         except CpschedError as error:
@@ -416,6 +445,12 @@ class Daemon:
             metrics.last_cycle.set_to_current_time()
             if settings.heartbeat is not None:
                 beat(settings.heartbeat)
+
+    def _present(self) -> None:
+        """Write down what is true now, for readers of the store."""
+        if self.state.snapshot is not None:
+            document = self._presenter.document(self.state, self._last_plan, budget=self.settings.budget)
+            self.store.set_present(self.state.now, time.time(), document)
 
     def _keep_and_prune(self) -> None:
         """Keep new jobs and, now and then, a snapshot; forget what is old once an hour."""

@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from cpsched.bridge import MemoryManager, ResourceManager, World
 from cpsched.bridge.slurm import SlurmManager, SlurmModel
 from cpsched.daemon import site_model
@@ -21,7 +19,7 @@ from cpsched.daemon.site_model import MemoryModel, SiteModel
 from cpsched.daemon.state import Policy
 from cpsched.daemon.store import Store
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats import Faults, keys_of_models, load_toml, read_instance
+from cpsched.formats import keys_of_models, read_instance, read_settings
 from cpsched.portfolio import WindowPlanner, team_of
 
 __all__ = ["daemon_of", "manager_of", "read_site", "refuse_root", "replay_of", "watchdog_of"]
@@ -40,14 +38,7 @@ def read_site(path: Path) -> SiteModel:
     DocumentError
         With everything that is wrong with it.
     """
-    document = load_toml(path)
-    faults = Faults(document, mapping="a table")
-    try:
-        site = SiteModel.model_validate(document)
-    except ValidationError as error:
-        faults.add_shape(error, _KEYS)
-        faults.raise_if_any(str(path))
-        raise
+    site, faults = read_settings(path, SiteModel, _KEYS)
     if "://" in site.store.url and "@" in site.store.url and ":" in site.store.url.split("://")[1].split("@")[0]:
         others = path.stat().st_mode & 0o077
         if others:

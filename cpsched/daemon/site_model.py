@@ -132,6 +132,9 @@ class SiteModel(DocumentModel):
     """The whole file."""
 
     dry_run: bool = Field(True, description="Plan and report, but give no orders")
+    visibility: Literal["all", "anonymous", "own"] = Field(
+        "all", description="What users see of the jobs of others, in cpsched serve"
+    )
     allow_root: bool = Field(False, description="Whether the daemon may run as root")
     manager: ManagerModel = Field(description="The resource manager")
     planning: PlanningModel = Field(PlanningModel(), description="How plans are made")

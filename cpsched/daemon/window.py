@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cpsched.daemon.state import State
+from cpsched.bridge import Snapshot
+from cpsched.daemon.expecting import Expectations, Kind
+from cpsched.daemon.state import PlannedStart, State
 from cpsched.domain import Instance, Job, PromisedStart, Running
 
 __all__ = ["PlanningWindow", "Told", "planning_window"]
+
+
+#: Seconds for which a job counts as started that the manager was ordered to start: its scheduler ticks.
+_IN_FLIGHT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,21 +25,32 @@ class PlanningWindow:
     revisions: dict[str, str]
 
 
-#: The jobs of earlier windows with what their users were told: by id, the job as it was seen, and as it was planned.
-Told = dict[str, tuple[Job, PromisedStart, Job]]
+#: The jobs of earlier windows that are planned otherwise than they were seen: by id, the job as it was seen, what is
+#: added to it, and the job as it was planned.
+Told = dict[str, tuple[Job, tuple[PromisedStart | None, int | None], Job]]
 
 
-def planning_window(state: State, *, lead: int = 0, price: float = 1.0, told: Told | None = None) -> PlanningWindow:
+def planning_window(
+    state: State,
+    *,
+    lead: int = 0,
+    price: float = 1.0,
+    told: Told | None = None,
+    expectations: Expectations | None = None,
+) -> PlanningWindow:
     """Return the window `lead` seconds after the last snapshot.
 
     A job that starts until then, by an order that the manager has or by the plan, runs in the window on its planned
-    nodes: the new plan is made around it. A job whose walltime ends until then runs for one second more: it may be
-    late. The start that a waiting job's user was told is its promised start, at this price.
+    nodes: the new plan is made around it, and does not take back what the manager is doing. A job whose walltime ends
+    until then runs for one second more: it may be late. The start that a waiting job's user was told is its promised
+    start, at this price.
 
     Parameters
     ----------
     told
         Jobs of earlier windows, used again where nothing has changed, and brought up to date.
+    expectations
+        How long jobs are expected to run; None: for their walltimes.
 
     Raises
     ------
@@ -54,20 +71,22 @@ def planning_window(state: State, *, lead: int = 0, price: float = 1.0, told: To
         if state.is_barred(job.id):
             continue
         entry = state.plan.get(job.id)
-        if entry is not None and lead and entry.start < at and not state.policy.is_dry_run:
+        if entry is not None and not state.policy.is_dry_run and _starts(entry, snapshot, at, is_ahead=lead > 0):
             segment = replace(entry.planned.segments[0], end=max(entry.planned.end, at + 1))
             running = Running(start=entry.start, segments=(segment,))
             jobs.append(replace(job, running=running, told=None, after=(), malleability=None))
             continue
         revisions[job.id] = snapshot.jobs[job.id].revision
         promise = state.promises.get(job.id)
-        if promise is None:
+        start = None if promise is None else PromisedStart(start=promise.start, price=price)
+        kind = None if expectations is None else Kind.of(job)
+        added = start, None if expectations is None or kind is None else expectations.runtime(kind)
+        if added == (None, None):
             jobs.append(job)
             continue
         before = None if told is None else told.get(job.id)
-        if before is None or before[0] is not job or (before[1].start, before[1].price) != (promise.start, price):
-            start = PromisedStart(start=promise.start, price=price)
-            before = job, start, replace(job, told=start)
+        if before is None or before[0] is not job or before[1] != added:
+            before = job, added, replace(job, told=start, expected=added[1])
         new[job.id] = before
         jobs.append(before[2])
     if told is not None:
@@ -76,6 +95,15 @@ def planning_window(state: State, *, lead: int = 0, price: float = 1.0, told: To
     jobs = _whole(jobs)
     revisions = {job.id: revisions[job.id] for job in jobs if job.id in revisions}
     return PlanningWindow(instance=replace(snapshot.instance, now=at, jobs=tuple(jobs)), revisions=revisions)
+
+
+def _starts(entry: PlannedStart, snapshot: Snapshot, at: int, *, is_ahead: bool) -> bool:
+    """Tell whether a waiting job starts before a second, or at it by an order that the manager is carrying out."""
+    if is_ahead and entry.start < at:
+        return True
+    facts = snapshot.jobs[entry.planned.id]
+    has_order = (facts.due, facts.nodes) == (entry.start, entry.nodes)
+    return has_order and snapshot.taken_at - _IN_FLIGHT <= entry.start <= at
 
 
 def _whole(jobs: list[Job]) -> list[Job]:

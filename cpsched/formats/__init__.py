@@ -23,7 +23,7 @@ from cpsched.formats.instance_reader import instance_schema, parse_instance
 from cpsched.formats.instance_writer import instance_to_document
 from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
-from cpsched.formats.toml import load_toml, parse_toml
+from cpsched.formats.toml import load_toml, parse_toml, read_settings
 from cpsched.formats.trusted import trusted
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "read_instance",
     "read_json",
     "read_plan",
+    "read_settings",
     "refusal",
     "shown",
     "trusted",

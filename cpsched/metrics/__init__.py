@@ -3,9 +3,9 @@
 `plans.py` has the value of a plan by the instance's objective, and the figures that people read; `least.py` has a
 lower bound of the value that ignores the machine. `runs.py` has the outcome of each job of a workload. `summary.py`,
 `fairness.py` and `series.py` compute figures from it, `intervals.py` combines those of several seeds, `files.py`
-writes them, and `log_rows.py` has the runs as a log.
+writes them, `run_file.py` keeps a whole simulation for reports, and `log_rows.py` has the runs as a log.
 
-May import: `domain`, `errors`; numpy, and inside functions pandas and scipy, which are slow to load. Begin with
+May import: `domain`, `errors`; numpy, and inside functions pandas, which is slow to load. Begin with
 `objective_value`, the number that engines compare, and with `runs_summary`.
 """
 
@@ -31,6 +31,7 @@ from cpsched.metrics.plans import (
     summarise,
     usage_over_time,
 )
+from cpsched.metrics.run_file import SimulatedRun, read_run, write_run
 from cpsched.metrics.runs import Ending, Runs
 from cpsched.metrics.series import Steps, load_over_time, series
 from cpsched.metrics.summary import Decisions, Distribution, Figures, Group, ResourceUse, RunsSummary, runs_summary
@@ -48,6 +49,7 @@ __all__ = [
     "ResourceUse",
     "Runs",
     "RunsSummary",
+    "SimulatedRun",
     "Steps",
     "StretchedSlowdown",
     "Summary",
@@ -63,6 +65,7 @@ __all__ = [
     "mean_interval",
     "objective_value",
     "overtaken",
+    "read_run",
     "runs_summary",
     "series",
     "stretched_slowdown",
@@ -70,6 +73,7 @@ __all__ = [
     "summarise",
     "usage_over_time",
     "write_jobs_csv",
+    "write_run",
     "write_series_csv",
     "write_summary",
 ]

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-__all__ = ["MeanInterval", "mean_interval"]
+__all__ = ["MeanInterval", "mean_interval", "student_quantile"]
+
+#: A sum has ended when its terms are smaller than this part of it.
+_NEGLIGIBLE = 1e-16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,40 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
     count = len(values)
     half_width = None
     if count > 1:
-        from scipy.special import stdtrit  # the quantile of Student's t; slow to load, and seldom needed
-
-        half_width = float(stdtrit(count - 1, (1 + level) / 2)) * stdev(values) / math.sqrt(count)
+        half_width = student_quantile((1 + level) / 2, count - 1) * stdev(values) / math.sqrt(count)
     return MeanInterval(mean=fmean(values), half_width=half_width, count=count, level=level)
+
+
+def student_quantile(share: float, freedom: int) -> float:
+    """Return the value below which Student's t is with a probability, to 8 digits.
+
+    Parameters
+    ----------
+    share
+        The probability, from 0.5 to less than 1.
+    freedom
+        The degrees of freedom, at least 1.
+    """
+    low, high = 0.0, 1.0
+    while _student_tail(high, freedom) > 1 - share:
+        low, high = high, 2 * high
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _student_tail(middle, freedom) > 1 - share else (low, middle)
+    return high
+
+
+def _student_tail(value: float, freedom: int) -> float:
+    """Return the probability that Student's t is above a value >= 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    angle = math.atan2(value, math.sqrt(freedom))
+    squared = math.cos(angle) ** 2
+    is_odd = freedom % 2
+    term = math.cos(angle) if is_odd else 1.0
+    total = 0.0
+    for step in range(freedom // 2):
+        total += term
+        term *= squared * (2 * step + 1 + is_odd) / (2 * step + 2 + is_odd)
+        if term < _NEGLIGIBLE * total:
+            break
+    inside = math.sin(angle) * total
+    return 0.5 - (angle + inside) / math.pi if is_odd else 0.5 - inside / 2

@@ -34,7 +34,7 @@ class Ending(IntEnum):
     KILLED = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Runs:
     """The outcomes of the jobs of a workload: arrays of one length, in document order; times in seconds.
 
@@ -91,6 +91,9 @@ class Runs:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"<Runs of {len(self)} jobs, {int(self.over.sum())} of them over>"
 
     @property
     def over(self) -> NDArray[np.bool_]:

@@ -70,6 +70,20 @@ class Model:
         return model
 
     @classmethod
+    def from_dict(cls, document: Mapping[str, object]) -> Self:
+        """Return a model that says what an instance document says, to be changed.
+
+        Parameters
+        ----------
+        document
+            As JSON has it; numpy's numbers, tuples and mappings are taken too. What is wrong with it is told by
+            `instance` and `solve`.
+        """
+        model = cls()
+        model._document |= plain(document)
+        return model
+
+    @classmethod
     def from_frame(cls, jobs: pd.DataFrame, name: str = "model", **others: Any) -> Self:
         """Return a model with the jobs of a table; its nodes and queues are added to it.
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.policies.catalogue import SCHEDULERS, make_scheduler, scheduler_from
+    from cpsched.policies.catalogue import SCHEDULERS, make_scheduler, scheduler_from, unknown_scheduler
     from cpsched.policies.engines import POLICIES
     from cpsched.policies.evolving import VARIANTS, EvolvingEngine, EvolvingOnline
+    from cpsched.policies.insertion import insert
     from cpsched.policies.policy import Policy
     from cpsched.policies.policy_engine import PolicyEngine
     from cpsched.policies.queue_rules import by_smith
@@ -32,16 +33,19 @@ __all__ = [
     "PolicyEngine",
     "SdEngine",
     "by_smith",
+    "insert",
     "make_scheduler",
     "scheduler_from",
+    "unknown_scheduler",
 ]
 
 __getattr__ = opener(
     __name__,
     {
-        "catalogue": "SCHEDULERS make_scheduler scheduler_from",
+        "catalogue": "SCHEDULERS make_scheduler scheduler_from unknown_scheduler",
         "engines": "POLICIES",
         "evolving": "VARIANTS EvolvingEngine EvolvingOnline",
+        "insertion": "insert",
         "policy": "Policy",
         "policy_engine": "PolicyEngine",
         "queue_rules": "by_smith",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from inspect import Parameter
 from types import NoneType, UnionType
 from typing import Literal, get_args, get_origin
 
@@ -17,7 +18,7 @@ from cpsched.policies.sd import malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_
 from cpsched.policies.slurm import slurm
 from cpsched.sim import QueueRule, Scheduler
 
-__all__ = ["SCHEDULERS", "make_scheduler", "scheduler_from"]
+__all__ = ["SCHEDULERS", "make_scheduler", "scheduler_from", "unknown_scheduler"]
 
 #: The factory of each scheduler, with its parameters as keywords; a wrong one is refused with a `ValueError`.
 SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
@@ -35,6 +36,9 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "sd_dyn": sd_dyn,
     "malleable_value": malleable_value,
 }
+
+#: The kinds of parameters that are given by name.
+_NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 _WORDS: dict[object, str] = {
     int: "an integer",
@@ -60,35 +64,52 @@ def make_scheduler(name: str, **parameters: object) -> QueueRule | Scheduler:
     DocumentError
         With everything that is wrong: a name that no scheduler has, and parameters that it does not take.
     """
-    return scheduler_from(SCHEDULERS, name, parameters)
+    if name not in SCHEDULERS:
+        raise unknown_scheduler(name, SCHEDULERS)
+    return scheduler_from(SCHEDULERS[name], name, parameters)
+
+
+def unknown_scheduler(name: str, known: Iterable[str]) -> DocumentError:
+    """Return the error that no scheduler has a name, with a known one that is near."""
+    return DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{_hint(name, known)}")])
 
 
 def scheduler_from(
-    factories: Mapping[str, Callable[..., QueueRule | Scheduler]], name: str, parameters: Mapping[str, object]
+    factory: Callable[..., QueueRule | Scheduler], name: str, parameters: Mapping[str, object]
 ) -> QueueRule | Scheduler:
-    """Make a scheduler by one of several functions, as `make_scheduler` does.
+    """Make a scheduler by a function, whose annotations say what its parameters may be.
 
     Raises
     ------
     DocumentError
         With everything that is wrong.
     """
-    if name not in factories:
-        raise DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{_hint(name, factories)}")])
-    signature = inspect.signature(factories[name], eval_str=True).parameters
+    known = _parameters_of(factory)
+    takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in known.values())
+    named = {key: parameter for key, parameter in known.items() if parameter.kind in _NAMED}
     faults = []
     for key, value in parameters.items():
-        if key not in signature:
-            takes = ", ".join(signature) or "none"
-            faults.append(Fault(key, f"unknown parameter{_hint(key, signature)} (known: {takes})"))
-        elif not _fits(value, signature[key].annotation):
-            faults.append(Fault(key, f"Expected {_in_words(signature[key].annotation)}, got {value!r}"))
+        if key not in named and not takes_any:
+            takes = ", ".join(named) or "none"
+            faults.append(Fault(key, f"unknown parameter{_hint(key, named)} (known: {takes})"))
+        elif key in named and not _fits(value, named[key].annotation):
+            faults.append(Fault(key, f"Expected {_in_words(named[key].annotation)}, got {value!r}"))
+    missing = [key for key in named if named[key].default is Parameter.empty and key not in parameters]
+    faults += [Fault(key, "Expected a value, got none: this parameter has no default") for key in missing]
     if not faults:
         try:
-            return factories[name](**parameters)
+            return factory(**parameters)
         except ValueError as error:
             faults.append(Fault("", str(error)))
     raise DocumentError(f"scheduler {name}", faults)
+
+
+def _parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:
+    """Return the parameters of a function or class; of one from outside, annotations that cannot be read stay texts."""
+    try:
+        return inspect.signature(factory, eval_str=True).parameters
+    except (NameError, TypeError, SyntaxError, AttributeError):
+        return inspect.signature(factory).parameters
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
@@ -106,6 +127,8 @@ def _fits(value: object, hint: object) -> bool:
     """Return whether a value is what a parameter's annotation says."""
     choices = _choices(hint)
     is_number = isinstance(value, int) and not isinstance(value, bool)
+    if hint is Parameter.empty or isinstance(hint, str):
+        return True  # what is not annotated, or by what cannot be read, is for the scheduler to check
     is_nested = any(isinstance(value, kind) for kind in map(get_origin, choices) if isinstance(kind, type))
     return is_nested or value in choices or type(value) in choices or (is_number and float in choices)
 

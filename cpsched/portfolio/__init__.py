@@ -6,7 +6,7 @@ May import: `planner`, `policies`, `sim`, `search`, `cp`, `mzn`, `formats`, `met
 `dask_lanes.py` on the workers of a Dask cluster as well, `scoring.py` judges plans and makes plan documents,
 `repair.py` puts right what is refused of one job. `live.py` has the plan that follows windows and events,
 `replanning.py` applies events to documents, and `online.py` plans one window after the other, as a scheduler of a
-simulation; `schedulers.py` lists these with the rules.
+simulation; `schedulers.py` lists these with the rules, and `outside.py` loads those of others.
 """
 
 from typing import TYPE_CHECKING
@@ -19,17 +19,24 @@ if TYPE_CHECKING:
     from cpsched.portfolio.online import WindowPlanner, make_engine_scheduler
     from cpsched.portfolio.recipe import prepare, solve
     from cpsched.portfolio.replanning import replan
-    from cpsched.portfolio.schedulers import ALL_SCHEDULERS, label_of, make_any_scheduler, parameter_text
-    from cpsched.portfolio.scoring import plan_of
-    from cpsched.portfolio.teams import ENGINES, Team, team_of
+    from cpsched.portfolio.schedulers import (
+        factory_of,
+        label_of,
+        make_any_scheduler,
+        parameter_text,
+        scheduler_names,
+    )
+    from cpsched.portfolio.scoring import plan_of, verify_plan
+    from cpsched.portfolio.teams import ENGINES, Team, engine_names, team_of
 
 __all__ = [
-    "ALL_SCHEDULERS",
     "ENGINES",
     "Happened",
     "LivePlan",
     "Team",
     "WindowPlanner",
+    "engine_names",
+    "factory_of",
     "label_of",
     "make_any_scheduler",
     "make_engine_scheduler",
@@ -37,8 +44,10 @@ __all__ = [
     "plan_of",
     "prepare",
     "replan",
+    "scheduler_names",
     "solve",
     "team_of",
+    "verify_plan",
     "with_dask_lanes",
 ]
 
@@ -50,8 +59,8 @@ __getattr__ = opener(
         "online": "WindowPlanner make_engine_scheduler",
         "recipe": "prepare solve",
         "replanning": "replan",
-        "schedulers": "ALL_SCHEDULERS label_of make_any_scheduler parameter_text",
-        "scoring": "plan_of",
-        "teams": "ENGINES Team team_of",
+        "schedulers": "factory_of label_of make_any_scheduler parameter_text scheduler_names",
+        "scoring": "plan_of verify_plan",
+        "teams": "ENGINES Team engine_names team_of",
     },
 )

@@ -82,6 +82,12 @@ class WindowPlanner:
     workers: int = 1
     seed: int = 0
 
+    @property
+    def is_rule(self) -> bool:
+        """Whether it plans each window anew by a rule, which takes no budget."""
+        team = team_of(self.name, workers=self.workers)
+        return not team.lanes and team.first.name != "planner"
+
     def prepare(self) -> None:
         """Compile or load what the engine needs."""
         prepare(self.name, workers=self.workers, changing=False)
@@ -119,9 +125,8 @@ class _Cycles:
     def __init__(self, name: str, *, budget: float, most: int | None, workers: int, seed: int) -> None:
         self.name = name
         self._engine = WindowPlanner(name=name, budget=budget, most=most, workers=workers, seed=seed)
-        team = team_of(name, workers=workers)
         #: Whether each cycle is more than to bring the last plan up to date.
-        self._plans_anew = bool(team.lanes) or team.first.name != "planner"
+        self._plans_anew = bool(team_of(name, workers=workers).lanes) or self._engine.is_rule
         #: The plan of the last cycle, and that which follows the windows since then.
         self._plan: Plan | None = None
         self._live: LivePlan | None = None

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from cpsched.policies import POLICIES, SCHEDULERS, VARIANTS, EvolvingOnline, scheduler_from
+from cpsched.domain import FrozenMap
+from cpsched.errors import DocumentError, Fault
+from cpsched.policies import POLICIES, SCHEDULERS, VARIANTS, EvolvingOnline, scheduler_from, unknown_scheduler
 from cpsched.portfolio.online import make_engine_scheduler
 from cpsched.portfolio.online_rule import make_online_portfolio
+from cpsched.portfolio.outside import ENGINE_GROUP, POLICY_GROUP, announced, is_engine, load_outside
 from cpsched.portfolio.teams import ENGINES
 from cpsched.sim import QueueRule, Scheduler
 
-__all__ = ["ALL_SCHEDULERS", "label_of", "make_any_scheduler", "parameter_text"]
+__all__ = ["factory_of", "label_of", "make_any_scheduler", "parameter_text", "scheduler_names"]
 
 #: The rules for windows that have no counterpart for streams of jobs.
 _WSPT = "wspt_list"
-#: The factory of each scheduler, with its parameters as keywords.
-ALL_SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
+#: The factory of each of our schedulers, with its parameters as keywords.
+_SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
     **{variant.name: partial(EvolvingOnline, variant) for variant in VARIANTS},
     **{
         engine: partial(make_engine_scheduler, engine)
@@ -27,15 +30,66 @@ ALL_SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
 }
 
 
-def make_any_scheduler(name: str, parameters: Mapping[str, object]) -> QueueRule | Scheduler:
-    """Make a scheduler.
+def scheduler_names() -> tuple[str, ...]:
+    """Return the names of all schedulers: ours, and those that other distributions announce, engines too."""
+    others = (*announced(POLICY_GROUP), *announced(ENGINE_GROUP))
+    return tuple(dict.fromkeys((*_SCHEDULERS, *others)))
+
+
+def factory_of(name: str) -> Callable[..., QueueRule | Scheduler] | None:
+    """Return the function that makes a scheduler, with its parameters as keywords; None where there is none.
+
+    Parameters
+    ----------
+    name
+        One of `scheduler_names`, or ``module:name``: of a class or a function that makes a scheduler, of a `QueueRule`,
+        or of an engine, which then plans one window after the other.
 
     Raises
     ------
     DocumentError
-        With all faults: an unknown name, and parameters that the scheduler does not have.
+        If one from outside cannot be loaded, or is nothing of this.
     """
-    return scheduler_from(ALL_SCHEDULERS, name, parameters)
+    if name in _SCHEDULERS:
+        return _SCHEDULERS[name]
+    found = load_outside(name, POLICY_GROUP, ENGINE_GROUP)
+    if isinstance(found, QueueRule):
+        return partial(_itself, found)
+    if is_engine(found):
+        return partial(make_engine_scheduler, name)
+    if found is not None and not callable(found):
+        message = "Expected a QueueRule, or a class or function that makes a scheduler"
+        raise DocumentError(f"scheduler {name}", [Fault("", f"{message}, got {type(found).__name__}")])
+    return found
+
+
+def _itself(rule: QueueRule) -> QueueRule:
+    """Return a rule that needs no parameters."""
+    return rule
+
+
+def make_any_scheduler(name: str, parameters: Mapping[str, object] = FrozenMap()) -> QueueRule | Scheduler:
+    """Make a scheduler by its name, see `factory_of`, with these parameters, and defaults for all others.
+
+    Raises
+    ------
+    DocumentError
+        With all faults: an unknown name, parameters that the scheduler does not have, and what is no scheduler.
+    """
+    factory = factory_of(name)
+    if factory is None:
+        raise unknown_scheduler(name, scheduler_names())
+    made = scheduler_from(factory, name, parameters)
+    if not isinstance(made, QueueRule) and not _decides(made):
+        message = "Expected it to make a QueueRule, or a scheduler with a name and the methods begin and decide"
+        raise DocumentError(f"scheduler {name}", [Fault("", f"{message}, got {type(made).__name__}")])
+    return made
+
+
+def _decides(made: object) -> bool:
+    """Tell whether an object is a scheduler that can be asked."""
+    methods = (getattr(made, "begin", None), getattr(made, "decide", None))
+    return isinstance(getattr(made, "name", None), str) and all(map(callable, methods))
 
 
 def label_of(name: str, parameters: Mapping[str, object]) -> str:

@@ -25,12 +25,12 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.engine import Board, Outcome
-from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.formats import checked, instance_to_document, plan_to_document
 from cpsched.metrics import objective_value, suffered
 from cpsched.problem import is_made_up
 from cpsched.verify import Judge, Violation
 
-__all__ = ["faults_of", "judge_of", "plan_of", "scored", "with_jobs", "with_openings"]
+__all__ = ["faults_of", "judge_of", "plan_of", "scored", "verify_plan", "with_jobs", "with_openings"]
 
 #: The most jobs that an event names.
 _MOST_NAMED = 5
@@ -59,6 +59,22 @@ def judge_of(instance: Instance, document: object | None = None) -> Judge:
     if instance.set_aside or any(map(is_made_up, names)):
         return _Trusting()
     return Judge(instance_to_document(instance) if document is None else document)
+
+
+def verify_plan(instance: Instance, plan: Plan) -> tuple[Violation, ...]:
+    """Hold a plan to every rule of ``docs/formats.md``, as the independent judge reads both documents.
+
+    Returns
+    -------
+    tuple of Violation
+        Everything that is wrong; empty if the plan is valid.
+
+    Raises
+    ------
+    DocumentError
+        If the instance was built in Python and is not in order.
+    """
+    return Judge(instance_to_document(checked(instance))).violations(plan_to_document(plan))
 
 
 def faults_of(judge: Judge, instance: Instance, first: Plan) -> Callable[[Sequence[PlannedJob]], Sequence[str]]:

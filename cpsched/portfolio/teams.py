@@ -12,9 +12,10 @@ from cpsched.mzn import MiniZinc, MiniZincParams
 from cpsched.planner import PlannerEngine
 from cpsched.policies import POLICIES
 from cpsched.portfolio.merit import ByMerit, Member
+from cpsched.portfolio.outside import ENGINE_GROUP, announced, outside_engine
 from cpsched.search import Search, SearchParams
 
-__all__ = ["ENGINES", "Team", "team_of"]
+__all__ = ["ENGINES", "Team", "engine_names", "team_of"]
 
 #: The engines as users name them.
 ENGINES = ("portfolio", "planner", "search", "cp", "minizinc", *POLICIES)
@@ -65,13 +66,18 @@ class Team:
         return tuple(tuple(one for one in lane if not one.unsupported(instance)) for lane in self.lanes)
 
 
+def engine_names() -> tuple[str, ...]:
+    """Return the names of all engines: ours, and those that other distributions announce."""
+    return (*ENGINES, *(name for name in announced(ENGINE_GROUP) if name not in ENGINES))
+
+
 def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     """Return the team of an engine.
 
     Parameters
     ----------
     engine
-        One of `ENGINES`.
+        One of `ENGINES`, the name of one that another distribution announces, or ``module:name``.
     workers
         The number of CPU cores to use.
     solver
@@ -81,6 +87,8 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     ------
     EngineError
         If there is no such engine.
+    DocumentError
+        If one from outside cannot be loaded, or is no engine.
     """
     if engine in POLICIES:
         return Team(first=POLICIES[engine])
@@ -95,6 +103,9 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
         "minizinc": ((MiniZinc(MiniZincParams(solver=solver)),),),
         "portfolio": (search,) * (workers - 1) + (last,),
     }
-    if engine not in lanes:
-        raise EngineError(f"Expected an engine out of {', '.join(ENGINES)}, got {engine!r}")
-    return Team(first=PlannerEngine(), lanes=lanes[engine])
+    if engine in lanes:
+        return Team(first=PlannerEngine(), lanes=lanes[engine])
+    outside = outside_engine(engine)
+    if outside is None:
+        raise EngineError(f"Expected an engine out of {', '.join(engine_names())}, or MODULE:NAME, got {engine!r}")
+    return Team(first=outside)

@@ -6,82 +6,58 @@ their hashes, so that not even a flaw in the escaping could run a name as code.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
-from importlib import resources
 
+from cpsched.charts import duration
 from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
 from cpsched.report.basis import basis_of
-from cpsched.report.words import change_description, duration, figures, request_text, share_text, value_text
+from cpsched.report.page_parts import asset, embedded, filled, source_of
+from cpsched.report.words import change_description, figures, request_text, share_text, value_text
 from cpsched.text import printable
 
-__all__ = ["gantt_html"]
+__all__ = ["gantt_assets", "gantt_html", "plan_sentence"]
 
 #: The parts of the page's one script, in order.
 _SCRIPTS = ("gantt_model.js", "gantt_view.js", "gantt_drawing.js", "gantt_history.js", "gantt_page.js")
 
 
-def gantt_html(instance: Instance, plan: Plan) -> str:
+def gantt_html(instance: Instance, plan: Plan, *, is_embedded: bool = False) -> str:
     """Return a self-contained HTML page that shows a plan: nodes over time, use of resources, details of each job.
 
     A fragment ``#job=ID`` in the page's address selects a job.
+
+    Parameters
+    ----------
+    instance, plan
+        The plan, and the instance that it is of.
+    is_embedded
+        Whether the page is a frame of a report, which shows the figures and tables itself.
 
     Raises
     ------
     ValueError
         If a job or a node of the plan is not in the instance.
     """
-    style, script = _asset("gantt.css"), "\n".join(map(_asset, _SCRIPTS))
-    admitted = f"style-src {_source(style)}; script-src {_source(script)}"
+    style, script = gantt_assets()
+    admitted = f"style-src {source_of(style)}; script-src {source_of(script)}"
     parts = {
+        "@CLASS@": "embedded" if is_embedded else "alone",
         "@POLICY@": f"default-src 'none'; {admitted}; base-uri 'none'; form-action 'none'",
         "@TITLE@": html.escape(printable(f"{instance.name}: plan")),
         "@STYLE@": style,
-        "@DATA@": _embedded(_PageData(instance, plan).document()),
+        "@DATA@": embedded(_PageData(instance, plan).document()),
         "@SCRIPT@": script,
     }
-    page = _asset("gantt.html")
-    # Piece by piece from the left: inserted text is never searched for further marks.
-    done = []
-    for mark, text in parts.items():
-        before, _, page = page.partition(mark)
-        done += [before, text]
-    return "".join([*done, page])
+    return filled(asset("gantt.html"), parts)
 
 
-def _asset(name: str) -> str:
-    """Read a file from this module's folder."""
-    return resources.files("cpsched.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _source(text: str) -> str:
-    """Return the policy's word for exactly this text."""
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
-
-
-def _embedded(document: object) -> str:
-    """Write JSON that is safe inside a script element: ASCII only, without the characters of markup."""
-    text = json.dumps(_drawn(document), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _drawn(value: object) -> object:
-    """Return a document with all of its texts as they may be drawn."""
-    match value:
-        case str():
-            return printable(value)
-        case dict():
-            return {key: _drawn(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [_drawn(inner) for inner in value]
-    return value
+def gantt_assets() -> tuple[str, str]:
+    """Return the style and the script of the page."""
+    return asset("gantt.css"), "\n".join(map(asset, _SCRIPTS))
 
 
 class _Numbering:
@@ -135,7 +111,7 @@ class _PageData:
             "now": instance.now,
             "end": instance.now + summary.horizon,
             "facts": figures(plan, summary),
-            "sentence": _sentence(instance, summary),
+            "sentence": plan_sentence(instance, summary),
             "waits": [
                 [_queue_name(row.queue), f"{row.count:,}", *(duration(s) for s in (row.mean, row.median, row.max))]
                 for row in summary.waits
@@ -251,7 +227,7 @@ def _queue_name(queue: str | None) -> str:
     return "(no queue)" if queue is None else queue
 
 
-def _sentence(instance: Instance, summary: Summary) -> str:
+def plan_sentence(instance: Instance, summary: Summary) -> str:
     """Return the plan in one sentence: for readers who cannot see the chart."""
     nodes = len(instance.cluster.node_names)
     waiting = summary.planned + summary.waiting_room

@@ -24,7 +24,7 @@ const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 const readableOn = (hex) => { const [r, g, b] = rgb(hex); return 0.3 * r + 0.59 * g + 0.11 * b > 140 ? "#111" : "#fff"; };
 
 function drawPlot() {
-  height = Math.max(300, innerHeight - at("plot").getBoundingClientRect().top - scrollY - chartsHeight() - AXIS - 30);
+  height = Math.max(300, innerHeight - at("plot").getBoundingClientRect().top - scrollY - chartsHeight() - AXIS - Math.max(30, at("keys").offsetHeight + 10));
   const ctx = sized(plot, height + AXIS);
   gutter = at("stage").clientWidth < 600 ? 84 : 148;
   width = at("stage").clientWidth - gutter - MARGIN;

@@ -221,6 +221,7 @@ at("name").textContent = data.name;
 at("sentence").textContent = data.sentence;
 at("facts").replaceChildren(...data.facts.map(([label, value]) => {
   const card = element("div", "");
+  card.className = value.length > 24 ? "wordy" : "";
   card.append(element("dt", label), element("dd", value));
   return card;
 }));
@@ -239,6 +240,7 @@ followLink();
 addEventListener("hashchange", followLink);
 addEventListener("resize", () => { drawTrack(); refresh(); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
+addEventListener("themechange", restyle); // from the report that this page is a frame of
 // paper is white, whatever the screen is: drawn at once, since the page is printed as it is when this returns
 addEventListener("beforeprint", () => { paper(true); drawPlot(); drawCharts(); });
 addEventListener("afterprint", () => paper(false));

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from rich.table import Table
 from rich.text import Text
 
+from cpsched.charts import duration
 from cpsched.metrics import Distribution, RunsSummary
-from cpsched.report.words import duration
 from cpsched.text import printable
 
-__all__ = ["runs_table"]
+__all__ = ["run_figures", "runs_table"]
 
 
 def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
@@ -28,14 +28,26 @@ def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
     table.add_column("")
     for name in summaries:
         table.add_column(Text(printable(name)), justify="right")
-    columns = [dict(_figures(summary)) for summary in summaries.values()]
+    columns = [dict(run_figures(summary)) for summary in summaries.values()]
     for label in columns[0] if columns else ():
         table.add_row(label, *(column[label] for column in columns))
     return table
 
 
-def _figures(summary: RunsSummary) -> Iterator[tuple[str, str]]:
-    """Yield (label, value); a dash where a value is missing."""
+def _in_seconds(seconds: float) -> str:
+    return f"{seconds:,.0f} s"
+
+
+def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_seconds) -> Iterator[tuple[str, str]]:
+    """Yield the figures of a simulation as (label, value); a dash where a value is missing.
+
+    Parameters
+    ----------
+    summary
+        The figures.
+    seconds
+        Writes waits.
+    """
     total, overhead = summary.total, summary.decisions
     for label, count in (
         ("jobs", total.jobs),
@@ -46,11 +58,11 @@ def _figures(summary: RunsSummary) -> Iterator[tuple[str, str]]:
         ("restarts", total.restarts),
     ):
         yield label, f"{count:,}"
-    yield from _waits(total.wait)
+    yield from _waits(total.wait, seconds)
     yield "bounded slowdown, mean", "-" if total.bounded_slowdown is None else f"{total.bounded_slowdown.mean:,.2f}"
     yield "sum of wait / expected wait", f"{total.wqt:,.1f}"
     yield "jobs that wait longer than expected", f"{total.late:,}"
-    yield "waited beyond the expected, sum", f"{total.tardiness:,} s"
+    yield "waited beyond the expected, sum", seconds(total.tardiness)
     yield "jobs that wait longer than max_wait", f"{total.overdue:,}"
     yield "lost to failures", f"{total.lost_core_seconds / 3600:,.1f} core-h"
     yield "utilisation", f"{summary.allocated:.1%}"
@@ -60,7 +72,7 @@ def _figures(summary: RunsSummary) -> Iterator[tuple[str, str]]:
     yield "time of a decision, mean", "-" if overhead is None else f"{1000 * overhead.mean:.3g} ms"
 
 
-def _waits(wait: Distribution | None) -> Iterator[tuple[str, str]]:
+def _waits(wait: Distribution | None, seconds: Callable[[float], str]) -> Iterator[tuple[str, str]]:
     values = {} if wait is None else {"mean": wait.mean, "median": wait.median, "95 %": wait.p95, "longest": wait.max}
     for name in ("mean", "median", "95 %", "longest"):
-        yield f"wait, {name}", f"{values[name]:,.0f} s" if name in values else "-"
+        yield f"wait, {name}", seconds(values[name]) if name in values else "-"

@@ -6,13 +6,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cpsched.charts import duration
 from cpsched.domain import Instance, Job, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
 from cpsched.metrics import jobs_by_id, summarise
-from cpsched.report.words import duration, figures, moment, value_text
+from cpsched.report.words import figures, moment, value_text
 from cpsched.text import printable
 
-__all__ = ["history_table", "plan_table", "reservation_table", "summary_table"]
+__all__ = ["history_table", "next_starts", "plan_table", "reservation_table", "summary_table"]
 
 #: With more incumbents than this, the first and the last of them are listed.
 MOST_INCUMBENTS = 20
@@ -37,6 +38,21 @@ def plan_table(instance: Instance, plan: Plan) -> Table:
         add(planned.id, job, *when, _nodes(planned), "running" if job.running else "planned")
     for waiting in plan.waiting_room:
         add(waiting.id, entries[waiting.id], "", "", "", "", f"{waiting.reason}: {waiting.detail}")
+    return table
+
+
+def next_starts(instance: Instance, plan: Plan, *, most: int) -> Table:
+    """Return one row for each of the jobs that start next, at most `most`."""
+    entries = jobs_by_id(instance)
+    waiting = [job for job in plan.jobs if entries[job.id].running is None]
+    first = sorted(waiting, key=lambda job: (job.start, job.end, job.id))[:most]
+    table = Table(box=None, pad_edge=False)
+    for heading in ("next", "user", "queue", "start", "nodes"):
+        table.add_column(heading, no_wrap=True)
+    for job in first:
+        entry, start = entries[job.id], moment(instance, job.start)
+        cells = (job.id, entry.user or "", entry.queue or "", start, _nodes(job))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
 
 

@@ -10,10 +10,10 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
+from cpsched.charts import duration
 from cpsched.domain import Amounts, Instance, Plan
 from cpsched.metrics import jobs_by_id
 from cpsched.report.basis import basis_of
-from cpsched.report.words import duration
 from cpsched.text import printable
 
 __all__ = ["NARROWEST", "TerminalGantt", "terminal_gantt"]
@@ -53,7 +53,7 @@ class TerminalGantt:
         return Measurement(self.width, self.width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        coloured = console.color_system is not None
+        coloured = console.color_system is not None and not console.no_color
         blocks = coloured and not options.ascii_only
         columns = self.shares.shape[2]
         span = f"+{duration(self.seconds)}"
@@ -89,13 +89,15 @@ class TerminalGantt:
         return line
 
 
-def terminal_gantt(instance: Instance, plan: Plan, *, width: int) -> TerminalGantt:
+def terminal_gantt(instance: Instance, plan: Plan, *, width: int, most_rows: int = MAX_ROWS) -> TerminalGantt:
     """Return a chart of a plan from now to the end of its last job, to be printed by a rich console.
 
     Parameters
     ----------
     width
         The most characters of a line, at least `NARROWEST`.
+    most_rows
+        More nodes than this are drawn in groups of neighbours.
 
     Raises
     ------
@@ -105,7 +107,7 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int) -> TerminalGan
     if width < NARROWEST:
         raise ValueError(f"a chart needs at least {NARROWEST} columns, got {width}")
     entries = jobs_by_id(instance)
-    labels, cells = _rows(instance)
+    labels, cells = _rows(instance, most_rows)
     columns = width - max(map(len, labels)) - 1
     end = max((job.end for job in plan.jobs), default=instance.now)
     edges = np.linspace(instance.now, max(end, instance.now + 1), columns + 1)
@@ -143,10 +145,10 @@ class _NodeShare:
         return max(0.001, held.get(self.basis, 0) / self.capacity) if self.basis is not None else 0.001
 
 
-def _rows(instance: Instance) -> tuple[tuple[str, ...], dict[str, _NodeShare]]:
+def _rows(instance: Instance, most: int) -> tuple[tuple[str, ...], dict[str, _NodeShare]]:
     """Return the label of each row, and the row of each node: neighbours share a row if there are many nodes."""
     names, class_of = instance.cluster.node_names, instance.cluster.class_of
-    size = -(-len(names) // MAX_ROWS)
+    size = -(-len(names) // most)
     labels, nodes = [], {}
     for row, first in enumerate(range(0, len(names), size)):
         group = names[first : first + size]

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from cpsched.charts import duration
 from cpsched.domain import Chunk, Instance, Job, Plan, PlannedJob, Request, Score, Segment
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
 
 __all__ = [
     "change_description",
-    "duration",
     "figures",
     "moment",
     "request_text",
     "share_text",
     "value_text",
 ]
-
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as ``2 h 5 min``: the two largest units, the rest cut off."""
-    rest = abs(round(seconds))
-    parts = []
-    for size, unit in _UNITS:
-        amount, rest = divmod(rest, size)
-        if amount:
-            parts.append(f"{amount:,} {unit}")
-    return ("-" if seconds < 0 and parts else "") + (" ".join(parts[:2]) or "0 s")
 
 
 def moment(instance: Instance, time: int) -> str:

@@ -1,8 +1,8 @@
 """Resource usage vectors: the algebra (values) and the timeline (fast bookkeeping of many). Knows no job.
 
 May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
-planner books on; its kernels are in `kernels/`, and `jit.py` compiles them,
-`kernel_cache.py` says where the compiled code is kept.
+planner books on, and `node_steps.py`, what each node has of it; their kernels are in `kernels/`, and `jit.py` compiles
+them, `kernel_cache.py` says where the compiled code is kept.
 `instant_kernels.py` has the kernels for the state at one instant;
 `compression.py` moves jobs to earlier starts after a release, with kernels of its own;
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
@@ -18,7 +18,18 @@ from cpsched.rusv.jit import allocating_kernel, announced, kernel
 from cpsched.rusv.kernels import Scratch, State, Tables
 from cpsched.rusv.profile import Profile
 from cpsched.rusv.step_sequences import StepSequence, StepSequences, Turns
-from cpsched.rusv.timeline import NOWHERE, Booking, Demands, Fit, JobTable, KindDemand, Layout, Run, Timeline
+from cpsched.rusv.timeline import (
+    NOWHERE,
+    Booking,
+    Demands,
+    Fit,
+    JobTable,
+    KindDemand,
+    Layout,
+    Run,
+    Timeline,
+    TimelineMark,
+)
 from cpsched.rusv.vector import FOREVER, AmountVector, FreeVector, Rusv, Slot, UsedVector, WindowVector
 
 __all__ = [
@@ -45,6 +56,7 @@ __all__ = [
     "StepSequences",
     "Tables",
     "Timeline",
+    "TimelineMark",
     "Turns",
     "UsedVector",
     "WindowVector",

@@ -13,7 +13,6 @@ from cpsched.rusv.jit import kernel
 from cpsched.rusv.kernels import (
     BLOCK,
     D_KIND,
-    D_RANGE,
     D_SYS,
     DONE,
     H_BLOCKS,
@@ -23,18 +22,18 @@ from cpsched.rusv.kernels import (
     K_SEG,
     LAZY,
     LOW,
+    N_COUNT,
+    N_FIRST,
     S_FIRST,
     S_LENGTH,
     S_TERM,
-    Tables,
-    copy,
-    count_kind,
+    chunks_by_node,
     following,
+    has_wanted,
     locate,
-    lower_by_row,
-    place_jobs,
-    placement_columns,
-    scan_window,
+    place_jobs_by_node,
+    step_of,
+    want_chunks,
 )
 from cpsched.rusv.vector import FOREVER
 
@@ -42,6 +41,8 @@ from cpsched.rusv.vector import FOREVER
 #: start may be able to; the state of the timeline; the state for which `times` and `least` were made, and their number
 #: of slots.
 C_GIVEN, C_CHANCE, C_STATE, C_AHEAD, C_SLOTS, COUNTERS = 0, 1, 2, 3, 4, 5
+
+
 #: Nodes: a lack is counted up to this many. An exact count costs more than it saves: 4 and 16 are as good, 64 is worse.
 MUCH = 8
 
@@ -57,10 +58,6 @@ class Notes(NamedTuple):
     chunk_of: NDArray[Any]
     #: int64 (Q,): the most that one node adds to a system column.
     biggest: NDArray[Any]
-    #: Scratch: the tables, with `kinds` of which fewer chunks are needed.
-    wanted: Tables
-    #: Scratch, int32 (2, W): least free after a job's start, without and with its own booking.
-    tail: NDArray[Any]
     #: int64 (chunks, nodes): the nodes on which a chunk fits now.
     nodes: NDArray[Any]
     #: int64 (chunks, nodes): for each of those nodes, how many chunks fit.
@@ -71,8 +68,6 @@ class Notes(NamedTuple):
     room: NDArray[Any]
     #: int64 (chunks, 2): value of ``C_STATE`` when these were computed, and the number of `nodes`.
     looked: NDArray[Any]
-    #: Scratch, int64 (nodes,).
-    scratch: NDArray[Any]
     #: int64 (slots,): the starts of the slots, from now on.
     times: NDArray[Any]
     #: int64 (slots, Q): the least free of each system column from now to the end of a slot.
@@ -131,67 +126,13 @@ def last_lacking(demand, lack, place, index, stop_place, stop_index, biggest, s,
 
 
 @kernel
-def lower_by(target, low):
-    """Lower `target` to `low`."""
-    for c in range(len(target)):
-        target[c] = min(target[c], low[c])
+def lacking_sums(demand, earliest, duration, start, biggest, s, t):
+    """Return a lower bound on the nodes that must give resources back until the sums over the system suffice for a job
+    in some window that begins before its `start`; 0 if they suffice in one.
 
-
-@kernel
-def lower_until(demand, end, target, place, index, s, t):
-    """Lower `target`, over the columns that a demand takes, to the slots from the given one to `end`; return the slot
-    after.
+    Its own booking, which begins at `start`, is no obstacle, and a window need not be looked at from there on.
     """
-    while place < s.head[H_BLOCKS]:
-        block = s.order[place]
-        size = s.members[block, BLOCK]
-        stop = index
-        while stop < size and s.slots[s.members[block, stop], 0] < end:
-            stop += 1
-        for k in range(t.demands[demand, D_RANGE], t.demands[demand + 1, D_RANGE]):
-            left, right = t.ranges[k, 0], t.ranges[k, 1]
-            if stop - index == size:
-                lower_by(target[left:right], s.blk[block, LOW, left:right])
-                continue
-            for m in range(index, stop):
-                lower_by_row(
-                    target[left:right], s.rows[s.members[block, m], left:right], s.blk[block, LAZY, left:right]
-                )
-        if stop < size:
-            return place, stop
-        place, index = place + 1, 0
-    return place, index
-
-
-@kernel
-def lower_tail(demand, end, tail, place, index, filled, s, t, x):
-    """Lower the free amounts in `tail`, over the columns that a demand takes, to the slots from the given one to `end`,
-    and add the job's own booking there, which is in the scratch `x`; return the slot after.
-    """
-    place, index = lower_until(demand, end, tail[0], place, index, s, t)
-    copy(tail[1], tail[0])
-    for k in range(filled):
-        tail[1, x.columns[k]] += x.amounts[k]
-    return place, index
-
-
-@kernel
-def find_gain(demand, chunk, earliest, duration, start, placed, n, s, t, x):
-    """Find the first second before `start` at which a job fits that is booked on `placed` from `start` on.
-
-    The job's own booking is no obstacle: a window that reaches into it may use, at its end, the amounts in `tail` and
-    the job's own nodes. A job with several kinds of chunks, or with whole nodes, may still not fit there.
-
-    Windows that lack at least as much as the best one so far are skipped (`wanted` has the kinds with what a better
-    window must have). Returns (second or -1, a lower bound on the number of nodes that must give resources back before
-    the job can fit).
-    """
-    kind = t.demands[demand, D_KIND]
-    need, most = t.kinds[kind, K_NEED], t.kinds[kind, K_MOST]
-    lack = min((need + most - 1) // most, MUCH) if chunk >= 0 else 1
-    filled, _ = placement_columns(demand, placed, placed.shape[0], t, x)
-    copy(n.tail[0], t.capacity)
-    tail_place, tail_index = locate(start, s)
+    lack = MUCH
     place, index = locate(earliest, s)
     while place < s.head[H_BLOCKS]:
         block = s.order[place]
@@ -199,34 +140,20 @@ def find_gain(demand, chunk, earliest, duration, start, placed, n, s, t, x):
         begin = max(earliest, s.slots[row, 0])
         if begin >= start:
             break
-        if nodes_lacking(demand, s.sblk[block, HIGH], n.biggest, t) >= lack:
+        if nodes_lacking(demand, s.sblk[block, HIGH], biggest, t) >= lack:
             place, index = place + 1, 0
             continue
         last_place, last_index = place, index
-        if lacking_in_slot(demand, row, block, n.biggest, s, t) < lack:
+        if lacking_in_slot(demand, row, block, biggest, s, t) < lack:
             last_place, last_index = locate(min(begin + duration, start) - 1, s)
-        bad_place, bad_index, short = last_lacking(demand, lack, last_place, last_index, place, index, n.biggest, s, t)
-        if bad_place < 0:
-            if chunk < 0:
-                return begin, 1
-            source = t.capacity
-            if begin + duration > start:
-                tail_place, tail_index = lower_tail(
-                    demand, begin + duration, n.tail, tail_place, tail_index, filled, s, t, x
-                )
-                source = n.tail[1]
-            n.wanted.kinds[kind, K_NEED] = need - (lack - 1) * most
-            side, bad_place, bad_index = scan_window(
-                demand, place, index, last_place, last_index, source, s, n.wanted, x
-            )
-            if bad_place < 0:
-                lacking = need - count_kind(kind, x.free[side], x.buffer, t)
-                lack = max(short, (lacking + most - 1) // most)
-                if lack <= 0:
-                    return begin, 1
-                continue
-        place, index = following(bad_place, bad_index, s)
-    return -1, lack
+        bad_place, bad_index, short = last_lacking(demand, lack, last_place, last_index, place, index, biggest, s, t)
+        if bad_place >= 0:
+            place, index = following(bad_place, bad_index, s)
+        elif short == 0:
+            return 0
+        else:
+            lack = short
+    return lack
 
 
 @kernel
@@ -272,95 +199,33 @@ def slot_before(end, times, count):
 
 
 @kernel
-def has_room(row, block, first, last, node, s, t):
-    """Tell whether a chunk fits on a node in one slot."""
-    for k in range(first, last):
-        if s.rows[row, t.terms[k, 0] + node] + s.blk[block, LAZY, t.terms[k, 0] + node] < t.terms[k, 1]:
-            return False
-    return True
-
-
-@kernel
-def chunks_at(row, block, first, last, node, s, t):
-    """Return how many chunks fit on a node in one slot."""
-    units = FOREVER
-    for k in range(first, last):
-        units = min(
-            units, (s.rows[row, t.terms[k, 0] + node] + s.blk[block, LAZY, t.terms[k, 0] + node]) // t.terms[k, 1]
-        )
-    return units
-
-
-@kernel
-def holds_one(block, first, last, node, s, t):
-    """Tell whether a chunk fits on a node in every slot of a block."""
-    for k in range(first, last):
-        if s.blk[block, LOW, t.terms[k, 0] + node] < t.terms[k, 1]:
-            return False
-    return True
-
-
-@kernel
-def follow_nodes(place, index, segment, nodes, chunk, n, s, t):
-    """Write, for nodes of a segment on which a chunk fits in a slot, until when it fits: the start of the first slot
-    without room. Add to `room`, slot by slot, the chunks of the nodes whose room has ended. `nodes` is overwritten.
-
-    Single slots are visited only in blocks in which the room of some nodes ends, and there for all those nodes at once.
-    """
-    first, last, origin = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM], t.segments[segment, S_FIRST]
-    units, until, room = n.units[chunk], n.until[chunk], n.room[chunk]
-    count, number = nodes.shape[0], 0
-    while place < s.head[H_BLOCKS] and count > 0:
-        block = s.order[place]
-        passing = 0
-        for i in range(count):  # nodes with room in the whole block come first
-            if holds_one(block, first, last, nodes[i] - origin, s, t):
-                nodes[i], nodes[passing] = nodes[passing], nodes[i]
-                passing += 1
-        size = s.members[block, BLOCK]
-        for k in range(index, size):
-            if passing == count:
-                break
-            row, left = s.members[block, k], passing
-            for i in range(passing, count):
-                node = nodes[i]
-                if has_room(row, block, first, last, node - origin, s, t):
-                    nodes[left] = node
-                    left += 1
-                else:
-                    until[node] = s.slots[row, 0]
-                    room[number + k - index] += units[node]
-            count = left
-        number += size - index
-        place, index = place + 1, 0
-    for i in range(count):
-        until[nodes[i]] = FOREVER
-
-
-@kernel
-def look_at_nodes(demand, now, chunk, n, s, t):
+def look_at_nodes(demand, now, chunk, n, o, t):
     """Write the nodes on which chunks of a demand's only kind fit now, with their number and until when one fits, and
     the chunks on nodes with room from now to the end of each slot. Return the number of nodes.
     """
     units, until, room, ahead = n.units[chunk], n.until[chunk], n.room[chunk], n.counters[C_SLOTS]
-    kind = t.demands[demand, D_KIND]
-    place, index = locate(now, s)
-    block = s.order[place]
-    row, count, total = s.members[block, index], 0, 0
+    kind, count, total = t.demands[demand, D_KIND], 0, 0
     for node in range(until.shape[0]):
         until[node] = now
     for k in range(ahead):
         room[k] = 0
     for segment in range(t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]):
-        first, last, origin = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM], t.segments[segment, S_FIRST]
-        before = count
-        for inside in range(t.segments[segment, S_LENGTH]):
-            if has_room(row, block, first, last, inside, s, t):
-                n.nodes[chunk, count] = n.scratch[count] = origin + inside
-                units[origin + inside] = chunks_at(row, block, first, last, inside, s, t)
-                total += units[origin + inside]
-                count += 1
-        follow_nodes(place, index, segment, n.scratch[before:count], chunk, n, s, t)
+        first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
+        origin, terms = t.segments[segment, S_FIRST], want_chunks(1, first, last, o, t)
+        for node in range(origin, origin + t.segments[segment, S_LENGTH]):
+            step, behind = step_of(node, now, o), o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
+            if not has_wanted(step, terms, o.wanted, o.steps):
+                continue
+            n.nodes[chunk, count] = node
+            units[node] = chunks_by_node(node, now, 1, FOREVER, first, last, o, t)
+            count += 1
+            total += units[node]
+            step += 1
+            while step < behind and has_wanted(step, terms, o.wanted, o.steps):
+                step += 1
+            until[node] = o.steps[step, 0] if step < behind else FOREVER
+            if step < behind:
+                room[slot_before(until[node] + 1, n.times, ahead)] += units[node]
     for k in range(ahead):
         total -= room[k]
         room[k] = total
@@ -397,7 +262,7 @@ def next_break(now, s):
 
 
 @kernel
-def compress(queue, begin, depth, n, j, s, t, x):
+def compress(queue, begin, depth, n, j, s, o, t, x):
     """Give each job of ``queue[begin:]`` an earlier start where there is one; from index `depth` on, only its earliest
     possible one.
 
@@ -413,9 +278,9 @@ def compress(queue, begin, depth, n, j, s, t, x):
         if k < depth:
             if n.counters[C_GIVEN] < n.enough[job]:
                 continue
-            first, lack = find_gain(demand, chunk, earliest, duration, start, placed, n, s, t, x)
-            n.enough[job] = n.counters[C_GIVEN] + lack
-            if first < 0:
+            lack = lacking_sums(demand, earliest, duration, start, n.biggest, s, t)
+            if lack > 0:
+                n.enough[job] = n.counters[C_GIVEN] + lack
                 continue
         else:
             if n.tried[job] == n.counters[C_CHANCE]:
@@ -430,17 +295,16 @@ def compress(queue, begin, depth, n, j, s, t, x):
             if chunk >= 0:
                 if n.looked[chunk, 0] != n.counters[C_STATE]:
                     n.looked[chunk, 0] = n.counters[C_STATE]
-                    n.looked[chunk, 1] = look_at_nodes(demand, earliest, chunk, n, s, t)
+                    n.looked[chunk, 1] = look_at_nodes(demand, earliest, chunk, n, o, t)
                 kind = t.demands[demand, D_KIND]
                 if n.room[chunk, number] < t.kinds[kind, K_NEED] or not may_start(
                     demand, earliest, duration, start, placed, n, t
                 ):
                     continue
-            first = earliest
             j.jobs[job, 2] = earliest
-        j.jobs[job, 1] = first
-        code, _, moved = place_jobs(queue, k, k + 1, n.bounds, j, s, t, x)
-        j.jobs[job, 1], j.jobs[job, 2] = earliest, latest
+        o.lacking[0] = 1
+        code, _, moved = place_jobs_by_node(queue, k, k + 1, n.bounds, j, s, o, t, x)
+        j.jobs[job, 2] = latest
         if code != DONE:
             n.enough[job] = n.tried[job] = 0
             return code, k
@@ -449,4 +313,6 @@ def compress(queue, begin, depth, n, j, s, t, x):
             n.counters[C_CHANCE] += 1
             n.counters[C_STATE] += 1
             n.enough[job] = n.counters[C_GIVEN] + 1
+        elif k < depth:
+            n.enough[job] = n.counters[C_GIVEN] + o.lacking[0]
     return DONE, queue.shape[0]

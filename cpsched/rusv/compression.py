@@ -27,11 +27,9 @@ class Compression:
     -----
     No job is skipped that would have moved:
 
-        - A job that is tried and does not gain lacks nodes in each window that begins before its start. It is tried
-      again after releases on as many nodes as it lacks in the best window; bookings since then never lower that
-      number.
-    - Its own booking is no obstacle, and need not be released to see that: a window that begins before its
-      start ends before its end, so that its nodes are its own in all slots of the window behind its start.
+        - A job that is tried and does not gain is tried again after releases on as many nodes as it lacks: by the
+      sums over the system in the best window; or, if all nodes on which there is room for it at some time before its
+      start are too few, the difference; else one node. Bookings since then never lower that number.
         - A job that may only start at once cannot do so if sums over the system, or nodes that are free for long
       enough, do not suffice; both are counted once for all jobs, slot by slot from now on. Without a release or the
       end of a slot, a job that could not start cannot start later either.
@@ -57,13 +55,8 @@ class Compression:
         self._nodes, self._units, self._until = (np.zeros(shape, dtype=np.int64) for _ in range(3))
         #: The state for which these hold, and the number of nodes.
         self._looked: Ints = np.zeros((shape[0], 2), dtype=np.int64)
-        self._scratch: Ints = np.zeros(shape[1], dtype=np.int64)
         self._make_room(0)
         self._biggest = _biggest(demands)
-        #: Scratch: the tables, with the kinds of which windows must have as much as is of interest; what is left at
-        #: their ends; notes.
-        self._wanted = demands.tables()._replace(kinds=demands.tables().kinds.copy())
-        self._tail = np.zeros((2, demands.num_columns), dtype=np.int32)
         self._memory: Ints = np.zeros((len(demands), 17, 3), dtype=np.int64)
 
     def append(self, count: int) -> None:
@@ -109,10 +102,10 @@ class Compression:
         self._counters[compress_kernels.C_STATE] += 1
         self._counters[compress_kernels.C_CHANCE] += 1
         while done < len(queue):
-            state, tables, scratch = self._timeline.kernel_arguments()
+            state, *others = self._timeline.node_arguments()
             self._make_room(len(state.slots))
             notes, jobs = self._notes(), table.arrays()
-            code, done = compress_kernels.compress(queue, done, depth, notes, jobs, state, tables, scratch)
+            code, done = compress_kernels.compress(queue, done, depth, notes, jobs, state, *others)
             if code != kernels.DONE:
                 self._timeline.make_room(code, table)
         if self._counters[compress_kernels.C_CHANCE] == chances + 1:
@@ -125,14 +118,11 @@ class Compression:
             tried=self._tried,
             chunk_of=self._chunk_of,
             biggest=self._biggest,
-            wanted=self._wanted,
-            tail=self._tail,
             nodes=self._nodes,
             units=self._units,
             until=self._until,
             room=self._room,
             looked=self._looked,
-            scratch=self._scratch,
             times=self._times,
             least=self._least,
             counters=self._counters,

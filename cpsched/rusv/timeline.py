@@ -10,17 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import clock_kernels, instant_kernels, kernels, step_kernels
-from cpsched.rusv.kernels import Bookings, Jobs, Scratch, State, Tables, Taken
+from cpsched.rusv.kernels import Bookings, Jobs, Nodes, Scratch, State, Tables, Taken
+from cpsched.rusv.node_steps import NodeSteps
 from cpsched.rusv.step_sequences import StepSequences
 from cpsched.rusv.vector import FOREVER
 
-__all__ = ["NOWHERE", "Booking", "Demands", "Fit", "JobTable", "KindDemand", "Layout", "Run", "Timeline"]
+__all__ = [
+    "NOWHERE",
+    "Booking",
+    "Demands",
+    "Fit",
+    "JobTable",
+    "KindDemand",
+    "Layout",
+    "Run",
+    "Timeline",
+    "TimelineMark",
+]
 
 Ints = NDArray[np.int64]
 #: Rows of (node, kind, chunks).
@@ -231,6 +243,21 @@ class Demands:
             )
         return self._tables
 
+    def columns_by_node(self) -> tuple[Ints, Ints, Ints]:
+        """Return the node of each node column, and its column in a step of the node, both int64 (W,); and the step of
+        each idle node, int64 (nodes, 1 + resources): second 0, and what there is of each resource.
+        """
+        known = sorted({resource for run in self.layout.runs for resource in run.resources})
+        node_of: Ints = np.zeros(self.num_columns, dtype=np.int64)
+        place_of: Ints = np.zeros(self.num_columns, dtype=np.int64)
+        idle: Ints = np.zeros((self.layout.num_nodes, 1 + len(known)), dtype=np.int64)
+        for first, run, columns in zip(self._first_node.tolist(), self.layout.runs, self.columns, strict=False):
+            for resource, column, amount in zip(run.resources, columns, run.capacity, strict=True):
+                node_of[column : column + run.length] = np.arange(first, first + run.length)
+                place_of[column : column + run.length] = 1 + known.index(resource)
+                idle[first : first + run.length, 1 + known.index(resource)] = amount
+        return node_of, place_of, idle
+
     def _spell_out(self) -> dict[str, NDArray[Any]]:
         """Return the tables of the layout as arrays."""
         capacity = np.zeros(self.num_columns, dtype=np.int32)
@@ -412,6 +439,13 @@ def _grouped(links: Ints, count: int) -> tuple[Ints, Ints]:
     return firsts, links[np.argsort(links[:, 0], kind="stable"), 1:].copy()
 
 
+class TimelineMark(NamedTuple):
+    """All that was booked on a timeline at some time."""
+
+    state: State
+    nodes: NodeSteps | None
+
+
 class Timeline:
     """The free amounts of every column from second 0 on; mutable.
 
@@ -422,8 +456,11 @@ class Timeline:
 
     Notes
     -----
-    The structure is that of ``kernels.py``; a booking that was released leaves no trace, and two timelines with the
+    The structure is that of ``kernels``; a booking that was released leaves no trace, and two timelines with the
     same bookings answer alike, whatever happened in between. Amounts of node columns lie within 32 bits.
+
+    Each node has steps of its own (`NodeSteps`), and the time axis has the system columns only, until something asks
+    for rows of all nodes (`kernel_arguments`): then they are spelled out. The answers are the same.
     """
 
     def __init__(self, demands: Demands) -> None:
@@ -432,7 +469,9 @@ class Timeline:
         nodes, systems = layout.num_nodes, len(layout.system_capacity)
         #: The tables for which the scratch has space.
         self._known = demands.tables()
-        self._state = _empty_state(self._known.capacity, np.array(layout.system_capacity, dtype=np.int64))
+        self._state = _empty_state(self._known.capacity[:0], np.array(layout.system_capacity, dtype=np.int64))
+        #: None when rows of all nodes are spelled out.
+        self._nodes: NodeSteps | None = NodeSteps(*demands.columns_by_node())
         self._bounds = np.zeros((0, _MEMORY + 1, 3), dtype=np.int64)
         entries, columns, amounts = self._space_for(_most_kinds(self._known))
         self._scratch = Scratch(
@@ -473,13 +512,29 @@ class Timeline:
 
     def kernel_arguments(self) -> tuple[State, Tables, Scratch]:
         """Return the arrays that a kernel of another room needs to book, release and search: state, tables, scratch."""
+        if self._nodes is not None:
+            self._state, self._nodes = self._nodes.spelled_out(self._state), None
         tables = self._tables()  # first: more demands enlarge the scratch
         return self._state, tables, self._scratch
 
+    def node_arguments(self) -> tuple[State, Nodes, Tables, Scratch]:
+        """Return the arrays that a kernel needs to book and to search node by node; rows of all nodes, where these are
+        spelled out, become steps of the nodes again.
+        """
+        if self._nodes is None:
+            state, times = self._state, self.breakpoints()
+            blocks = state.order[: state.head[kernels.H_BLOCKS]]
+            counts = state.members[blocks, -1]
+            rows = np.concatenate([state.members[block, :count] for block, count in zip(blocks, counts, strict=True)])
+            self._nodes = NodeSteps(*self.demands.columns_by_node())
+            self._nodes.gather(times, state.rows[rows] + np.repeat(state.blk[blocks, kernels.LAZY], counts, axis=0))
+            self._state = state._replace(rows=state.rows[:, :0].copy(), blk=state.blk[:, :, :0].copy())
+        return self._state, self._nodes.arrays, *self.instant_views()
+
     def instant_views(self) -> tuple[Tables, Scratch]:
         """Return the tables and the scratch that the kernels of one moment need, for the demands that there are now."""
-        _, tables, scratch = self.kernel_arguments()
-        return tables, scratch
+        tables = self._tables()
+        return tables, self._scratch
 
     def entries_found(self, count: int) -> Entries:
         """Return the entries that a kernel of another room has found with these arrays."""
@@ -498,7 +553,15 @@ class Timeline:
         head = self._state.head
         if head[kernels.H_SPARE_ROWS] < 2 or head[kernels.H_SPARE_BLOCKS] < 2:
             self.grow()
-        kernels.book(booking.start, min(booking.end, FOREVER), _taken(booking), self._state)
+        self._take(booking, -1)
+
+    def _take(self, booking: Booking, sign: int) -> None:
+        """Book amounts (sign -1), or release them (sign 1)."""
+        start, end, taken = booking.start, min(booking.end, FOREVER), _taken(booking)
+        if self._nodes is not None:
+            self._nodes.shift(start, end, sign, taken.columns, taken.amounts)
+            taken = taken._replace(columns=taken.columns[:0], amounts=taken.amounts[:0])
+        (kernels.book if sign < 0 else kernels.release)(start, end, taken, self._state)
 
     def book_all(self, spans: Ints, taken: Sequence[Booking]) -> Iterator[int]:
         """Book many at once, in order; yield the index of each for which not all is free, which is left to the caller.
@@ -519,7 +582,7 @@ class Timeline:
             scolumns=np.concatenate([one.system_columns for one in taken]),
             samounts=np.concatenate([one.system_amounts for one in taken]),
         )
-        done = 0
+        done, _ = 0, self.kernel_arguments()
         while done < len(spans):
             while self._state.head[[kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS]].min() < 2 * (len(spans) - done):
                 self.grow()
@@ -531,7 +594,7 @@ class Timeline:
     def release(self, booking: Booking) -> None:
         """Release a booking: the exact inverse of `book`."""
         self._forget()
-        kernels.release(booking.start, min(booking.end, FOREVER), _taken(booking), self._state)
+        self._take(booking, 1)
 
     def pass_time(self, seconds: int) -> None:
         """Make second `seconds` the new second 0.
@@ -541,23 +604,30 @@ class Timeline:
         if seconds > 0:
             self._forget()
             clock_kernels.pass_time(seconds, self._state)
+            if self._nodes is not None:
+                self._nodes.pass_time(seconds)
 
-    def marked(self) -> State:
+    def marked(self) -> TimelineMark:
         """Return a mark of the current bookings, for `back_to`."""
-        return State(*(array.copy() for array in self._state))
+        nodes = None if self._nodes is None else self._nodes.copy()
+        return TimelineMark(State(*(array.copy() for array in self._state)), nodes)
 
-    def back_to(self, mark: State) -> None:
+    def back_to(self, mark: TimelineMark) -> None:
         """Restore the bookings at the time of the mark."""
         self._forget()
-        self._state = State(*(array.copy() for array in mark))
+        self._state = State(*(array.copy() for array in mark.state))
+        self._nodes = None if mark.nodes is None else mark.nodes.copy()
 
     def is_free(self, booking: Booking) -> bool:
         """Return whether the amounts of a booking are free during its whole interval."""
         state = self._state
         between, parts = self._slots_of(booking.start, booking.end)
+        taken = _summed(booking.columns, booking.amounts)
+        of_system = (booking.system_columns, booking.system_amounts), state.srows, state.sblk
+        if self._nodes is not None and not self._nodes.is_free(booking.start, booking.end, *taken):
+            return False
         for (columns, amounts), slot_rows, blocks in (
-            (_summed(booking.columns, booking.amounts), state.rows, state.blk),
-            ((booking.system_columns, booking.system_amounts), state.srows, state.sblk),
+            (of_system,) if self._nodes is not None else ((taken, state.rows, state.blk), of_system)
         ):
             if (blocks[between[:, None], kernels.LOW, columns] < amounts).any():
                 return False
@@ -576,7 +646,7 @@ class Timeline:
             int64 (slots,): the first second of each slot, ascending from `start`; the last slot has no end.
             bool (bookings, slots).
         """
-        state = self._state
+        state, _, _ = self.kernel_arguments()
         place, index = kernels.locate(start, state)
         blocks = state.order[place : state.head[kernels.H_BLOCKS]]
         counts = state.members[blocks, -1]
@@ -616,7 +686,12 @@ class Timeline:
         """Return the earliest start in ``[earliest, latest]`` at which `demand` fits for `duration` seconds, and where;
         or None.
         """
-        start, count = kernels.earliest_fit(demand, max(earliest, 0), duration, latest, *self.kernel_arguments())
+        window = demand, max(earliest, 0), duration, latest
+        if self._nodes is None:
+            start, count = kernels.earliest_fit(*window, *self.kernel_arguments())
+        else:
+            tables, scratch = self.instant_views()
+            start, count = kernels.earliest_fit_by_node(*window, self._state, self._nodes.arrays, tables, scratch)
         return None if start < 0 else Fit(int(start), self.entries_found(count))
 
     def fit_late(self, demand: int, held: Booking, now: int) -> Entries | None:
@@ -724,9 +799,13 @@ class Timeline:
         if lacking > 0:
             self._bounds = np.concatenate([self._bounds, np.zeros((lacking, _MEMORY + 1, 3), dtype=np.int64)])
         while done < len(queue):
-            arguments = self.kernel_arguments()
-            portion = min(done - done % PORTION + PORTION, len(queue))
-            code, done, more = kernels.place_jobs(queue, done, portion, self._bounds, table.arrays(), *arguments)
+            tables, scratch = self.instant_views()
+            portion = queue, done, min(done - done % PORTION + PORTION, len(queue)), self._bounds, table.arrays()
+            if self._nodes is None:
+                code, done, more = kernels.place_jobs(*portion, self._state, tables, scratch)
+            else:
+                steps = self._nodes.arrays
+                code, done, more = kernels.place_jobs_by_node(*portion, self._state, steps, tables, scratch)
             moved += more
             if code != kernels.DONE:
                 self.make_room(code, table)
@@ -738,6 +817,8 @@ class Timeline:
         """Enlarge the arrays that a kernel for a table of jobs asks for."""
         if code == kernels.GROW_STATE:
             self.grow()
+        elif code == kernels.GROW_NODES and self._nodes is not None:
+            self._nodes.grow()
         else:
             room = max(len(table.pool), len(self._scratch.entries))
             table.pool = np.concatenate([table.pool, np.zeros((room, 3), dtype=np.int32)])
@@ -758,10 +839,10 @@ class Timeline:
         place, index = kernels.locate(time, state)
         block = state.order[place]
         row = state.members[block, index]
-        return (
-            state.rows[row].astype(np.int64) + state.blk[block, kernels.LAZY],
-            state.srows[row] + state.sblk[block, kernels.LAZY],
-        )
+        of_system = state.srows[row] + state.sblk[block, kernels.LAZY]
+        if self._nodes is not None:
+            return self._nodes.least_free(time, time + 1, self._known).astype(np.int64), of_system
+        return state.rows[row].astype(np.int64) + state.blk[block, kernels.LAZY], of_system
 
     def least_free(self, start: int, end: int) -> tuple[Ints, Ints]:
         """Return the amounts that are free throughout ``[start, end)``: of the node columns, and of the system
@@ -770,7 +851,10 @@ class Timeline:
         state = self._state
         between, parts = self._slots_of(start, end)
         found: list[Ints] = []
-        for slot_rows, blocks in ((state.rows, state.blk), (state.srows, state.sblk)):
+        of_system = state.srows, state.sblk
+        if self._nodes is not None:
+            found.append(self._nodes.least_free(start, end, self._known).astype(np.int64))
+        for slot_rows, blocks in (of_system,) if self._nodes is not None else ((state.rows, state.blk), of_system):
             least = [blocks[between, kernels.LOW].min(axis=0)] if len(between) else []
             least += [slot_rows[inside].min(axis=0) + blocks[block, kernels.LAZY] for block, inside in parts]
             found.append(np.min(least, axis=0).astype(np.int64))

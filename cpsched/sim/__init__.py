@@ -5,9 +5,9 @@ scheduler: these plug in from above. Begin with `simulation.py`, the entry, and 
 rules (`rules.py`) run in a compiled event loop (`kernels.py` on the arrays of `arrays.py`; `queue_kernels.py`: their
 order; `run_kernels.py`: running jobs; `reserving_kernels.py`: rules with several reservations; `aside_kernels.py`: what
 is set aside for a time); `rule_choice.py` is one of them, or another one where that wins. All other schedulers are
-called after each event (`scheduler_loop.py`), see machine and queue through a `Site`, and may keep an `Outlook` of
-future free resources; `rolling.py` makes a scheduler from a planner of windows. `load.py` has a workload as arrays,
-`world.py` the changing state, and `checkpoint.py` writes that to a file.
+called after each event (`scheduler_loop.py`), see machine and queue through a `Site`, make their decision with a
+`Draft`, and may keep an `Outlook` of future free resources; `rolling.py` makes a scheduler from a planner of windows.
+`load.py` has a workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.sim.checkpoint import Checkpoint
+    from cpsched.sim.draft import Draft
     from cpsched.sim.load import unsupported
     from cpsched.sim.rolling import Planned, Planning, Rolling
     from cpsched.sim.rule_choice import RuleChoice
@@ -32,6 +33,7 @@ __all__ = [
     "Checkpoint",
     "Counting",
     "Decision",
+    "Draft",
     "Expectation",
     "History",
     "Interrupted",
@@ -58,6 +60,7 @@ __getattr__ = opener(
     __name__,
     {
         "checkpoint": "Checkpoint",
+        "draft": "Draft",
         "load": "unsupported",
         "rolling": "Planned Planning Rolling",
         "rule_choice": "RuleChoice",

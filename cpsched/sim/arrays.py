@@ -28,7 +28,7 @@ WAITING, REFUSED, COMPLETED, KILLED = 0, 1, 2, 3
 # backfill rules: which jobs may start ahead of a head that has to wait
 NOBODY, ANYBODY, NOT_DELAYING, RESERVING = 0, 1, 2, 3
 # orders: the key by which the queue is sorted
-BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WSPT, BY_SMITH, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5, 6, 7
+BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WSPT, BY_KEY, BY_SMITH, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 # what predicted runtimes are used for: nothing, the order of the queue, or expected ends and reservations too
 PREDICTS_NOTHING, PREDICTS_ORDER, PREDICTS_ALL = 0, 1, 2
@@ -90,7 +90,8 @@ class State(NamedTuple):
     bumps: NDArray[Any]
     #: int64 (jobs,): its predicted runtime, for the order of the queue; the walltime where nothing is predicted.
     predicted: NDArray[Any]
-    #: float64 (jobs,): the amount that each second of its length adds to its key by Smith's rule.
+    #: float64 (jobs,): the amount that each second of its length adds to its key by Smith's rule; its key where the
+    #: rule has a key of its own.
     smith: NDArray[Any]
     #: float64 (jobs,): the largest share of the machine that it takes of anything.
     share: NDArray[Any]

@@ -8,6 +8,7 @@ from cpsched.rusv import FOREVER, allocating_kernel, kernel
 from cpsched.sim.arrays import (
     BY_AREA,
     BY_F1,
+    BY_KEY,
     BY_SMITH,
     BY_UNICEF,
     BY_WALLTIME,
@@ -117,7 +118,7 @@ def key_of(rule, job, now, s):
 
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
     WSPT is Smith's rule (1956). SMITH is the same, after jobs with promises, by the last second that was promised; for
-    an old job see `prefer_oldest`.
+    an old job see `prefer_oldest`. KEY is a key of the rule's own, which is not computed here.
     """
     order = rule.order
     submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
@@ -130,6 +131,8 @@ def key_of(rule, job, now, s):
         return np.log10(length) * cores + 870.0 * np.log10(max(float(submit), 1.0))
     if order == BY_WSPT:
         return length * s.smith[job]
+    if order == BY_KEY:
+        return s.smith[job]
     if order == BY_SMITH:
         return _PROMISED + s.promised[job] if s.promised[job] < FOREVER else length * s.smith[job]
     if order == BY_WFP3:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from math import exp
 
+from cpsched.domain import Job
 from cpsched.sim import arrays
 
 __all__ = ["BackfillRule", "Expectation", "Order", "Prediction", "QueueRule"]
@@ -88,6 +90,10 @@ class QueueRule:
     name: str
     backfill: BackfillRule
     order: Order = Order.SUBMISSION
+    #: An order of one's own, in place of `order`: returns a number for a job, whose ``runtime`` is hidden; the smallest
+    #: is served first, equal ones in the order of submission. It is asked once for each job. Not of rules with
+    #: reservations.
+    key: Callable[[Job], float] | None = None
     #: The number of jobs behind the first job that has to wait that are tried; None: all.
     depth: int | None = None
     #: A job that was eligible (submitted, its ``not_before`` over, its dependencies fulfilled) for this many seconds
@@ -109,6 +115,12 @@ class QueueRule:
             raise ValueError(f"Expected figures of 0 or more, got {self}")
         if not 0 <= self.reservations <= MOST_RESERVATIONS:
             raise ValueError(f"Expected 0 to {MOST_RESERVATIONS} reservations, got {self.reservations}")
+        if self.key is not None and (
+            self.order is not Order.SUBMISSION
+            or self.expect is not Expectation.WALLTIME
+            or self.backfill is BackfillRule.RESERVING
+        ):
+            raise ValueError(f"Expected a rule with a key without order, expect and reservations, got {self}")
         if self.backfill is BackfillRule.RESERVING:
             if self.depth is not None or self.max_starve is not None or self.order in (Order.WFP3, Order.UNICEF):
                 raise ValueError(
@@ -132,7 +144,7 @@ class QueueRule:
             predicts = Prediction.ORDER
         return arrays.Rule(
             backfill=int(self.backfill),
-            order=int(self.order),
+            order=int(self.order) if self.key is None else arrays.BY_KEY,
             depth=1 << 40 if self.depth is None else self.depth,
             max_starve=-1 if self.max_starve is None else self.max_starve,
             predicts=arrays.PREDICTS_NOTHING if predicts is None else predicts.number,

@@ -73,9 +73,17 @@ class _Loop:
         began = time.perf_counter()
         decision = self._scheduler.decide(self._site, news)
         self._seconds.append(time.perf_counter() - began)
+        if not isinstance(decision, Decision):
+            raise EngineError(
+                f"{self._scheduler.name} decides {decision!r} at {now}; expected a Decision, such as Decision() where "
+                "no job starts, or what site.draft().decision() returns"
+            )
         self._wake = decision.wake
         if decision.wake is not None and decision.wake <= now:
-            raise EngineError(f"{self._scheduler.name} wants to be asked at {decision.wake} again, it is {now}")
+            raise EngineError(
+                f"{self._scheduler.name} wants to be asked at {decision.wake} again; expected a second after {now}, or "
+                "None for the next event"
+            )
         if self._charges:
             self._debt += self._seconds[-1]
         charged, self._debt = int(self._debt), self._debt % 1.0
@@ -111,8 +119,9 @@ class _Loop:
             if not self._world.can_begin(start):
                 job = self._site.jobs[start.job].id
                 raise EngineError(
-                    f"{self._scheduler.name} starts job {job} at {self._world.now}, which does not wait, "
-                    "or on nodes that are not free"
+                    f"{self._scheduler.name} starts job {job} at {self._world.now}, but {self._world.why_not(start)}. "
+                    "Take jobs from site.queue, and start them by site.draft().start(job), which knows what this "
+                    "decision has taken already"
                 )
             self._world.begin((start,))
 

@@ -49,7 +49,7 @@ class Moment:
     queued: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class History:
     """The history of a simulation."""
 
@@ -102,6 +102,9 @@ class History:
             attempts=load.reduced.to_stated([self._run(*attempt) for attempt in world.attempts()]),
             reservations=load.slices,
         )
+
+    def __repr__(self) -> str:
+        return f"<History under {self.scheduler!r}: {len(self.runs)} jobs, {int(self.runs.over.sum())} of them over>"
 
     def _left_over(self, index: int) -> WaitingJob:
         """Return a job that could start, and has not been started, as a plan has it."""
@@ -221,6 +224,8 @@ def simulate(
         If the workload asks for something that no simulation can honour yet.
     EngineError
         If the scheduler starts a job where there is no room.
+    ValueError
+        If a queue rule has a key that returns no number.
     DocumentError
         If the instance was built in Python and is not in order.
         If the checkpoint cannot be written, or read, or is one of something else.
@@ -230,6 +235,8 @@ def simulate(
     instance = replace(checked(instance), set_aside=instance.set_aside)
     began = time.perf_counter()
     world = World(Load(instance))
+    if isinstance(scheduler, QueueRule) and scheduler.key is not None:
+        world.order_by(scheduler.key)
     if world.load.evolving:
         _check_evolving(world, scheduler, is_charged=charge_overhead, is_kept=checkpoint is not None)
     count, seconds = len(world.load.jobs), list[float]()

@@ -13,6 +13,7 @@ from cpsched.booking import booked_remainder
 from cpsched.domain import Instance, Job, Placement, Segment
 from cpsched.rusv import FOREVER, Booking, Timeline, instant_kernels
 from cpsched.sim import arrays
+from cpsched.sim.draft import Draft
 from cpsched.sim.scheduler import Change, Start
 from cpsched.sim.world import World
 
@@ -155,6 +156,10 @@ class Site:
     def latest(self, job: int) -> int:
         """Return the last second at which a job may start, `FOREVER` where it has no deadline."""
         return int(self._world.state.latest[job])
+
+    def draft(self) -> Draft:
+        """Return an empty decision of this second, to which one start after the other is added."""
+        return Draft(self._world)
 
     def fit_now(self, job: int) -> Start | None:
         """Return where a waiting job fits at this moment, cheap nodes first, or None; whether anything is set aside

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil
+from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,24 @@ class World:
         #: What evolving jobs hold, by index: the segments of their starts, with what was decided since.
         self._courses: dict[int, list[Segment]] = {}
         self._begin()
+
+    def order_by(self, key: Callable[[Job], float]) -> None:
+        """Set the keys of a rule that has a key of its own; see `QueueRule`.
+
+        Raises
+        ------
+        ValueError
+            If it returns something else than a finite number.
+        """
+        for index, job in enumerate(self.load.stated_jobs):
+            found = key(replace(job, runtime=None))
+            try:
+                is_number = isfinite(found)
+            except TypeError:
+                is_number = False
+            if not is_number:
+                raise ValueError(f"Expected a finite number as the key of job {job.id}, got {found!r}")
+            self.state.smith[index] = found
 
     def _begin(self) -> None:
         """Book the jobs that run at the beginning, and schedule the arrivals of jobs that become eligible after their
@@ -186,14 +204,35 @@ class World:
                 self._expect(job, 0, int(s.estimate[job]), Work(since=0, done=Fraction(0), rate=Fraction(1)))
         return s.arrived[:count].tolist(), gone, s.expired[: s.clock[arrays.C_EXPIRED]].tolist()
 
+    def may_begin(self, job: int) -> bool:
+        """Return whether a job is in the queue, which is in the order of submission, and may be started now."""
+        s = self.state
+        queue = s.queue[: s.clock[arrays.C_QUEUED]]
+        place = int(np.searchsorted(queue, job))
+        is_queued = place < len(queue) and queue[place] == job
+        return bool(is_queued and s.start_at[job] < 0 and self.now <= s.latest[job])
+
+    def why_not(self, start: Start) -> str:
+        """Say in words why `can_begin` refuses a start."""
+        s, job = self.state, start.job
+        if s.runs[job, arrays.R_ENDING] != arrays.WAITING:
+            return "it has ended, or can start no more"
+        if s.runs[job, arrays.R_START] >= 0:
+            return f"it runs since {s.runs[job, arrays.R_START]}"
+        if s.start_at[job] >= 0:
+            return f"it starts by itself, at {s.start_at[job]}"
+        if self.now > s.latest[job]:
+            return f"it had to start by {s.latest[job]}"
+        if not self.may_begin(job):
+            return "it is not in the queue: it has not arrived, or waits for another job"
+        return "what it takes is not free on these nodes from now until its walltime is over"
+
     def can_begin(self, start: Start) -> bool:
         """Return whether a job waits and may start now, and all that it takes there is free now, and is not set aside
         before its walltime is over.
         """
         s, job = self.state, start.job
-        if s.runs[job, arrays.R_START] >= 0 or s.runs[job, arrays.R_ENDING] != arrays.WAITING:
-            return False
-        if s.start_at[job] >= 0 or self.now > s.latest[job]:
+        if not self.may_begin(job):
             return False
         if start.segments is not None or job in self.load.evolving:
             return self._can_evolve(start)

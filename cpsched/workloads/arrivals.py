@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HALF_HOUR", "arrivals_within", "daily_cycle", "on_the_clock", "points_until", "poisson_arrivals"]
+__all__ = [
+    "HALF_HOUR",
+    "arrivals_within",
+    "daily_cycle",
+    "gamma_share",
+    "on_the_clock",
+    "points_until",
+    "poisson_arrivals",
+]
 
 HALF_HOUR = 1800
+#: A sum has ended when its terms are smaller than this part of it.
+_NEGLIGIBLE = 1e-17
 _BUCKETS = 48
 #: The cycle begins with the half hour of this number, in which fewest jobs arrive, and goes around the clock.
 _FIRST = 11
@@ -19,13 +31,26 @@ def daily_cycle(shape: float, scale: float) -> NDArray[np.float64]:
     They follow a gamma distribution over the numbers 11 to 58 of the half hours (Lublin and Feitelson, JPDC 63, 2003:
     ``anum``, ``bnum``).
     """
-    from scipy.special import gammainc
-
     numbers = np.arange(_FIRST, _FIRST + _BUCKETS)
-    inside = gammainc(shape, (numbers + 0.5) / scale) - gammainc(shape, (numbers - 0.5) / scale)
+    until = np.array([gamma_share(shape, (number - 0.5) / scale) for number in range(_FIRST, _FIRST + _BUCKETS + 1)])
+    inside = np.diff(until)
     weights = np.empty(_BUCKETS)
     weights[(numbers - 1) % _BUCKETS] = inside
     return np.asarray(weights / weights.mean(), dtype=np.float64)
+
+
+def gamma_share(shape: float, limit: float) -> float:
+    """Return the probability that a gamma distribution of scale 1 is below a limit > 0.
+
+    It is the sum of Abramowitz and Stegun, 6.5.29, of which all terms are positive.
+    """
+    term = math.exp(shape * math.log(limit) - limit - math.lgamma(shape + 1))
+    total, step = 0.0, 0
+    while term > _NEGLIGIBLE * total:
+        total += term
+        step += 1
+        term *= limit / (shape + step)
+    return min(1.0, total)
 
 
 def on_the_clock(points: NDArray[np.float64], cycle: NDArray[np.float64]) -> NDArray[np.float64]:

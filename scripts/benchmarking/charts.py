@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cpsched.bench.charts import COLOURS, new_chart, svg_of
+from cpsched.charts import Axis, Chart, Line, Rule, picture
 
 __all__ = ["line_chart", "ratio_chart"]
 
@@ -13,29 +13,31 @@ Points = Sequence[tuple[float, float]]
 
 def line_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Points]) -> str:
     """Return an SVG document with one line for each series of positive (x, y) points; both axes are logarithmic."""
-    figure, axes = new_chart(title, x_label, y_label)
-    drawn = {}
-    for place, (name, points) in enumerate(series.items()):
-        at, values = zip(*points, strict=True)
-        (drawn[name],) = axes.plot(at, values, marker="o", markersize=4, color=COLOURS[place % len(COLOURS)])
-        drawn[name].set_gid(f"line-{place}")
-    formatter = axes.xaxis.get_major_formatter()
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(formatter)
-        axis.set_minor_formatter("")
-    return svg_of(figure, drawn)
+    axes = (Axis(label=x_label, is_log=True), Axis(label=y_label, is_log=True))
+    return _svg(title, axes, _lines(series, is_joined=True), ())
 
 
 def ratio_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Points]) -> str:
     """Return an SVG document with one dot for each (x, y) of the series of ratios, and lines at 1."""
-    figure, axes = new_chart(title, x_label, y_label)
-    axes.axhline(1, color="#222222", linewidth=1)
-    axes.axvline(1, color="#222222", linewidth=1)
-    drawn = {}
-    for place, (name, points) in enumerate(series.items()):
-        at, values = zip(*points, strict=True)
-        (drawn[name],) = axes.plot(at, values, "o", markersize=3, alpha=0.5, color=COLOURS[place % len(COLOURS)])
-        drawn[name].set_gid(f"line-{place}")
-    return svg_of(figure, drawn)
+    ones = (Rule(at=1, label=""), Rule(at=1, label="", is_vertical=True))
+    return _svg(title, (Axis(label=x_label), Axis(label=y_label)), _lines(series, is_joined=False), ones)
+
+
+def _lines(series: Mapping[str, Points], *, is_joined: bool) -> tuple[Line, ...]:
+    """Return a line, or points, for each series."""
+    return tuple(
+        Line(
+            name=name,
+            x=tuple(x for x, _ in points),
+            y=tuple(y for _, y in points),
+            series=place,
+            is_joined=is_joined,
+            has_marks=True,
+        )
+        for place, (name, points) in enumerate(series.items())
+    )
+
+
+def _svg(title: str, axes: tuple[Axis, Axis], lines: tuple[Line, ...], rules: tuple[Rule, ...]) -> str:
+    """Return a chart as an SVG document."""
+    return picture(Chart(title=title, x=axes[0], y=axes[1], layers=(*rules, *lines)), "svg").decode()

@@ -10,13 +10,12 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
-
-from scipy.stats import t as student
+from statistics import fmean
 
 from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm, Plan, PlannedJob
 from cpsched.engine import Engine
 from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.metrics import mean_interval
 from cpsched.policies import POLICIES
 from cpsched.portfolio import plan_of, solve
 from cpsched.verify import verify
@@ -36,8 +35,6 @@ __all__ = [
     "table_of_ratios",
 ]
 
-#: How many cases in a hundred a confidence interval would hold in.
-_CONFIDENCE = 0.95
 #: A few of all applications.
 _FEW = 0.1
 
@@ -271,9 +268,6 @@ def _ratios(cases: Sequence[Case], name: str, base: str, value: Callable[[Figure
 
 def _mean(values: Iterable[float], digits: int = 3) -> str:
     """Return the mean with the half width of its confidence interval (Student's t, 95 %)."""
-    listed = list(values)
-    mean = fmean(listed)
-    if len(set(listed)) < 2:
-        return f"{mean:.{digits}f}"
-    quantile = float(student.ppf((1 + _CONFIDENCE) / 2, len(listed) - 1))
-    return f"{mean:.{digits}f} ± {quantile * stdev(listed) / math.sqrt(len(listed)):.{digits}f}"
+    interval = mean_interval(list(values))
+    half_width = f" ± {interval.half_width:.{digits}f}" if interval.half_width else ""
+    return f"{interval.mean:.{digits}f}{half_width}"

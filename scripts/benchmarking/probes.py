@@ -52,6 +52,20 @@ def planner_memory(nodes: str, jobs: str) -> dict[str, float]:
     return {"kernels loaded": before, "planned": booked, "plan as values": peak_megabytes()}
 
 
+def large_plan(nodes: str, jobs: str) -> dict[str, float]:
+    """Plan so many jobs with continuous durations; return the seconds of making the planner and of its plan, and MB."""
+    from benchmarking.workload import Load, instance_of
+    from cpsched.planner import Planner, warmup
+
+    warmup()
+    instance = instance_of(Load(nodes=int(nodes), jobs=int(jobs), rounding=1))
+    began = time.process_time()
+    planner = Planner(instance)
+    made = time.process_time()
+    planner.plan()
+    return {"made": made - began, "planned": time.process_time() - made, "peak": peak_megabytes()}
+
+
 def solve_memory(*arguments: str) -> dict[str, float]:
     """Run ``cpsched`` with these arguments, and return the peak of this process in MB."""
     from cpsched.cli import main as command
@@ -78,8 +92,13 @@ def peak_megabytes() -> float:
 
 def main(what: str, arguments: Sequence[str]) -> None:
     """Run one probe."""
-    probe = {"stages": stages, "planner-memory": planner_memory, "solve-memory": solve_memory}[what]
-    print(json.dumps(probe(*arguments)))
+    probes = {
+        "stages": stages,
+        "planner-memory": planner_memory,
+        "large-plan": large_plan,
+        "solve-memory": solve_memory,
+    }
+    print(json.dumps(probes[what](*arguments)))
 
 
 if __name__ == "__main__":

@@ -130,6 +130,36 @@ def test_several_instances_are_samples_of_one_workload(tmp_path: Path) -> None:
     assert labels[2:4] == ["as asked on window, load 1, window.json", "as asked on window, load 1, other.json"]
 
 
+def test_several_windows_are_samples_of_one_log(tmp_path: Path) -> None:
+    """A log with several selections is one workload, with a cell for each; with one it is as before."""
+    windows = WHOLE.replace(
+        "[workload.selection]\nfirst = 10\njobs = 20\nsubmitted = [0, 100]\nstatuses = [0, 1]\n",
+        "selection = [{ first = 10, jobs = 20 }, { first = 50, jobs = 20 }]\n",
+    )
+    campaign = read(tmp_path, windows)
+    logs = [workload for workload in campaign.workloads if isinstance(workload.source, LogFile)]
+    assert [(workload.label, workload.sample) for workload in logs] == [
+        ("log, load 0.8", "window 0"), ("log, load 0.8", "window 1"),
+        ("log, load 1.2", "window 0"), ("log, load 1.2", "window 1"),
+    ]  # fmt: skip
+    firsts = [workload.source.options.selection.first for workload in logs if isinstance(workload.source, LogFile)]
+    assert firsts == [10, 50, 10, 50]
+    assert [count for workload, count in campaign.samples.items() if workload.name == "log"] == [2, 2]
+    assert {workload.sample for workload in read(tmp_path, WHOLE).workloads} == {None}
+    (fault,) = faults_of(tmp_path, windows.replace("first = 50", "frist = 50"))
+    assert fault == "workload[0].selection[1].frist: unknown key, did you mean first?"
+
+
+def test_the_best_in_hindsight_is_one_of_the_policies(tmp_path: Path) -> None:
+    """The policies of hindsight are known, and a figure says which of them is the best."""
+    named = WHOLE.replace('title = "All figures"', 'won = "wqt"\nhindsight = ["as asked", "sjf backfill=easy"]')
+    assert read(tmp_path, named).tables[0].hindsight == ("as asked", "sjf backfill=easy")
+    assert faults_of(tmp_path, named.replace('won = "wqt"\n', "").replace('["as asked"', '["as aksed"')) == [
+        'table[0].hindsight: Expected a known policy, got "as aksed", did you mean as asked?',
+        "table[0].hindsight: Expected the figure that decides as won beside it, got none",
+    ]
+
+
 def test_a_workload_is_read_with_each_model(tmp_path: Path) -> None:
     """Models multiply the workloads of a malleable share, stand in their labels, and need such a share."""
     both = WHOLE.replace("malleable = 0.5", 'malleable = [0.5, 1]\nmodel = ["ideal", "worst"]')

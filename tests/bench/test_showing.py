@@ -16,15 +16,15 @@ from pyarrow import parquet
 
 from cpsched.bench import Campaign, Cell
 from cpsched.bench.campaign import Plot, Published, Table
-from cpsched.bench.charts import bar_chart, line_chart
-from cpsched.bench.figures import FIGURES, MACHINE_FIGURES, rows_of
+from cpsched.bench.figures import FIGURES, MACHINE_FIGURES, rows_of, words_of
 from cpsched.bench.pages import filled
 from cpsched.bench.plots import charts_of
 from cpsched.bench.results import Results, write_parquet
 from cpsched.bench.tables import as_csv, as_markdown, in_words
+from cpsched.charts import Chart, picture
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError
-from cpsched.metrics import MeanInterval, mean_interval
+from cpsched.metrics import mean_interval
 from tests.bench.fakes import fake_cell, fake_result
 
 Given = dict[Cell, Mapping[str, Any] | None]
@@ -93,13 +93,20 @@ def test_a_table_for_people(two_policies: Given) -> None:
         "",
         "Workload: made-up",
         "",
-        "| policy | wqt | wait.mean |",
+        "| policy | weighted queue time | wait, mean |",
         "| --- | ---: | ---: |",
         r"| slow\|y | 2.000 ± 2.484 | 5 ± 0 |",
         "| fast | 10 ± 0 | - |",
         "",
         "**Failed cells, which are not in the figures: 1 of fast.**",
     ]
+
+
+def test_every_figure_has_a_name_in_words() -> None:
+    """Headings are words, no names of keys, and no two figures have the same."""
+    words = {words_of(figure) for figure in FIGURES}
+    assert len(words) == len(FIGURES)
+    assert not any(sign in word for word in words for sign in "._")
 
 
 def test_a_table_of_seeds_says_so(tmp_path: Path) -> None:
@@ -136,7 +143,7 @@ def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
     }
     text = as_markdown(results_of(cells, published=published), table_of("wqt", "late"))
     assert [line for line in text.splitlines() if line.startswith("|")] == [
-        "| policy | source | wqt | late |",
+        "| policy | source | weighted queue time | late jobs |",
         "| --- | --- | ---: | ---: |",
         "| fast | ours | 10 | 0 |",
         "| fast | C 2002 | 1,234 | - |",
@@ -158,7 +165,7 @@ def test_instances_of_one_workload_are_samples(tmp_path: Path) -> None:
     assert text.splitlines()[2:] == [
         "Workload: made-up",
         "",
-        "| policy | wqt |",
+        "| policy | weighted queue time |",
         "| --- | ---: |",
         "| slow | 2.000 ± 2.484 |",
         "",
@@ -233,9 +240,9 @@ def test_numbers_have_four_digits(values: list[float], shown: str) -> None:
     assert in_words(mean_interval(values)) == shown
 
 
-def mean(value: float, half_width: float | None = None) -> MeanInterval:
-    """Return a mean with its interval."""
-    return MeanInterval(mean=value, half_width=half_width, count=3, level=0.95)
+def svg_of(chart: Chart) -> str:
+    """Return a chart as a campaign writes it."""
+    return picture(chart, "svg").decode()
 
 
 def elements(svg: str, name: str) -> list[ElementTree.Element]:
@@ -259,31 +266,6 @@ def drawn(svg: str, kind: str) -> list[list[tuple[float, float]]]:
     return found
 
 
-def test_bars_are_as_high_as_their_figures() -> None:
-    """A bar twice as high stands for a figure twice as large, all from 0, and names are text, never a formula."""
-    svg = bar_chart("<b>", "wqt", {"a & b": mean(10), "_c $x$": mean(20, 5)})
-    first, second = ([y for _, y in corners] for corners in drawn(svg, "bar"))
-    assert max(second) - min(second) == pytest.approx(2 * (max(first) - min(first)), abs=0.2)
-    assert max(first) == pytest.approx(max(second), abs=0.2)
-    assert {"<b>", "a & b", "_c $x$", "wqt"} <= {text.text for text in elements(svg, "text")}
-
-
-def test_the_same_chart_is_the_same_text() -> None:
-    """Charts in a repository do not change if their figures do not."""
-    charts = [line_chart("t", "load", "wqt", {"a": [(1.0, mean(1)), (2.0, mean(3, 1))]}) for _ in range(2)]
-    assert charts[0] == charts[1]
-
-
-@pytest.mark.parametrize("values", [[0.0], [-5.0, 5.0], [1e-9], [1e12, 1.0]])
-def test_charts_can_draw_any_numbers(values: list[float]) -> None:
-    """Zeros, negative, tiny and huge figures have a place inside of the picture, and 0 is on the axis."""
-    series = {"a": [(float(place), mean(value)) for place, value in enumerate([*values, values[0]])]}
-    svg = line_chart("t", "load", "wqt", series)
-    (line,) = drawn(svg, "line")
-    assert all(0 <= y <= 288 for _, y in line)
-    assert "0" in {text.text for text in elements(svg, "text")}
-
-
 def test_a_plot_over_load_has_a_line_for_each_policy(tmp_path: Path) -> None:
     """Workloads that differ in nothing but the load are one chart; its points go from low load to high."""
     cells: Given = {
@@ -295,13 +277,13 @@ def test_a_plot_over_load_has_a_line_for_each_policy(tmp_path: Path) -> None:
     plot = Plot(name="p", title="P", figure="wqt", over="load")
     charts = dict(charts_of(results_of(cells, plot=plot), plot))
     assert list(charts) == ["p-1.svg", "p-2.svg"]
-    for svg in charts.values():
-        lines = drawn(svg, "line")
+    for chart in charts.values():
+        lines = drawn(svg_of(chart), "line")
         assert len(lines) == 2
         left, right = lines[0]
         assert left[0] < right[0]
         assert left[1] > right[1]
-    assert "P: made-up, malleable 1" in charts["p-2.svg"]
+    assert charts["p-2.svg"].title == "P: made-up, malleable 1"
 
 
 def test_a_plot_over_the_malleable_share_is_a_chart_for_each_model(tmp_path: Path) -> None:
@@ -313,8 +295,7 @@ def test_a_plot_over_the_malleable_share_is_a_chart_for_each_model(tmp_path: Pat
     }
     plot = Plot(name="p", title="P", figure="wqt", over="malleable")
     charts = dict(charts_of(results_of(cells, plot=plot), plot))
-    titles = [text.text for svg in charts.values() for text in elements(svg, "text") if (text.text or "")[:2] == "P:"]
-    assert titles == ["P: made-up, ideal", "P: made-up, worst"]
+    assert [chart.title for chart in charts.values()] == ["P: made-up, ideal", "P: made-up, worst"]
 
 
 def test_a_plot_without_figures_is_no_chart(tmp_path: Path) -> None:
@@ -322,9 +303,9 @@ def test_a_plot_without_figures_is_no_chart(tmp_path: Path) -> None:
     plot = Plot(name="p", title="P", figure="wait.mean", over=None)
     failed: Given = {fake_cell(tmp_path, "a"): None}
     assert list(charts_of(results_of(failed), plot)) == []
-    ((name, svg),) = charts_of(results_of(failed | {fake_cell(tmp_path, "b"): fake_result()}), plot)
+    ((name, chart),) = charts_of(results_of(failed | {fake_cell(tmp_path, "b"): fake_result()}), plot)
     assert name == "p.svg"
-    assert len(drawn(svg, "bar")) == 1
+    assert len(drawn(svg_of(chart), "bars")) == 1
 
 
 def test_tables_are_put_between_their_marks(tmp_path: Path) -> None:
@@ -399,5 +380,22 @@ def test_the_share_of_cells_that_a_policy_wins(tmp_path: Path) -> None:
     shares = {policy: results.won(label, policy, "total", None, "wqt") for policy in values}
     assert {policy: share and share.mean for policy, share in shares.items()} == {"a": 2 / 3, "b": 2 / 3}
     (table,) = results.campaign.tables
-    assert "least wqt" in as_markdown(results, table).splitlines()[4]
+    assert "has the least weighted queue time" in as_markdown(results, table).splitlines()[4]
     assert "least wqt cells" in as_csv(results, table).splitlines()[0]
+
+
+def test_the_best_rule_in_hindsight_has_a_row(tmp_path: Path) -> None:
+    """Of the policies named, the one with the least mean has one more row, below all, with the same figures."""
+    values = {"a": (1.0, 5.0), "b": (2.0, 3.0), "c": (1.0, 1.0)}
+    cells: Given = {
+        fake_cell(tmp_path, policy, seed=seed): fake_result(wqt=value)
+        for policy, of_policy in values.items()
+        for seed, value in enumerate(of_policy)
+    }
+    table = replace(table_of("wqt"), won="wqt", hindsight=("a", "b"))
+    rows = [line for line in as_markdown(results_of(cells, table=table), table).splitlines() if line.startswith("|")]
+    by_name = {row.split("|")[1].strip(): row.split("|")[2:] for row in rows[2:]}
+    assert list(by_name) == ["a", "b", "c", "best rule in hindsight: b"]
+    assert by_name["best rule in hindsight: b"] == by_name["b"]
+    nobody = replace(table, hindsight=())
+    assert "hindsight" not in as_markdown(results_of(cells, table=nobody), nobody)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import tomllib
@@ -51,8 +52,9 @@ def test_the_help_of_the_group_lists_commands_and_exit_codes(run: Run) -> None:
     """``cpsched --help`` names every command, with its whole first sentence, and every exit code."""
     shown = run("--help")
     assert shown.exit_code == ExitCode.FINE
+    width = max(map(len, COMMANDS))
     for name in COMMANDS:
-        assert f"  {name:<9} {get_command(name).get_short_help_str(limit=200)}\n" in shown.output
+        assert f"  {name:<{width}}  {get_command(name).get_short_help_str(limit=200)}\n" in shown.output
     for code in ExitCode:
         assert f"\n  {code:<4} {MEANINGS[code][:40]}" in shown.output
 
@@ -105,6 +107,23 @@ def test_errors_become_exit_codes(
     assert "Traceback" not in shown.stderr
     assert "\x1b" not in shown.stderr
     assert shown.stdout == ""
+
+
+def test_a_library_of_an_extra_that_is_missing_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says which extra of the package has it; another missing module is a bug."""
+
+    def fail(name: str) -> None:
+        monkeypatch.setattr(get_command("schema"), "invoke", lambda _: importlib.import_module(name))
+
+    for name, extra in (("structlog", "daemon"), ("uvicorn", "web"), ("pyarrow", "bench")):
+        monkeypatch.setitem(sys.modules, name.partition(".")[0], None)
+        fail(name)
+        shown = run("schema")
+        assert shown.exit_code == ExitCode.BAD_INPUT
+        assert f"pip install 'cpsched[{extra}]'" in shown.stderr
+    fail("no_such_module")
+    with pytest.raises(ModuleNotFoundError):
+        run("schema")
 
 
 def test_a_bug_is_not_hidden(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

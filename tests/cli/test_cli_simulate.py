@@ -21,7 +21,7 @@ from cpsched.cli.exits import ExitCode
 from cpsched.formats import read_instance, read_plan, write_instance
 from cpsched.formats.swf import read_swf
 from cpsched.metrics import write_jobs_csv
-from cpsched.portfolio import ALL_SCHEDULERS
+from cpsched.portfolio import scheduler_names
 from cpsched.sim import BackfillRule, Moment, QueueRule, rule_loop, simulate
 from cpsched.verify import verify_files
 from cpsched.workloads import lublin
@@ -94,6 +94,7 @@ def test_a_log_is_simulated_by_its_header(run: Run, log: Path, tmp_path: Path) -
         "jobs.csv",
         "jobs.swf.gz",
         "record.json.gz",
+        "run.npz",
         "series.csv",
         "summary.json",
         "workload.json.gz",
@@ -289,8 +290,8 @@ def test_all_policies_are_listed(run: Run) -> None:
     shown = run("simulate", "--list-policies")
     assert shown.exit_code == ExitCode.FINE
     lines = shown.stdout.splitlines()
-    assert [line.split()[0] for line in lines] == list(ALL_SCHEDULERS)
-    assert lines[list(ALL_SCHEDULERS).index("sjf")].split() == ["sjf", "backfill=none", "expect=walltime"]
+    assert [line.split()[0] for line in lines] == list(scheduler_names())
+    assert lines[list(scheduler_names()).index("sjf")].split() == ["sjf", "backfill=none", "expect=walltime"]
 
 
 @pytest.mark.parametrize(

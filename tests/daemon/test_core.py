@@ -322,6 +322,30 @@ def test_a_window_ahead_has_the_jobs_that_start_until_then() -> None:
     assert set(window.revisions) == {"c"}
 
 
+@pytest.mark.parametrize("seconds", [0, 3, 4])
+def test_what_the_manager_is_just_starting_stays_where_it_is(seconds: int) -> None:
+    """A job whose ordered second has come counts as running for three seconds, and is planned anew after them."""
+    loop = Loop(world(job("a", walltime=8, runtime=8), job("b"), job("c", "2:ncpus=4")), LIVE)
+    loop.look()
+    loop.take(planned(loop, "a", 0, "n1"))
+    loop.look()
+    loop.take(planned(loop, "b", 1, "n1"))
+    snapshot = loop.manager.snapshot()
+    # its node is still busy, and the order is given
+    facts = replace(snapshot.jobs["b"], due=1, nodes=("n1",), is_steered=True)
+    at = 1 + seconds
+    instance = replace(snapshot.instance, now=at)
+    late = replace(snapshot, taken_at=at, instance=instance, jobs={**snapshot.jobs, "b": facts})
+    state = replace(loop.state, snapshot=late)
+    window = planning_window(state)
+    running = {one.id for one in window.instance.jobs if one.running is not None}
+    assert running == ({"a", "b"} if seconds <= 3 else {"a"})
+    previous = plan_of_state(state, window.instance)
+    assert previous is not None
+    for engine in ("planner", "wspt_list"):
+        assert WindowPlanner(name=engine, budget=0.0).follow(window.instance, previous).jobs
+
+
 @pytest.mark.parametrize("grain", [0, 10])
 def test_a_promise_moves_earlier_by_a_grain_only(grain: int) -> None:
     """A start that moves earlier by less than the grain is no news for users; a later one always is."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
 from cpsched.bridge import Gate, Hold, JobState, Receipt, Refusal, Result, Start
 from cpsched.daemon import Store
 from cpsched.daemon.state import JobOver, PlannedStart, Promise, PromiseMoved, Save
-from cpsched.daemon.store import Cycle
+from cpsched.daemon.store import Cycle, tables
 from cpsched.daemon.store.tables import METADATA
 from cpsched.domain import PlannedJob, Segment
 from cpsched.errors import StoreError
@@ -99,8 +102,30 @@ def test_migrations_make_the_tables_that_the_code_has(store: Store, url: str) ->
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, METADATA) == []
-        assert context.get_current_revision() == "0001"
+        assert context.get_current_revision() == "0002"
     engine.dispose()
+
+
+def test_an_older_store_is_brought_up_to_date(store: Store, url: str) -> None:
+    """A store as the first version made it gets what is new, and keeps what it has."""
+    store.save(Save(plan={"a": planned("a", 5)}), 1)
+    store.close()
+    config = Config()
+    config.set_main_option("script_location", str(Path(tables.__file__).parent / "migrations"))
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0001")
+    engine.dispose()
+    reader = Store(url, is_reader=True)
+    with pytest.raises(StoreError):
+        reader.version()
+    again = Store(url)
+    again.set_present(1, 2.0, gzip.compress(b"{}"))
+    assert set(again.load().plan) == {"a"}
+    assert reader.version() == 1
+    again.close()
+    reader.close()
 
 
 def test_a_store_is_opened_again(store: Store, url: str) -> None:
@@ -148,3 +173,49 @@ def test_a_store_that_cannot_be_opened_says_so_without_its_password(url: str) ->
     with pytest.raises(StoreError) as caught:
         Store(url)
     assert "hush" not in str(caught.value)
+
+
+def test_the_present_is_read_as_it_was_written(store: Store, url: str) -> None:
+    """A reader beside the daemon sees each present under a new version; without a document the one before holds."""
+    reader = Store(url, is_reader=True)
+    assert (reader.version(), reader.present()) == (None, None)
+    store.set_present(5, 1000.25, gzip.compress(b'{"a": 1}'))
+    first = reader.present()
+    assert first is not None
+    assert (first.version, first.at, first.clock, first.document) == (1, 5, 1000.25, {"a": 1})
+    store.set_present(6, 1001.5, None)
+    store.set_present(7, 1_790_000_000.125, None)
+    again = reader.present()
+    assert again is not None
+    assert (again.version, again.at, again.clock, again.document) == (3, 7, 1_790_000_000.125, {"a": 1})
+    assert reader.version() == 3
+    store.set_present(8, 1003.0, gzip.compress(b"{}"))
+    assert reader.present() is not None
+    assert reader.present().document == {}  # type: ignore[union-attr]
+    reader.close()
+
+
+def test_moves_are_those_of_promises_that_hold(store: Store) -> None:
+    """Of jobs that have a promise all moves are read, or those after a number; of others none."""
+
+    def moved(job: str, before: int | None, after: int | None) -> PromiseMoved:
+        return PromiseMoved(job=job, before=before, after=after, reason="why")
+
+    over = JobOver(job="a", state=JobState.COMPLETED, start=1, end=2)
+    promises = {"a": Promise(start=9, since=1), "gone": Promise(start=9, since=1)}
+    store.save(Save(promises=promises, records=(moved("a", None, 5), moved("gone", None, 5), over)), 1)
+    store.save(Save(promises={"gone": None}, records=(moved("a", 5, 9),)), 2)
+    found = store.moves()
+    assert [(one.job, one.at, one.content["after"]) for one in found] == [("a", 1, 5), ("a", 2, 9)]
+    assert [one.content["after"] for one in store.moves(after=found[0].number)] == [9]
+    assert store.moves(after=found[1].number) == ()
+
+
+def test_the_last_cycles_are_read_in_their_order(store: Store) -> None:
+    """Of many cycles the last ones are read, the newest last."""
+    for at in range(5):
+        store.add_cycle(
+            Cycle(at=at, seconds=1, waiting=0, running=0, planned=0, value=None, is_fallback=False, orders=0, why="")
+        )
+    assert [one.at for one in store.cycles(last=2)] == [3, 4]
+    assert [one.at for one in store.cycles()] == [0, 1, 2, 3, 4]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import pytest
 
 from cpsched.metrics import mean_interval
+from cpsched.metrics.intervals import student_quantile
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,17 @@ def test_half_widths_are_those_of_the_table(count: int, level: float, quantile: 
     found = mean_interval(values, level)
     assert (found.mean, found.count, found.level) == (mean, count, level)
     assert found.half_width == pytest.approx(quantile * deviation / math.sqrt(count), rel=2e-4)
+
+
+@pytest.mark.parametrize("share", [0.6, 0.9, 0.975, 0.9999])
+def test_quantiles_are_right_where_they_have_a_closed_form(share: float) -> None:
+    """With 1, 2 and 4 degrees of freedom; with very many they are those of the normal distribution."""
+    tail = 4 * share * (1 - share)
+    assert student_quantile(share, 1) == pytest.approx(math.tan(math.pi * (share - 0.5)), rel=1e-8)
+    assert student_quantile(share, 2) == pytest.approx(2 * (share - 0.5) * math.sqrt(2 / tail), rel=1e-8)
+    of_four = 2 * math.sqrt(math.cos(math.acos(math.sqrt(tail)) / 3) / math.sqrt(tail) - 1)
+    assert student_quantile(share, 4) == pytest.approx(of_four, rel=1e-7)
+    assert student_quantile(share, 10**6) == pytest.approx(NormalDist().inv_cdf(share), rel=1e-5)
 
 
 def test_one_value_has_no_interval() -> None:

@@ -11,9 +11,12 @@ import pandas as pd
 import pytest
 
 import cpsched
-from cpsched import DocumentError, Model, Plan
+from cpsched import DocumentError, Model, Plan, errors
 from cpsched.domain import Instance
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document, read_instance
+from cpsched.formats.logs import JobLog, LogKind, LogOptions, take_jobs
+from cpsched.formats.swf import read_swf, write_swf
+from cpsched.metrics import log_rows
 from cpsched.verify import verify
 
 ROOT = Path(__file__).parents[2]
@@ -208,12 +211,36 @@ def test_a_notebook_shows_a_plan() -> None:
     assert len(html) < 60_000
 
 
-def test_reprs_are_short() -> None:
-    """Models, instances and plans of any size show themselves in a line."""
+def test_reprs_are_short(tmp_path: Path) -> None:
+    """Models, instances, plans, logs and simulations of any size show themselves in a line."""
     model = small_model()
+    plan = solved(model)
     assert repr(model) == "<Model 'small': 2 jobs, 1 kinds of nodes>"
     assert repr(model.instance()) == "<Instance 'small': 2 jobs on 2 nodes, now 100>"
-    assert repr(solved(model)).startswith("<Plan of 'small': 2 jobs, weighted_wait 0.333333, gap")
+    assert repr(plan).startswith("<Plan of 'small': 2 jobs, weighted_wait 0.333333, gap")
+    compared = cpsched.whatif(model.instance(), plan, cpsched.WhatIf(drain=("n1",)))
+    assert repr(compared) == "<Comparison of 2 jobs: 0 start later, 0 earlier>"
+    history = cpsched.simulate(model.instance(), cpsched.make_scheduler("fcfs"))
+    assert repr(history) == "<History under 'fcfs': 2 jobs, 2 of them over>"
+    assert repr(history.runs) == "<Runs of 2 jobs, 2 of them over>"
+    log = tmp_path / "log.swf"
+    write_swf(log, log_rows(history.runs), header={"MaxNodes": "2", "MaxProcs": "8"})
+    assert len(repr(read_swf(log))) < 200
+    accounting = JobLog(source="a.acct", kind=LogKind.TORQUE, jobs=(), faults=())
+    assert repr(accounting) == "<JobLog of 'a.acct': 0 jobs, 0 lines without a job>"
+    taken = take_jobs(log, LogOptions(), arriving=True)
+    assert len(repr(taken)) < 1000
+    assert repr(taken.window) == f"<LogWindow: {taken.window.instance!r}, 0 jobs left out, 0 adjusted>"
+
+
+def test_a_model_of_a_dict_takes_numbers_of_numpy() -> None:
+    """A document that a program made with numpy's integers, tuples and floats is that with Python's."""
+    document = instance_to_document(small_model().instance())
+    made = {**document, "now": np.int64(document["now"]), "jobs": tuple(document["jobs"])}
+    made["jobs"][0]["walltime"] = np.int32(made["jobs"][0]["walltime"])
+    assert Model.from_dict(made).instance() == small_model().instance()
+    with pytest.raises(DocumentError, match="unknown key"):
+        Model.from_dict({**made, "jbos": []}).instance()
 
 
 def test_public_names_are_there() -> None:
@@ -221,5 +248,6 @@ def test_public_names_are_there() -> None:
     assert all(getattr(cpsched, name) is not None for name in cpsched.__all__)
     assert cpsched.Instance is Instance
     assert json.dumps(cpsched.__version__)
+    assert set(errors.__all__) <= set(cpsched.__all__)
     with pytest.raises(AttributeError, match="no attribute 'solver'"):
         _ = cpsched.solver  # type: ignore[attr-defined]  # it is not there

@@ -33,7 +33,7 @@ from cpsched.metrics import objective_value
 from cpsched.planner import Planner, PlannerEngine, Values, replanned
 from cpsched.portfolio import plan_of
 from cpsched.workloads import made_rigid
-from tests.booking.small_windows import chunk, cores_for_gpus, nodes, running, waiting, window
+from tests.booking.small_windows import EXCLUSIVE, chunk, cores_for_gpus, nodes, running, waiting, window
 from tests.oracle.random_malleable import malleable_windows
 from tests.planner.checked import check_outcome
 from tests.sizes import examples
@@ -166,6 +166,16 @@ def test_a_guest_on_a_mates_node_and_a_free_one() -> None:
     found = plan(window([nodes("a", cores=4), nodes("b", cores=2)], mate("m", 100, on("a", 4)), guest))
     assert cores_of(found["g"]) == [(0, 10, {"a": 2, "b": 2})]
     assert found["m"].end == 105
+
+
+def test_an_exclusive_job_grows_only_into_nodes_that_are_large_enough() -> None:
+    """At full share a core and twice two cores are more than the node that the job has for itself at half share."""
+    alone = waiting("w", 2, chunk(cores=1), chunk(2, cores=2), place=EXCLUSIVE, malleability=HALF)
+    evolving = (Step(walltime=3, request=Request(chunks=(chunk(cores=1),))),)
+    others = [Job(id=name, submit=-3, steps=(*evolving, *evolving), expand_limit=2) for name in ("e", "f")]
+    found = plan(replace(window([nodes("a b", cores=4)], alone, *others), objective=WAIT))
+    assert cores_of(found["w"]) == [(0, 4, {"b": 2})]
+    assert {held.node for held in found["w"].segments[0].allocation} == {"b"}
 
 
 @pytest.mark.parametrize("held", [{"gpus": 2}, {"mem": 8}])

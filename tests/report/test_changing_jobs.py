@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,8 +20,8 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.report import change_description, gantt_html
-from tests.report.report_plans import HOSTILE, a_plan
-from tests.report.test_gantt import browse, embedded, in_browser, with_script
+from tests.report.report_plans import a_plan
+from tests.report.test_gantt import embedded
 
 
 def _on(cores: int, *nodes: str) -> tuple[Placement, ...]:
@@ -96,28 +94,3 @@ def test_segments_in_the_page() -> None:
     ]
     shrunk, full = malleable[-1]
     assert (texts[shrunk[3]], shrunk[4], len(full)) == ("50 %", 1, 3)
-
-
-@in_browser
-def test_changing_jobs_in_a_browser(tmp_path: Path) -> None:
-    """All are drawn without an error, the legend explains the lighter ones, and the pointer tells share and changes."""
-    actions = """
-      const plot = document.getElementById("plot"), box = plot.getBoundingClientRect();
-      const there = { clientX: box.left + 300, clientY: box.top + 0.8 * box.height };
-      plot.dispatchEvent(new PointerEvent("pointermove", there));
-    """
-    page = gantt_html(*changing())
-    seen = browse(with_script(re.sub(r"<meta http-equiv[^>]*>", "", page), actions), tmp_path, "#job=e")
-    assert (seen.report["data-errors"], seen.report["data-drawn"]) == ("0", "4")
-    assert "3 steps, held 1 min 30 s longer" in seen.text["details"]
-    assert "on a share of its cores" in seen.text["legend"]
-    assert "Job m" in seen.text["tip"]
-    assert "here50 %" in seen.text["tip"]
-
-
-@in_browser
-def test_hostile_names_of_changing_jobs(tmp_path: Path) -> None:
-    """A name that is markup stays text where its job has several boxes."""
-    seen = browse(gantt_html(*changing(HOSTILE[0])), tmp_path)
-    assert seen.report["data-errors"] == "0"
-    assert "img" not in seen.tags

@@ -52,11 +52,13 @@ EXAMPLES = 150 if COMPILED else 40
 # ---- booking and releasing ----
 
 #: (what to do, which booking, a job): see `perform`.
-steps = st.lists(st.tuples(st.sampled_from("fffhr"), st.integers(0, 99), job_rows), max_size=30)
+steps = st.lists(st.tuples(st.sampled_from("fffffhhrrs"), st.integers(0, 99), job_rows), max_size=30)
 
 
 def perform(pair: Pair, step: tuple[str, int, JobRow]) -> None:
-    """Do one step to both: ``f`` books a job where it fits, ``h`` holds parts of columns, ``r`` releases a booking."""
+    """Do one step to both: ``f`` books a job where it fits, ``h`` holds parts of columns, ``r`` releases a booking,
+    ``s`` spells out the rows of all nodes.
+    """
     action, pick, drawn = step
     row = pair.row(drawn)
     if action == "f":
@@ -65,6 +67,8 @@ def perform(pair: Pair, step: tuple[str, int, JobRow]) -> None:
             pair.book(row[0], found[1], found[0], found[0] + row[3])
     elif action == "h":
         hold_parts(pair, pick, row)
+    elif action == "s":
+        pair.timeline.kernel_arguments()
     elif pair.booked:
         pair.release(pick % len(pair.booked))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from cpsched.rusv import FOREVER, NOWHERE, Booking, Demands, JobTable, KindDemand, Layout, Run, Timeline, kernels
+from cpsched.rusv.kernels import Nodes
 from tests.oracle.dense_timeline import DenseBooking, DenseTimeline, Entry
 
 #: Seconds that the twins look at; nothing that is drawn ends later.
@@ -118,10 +120,16 @@ def demands(draw: st.DrawFn, layout: Layout, unit: int) -> DrawnDemand:
 
 @st.composite
 def pairs(draw: st.DrawFn, seconds: int = SECONDS) -> Pair:
-    """Draw a layout and up to four demands; on the timeline and its twin nothing is booked."""
+    """Draw a layout and up to four demands; on the timeline and its twin nothing is booked.
+
+    The rows of half of the timelines are spelled out already.
+    """
     unit = draw(st.sampled_from(UNITS))
     layout = draw(layouts(unit))
-    return Pair(layout, draw(st.lists(demands(layout, unit), min_size=1, max_size=4)), seconds)
+    pair = Pair(layout, draw(st.lists(demands(layout, unit), min_size=1, max_size=4)), seconds)
+    if draw(st.booleans()):
+        pair.timeline.kernel_arguments()
+    return pair
 
 
 #: Rows for `JobTable`, whose demands are to be taken modulo the number of demands.
@@ -243,7 +251,11 @@ def totals(booking: Booking) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def assert_summaries(timeline: Timeline) -> None:
-    """Check minima and maxima of each block against its rows, and that no slot or block is lost."""
+    """Check minima and maxima of each block against its rows, and that no slot or block is lost; and the steps of the
+    nodes, where these have their own.
+    """
+    if timeline._nodes is not None:
+        assert_steps(timeline._nodes.arrays)
     head, _, order, members, rows, blk, srows, sblk, spare = timeline._state
     used = order[: head[kernels.H_BLOCKS]].tolist()
     slots = [members[block, : members[block, -1]].tolist() for block in used]
@@ -259,3 +271,18 @@ def assert_summaries(timeline: Timeline) -> None:
         (1, used, kernels.H_SPARE_BLOCKS),
     ):
         assert sorted(taken + spare[stack, : head[counter]].tolist()) == list(range(len(rows)))
+
+
+def assert_steps(arrays: Nodes) -> None:
+    """Check that the steps of each node begin at 0, ascend, and differ from their neighbours, in rows of its own."""
+    taken: list[tuple[int, int]] = []
+    for first, count, room in arrays.spans.tolist():
+        steps = arrays.steps[first : first + count]
+        assert 0 < count <= room
+        assert steps[0, 0] == 0
+        assert (np.diff(steps[:, 0]) > 0).all()
+        assert (steps[1:, 1:] != steps[:-1, 1:]).any(axis=1).all()
+        taken.append((first, first + room))
+    taken.sort()
+    assert all(end <= begin for (_, end), (begin, _) in pairwise([*taken, (int(arrays.used[0]), 0)]))
+    assert arrays.used[0] <= len(arrays.steps)

@@ -13,6 +13,7 @@ from cpsched.workloads.arrivals import (
     HALF_HOUR,
     arrivals_within,
     daily_cycle,
+    gamma_share,
     on_the_clock,
     points_until,
     poisson_arrivals,
@@ -21,7 +22,7 @@ from cpsched.workloads.assembly import random_numbers
 from cpsched.workloads.lublin import STREAMS
 
 
-def gamma_share(shape: float, most: float) -> float:
+def by_power_series(shape: float, most: float) -> float:
     """Return the gamma distribution function (scale 1) by its power series."""
     term = total = 1 / math.gamma(shape + 1)
     for number in range(1, 400):
@@ -30,12 +31,21 @@ def gamma_share(shape: float, most: float) -> float:
     return total * most**shape * math.exp(-most)
 
 
+@pytest.mark.parametrize("limit", [1e-3, 0.3, 1.0, 7.5, 60.0])
+def test_the_gamma_distribution_is_right_where_it_has_a_closed_form(limit: float) -> None:
+    """Of whole shapes it is one less a part of the exponential series, of 1/2 the error function."""
+    for shape in (1, 2, 10):
+        rest = sum(limit**k / math.factorial(k) for k in range(shape)) * math.exp(-limit)
+        assert gamma_share(shape, limit) == pytest.approx(1 - rest, abs=1e-13)
+    assert gamma_share(0.5, limit) == pytest.approx(math.erf(math.sqrt(limit)), abs=1e-13)
+
+
 @pytest.mark.parametrize("stream", STREAMS)
 def test_daily_cycle_is_the_published_distribution(stream: str) -> None:
     """Each half hour has its share of the gamma distribution, the one before 5:30 o'clock the first."""
     shape, scale = STREAMS[stream].cycle
     shares = [
-        gamma_share(shape, (number + 0.5) / scale) - gamma_share(shape, (number - 0.5) / scale)
+        by_power_series(shape, (number + 0.5) / scale) - by_power_series(shape, (number - 0.5) / scale)
         for number in range(11, 59)
     ]
     mean = sum(shares) / 48

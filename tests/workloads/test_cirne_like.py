@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cpsched.formats import instance_to_document, parse_instance
@@ -66,6 +66,7 @@ def test_workloads_are_instances(jobs: int, seed: int, nodes: int, load: float, 
     assert made == cirne_like(jobs, seed, nodes=nodes, cores=4, widest=widest, load=load, ideal=ideal)
     assert parse_instance(instance_to_document(made)) == made
     assert max(job.request.chunks[0].count for job in made.jobs) <= widest
+    assume(made.jobs[-1].submit > 0)  # few small jobs can all come in one second: then they are no load
     assert offered_load(made) == pytest.approx(load, rel=2 / max(2, made.jobs[-1].submit - 1))
 
 

@@ -173,6 +173,7 @@ def _job(entry: Fields) -> JobRecord:
         restarts=entry.number("restart_cnt") or 0,
         admin_comment=entry.text("admin_comment"),
         shares=tuple(_shares(entry)) if state is JobState.RUNNING else (),
+        ran_on=entry.text("nodes"),
     )
 
 

@@ -30,8 +30,9 @@ _LEASE = 600
 _CLOSED = re.compile(r"closed until (\d{1,15})\s*")
 #: Lines given to one ``scontrol``; each takes some milliseconds.
 _LINES = 500
-#: Seconds between two looks at the queue while it is watched.
-_LOOK = 1.0
+#: Seconds between two looks at the queue while it is watched: at the most, at least, and so many times what a look
+#: takes.
+_LONGEST_PAUSE, _SHORTEST_PAUSE, _PAUSE = 1.0, 0.2, 20.0
 _LONGEST_SAID = 300
 
 
@@ -61,6 +62,8 @@ class SlurmManager:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._choices, self._gate, self._clock = client, choices or SiteChoices(), gate, clock
+        #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
+        self._seen: str | None = None
 
     @classmethod
     def of(cls, model: SlurmModel) -> SlurmManager:
@@ -70,6 +73,7 @@ class SlurmManager:
 
     def snapshot(self) -> Snapshot:
         """Take a snapshot."""
+        self._seen = self._glance()
         records = self._client.records()
         snapshot = make_snapshot(records, int(self._clock()), self._choices)
         return replace(snapshot, gate_is_closed=self._gate_is_closed())
@@ -106,12 +110,16 @@ class SlurmManager:
     def watch(self, seconds: float) -> bool:
         """Wait until jobs have come, started or ended, for at most some seconds, and tell whether they have."""
         end = time.monotonic() + seconds
-        before = self._glance()
-        while (left := end - time.monotonic()) > 0:
-            time.sleep(min(left, _LOOK))
-            if self._glance() != before:
+        while True:
+            began = time.monotonic()
+            before, self._seen = self._seen, self._glance()
+            if before not in (None, self._seen):
                 return True
-        return False
+            took = time.monotonic() - began
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(left, _LONGEST_PAUSE, max(_SHORTEST_PAUSE, _PAUSE * took)))
 
     def _glance(self) -> str:
         return self._client.command("squeue", "--all", "--noheader", "--format=%i %t %r %D").out

@@ -89,6 +89,8 @@ class JobRecord:
     admin_comment: str = ""
     #: What it holds, of one that runs.
     shares: tuple[Share, ...] = ()
+    #: The nodes on which it runs or ran, as a host list.
+    ran_on: str = ""
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from cpsched.bridge.slurm.client import SlurmClient
 from cpsched.domain import DEFAULT_EXPECTED_WAIT, FrozenMap, Queue
-from cpsched.formats import DocumentModel, Faults, Omittable, keys_of_models, load_toml, refusal, shown
+from cpsched.formats import DocumentModel, Omittable, keys_of_models, read_settings, refusal, shown
 
 __all__ = ["QueueModel", "SiteChoices", "SlurmModel", "client_of", "read_site"]
 
@@ -87,10 +87,4 @@ def read_site(path: Path) -> SlurmModel:
     DocumentError
         With everything that is wrong with it.
     """
-    document = load_toml(path)
-    faults = Faults(document, mapping="a table")
-    try:
-        return SlurmModel.model_validate(document.get("manager", {}))
-    except ValidationError as error:
-        faults.add_shape(error, _KEYS, at=("manager",))
-        faults.refuse(str(path))
+    return read_settings(path, SlurmModel, _KEYS, table="manager")[0]

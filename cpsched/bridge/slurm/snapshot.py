@@ -355,6 +355,8 @@ def _facts(one: _Seen, now: int) -> JobFacts:
         nodes = _hosts(marker.ordered)
     elif record.state is JobState.RUNNING:
         nodes = (share.node for share in record.shares)
+    elif record.state.is_over and record.ran_on:
+        nodes = _hosts(record.ran_on)
     return JobFacts(
         state=record.state,
         revision=revision_of(one.view),

@@ -188,6 +188,7 @@ def _job(record: _Record) -> JobRecord:
         restarts=record.number("Restarts") or 0,
         admin_comment=record["AdminComment"],
         shares=tuple(_shares(record)) if state is JobState.RUNNING else (),
+        ran_on=record["NodeList"],
     )
 
 

@@ -1,6 +1,6 @@
 """Proven lower bounds on the objective of an instance.
 
-May import: `booking`, `engine`, `domain`; numpy, scipy. Begin with `bound.py`, the recipe. `earliest.py` asks when each
+May import: `booking`, `engine`, `domain`; numpy. Begin with `bound.py`, the recipe. `earliest.py` asks when each
 job could start alone, `packing.py` what fits on one node, `surrogates.py` makes aggregated resources of that,
 `tasks.py` puts jobs on them, `dual.py` says what prices on them prove (exactly), `ascent.py` looks for good prices,
 `cuts.py` for better surrogates; `makespan.py` has the bounds by area, `costs.py` the cost of a job by its start.

@@ -50,8 +50,7 @@ class Separation:
         self._knapsacks = [Knapsack(shape, units, counts, most_states=_COARSE) for shape in nodes]
         self._nodes = np.array(list(nodes.values()), dtype=np.float64)
         self._known: set[tuple[int, bytes]] = set()
-        #: One for each packing: how many of each unit it holds, and -1 in the column of its shape.
-        self._packings = np.zeros((0, len(units) + len(nodes)))
+        self._program = _Program(len(units), self._nodes)
 
     def cuts(self, demands: Floats, is_over: Callable[[], bool]) -> Ints:
         """Return sizes of the units by which demands measure more than all nodes hold: shape (found, units).
@@ -67,7 +66,7 @@ class Separation:
         for _ in range(_MOST_PACKINGS):
             if is_over() or not pending:
                 break
-            solved = [self._most_violated(demands[time]) for time in pending]
+            solved = [self._program.most_violated(demands[time]) for time in pending]
             sizes = np.array([of_time for _, of_time, _ in solved])
             capacities, are_new = self._capacities(sizes, np.array([values for _, _, values in solved]))
             measured = (sizes * demands[pending]).sum(axis=1)
@@ -82,8 +81,60 @@ class Separation:
         found = best_sizes[best > _VIOLATION]
         return np.asarray(np.floor(found / found.max(axis=1, initial=0.0)[:, None] * WHOLE), dtype=np.int64)
 
-    def _most_violated(self, demand: Floats) -> tuple[float, Floats, Floats]:
-        """Solve the linear program over the packings known so far.
+    def _capacities(self, sizes: Floats, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return the largest measure of all nodes, and whether that needs packings which were not known, for each
+        time.
+        """
+        capacities, are_new = np.zeros(len(sizes)), np.zeros(len(sizes), dtype=bool)
+        for shape, knapsack in enumerate(self._knapsacks):
+            packings = knapsack.packings(sizes)
+            measured = (packings * sizes).sum(axis=1)
+            capacities += self._nodes[shape] * measured
+            for place in np.flatnonzero(measured > values[:, shape] + 1e-9):
+                key = shape, packings[place].tobytes()
+                if key not in self._known:
+                    self._known.add(key)
+                    self._program.add(packings[place], shape)
+                    are_new[place] = True
+        return capacities, are_new
+
+
+class _Program:
+    """The linear program over the packings known so far; mutable.
+
+    Its variables are the sizes of the units, and what a node of each shape measures: at least as much as each packing
+    that is known, and all nodes together 1. It is solved for one demand after the other, each from the last solution.
+
+    Parameters
+    ----------
+    num_units
+        The number of units.
+    nodes
+        The number of nodes of each shape.
+    """
+
+    def __init__(self, num_units: int, nodes: Floats) -> None:
+        from ortools.linear_solver import pywraplp
+
+        self._optimal = pywraplp.Solver.OPTIMAL
+        self._solver = pywraplp.Solver("packings", pywraplp.Solver.GLOP_LINEAR_PROGRAMMING)
+        self._most = _MOST_NODES / float(nodes.sum())
+        self._sizes = [self._solver.NumVar(0.0, self._most, "") for _ in range(num_units)]
+        self._values = [self._solver.NumVar(0.0, self._solver.infinity(), "") for _ in nodes]
+        self._solver.Objective().SetMaximization()
+        whole = self._solver.Constraint(-self._solver.infinity(), 1.0)
+        for value, count in zip(self._values, nodes.tolist(), strict=True):
+            whole.SetCoefficient(value, count)
+
+    def add(self, packing: Floats, shape: int) -> None:
+        """Add a packing, how many of each unit it holds on a node of a shape."""
+        row = self._solver.Constraint(-self._solver.infinity(), 0.0)
+        row.SetCoefficient(self._values[shape], -1.0)
+        for unit in np.flatnonzero(packing).tolist():
+            row.SetCoefficient(self._sizes[unit], float(packing[unit]))
+
+    def most_violated(self, demand: Floats) -> tuple[float, Floats, Floats]:
+        """Return sizes by which a demand measures most.
 
         Returns
         -------
@@ -91,44 +142,12 @@ class Separation:
             What the demand measures while all nodes together measure 1, the sizes of the units, and what a node of
             each shape measures; a packing that is not known yet can measure more.
         """
-        from scipy.optimize import linprog
-        from scipy.sparse import csr_matrix
-
-        members, num_shapes = np.flatnonzero(demand > _TRACE), len(self._nodes)
-        sizes = np.zeros(len(demand))
-        columns = np.concatenate([members, np.arange(len(demand), self._packings.shape[1])])
-        all_nodes = np.concatenate([np.zeros(len(members)), self._nodes])
-        limits = np.zeros(1 + len(self._packings))
-        limits[0] = 1.0
-        most = _MOST_NODES / float(self._nodes.sum())
-        solved = linprog(
-            np.concatenate([-demand[members], np.zeros(num_shapes)]),
-            A_ub=csr_matrix(np.vstack([all_nodes, self._packings[:, columns]])),
-            b_ub=limits,
-            bounds=[(0.0, most)] * len(members) + [(0.0, None)] * num_shapes,
-            method="highs-ds",
-        )
-        if solved.x is None:
-            return 0.0, sizes, np.zeros(num_shapes)
-        sizes[members] = np.maximum(0.0, solved.x[: len(members)])
-        return -float(solved.fun), sizes, solved.x[len(members) :]
-
-    def _capacities(self, sizes: Floats, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return the largest measure of all nodes, and whether that needs packings which were not known, for each
-        time.
-        """
-        capacities, are_new, found = np.zeros(len(sizes)), np.zeros(len(sizes), dtype=bool), []
-        for shape, knapsack in enumerate(self._knapsacks):
-            packings = knapsack.packings(sizes)
-            measured = (packings * sizes).sum(axis=1)
-            capacities += self._nodes[shape] * measured
-            marks = np.zeros(len(self._nodes))
-            marks[shape] = -1.0
-            for place in np.flatnonzero(measured > values[:, shape] + 1e-9):
-                key = shape, packings[place].tobytes()
-                if key not in self._known:
-                    self._known.add(key)
-                    found.append(np.concatenate([packings[place], marks]))
-                    are_new[place] = True
-        self._packings = np.vstack([self._packings, *found])
-        return capacities, are_new
+        for variable, amount in zip(self._sizes, demand.tolist(), strict=True):
+            is_there = amount > _TRACE
+            self._solver.Objective().SetCoefficient(variable, amount if is_there else 0.0)
+            variable.SetUb(self._most if is_there else 0.0)
+        if self._solver.Solve() != self._optimal:
+            return 0.0, np.zeros(len(demand)), np.zeros(len(self._values))
+        sizes = np.array([max(0.0, variable.solution_value()) for variable in self._sizes])
+        values = np.array([variable.solution_value() for variable in self._values])
+        return float(self._solver.Objective().Value()), sizes, values

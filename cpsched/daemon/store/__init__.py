@@ -2,6 +2,6 @@
 comes to have them in `migrations/`.
 """
 
-from cpsched.daemon.store.store import Cycle, Kept, Store, StoredOrder, StoredRecord
+from cpsched.daemon.store.store import Cycle, Kept, Present, Store, StoredOrder, StoredRecord
 
-__all__ = ["Cycle", "Kept", "Store", "StoredOrder", "StoredRecord"]
+__all__ = ["Cycle", "Kept", "Present", "Store", "StoredOrder", "StoredRecord"]

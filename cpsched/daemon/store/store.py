@@ -17,13 +17,14 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from cpsched.bridge import Order, Receipt, Result
-from cpsched.daemon.state import PlannedStart, Promise, Record, Save
-from cpsched.daemon.store.tables import CYCLES, HISTORY, ORDERS, PLAN, PROMISES, SNAPSHOTS, TIMED
+from cpsched.daemon.expecting import LEARNT_FROM, Kind
+from cpsched.daemon.state import PlannedStart, Promise, PromiseMoved, Record, Save
+from cpsched.daemon.store.tables import CYCLES, HISTORY, ORDERS, PLAN, PRESENT, PROMISES, SNAPSHOTS, TIMED
 from cpsched.domain import Amounts, FrozenMap, Instance, Placement, PlannedJob, Segment
 from cpsched.errors import StoreError
 from cpsched.formats import instance_to_document
 
-__all__ = ["Cycle", "Kept", "Store", "StoredOrder", "StoredRecord"]
+__all__ = ["Cycle", "Kept", "Present", "Store", "StoredOrder", "StoredRecord"]
 
 #: Seconds for which a locked database is waited for.
 _LOCKED = 5
@@ -57,6 +58,19 @@ class Cycle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """What is true now."""
+
+    #: Counts up with every cycle.
+    version: int
+    #: The second on the manager's clock, and when it was written in seconds of Unix time.
+    at: int
+    clock: float
+    #: As `cpsched.daemon.present` makes it.
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredOrder:
     """An order with its answer."""
 
@@ -73,6 +87,8 @@ class StoredOrder:
 class StoredRecord:
     """A record of what happened."""
 
+    #: Counts up.
+    number: int
     at: int
     kind: str
     job: str
@@ -88,6 +104,8 @@ class Store:
     ----------
     url
         As SQLAlchemy writes it: ``sqlite:////var/lib/cpsched/cpsched.db``, ``postgresql+psycopg://user@host/name``.
+    is_reader
+        Whether the tables are left as they are: another process has the daemon.
 
     Raises
     ------
@@ -95,14 +113,19 @@ class Store:
         If it cannot be opened, as all methods raise it where it cannot be read or written. No message has a password.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, is_reader: bool = False) -> None:
         try:
             self._shown = make_url(url).render_as_string(hide_password=True)
             self._engine = _engine_of(url)
         except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
             raise StoreError(f"Expected the URL of a database, got one that is none: {type(error).__name__}") from None
-        with self._begun() as connection:
-            _migrate(connection)
+        #: The file that has to be there; None: it is made, or is none.
+        self._file: Path | None = None
+        if is_reader:
+            self._file = _file_of(url)
+        else:
+            with self._begun() as connection:
+                _migrate(connection)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -111,6 +134,8 @@ class Store:
     @contextmanager
     def _begun(self) -> Iterator[Connection]:
         """Give a connection in a transaction that is committed when the block ends without an error."""
+        if self._file is not None and not self._file.exists():
+            raise StoreError(f"{self._shown}: there is no such file yet")  # SQLite would make one
         try:
             with self._engine.begin() as connection:
                 yield connection
@@ -210,6 +235,17 @@ class Store:
             if rows:
                 connection.execute(insert(HISTORY), rows)
 
+    def set_present(self, at: int, clock: float, document: bytes | None) -> None:
+        """Write what is true now, in place of what was; without a document that of before holds."""
+        with self._begun() as connection:
+            version = connection.execute(select(PRESENT.c.version)).scalar()
+            values: dict[str, Any] = {"version": (version or 0) + 1, "at": at, "clock": clock}
+            if version is None:
+                connection.execute(insert(PRESENT), [{**values, "document": document or b""}])
+            else:
+                new = values if document is None else {**values, "document": document}
+                connection.execute(update(PRESENT).values(**new))
+
     def prune(self, before: int) -> int:
         """Remove the history up to a second, and return the number of rows."""
         with self._begun() as connection:
@@ -233,22 +269,60 @@ class Store:
                 for row in connection.execute(select(ORDERS).order_by(ORDERS.c.id))
             )
 
+    def version(self) -> int | None:
+        """Return the version of the present; None: there is none yet."""
+        with self._begun() as connection:
+            return connection.execute(select(PRESENT.c.version)).scalar()
+
+    def present(self) -> Present | None:
+        """Return what is true now; None: nothing is known yet."""
+        with self._begun() as connection:
+            row = connection.execute(select(PRESENT)).one_or_none()
+        if row is None:
+            return None
+        document = json.loads(gzip.decompress(row.document))
+        return Present(version=row.version, at=row.at, clock=row.clock, document=document)
+
     def history(self, *, job: str | None = None) -> tuple[StoredRecord, ...]:
         """Return the history, of one job or of all, in the order in which it was written."""
         asked = select(HISTORY).order_by(HISTORY.c.id)
         if job is not None:
             asked = asked.where(HISTORY.c.job == job)
         with self._begun() as connection:
-            return tuple(
-                StoredRecord(at=row.at, kind=row.kind, job=row.job, content=json.loads(row.content))
-                for row in connection.execute(asked)
-            )
+            return tuple(map(_stored_record, connection.execute(asked)))
 
-    def cycles(self) -> tuple[Cycle, ...]:
-        """Return the figures of all cycles."""
-        names = [column for column in CYCLES.c if column.name != "id"]
+    def ended(self, most: int) -> list[tuple[Kind, int]]:
+        """Return the kinds of the jobs that ended last, in the order in which they did, with their runtimes (s)."""
+        asked = select(HISTORY).where(HISTORY.c.kind.in_(("JobSeen", "JobOver")))
         with self._begun() as connection:
-            return tuple(Cycle(**row._mapping) for row in connection.execute(select(*names).order_by(CYCLES.c.id)))
+            rows = connection.execute(asked.order_by(HISTORY.c.id.desc()).limit(2 * most)).all()
+        seen: dict[str, Kind] = {}
+        found = []
+        for row in reversed(rows):
+            content = json.loads(row.content)
+            if row.kind == "JobOver":
+                is_one = row.job in seen and content["state"] in LEARNT_FROM
+                if is_one and content["start"] is not None and content["end"] is not None:
+                    found.append((seen[row.job], content["end"] - content["start"]))
+            elif "walltime" in content and "malleable" not in content:
+                seen[row.job] = Kind(content.get("queue"), content.get("user"), content["walltime"])
+        return found
+
+    def moves(self, *, after: int = 0) -> tuple[StoredRecord, ...]:
+        """Return how the promises that hold have moved so far, by records of a higher number than `after`."""
+        promised = select(PROMISES.c.job)
+        asked = select(HISTORY).where(
+            HISTORY.c.id > after, HISTORY.c.kind == PromiseMoved.__name__, HISTORY.c.job.in_(promised)
+        )
+        with self._begun() as connection:
+            return tuple(map(_stored_record, connection.execute(asked.order_by(HISTORY.c.id))))
+
+    def cycles(self, *, last: int | None = None) -> tuple[Cycle, ...]:
+        """Return the figures of all cycles, or of the last ones."""
+        names = [column for column in CYCLES.c if column.name != "id"]
+        asked = select(*names).order_by(CYCLES.c.id.desc()).limit(last)
+        with self._begun() as connection:
+            return tuple(Cycle(**row._mapping) for row in connection.execute(asked))[::-1]
 
     def first_snapshot(self) -> dict[str, Any] | None:
         """Return the oldest instance document; None if there is none."""
@@ -271,6 +345,13 @@ def _engine_of(url: str) -> Engine:
         cursor.close()
 
     return engine
+
+
+def _file_of(url: str) -> Path | None:
+    """Return the file of a SQLite database; None: it is in memory, or on a server."""
+    parsed = make_url(url)
+    name = parsed.database if parsed.get_backend_name() == "sqlite" else None
+    return None if name in (None, "", ":memory:") else Path(str(name))
 
 
 def _migrate(connection: Connection) -> None:
@@ -317,6 +398,10 @@ def _plan_row(job: str, entry: PlannedStart | None) -> dict[str, Any] | None:
         "revision": entry.revision,
         "segments": json.dumps(segments),
     }
+
+
+def _stored_record(row: Any) -> StoredRecord:
+    return StoredRecord(number=row.id, at=row.at, kind=row.kind, job=row.job, content=json.loads(row.content))
 
 
 def _planned_start(row: Any) -> PlannedStart:

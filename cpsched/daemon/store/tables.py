@@ -10,6 +10,7 @@ __all__ = [
     "METADATA",
     "ORDERS",
     "PLAN",
+    "PRESENT",
     "PROMISES",
     "SNAPSHOTS",
     "TIMED",
@@ -92,6 +93,19 @@ SNAPSHOTS = Table(
     METADATA,
     Column("id", _COUNTED, primary_key=True, autoincrement=True),
     Column("at", BigInteger, nullable=False, index=True),
+    Column("document", LargeBinary, nullable=False),
+)
+
+#: What is true now, for readers beside the daemon: one row.
+PRESENT = Table(
+    "present",
+    METADATA,
+    #: Counts the cycles that have written it.
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    #: When it was written, in seconds of Unix time.
+    Column("clock", Float(precision=53), nullable=False),
+    #: Gzipped JSON, as `cpsched.daemon.present` makes it.
     Column("document", LargeBinary, nullable=False),
 )
 

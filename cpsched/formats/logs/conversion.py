@@ -45,7 +45,7 @@ _FIRST_DATE = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_DATE = 16_725_225_600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LogWindow:
     """A part of a log as an instance.
 
@@ -71,6 +71,9 @@ class LogWindow:
     oversized: tuple[Fault, ...]
     counts: FrozenMap[LogAnomaly, int]
     kept_out: FrozenMap[str, int]
+
+    def __repr__(self) -> str:
+        return f"<LogWindow: {self.instance!r}, {len(self.left_out)} jobs left out, {len(self.adjusted)} adjusted>"
 
 
 def log_to_instance(

@@ -102,7 +102,7 @@ class LogJob(NamedTuple):
     notes: tuple[Note, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobLog:
     """A log as it was read.
 
@@ -128,3 +128,6 @@ class JobLog:
     faults: tuple[Fault, ...]
     left_out: tuple[tuple[LogAnomaly, Fault], ...] = ()
     has_unix_times: bool = False
+
+    def __repr__(self) -> str:
+        return f"<JobLog of {self.source!r}: {len(self.jobs)} jobs, {len(self.faults)} lines without a job>"

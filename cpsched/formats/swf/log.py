@@ -59,7 +59,7 @@ class SwfJob(NamedTuple):
         return str(self.number)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SwfLog:
     """A log as it was read.
 
@@ -82,6 +82,9 @@ class SwfLog:
     comments: tuple[str, ...]
     jobs: tuple[SwfJob, ...]
     faults: tuple[Fault, ...]
+
+    def __repr__(self) -> str:
+        return f"<SwfLog of {self.source!r}: {len(self.jobs)} jobs, {len(self.faults)} faulty lines>"
 
 
 #: The columns (from 0) that are means; all others count something and are rounded up where a log has fractions.

@@ -20,7 +20,10 @@ K_NEED, K_SEG, K_MOST = 0, 1, 2
 S_FIRST, S_LENGTH, S_TERM = 0, 1, 2
 EXCLUSIVE, SCATTER, JOINT = 1, 2, 4
 
-DONE, GROW_STATE, GROW_POOL = 0, 1, 2
+# columns of the spans of `Nodes`
+N_FIRST, N_COUNT, N_ROOM = 0, 1, 2
+
+DONE, GROW_STATE, GROW_POOL, GROW_NODES = 0, 1, 2, 3
 
 
 class State(NamedTuple):
@@ -44,6 +47,28 @@ class State(NamedTuple):
     sblk: NDArray[Any]
     #: int32 (2, rows): stacks of unused rows and blocks.
     spare: NDArray[Any]
+
+
+class Nodes(NamedTuple):
+    """What is free on each node, and when: its own steps from second 0 on, in time order, no two neighbours equal."""
+
+    #: int64 (nodes, 3): first row of a node's steps, how many there are, and how many there is room for, see ``N_*``.
+    spans: NDArray[Any]
+    #: int64 (rows, 1 + resources): the second at which a step begins, and the free amounts; 0 of what the node has not.
+    steps: NDArray[Any]
+    #: int64 (1,): rows in use, or given up, from the first one on.
+    used: NDArray[Any]
+    #: int64 (W,): the node of each node column, and its column in a step.
+    node_of: NDArray[Any]
+    place_of: NDArray[Any]
+    #: int64 (nodes, 1 + resources): the step of each node when nothing is booked.
+    idle: NDArray[Any]
+    #: int64 (1,): see `nodes.earliest_fit_by_node`.
+    lacking: NDArray[Any]
+    #: Scratch, int64 (1 + resources, 2): (column of a step, amount that must be free).
+    wanted: NDArray[Any]
+    #: Scratch, int64 (nodes + 1, 2): a heap of (second, chunks that may fit from then on), the latest second first.
+    coming: NDArray[Any]
 
 
 class Tables(NamedTuple):

@@ -6,6 +6,7 @@ from cpsched.rusv.jit import kernel
 from cpsched.rusv.kernels.arrays import (
     D_FLAGS,
     DONE,
+    GROW_NODES,
     GROW_POOL,
     GROW_STATE,
     H_FREED,
@@ -16,6 +17,7 @@ from cpsched.rusv.kernels.arrays import (
 )
 from cpsched.rusv.kernels.axis import add_break, drop_break, shift
 from cpsched.rusv.kernels.mapping import placement_columns
+from cpsched.rusv.kernels.nodes import earliest_fit_by_node, has_space, shift_nodes
 from cpsched.rusv.kernels.windows import earliest_fit
 from cpsched.rusv.vector import FOREVER
 
@@ -90,16 +92,58 @@ def latest_before(job, latest, j):
 
 
 @kernel
+def limits(job, released, bounds, j, s, t):
+    """Return the first and the last start that are worth a search for a job that may start from `released` on.
+
+    A job with a place looks only for an earlier one, which keeps its distance to the jobs that wait for it.
+
+    While nothing is given back, a job cannot start before the start found for an equal demand that was at most as long:
+    `bounds` remembers that (`remembered_start`). The resources that a job gives back open only windows that reach into
+    its old interval.
+    """
+    demand, duration, old = j.jobs[job, 0], j.jobs[job, 3], j.starts[job]
+    earliest = released
+    latest = latest_before(job, j.jobs[job, 2], j) if old < 0 else min(j.jobs[job, 2], old - 1)
+    if t.demands[demand, D_FLAGS] & JOINT == 0:
+        known = remembered_start(bounds[demand], earliest, duration, s.head[H_FREED])
+        if old >= 0:
+            known = min(known, old - duration + 1)
+        earliest = max(earliest, known)
+    return earliest, latest
+
+
+@kernel
+def keep_place(job, start, found, j, s, x):
+    """Record the new place of a job, with `found` entries that are in the scratch `x`, and move its breakpoints."""
+    old, duration = j.starts[job], j.jobs[job, 3]
+    if found > j.spans[job, 2]:
+        j.spans[job, 0], j.spans[job, 2] = j.used[0], found
+        j.used[0] += found
+    j.starts[job], j.spans[job, 1] = start, found
+    keep_entries(j.pool, j.spans[job, 0], x.entries, found)
+    add_break(start, s)
+    add_break(start + duration, s)
+    if old >= 0:
+        drop_break(old, s)
+        drop_break(old + duration, s)
+        s.head[H_FREED] = min(s.head[H_FREED], old)
+
+
+@kernel
+def take_job(job, sign, j, s, t, x):
+    """Take (sign -1) what a job holds at its place from the free amounts, or give it back (sign 1)."""
+    start, first = j.starts[job], j.spans[job, 0]
+    held = j.pool[first : first + j.spans[job, 1]]
+    take_placement(j.jobs[job, 0], held, len(held), start, start + j.jobs[job, 3], sign, s, t, x)
+
+
+@kernel
 def place_jobs(queue, begin, end, bounds, j, s, t, x):
     """Place the jobs of ``queue[begin:end]`` in turn, each as early as it fits beside all others.
 
     A job without a place gets one, if there is one. A job with a place is unbooked and planned again; it takes the new
     place only if it starts earlier (OCCS-34). Each job keeps its distance to the jobs that it waits for, and to those
     that wait for it. Where a job that it waits for has no place, it gets none, or keeps the one that it has.
-
-    While nothing is given back, a job cannot start before the start found for an equal demand that was at most as long:
-    `bounds` remembers that (`remembered_start`). The resources that a job gives back open only windows that reach into
-    its old interval.
 
     Returns (DONE or what must grow, index in the queue that was reached, number of jobs with a new place).
     """
@@ -112,38 +156,62 @@ def place_jobs(queue, begin, end, bounds, j, s, t, x):
             return GROW_POOL, k, moved
         demand, duration = j.jobs[job, 0], j.jobs[job, 3]
         released = earliest_after(job, j.jobs[job, 1], j)
-        earliest, latest = released, j.jobs[job, 2]
-        old, first, count = j.starts[job], j.spans[job, 0], j.spans[job, 1]
-        if old < 0:
-            latest = latest_before(job, latest, j)
-        else:
-            latest = min(latest, old - 1)  # which keeps the distance of the jobs that wait for it
-            take_placement(demand, j.pool[first : first + count], count, old, old + duration, 1, s, t, x)
-        if t.demands[demand, D_FLAGS] & JOINT == 0:
-            known = remembered_start(bounds[demand], earliest, duration, s.head[H_FREED])
-            if old >= 0:
-                known = min(known, old - duration + 1)
-            earliest = max(earliest, known)
-        start, found = -1, 0
-        if earliest <= latest and released < FOREVER:
-            start, found = earliest_fit(demand, earliest, duration, latest, s, t, x)
+        earliest, latest = limits(job, released, bounds, j, s, t)
+        if earliest > latest or released >= FOREVER:
+            continue
+        if j.starts[job] >= 0:
+            take_job(job, 1, j, s, t, x)
+        start, found = earliest_fit(demand, earliest, duration, latest, s, t, x)
         if start >= 0:
             moved += 1
-            if found > j.spans[job, 2]:
-                first = j.used[0]
-                j.used[0] += found
-                j.spans[job, 0], j.spans[job, 2] = first, found
-            j.starts[job], j.spans[job, 1] = start, found
-            keep_entries(j.pool, first, x.entries, found)
-            add_break(start, s)
-            add_break(start + duration, s)
-            if old >= 0:
-                drop_break(old, s)
-                drop_break(old + duration, s)
-                s.head[H_FREED] = min(s.head[H_FREED], old)
-            old, count = start, found
-        if old >= 0:
+            keep_place(job, start, found, j, s, x)
+        if j.starts[job] >= 0:
             if t.demands[demand, D_FLAGS] & JOINT == 0:
                 remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
-            take_placement(demand, j.pool[first : first + count], count, old, old + duration, -1, s, t, x)
+            take_job(job, -1, j, s, t, x)
+    return DONE, end, moved
+
+
+@kernel
+def take_job_by_node(job, sign, j, s, o, t, x):
+    """Do what `take_job` does, on a timeline whose nodes have steps of their own."""
+    start, first = j.starts[job], j.spans[job, 0]
+    end = start + j.jobs[job, 3]
+    held = j.pool[first : first + j.spans[job, 1]]
+    filled, systems = placement_columns(j.jobs[job, 0], held, len(held), t, x)
+    shift(start, end, sign, Taken(x.columns, x.amounts, x.scolumns, x.samounts), 0, systems, s)
+    shift_nodes(start, end, sign, x.columns, x.amounts, filled, o)
+
+
+@kernel
+def place_jobs_by_node(queue, begin, end, bounds, j, s, o, t, x):
+    """Do what `place_jobs` does, on a timeline whose nodes have steps of their own."""
+    moved = 0
+    for k in range(begin, end):
+        job = queue[k]
+        if s.head[H_SPARE_ROWS] < 2 or s.head[H_SPARE_BLOCKS] < 2:
+            return GROW_STATE, k, moved
+        if j.pool.shape[0] - j.used[0] < x.entries.shape[0]:
+            return GROW_POOL, k, moved
+        demand, duration = j.jobs[job, 0], j.jobs[job, 3]
+        released = earliest_after(job, j.jobs[job, 1], j)
+        earliest, latest = limits(job, released, bounds, j, s, t)
+        if earliest > latest or released >= FOREVER:
+            continue
+        if j.starts[job] >= 0:
+            if not has_space(j.pool[j.spans[job, 0] :], j.spans[job, 1], o):
+                return GROW_NODES, k, moved
+            take_job_by_node(job, 1, j, s, o, t, x)
+        start, found = earliest_fit_by_node(demand, earliest, duration, latest, s, o, t, x)
+        if start >= 0 and not has_space(x.entries, found, o):
+            if j.starts[job] >= 0:
+                take_job_by_node(job, -1, j, s, o, t, x)
+            return GROW_NODES, k, moved
+        if start >= 0:
+            moved += 1
+            keep_place(job, start, found, j, s, x)
+        if j.starts[job] >= 0:
+            if t.demands[demand, D_FLAGS] & JOINT == 0:
+                remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
+            take_job_by_node(job, -1, j, s, o, t, x)
     return DONE, end, moved

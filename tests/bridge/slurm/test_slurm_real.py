@@ -314,6 +314,9 @@ def test_watching_tells_of_changes(lab: Laboratory) -> None:
     lab.wait(lambda: lab.facts(job).state is JobState.RUNNING)
     lab.run("scancel", job)
     assert lab.manager.watch(20) is True
+    lab.manager.snapshot()
+    lab.submit()  # while nobody watches
+    assert lab.manager.watch(0) is True
 
 
 def test_text_and_json_of_a_real_slurm_agree(lab: Laboratory) -> None:

@@ -1,4 +1,8 @@
-"""The examples of README.md, run as they stand there."""
+"""The examples of README.md and of the documentation, run as they stand there.
+
+Blocks marked ``console`` are commands and what they print. A block with a ``title`` is a file that the commands after
+it read. ``>>>`` in blocks marked ``python`` is run as a doctest.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WITH_COMMANDS = [page for page in PAGES if "```console" in page.read_text()]
+WITH_PYTHON = [page for page in PAGES if ">>> " in page.read_text()]
 
 #: What the README's `convert` reads: the first lines of some log.
 LOG = """; Version: 2.2
@@ -33,7 +40,7 @@ MACHINE = {
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A command line of the README, and what it prints on stdout; ``...`` stands for any lines."""
+    """A command line of a page, and what it prints on stdout; ``...`` stands for any lines."""
 
     command: str
     output: str
@@ -45,12 +52,24 @@ class Example:
         return re.sub(r"\d[\d,.]*", "N", output) if self.varies else re.sub(r"\b\d+\.\d+ s\b", "T s", output)
 
 
-def examples_in(markdown: str) -> Iterator[Example]:
-    """Yield the commands of all ``console`` blocks, in order; the figures in ``console varying`` blocks vary."""
-    for mark, block in re.findall(r"^```console( varying)?\n(.*?)^```", markdown, flags=re.MULTILINE | re.DOTALL):
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file that a page shows, and that its commands read."""
+
+    name: str
+    content: str
+
+
+def examples_in(markdown: str) -> Iterator[Example | Input]:
+    """Yield the commands of ``console`` blocks and all files, in order; in ``console varying`` blocks figures vary."""
+    for language, mark, block in re.findall(r"^```(\w+)(.*)\n((?:(?!```).*\n)*)```", markdown, flags=re.MULTILINE):
+        if titled := re.fullmatch(r' title="(.+)"', mark):
+            yield Input(titled[1], block)
+        if language != "console":
+            continue
         for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = entry.partition("\n")
-            yield Example(command, output, varies=bool(mark))
+            yield Example(command, output, varies=mark == " varying")
 
 
 @pytest.fixture
@@ -67,9 +86,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check_examples(page: Path, folder: Path) -> int:
-    """Run the examples of a page one after the other; return how many they are."""
+def check_examples(page: Path, folder: Path) -> None:
+    """Write the files of a page and run its commands, one after the other."""
     examples = list(examples_in(page.read_text()))
+    assert any(isinstance(example, Example) for example in examples)
     environment = {
         **os.environ,
         "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
@@ -79,6 +99,9 @@ def check_examples(page: Path, folder: Path) -> int:
     checker = doctest.OutputChecker()
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     for example in examples:
+        if isinstance(example, Input):
+            (folder / example.name).write_text(example.content)
+            continue
         assert example.command.startswith("cpsched "), example.command
         process = subprocess.run(  # noqa: S602 - the page is ours
             example.command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -87,19 +110,35 @@ def check_examples(page: Path, folder: Path) -> int:
         expected, got = example.comparable(example.output), example.comparable(process.stdout)
         is_alike = checker.check_output(expected, got, flags)
         assert is_alike, f"$ {example.command}\n{process.stdout}"
-    return len(examples)
+
+
+def name_of(page: Path) -> str:
+    """Name a page in the list of tests."""
+    return page.relative_to(ROOT).as_posix()
 
 
 @pytest.mark.slow
-def test_the_examples_of_the_readme_work(folder: Path) -> None:
-    """Run one after the other, the README's commands end well and print what the README shows."""
-    assert check_examples(ROOT / "README.md", folder) >= 6
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
+def test_the_commands_of_a_page_work(page: Path, folder: Path) -> None:
+    """Run one after the other, the page's commands end well and print what the page shows."""
+    check_examples(page, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
+def test_the_python_of_a_page_works(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the page shows in Python is what happens."""
+    monkeypatch.chdir(folder)
+    failed, tried = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert tried
+    assert failed == 0
 
 
 def test_examples_are_found() -> None:
     """A block may hold several commands, each with its output; other blocks are no examples."""
     markdown = "```console\n$ a b\n1\n2\n$ c\n```\n```sh\n$ d\n```\n```console varying\n$ e\n3.5\n```\n"
     assert list(examples_in(markdown)) == [Example("a b", "1\n2\n"), Example("c", ""), Example("e", "3.5\n", True)]
+    assert list(examples_in('```toml title="a.toml"\nx = 1\n```\n')) == [Input("a.toml", "x = 1\n")]
 
 
 def test_figures_vary_only_where_it_is_said() -> None:

@@ -1,0 +1,39 @@
+"""Charts as data, and their two drawings: by plotly for a page, and by matplotlib as a picture.
+
+May import: `errors` and `text`; numpy, and inside functions plotly and matplotlib, which are not installed with cpsched
+by default. `chart.py` has the nouns: a chart says what is drawn, and has the same as a table. `units.py` has numbers in
+words and the ticks of durations, `palette.py` what tells series apart; `plotly_figure.py` and `pictures.py` draw.
+"""
+
+from __future__ import annotations
+
+from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, Rule, Table
+from cpsched.charts.palette import COLOURS, DARK_COLOURS, DASHES, SYMBOLS
+from cpsched.charts.pictures import PICTURE_FORMATS, picture, pictures
+from cpsched.charts.plotly_figure import plotly_figure, plotly_script
+from cpsched.charts.units import Unit, duration, shortened, unit_text
+
+__all__ = [
+    "COLOURS",
+    "DARK_COLOURS",
+    "DASHES",
+    "PICTURE_FORMATS",
+    "SYMBOLS",
+    "Axis",
+    "Bars",
+    "Box",
+    "Chart",
+    "Heat",
+    "Layer",
+    "Line",
+    "Rule",
+    "Table",
+    "Unit",
+    "duration",
+    "picture",
+    "pictures",
+    "plotly_figure",
+    "plotly_script",
+    "shortened",
+    "unit_text",
+]

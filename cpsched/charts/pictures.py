@@ -1,0 +1,352 @@
+"""Charts as pictures, drawn by matplotlib: one of its own, or all of a report.
+
+matplotlib is not installed with cpsched by default, and is imported by the functions. The same charts give the same
+SVG, letter by letter. No text is taken for a formula.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, Rule
+from cpsched.charts.palette import COLOURS, DASHES, SYMBOLS
+from cpsched.charts.units import Unit, date_ticks, duration_ticks, shortened, unit_text
+from cpsched.errors import ReportError
+from cpsched.text import printable
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+__all__ = ["PICTURE_FORMATS", "picture", "pictures"]
+
+PICTURE_FORMATS = ("png", "svg", "pdf")
+
+#: Inches: the width of a chart, its height without names along y, and that of such a name.
+_WIDTH, _HEIGHT, _NAME_HEIGHT = 7.0, 4.0, 0.28
+_LEGEND_COLUMNS = 3
+_LONGEST = 28
+_DOTS_PER_INCH = 144
+#: The most ticks of durations along x and along y.
+_MOST_TICKS = {"x": 6, "y": 6}
+_GREY, _DARK = "#dddddd", "#222222"
+
+
+def picture(chart: Chart, kind: str) -> bytes:
+    """Return one chart as a picture with its legend below it.
+
+    Parameters
+    ----------
+    chart
+        What is drawn.
+    kind
+        One of `PICTURE_FORMATS`.
+
+    Raises
+    ------
+    ReportError
+        If matplotlib is not installed.
+    """
+    with _settings():
+        figure = _figure(_WIDTH, _height(chart))
+        _draw_on(figure, chart)
+        return _saved(figure, kind)
+
+
+def pictures(charts: Sequence[Chart], kind: str, title: str) -> bytes:
+    """Return all charts, at least one: as one picture in two columns, or as a PDF with a page for each chart.
+
+    Parameters
+    ----------
+    charts
+        What is drawn.
+    kind
+        One of `PICTURE_FORMATS`.
+    title
+        Any text, which stands above all.
+
+    Raises
+    ------
+    ReportError
+        If matplotlib is not installed.
+    """
+    with _settings():
+        if kind == "pdf":
+            return _pages(charts, title)
+        rows = [charts[first : first + 2] for first in range(0, len(charts), 2)]
+        heights = [max(map(_height, row)) for row in rows]
+        columns = min(2, len(charts))
+        figure = _figure(columns * _WIDTH, sum(heights) + 0.5)
+        figure.suptitle(printable(title), x=0.01, ha="left", fontweight="bold", fontsize=14, parse_math=False)
+        parts = figure.subfigures(len(rows), columns, squeeze=False, height_ratios=heights)
+        for row, line in zip(rows, parts, strict=True):
+            for chart, part in zip(row, line, strict=False):
+                _draw_on(part, chart)
+        return _saved(figure, kind)
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Set what makes pictures repeatable, and their text text."""
+    try:
+        from matplotlib import rc_context
+    except ImportError as error:
+        raise ReportError("Pictures of charts need matplotlib: pip install 'cpsched[report]'") from error
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "cpsched", "pdf.fonttype": 42}):
+        yield
+
+
+def _figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", dpi=_DOTS_PER_INCH)
+
+
+def _saved(figure: Figure, kind: str) -> bytes:
+    """Return the bytes of a figure's file, the same ones at any time."""
+    stream = io.BytesIO()
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    figure.savefig(stream, format=kind, metadata=metadata)
+    return stream.getvalue()
+
+
+def _pages(charts: Sequence[Chart], title: str) -> bytes:
+    """Return a PDF with a page for each chart."""
+    from matplotlib.backends.backend_pdf import PdfPages
+
+    stream = io.BytesIO()
+    with PdfPages(stream, metadata={"Title": printable(title), "CreationDate": None}) as pages:
+        for chart in charts:
+            figure = _figure(_WIDTH, _height(chart))
+            _draw_on(figure, chart)
+            pages.savefig(figure)
+    return stream.getvalue()
+
+
+def _height(chart: Chart) -> float:
+    """Return the inches that a chart needs: by the number of names along y, if it has any."""
+    return 1.5 + _NAME_HEIGHT * max(3, len(chart.y.names)) if chart.y.names else _HEIGHT
+
+
+def _draw_on(figure: Figure | SubFigure, chart: Chart) -> None:
+    """Draw a chart on an empty figure, its legend below it."""
+    axes = figure.add_subplot()
+    axes.set_title(printable(chart.title), loc="left", fontweight="bold", parse_math=False)
+    axes.set_xlabel(printable(chart.x.label), parse_math=False)
+    axes.set_ylabel(printable(chart.y.label), parse_math=False)
+    axes.grid(color=_GREY)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+    if chart.x.is_log:
+        axes.set_xscale("log")
+    if chart.y.is_log:
+        axes.set_yscale("log")
+    named: dict[str, Artist] = {}
+    counts: dict[str, int] = {}
+    for layer in chart.layers:
+        kind = type(layer).__name__.lower()
+        drawn = _draw(axes, layer, chart, f"{kind}-{counts.get(kind, 0)}")
+        counts[kind] = counts.get(kind, 0) + 1
+        if drawn is not None:
+            named.setdefault(drawn[0], drawn[1])
+    for name, axis in (("x", chart.x), ("y", chart.y)):
+        _scale(axes, name, axis, is_down=name == "y" and bool(chart.y.names))
+    if len(named) > 1:
+        _legend(figure, named)
+
+
+def _legend(figure: Figure | SubFigure, named: dict[str, Artist]) -> None:
+    """Put the names of what was drawn below it."""
+    # names are set afterwards: matplotlib leaves out of a legend what begins with an underscore
+    handles, places = list(named.values()), list(map(str, range(len(named))))
+    legend = figure.legend(handles, places, loc="outside lower left", ncols=_LEGEND_COLUMNS, frameon=False)
+    for text, name in zip(legend.get_texts(), named, strict=True):
+        text.set_parse_math(False)
+        text.set_text(printable(name))
+
+
+def _draw(axes: Axes, layer: Layer, chart: Chart, mark: str) -> tuple[str, Artist] | None:
+    """Draw a layer; return its name for the legend, if it has one.
+
+    Parameters
+    ----------
+    mark
+        The layer's name in an SVG.
+    """
+    match layer:
+        case Line():
+            return layer.name, _draw_line(axes, layer, chart, mark)
+        case Bars():
+            return layer.name, _draw_bars(axes, layer, mark)
+        case Box():
+            _draw_box(axes, layer, chart)
+        case Heat():
+            _draw_heat(axes, layer, chart)
+        case Rule():
+            across = axes.axvline if layer.is_vertical else axes.axhline
+            rule = across(
+                _values(chart.x if layer.is_vertical else chart.y, (layer.at,))[0], color=_DARK, lw=1, ls="--"
+            )
+            return (layer.label, rule) if layer.label else None
+    return None
+
+
+def _colour(series: int) -> str:
+    return COLOURS[series % len(COLOURS)]
+
+
+def _values(axis: Axis, values: Sequence[float]) -> list[float]:
+    """Return coordinates along an axis."""
+    return [value if axis.floor is None else max(value, axis.floor) for value in values]
+
+
+def _draw_line(axes: Axes, line: Line, chart: Chart, mark: str) -> Artist:
+    """Draw a line, or points, with their intervals."""
+    colour, symbol = _colour(line.series), SYMBOLS[line.series % len(SYMBOLS)][0]
+    x, y = _values(chart.x, line.x), _values(chart.y, line.y)
+    (drawn,) = axes.plot(
+        x,
+        y,
+        color=colour,
+        marker=symbol,
+        markersize=5 if line.has_marks else 4,
+        markevery=1 if line.has_marks else max(1, len(x) // 6),
+        linestyle=DASHES[line.series % len(DASHES)][0] if line.is_joined else "none",
+        drawstyle="steps-post" if line.is_step else "default",
+    )
+    drawn.set_gid(mark)
+    if any(line.half_widths):
+        widths = [width or 0.0 for width in line.half_widths]
+        _draw_intervals(axes, (x, y), widths, is_flat=line.is_flat, colour=colour)
+    artist: Artist = drawn
+    return artist
+
+
+def _draw_intervals(
+    axes: Axes, places: tuple[list[float], list[float]], widths: list[float], *, is_flat: bool, colour: str
+) -> None:
+    """Draw intervals of these half widths around points."""
+    x, y = places
+    xerr, yerr = (widths, None) if is_flat else (None, widths)
+    axes.errorbar(x, y, xerr=xerr, yerr=yerr, fmt="none", color=colour, capsize=3, zorder=1)
+
+
+def _draw_bars(axes: Axes, bars: Bars, mark: str) -> Artist:
+    """Draw bars from 0, with their intervals."""
+    draw = axes.barh if bars.is_flat else axes.bar
+    drawn = draw(bars.at, bars.values, 0.7, color=_colour(bars.series))
+    for number, patch in enumerate(drawn):
+        patch.set_gid(mark if len(bars.at) == 1 else f"{mark}-{number}")
+    if any(bars.half_widths):
+        widths = [width or 0.0 for width in bars.half_widths]
+        places = (list(bars.values), list(bars.at))
+        _draw_intervals(axes, places if bars.is_flat else places[::-1], widths, is_flat=bars.is_flat, colour=_DARK)
+    artist: Artist = drawn[0]
+    return artist
+
+
+def _draw_box(axes: Axes, box: Box, chart: Chart) -> None:
+    """Draw a box from its quantiles, the mean as a white dot."""
+    low, first, median, third, high = _values(chart.x, box.quantiles)
+    colour = _colour(box.series)
+    stats = {
+        "whislo": low,
+        "q1": first,
+        "med": median,
+        "q3": third,
+        "whishi": high,
+        "mean": _values(chart.x, (box.mean,))[0],
+        "fliers": [],
+    }
+    axes.bxp(
+        [stats],
+        positions=[box.at],
+        widths=0.55,
+        orientation="horizontal",
+        showmeans=True,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"facecolor": colour + "44", "edgecolor": colour},
+        whiskerprops={"color": colour},
+        capprops={"color": colour},
+        medianprops={"color": _DARK, "linewidth": 1.8},
+        meanprops={"marker": "o", "markerfacecolor": "white", "markeredgecolor": _DARK, "markersize": 5},
+    )
+
+
+def _draw_heat(axes: Axes, heat: Heat, chart: Chart) -> None:
+    """Draw a field of cells with their texts."""
+    import numpy as np
+    from matplotlib.colors import LogNorm, Normalize
+
+    values = np.array([[math.nan if value is None else value for value in row] for row in heat.values], dtype=float)
+    found = values[np.isfinite(values)]
+    floor = chart.x.floor or 1e-9
+    low, high = (float(found.min()), float(found.max())) if found.size else (0.0, 1.0)
+    norm = LogNorm(max(low, floor), max(high, 2 * floor, low * 1.001)) if heat.is_log else Normalize(low, high or 1.0)
+    shown = np.maximum(values, floor) if heat.is_log else values
+    image = axes.imshow(shown, cmap="cividis", norm=norm, aspect="auto")
+    axes.grid(visible=False)
+    for row, texts in enumerate(heat.texts):
+        for column, text in enumerate(texts):
+            if np.isfinite(values[row, column]):
+                shade = float(norm(shown[row, column]))
+                ink = "white" if shade < 0.55 else "black"
+                axes.text(
+                    column, row, printable(text), ha="center", va="center", fontsize=8, color=ink, parse_math=False
+                )
+    image.set_gid("heat")
+
+
+def _scale(axes: Axes, name: str, axis: Axis, *, is_down: bool) -> None:
+    """Set the ticks of an axis by its unit, and what is on it."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    drawn = getattr(axes, f"{name}axis")
+    if axis.names:
+        labels = [shortened(printable(one), _LONGEST) for one in axis.names]
+        drawn.set_ticks(range(len(labels)), labels, parse_math=False)
+        ends = (-0.5, len(labels) - 0.5)
+        getattr(axes, f"set_{name}lim")(ends[::-1] if is_down else ends)
+        if name == "y":
+            axes.grid(visible=False, axis="y")
+        return
+    if axis.has_zero and not axis.is_log:
+        low, high = (axes.dataLim.intervalx, axes.dataLim.intervaly)[name == "y"]
+        if not low <= 0 <= high:
+            point = (0.0, axes.dataLim.y0) if name == "x" else (axes.dataLim.x0, 0.0)
+            axes.update_datalim([point])
+        axes.autoscale_view()
+    if axis.span is not None:
+        getattr(axes, f"set_{name}lim")(axis.span)
+    if axis.unit in (Unit.DATE, Unit.SECONDS):
+        low, high = getattr(axes, f"get_{name}lim")()
+        most = _MOST_TICKS[name]
+        if axis.unit is Unit.DATE:
+            ticks = date_ticks(low, high, most=most)
+        else:
+            places = duration_ticks(low, high, most=most, is_log=axis.is_log)
+            ticks = [(place, _tick(axis, place)) for place in places]
+        drawn.set_ticks([place for place, _ in ticks], [label for _, label in ticks])
+        drawn.set_ticks([], minor=True)
+        getattr(axes, f"set_{name}lim")(low, high)
+    else:
+        is_share = axis.unit is Unit.SHARE
+        if axis.is_log:
+            low, high = getattr(axes, f"get_{name}lim")()
+            subs = (1.0,) if high > 1e4 * low else (1.0, 2.0, 5.0)
+            drawn.set_major_locator(LogLocator(subs=subs, numticks=12))
+            drawn.set_minor_locator(NullLocator())
+        drawn.set_major_formatter(lambda value, _: f"{100 * value:g}%" if is_share else f"{value:,.6g}")
+
+
+def _tick(axis: Axis, value: float) -> str:
+    """Return the label of a duration; the least one of an axis with a floor stands for all below it, too."""
+    text = unit_text(axis.unit, value)
+    return f"≤ {text}" if axis.floor is not None and value <= axis.floor * 1.001 else text

@@ -1,0 +1,26 @@
+"""``cpsched completion``: the script by which a shell completes commands, options, names and files."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("completion", epilog="Example: cpsched completion bash > cpsched.bash")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print what makes the Tab key complete cpsched in a shell.
+
+    In ~/.bashrc: source <(cpsched completion bash). In ~/.zshrc, after compinit: source <(cpsched completion zsh). In
+    ~/.config/fish/config.fish: cpsched completion fish | source.
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"Expected a shell that click knows, got {shell}.")
+    complete = kind(ctx.find_root().command, {}, "cpsched", "_CPSCHED_COMPLETE")
+    # not `source`: it looks for the shell, to see how old it is
+    click.echo(complete.source_template % complete.source_vars())

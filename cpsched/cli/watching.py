@@ -1,0 +1,119 @@
+"""What ``cpsched show`` reads, again and again: two files, or the store of a daemon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from cpsched.domain import Instance, Plan
+    from cpsched.serve import Source
+
+__all__ = ["Watched", "check_belongs", "open_watched"]
+
+
+class Watched(Protocol):
+    """A plan that may be made anew while it is looked at."""
+
+    #: As people call it.
+    name: str
+
+    def read(self) -> tuple[Instance, Plan] | None:
+        """Return the instance and the plan if they are new since the last reading, else None.
+
+        Raises
+        ------
+        DocumentError, OSError, StoreError
+            If they cannot be read.
+        """
+
+
+def open_watched(instance: str, plan: Path | None) -> Watched:
+    """Return the two files; without a plan, the store of a daemon.
+
+    Raises
+    ------
+    DocumentError
+        If it is the site's file of a daemon, and not in order; or an instance, which has no plan.
+    StoreError
+        If it is a store that cannot be opened.
+    """
+    from cpsched.errors import DocumentError, Fault
+
+    if plan is not None:
+        return _Files(Path(instance), plan)
+    if "://" not in instance and instance.endswith((".json", ".json.gz")):
+        raise DocumentError(instance, [Fault("", "Expected a PLAN beside an instance; solve makes one")])
+    from cpsched.serve import open_source
+
+    opened = open_source(instance)
+    return _Store(opened.name, opened.source)
+
+
+class _Files:
+    """The two documents; mutable."""
+
+    def __init__(self, instance: Path, plan: Path) -> None:
+        self.name = str(plan)
+        self._paths = instance, plan
+        self._seen: list[tuple[int, int, int]] | None = None
+        self._found: tuple[Instance, Plan] | None = None
+
+    def read(self) -> tuple[Instance, Plan] | None:
+        """Read both files if one has changed."""
+        from cpsched.formats import read_instance, read_plan
+
+        stats = [path.stat() for path in self._paths]
+        marks = [(stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in stats]
+        if marks == self._seen:
+            return None
+        instance, plan = self._paths
+        made_for, found = read_instance(instance), read_plan(plan)
+        check_belongs(found, made_for, str(plan))
+        self._seen, last = marks, self._found
+        self._found = made_for, found
+        return None if self._found == last else self._found
+
+
+class _Store:
+    """The store of a daemon."""
+
+    def __init__(self, name: str, source: Source) -> None:
+        self.name = name
+        self._source = source
+
+    def read(self) -> tuple[Instance, Plan] | None:
+        """Return the state of the last cycle, if it is new."""
+        view = self._source.read()
+        return None if view is None else (view.instance, view.plan)
+
+
+def check_belongs(plan: Plan, instance: Instance, source: str) -> None:
+    """Refuse a plan with jobs or nodes that the instance does not have."""
+    from cpsched.errors import DocumentError, Fault
+
+    jobs = {element for job in instance.jobs for element in job.element_ids}
+    nodes = set(instance.cluster.node_names)
+    faults = []
+    if plan.instance != instance.name:
+        faults.append(Fault("instance", f"Expected the name of the instance, {instance.name!r}, got {plan.instance!r}"))
+    for index, job in enumerate(plan.jobs):
+        if job.id not in jobs:
+            faults.append(Fault(f"jobs[{index}].id", f"Expected a job of the instance, got {job.id!r}"))
+        held = {placement.node for segment in job.segments for placement in segment.allocation}
+        faults += [
+            Fault(f"jobs[{index}].segments", f"Expected nodes of the cluster, got {node!r}")
+            for node in sorted(held - nodes)
+        ]
+    faults += [
+        Fault(f"waiting_room[{index}].id", f"Expected a job of the instance, got {job.id!r}")
+        for index, job in enumerate(plan.waiting_room)
+        if job.id not in jobs
+    ]
+    for index, slice_ in enumerate(plan.reservations):
+        faults += [
+            Fault(f"reservations[{index}].allocation", f"Expected nodes of the cluster, got {node!r}")
+            for node in sorted({placement.node for placement in slice_.allocation} - nodes)
+        ]
+    if faults:
+        raise DocumentError(source, faults)

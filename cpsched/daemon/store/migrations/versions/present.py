@@ -1,0 +1,27 @@
+"""The present: what is true now, for readers beside the daemon."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Make the table of one row."""
+    op.create_table(
+        "present",
+        sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("clock", sa.Float(precision=53), nullable=False),
+        sa.Column("document", sa.LargeBinary, nullable=False),
+    )
+
+
+def downgrade() -> None:
+    """Remove it."""
+    op.drop_table("present")

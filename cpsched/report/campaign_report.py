@@ -1,0 +1,334 @@
+"""A report on a campaign: policies side by side, with confidence intervals, and their paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cpsched.charts import Axis, Chart, Line, Table, Unit, unit_text
+from cpsched.errors import ReportError
+from cpsched.metrics import MeanInterval, mean_interval
+from cpsched.report.report import Report, Section
+
+__all__ = ["CampaignCell", "campaign_report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignCell:
+    """The figures of one simulation of a campaign, over all its jobs."""
+
+    workload: str
+    policy: str
+    #: The replica: policies are compared on the same one.
+    replica: str
+    #: By the names of ``docs/campaigns.md``; None: not measured.
+    figures: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Figure:
+    """A figure that reports show."""
+
+    name: str
+    label: str
+    unit: Unit = Unit.NUMBER
+    #: Whether more of it is better.
+    is_gain: bool = False
+
+
+_FIGURES = (
+    _Figure(name="wait.mean", label="Mean wait", unit=Unit.SECONDS),
+    _Figure(name="wait.median", label="Median wait", unit=Unit.SECONDS),
+    _Figure(name="wait.p95", label="Wait of the 95th percentile", unit=Unit.SECONDS),
+    _Figure(name="bounded_slowdown.mean", label="Mean bounded slowdown"),
+    _Figure(name="bounded_slowdown.p95", label="Bounded slowdown of the 95th percentile"),
+    _Figure(name="wqt", label="Sum of wait / expected wait"),
+    _Figure(name="late", label="Jobs that wait longer than expected"),
+    _Figure(name="mean_queue_length", label="Mean length of the queue"),
+    _Figure(name="allocated", label="Cores in use", unit=Unit.SHARE, is_gain=True),
+    _Figure(name="effective", label="Cores in use by jobs that complete", unit=Unit.SHARE, is_gain=True),
+    _Figure(name="makespan", label="Makespan", unit=Unit.SECONDS),
+    _Figure(name="jain", label="Fairness between users (Jain's index)", is_gain=True),
+    _Figure(name="unfairly_delayed", label="Jobs that others overtook unfairly", unit=Unit.SHARE),
+    _Figure(name="decisions.mean", label="Mean time of a decision", unit=Unit.SECONDS),
+)
+#: The figures of the overview.
+_MAIN = ("wait.mean", "bounded_slowdown.mean", "wqt", "allocated")
+
+#: Values by policy and replica, of one workload and figure.
+_Values = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Comparison:
+    """The policies on one workload by one figure, over the replicas that all of them have."""
+
+    means: Mapping[str, MeanInterval]
+    #: What each policy has more than the best one, replica by replica.
+    differences: Mapping[str, MeanInterval]
+    #: In how many replicas no policy is better.
+    won: Mapping[str, int]
+    best: str
+    replicas: int
+
+    @property
+    def level(self) -> frozenset[str]:
+        """The best policy, and all whose difference to it may be 0 by its interval."""
+        return frozenset(
+            policy
+            for policy, one in self.differences.items()
+            if policy == self.best or abs(one.mean) <= (one.half_width or 0.0)
+        )
+
+
+#: Which interval of a comparison is drawn for a policy.
+_Picker = Callable[[_Comparison, str], MeanInterval | None]
+
+
+def campaign_report(name: str, cells: Sequence[CampaignCell]) -> Report:
+    """Return a report on a campaign.
+
+    Raises
+    ------
+    ReportError
+        If there are no cells.
+    """
+    if not cells:
+        raise ReportError(f"Expected the results of cells in the campaign {name}, got none")
+    workloads = list(dict.fromkeys(cell.workload for cell in cells))
+    policies = list(dict.fromkeys(cell.policy for cell in cells))
+    found: dict[str, dict[str, _Comparison]] = {}
+    for figure in _FIGURES:
+        compared = {
+            workload: comparison
+            for workload in workloads
+            if (comparison := _compared(_values(cells, workload, figure.name), figure)) is not None
+        }
+        if compared:
+            found[figure.name] = compared
+    shown = [figure for figure in _FIGURES if figure.name in found]
+    sections = [_overview(shown, found, policies, workloads)]
+    sections += [_figure_section(figure, found[figure.name], policies) for figure in shown]
+    replicas = len({(cell.workload, cell.replica) for cell in cells})
+    sentences = [
+        f"{len(policies):,} policies on {len(workloads):,} workload{'s' if len(workloads) > 1 else ''}, "
+        f"{len(cells):,} simulations of {replicas:,} replicas."
+    ]
+    sentences += _verdicts(shown, found)
+    sentences += _missing(cells, workloads, policies)
+    return Report(kind="Campaign", name=name, sentences=tuple(sentences), figures=(), sections=tuple(sections))
+
+
+def _values(cells: Sequence[CampaignCell], workload: str, figure: str) -> _Values:
+    """Return a figure of a workload by policy and replica, where it was measured."""
+    found: dict[str, dict[str, float]] = {}
+    for cell in cells:
+        value = cell.figures.get(figure) if cell.workload == workload else None
+        if value is not None:
+            found.setdefault(cell.policy, {})[cell.replica] = value
+    return found
+
+
+def _compared(values: _Values, figure: _Figure) -> _Comparison | None:
+    """Compare the policies on the replicas that all have; None where there is none."""
+    if not values:
+        return None
+    shared = [replica for replica in next(iter(values.values())) if all(replica in one for one in values.values())]
+    if not shared:
+        return None
+    means = {policy: mean_interval([one[replica] for replica in shared]) for policy, one in values.items()}
+    sign = -1 if figure.is_gain else 1
+    best = min(means, key=lambda policy: sign * means[policy].mean)
+    differences = {
+        policy: mean_interval([one[replica] - values[best][replica] for replica in shared])
+        for policy, one in values.items()
+    }
+    tops = {replica: min(sign * one[replica] for one in values.values()) for replica in shared}
+    won = {policy: sum(sign * one[replica] <= tops[replica] for replica in shared) for policy, one in values.items()}
+    return _Comparison(means=means, differences=differences, won=won, best=best, replicas=len(shared))
+
+
+def _verdicts(shown: Sequence[_Figure], found: Mapping[str, Mapping[str, _Comparison]]) -> Iterator[str]:
+    """Yield who wins by the main figures."""
+    for figure in shown:
+        if figure.name not in _MAIN:
+            continue
+        compared = found[figure.name]
+        wins: dict[str, int] = {}
+        for comparison in compared.values():
+            wins[comparison.best] = wins.get(comparison.best, 0) + 1
+        best = max(wins, key=lambda policy: wins[policy])
+        if len(compared) > 1:
+            shared = sum(len(one.level) > 1 for one in compared.values())
+            words = f"{best} is best on {wins[best]:,} of {len(compared):,} workloads"
+            yield f"{figure.label}: {words}" + (
+                f"; on {shared:,} others cannot be told from the best." if shared else "."
+            )
+            continue
+        (only,) = compared.values()
+        words = f"{best} is best, {_mean_text(only.means[best], figure.unit)}"
+        others = ", ".join(policy for policy in only.means if policy in only.level and policy != best)
+        yield f"{figure.label}: {words}" + (f"; {others} cannot be told from it." if others else ".")
+
+
+def _missing(cells: Sequence[CampaignCell], workloads: Sequence[str], policies: Sequence[str]) -> Iterator[str]:
+    """Yield which results are missing."""
+    have = {(cell.workload, cell.policy, cell.replica) for cell in cells}
+    replicas: dict[str, set[str]] = {}
+    for cell in cells:
+        replicas.setdefault(cell.workload, set()).add(cell.replica)
+    missing = [
+        (workload, policy)
+        for workload in workloads
+        for policy in policies
+        for replica in replicas[workload]
+        if (workload, policy, replica) not in have
+    ]
+    if missing:
+        named = ", ".join(f"{policy} on {workload}" for workload, policy in dict.fromkeys(missing))
+        yield (f"{len(missing):,} results are missing ({named}): means are over the replicas that all policies have.")
+
+
+def _overview(
+    shown: Sequence[_Figure],
+    found: Mapping[str, Mapping[str, _Comparison]],
+    policies: Sequence[str],
+    workloads: Sequence[str],
+) -> Section:
+    """Return which policy wins how often."""
+    rows: list[tuple[str, ...]] = []
+    marked: set[tuple[int, int]] = set()
+    for number, figure in enumerate(shown):
+        row = [figure.label]
+        for place, policy in enumerate(policies, start=1):
+            compared = found[figure.name].values()
+            if len(workloads) == 1:
+                (comparison,) = compared
+                row.append(_marked(comparison, policy, _mean_text(comparison.means.get(policy), figure.unit)))
+            else:
+                wins = sum(one.best == policy for one in compared)
+                row.append(f"{wins} best, {sum(policy in one.level for one in compared) - wins} level")
+            if all(policy in one.level for one in compared):
+                marked.add((number, place))
+        rows.append(tuple(row))
+    text = (
+        "★ is the best mean. ≈ cannot be told from it: the 95% interval of the paired difference, replica by replica, "
+        "has 0 in it. Intervals are of one pair each, not corrected for their number. "
+    )
+    if len(workloads) > 1:
+        text = f"On how many of {len(workloads):,} workloads each policy is best, or level with the best one. "
+    return Section(
+        title="Overview",
+        text=text + "Policies that are best or level everywhere are marked.",
+        tables=(Table(headings=("figure", *policies), rows=tuple(rows), marked=frozenset(marked)),),
+    )
+
+
+def _marked(comparison: _Comparison, policy: str, text: str) -> str:
+    """Return a text with the sign of the best, or of what is level with it."""
+    if policy == comparison.best:
+        return f"★ {text}"
+    return f"≈ {text}" if policy in comparison.level else text
+
+
+def _mean_text(interval: MeanInterval | None, unit: Unit) -> str:
+    """Return a mean with its interval."""
+    if interval is None:
+        return "-"
+    around = "" if interval.half_width is None else f" ± {unit_text(unit, interval.half_width)}"
+    return unit_text(unit, interval.mean) + around
+
+
+def _figure_section(figure: _Figure, compared: Mapping[str, _Comparison], policies: Sequence[str]) -> Section:
+    """Return a figure: means with intervals, and paired differences to the best policy."""
+    has_differences = any(one.replicas > 1 for one in compared.values())
+    charts = [_means_chart(figure, compared, policies)]
+    if has_differences:
+        charts.append(_difference_chart(figure, compared, policies))
+    better = "More is better." if figure.is_gain else "Less is better."
+    return Section(
+        title=figure.label,
+        text=f"{better} In the tables ★ marks the best mean, ≈ what cannot be told from it.",
+        charts=tuple(charts),
+        tables=tuple(_table(figure, workload, one) for workload, one in compared.items()),
+    )
+
+
+def _means_chart(figure: _Figure, compared: Mapping[str, _Comparison], policies: Sequence[str]) -> Chart:
+    """Return the means of all policies with their intervals."""
+    return Chart(
+        title=f"{figure.label}, by policy",
+        x=Axis(label=figure.label, unit=figure.unit, has_zero=True),
+        y=_names(compared, policies),
+        layers=tuple(_points(compared, policies, lambda one, policy: one.means.get(policy))),
+        about="Means over the replicas with their 95% confidence intervals (Student's t).",
+    )
+
+
+def _difference_chart(figure: _Figure, compared: Mapping[str, _Comparison], policies: Sequence[str]) -> Chart:
+    """Return the paired differences to the best policy."""
+    return Chart(
+        title=f"{figure.label}: paired difference to the best policy",
+        x=Axis(label="difference to the best policy", unit=figure.unit, has_zero=True),
+        y=_names(compared, policies),
+        layers=tuple(_points(compared, policies, lambda one, policy: one.differences.get(policy))),
+        about="The policy's figure less that of the best one on the same replica: mean and 95% interval.",
+    )
+
+
+def _names(compared: Mapping[str, _Comparison], policies: Sequence[str]) -> Axis:
+    """Return the rows: of one workload the policies, of several the workloads."""
+    return Axis(label="", names=tuple(policies) if len(compared) == 1 else tuple(compared))
+
+
+def _points(compared: Mapping[str, _Comparison], policies: Sequence[str], of: _Picker) -> Iterator[Line]:
+    """Yield the points of each policy, with their intervals."""
+    for number, policy in enumerate(policies):
+        x, y, widths = [], [], []
+        for row, one in enumerate(compared.values()):
+            interval = of(one, policy)
+            if interval is not None:
+                aside = 0.0 if len(policies) == 1 else 0.6 * (number / (len(policies) - 1) - 0.5)
+                x.append(interval.mean)
+                y.append(float(number) if len(compared) == 1 else row + aside)
+                widths.append(interval.half_width)
+        if x:
+            yield Line(
+                name=policy,
+                x=tuple(x),
+                y=tuple(y),
+                half_widths=tuple(widths),
+                series=number,
+                is_joined=False,
+                has_marks=True,
+                is_flat=True,
+            )
+
+
+def _table(figure: _Figure, workload: str, one: _Comparison) -> Table:
+    """Return a workload's policies, the best first."""
+    order = sorted(one.means, key=lambda policy: (-1 if figure.is_gain else 1) * one.means[policy].mean)
+    rows = tuple(
+        (
+            _marked(one, policy, policy),
+            _mean_text(one.means[policy], figure.unit),
+            "-" if policy == one.best else _mean_text(one.differences[policy], figure.unit),
+            _percent(one, policy),
+            f"{one.won[policy]:,} of {one.replicas:,}",
+        )
+        for policy in order
+    )
+    return Table(
+        title=workload,
+        headings=("policy", figure.label.lower(), "difference to the best, paired", "in percent", "best in replicas"),
+        rows=rows,
+        marked=frozenset((row, 0) for row, policy in enumerate(order) if policy in one.level),
+    )
+
+
+def _percent(one: _Comparison, policy: str) -> str:
+    """Return the mean difference as a share of the best policy's mean."""
+    best = one.means[one.best].mean
+    if policy == one.best or not best:
+        return "-"
+    return f"{100 * one.differences[policy].mean / abs(best):+.1f}%"

@@ -1,0 +1,389 @@
+"""A report on a plan: the Gantt chart, the use of the machine, how the plan was found, who waits, and what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.charts import Axis, Bars, Chart, Line, Rule, Table, Unit, duration, unit_text
+from cpsched.domain import Instance, Plan, WaitingReason
+from cpsched.metrics import jobs_by_id, summarise, usage_over_time
+from cpsched.report.distributions import SHARES, box_chart, ecdf_chart, step_points
+from cpsched.report.gantt import gantt_html, plan_sentence
+from cpsched.report.report import Frame, Report, Section
+from cpsched.report.run_groups import NO_QUEUE, by_queue
+from cpsched.report.words import figures, moment, value_text
+
+__all__ = ["plan_report"]
+
+#: Rows of a table of jobs that a page keeps; the documents have all.
+_MOST_ROWS = 500
+#: The reasons of the waiting room in words (``docs/formats.md``).
+_REASONS = {
+    WaitingReason.UNSATISFIABLE: "asks for what the machine does not have",
+    WaitingReason.UNAVAILABLE: "nodes that it needs are drained, down or not for its queue",
+    WaitingReason.WALLTIME: "its walltime is longer than any time that it may have",
+    WaitingReason.TOO_LATE: "it cannot end, or start, by its latest second",
+    WaitingReason.NOT_MAPPED: "its chunks fit one by one, but not together",
+    WaitingReason.DEPENDENCY: "it waits for a job that has no end",
+    WaitingReason.LIMIT: "a limit of its user or group",
+    WaitingReason.FREE_POOL: "nodes are kept free",
+    WaitingReason.RESERVATION: "its reservation could not be had",
+    WaitingReason.NOT_STARTED: "it had not started when the record ends",
+}
+_WAIT = Axis(label="planned wait (logarithmic)", unit=Unit.SECONDS, is_log=True, floor=1.0)
+#: Values that differ by more than this factor are on a logarithmic axis.
+_MUCH = 4
+#: Where the classes of moves end, in seconds.
+_MOVES = (60, 600, 3600, 21600, 86400)
+
+
+def plan_report(instance: Instance, plan: Plan, previous: Plan | None = None) -> Report:
+    """Return a report on a plan.
+
+    Parameters
+    ----------
+    instance, plan
+        The plan, and the instance that it is of.
+    previous
+        An earlier plan of these jobs, or of some of them, which the plan is compared with.
+
+    Raises
+    ------
+    ValueError
+        If a job or a node of the plan is not in the instance.
+    """
+    summary = summarise(instance, plan)
+    sections = [Section(title="Gantt chart", frame=Frame(title="Gantt chart of the plan", html=_gantt(instance, plan)))]
+    if previous is not None:
+        sections.append(_change_section(instance, plan, previous))
+    sections += [_use_section(instance, plan), *_wait_sections(instance, plan), *_search_sections(plan)]
+    if plan.waiting_room:
+        sections.append(_room_section(instance, plan))
+    return Report(
+        kind="Plan",
+        name=instance.name,
+        sentences=(plan_sentence(instance, summary), *_value_sentences(plan)),
+        figures=tuple(figures(plan, summary)),
+        sections=tuple(sections),
+    )
+
+
+def _gantt(instance: Instance, plan: Plan) -> str:
+    return gantt_html(instance, plan, is_embedded=True)
+
+
+def _value_sentences(plan: Plan) -> Iterator[str]:
+    """Yield what the value of a plan means, and what is in the waiting room."""
+    score = plan.objective
+    words = f"Its value ({score.name}) is {value_text(score.value)}; less is better."
+    if score.gap is not None and score.bound is not None:
+        words += (
+            f" No plan of these jobs is below {value_text(score.bound)}: it is proven to be at most {score.gap:.1%} "
+            "from the optimum."
+        )
+    if score.value < score.planner:
+        words += f" The first plan had {value_text(score.planner)}."
+    yield words
+    if plan.waiting_room:
+        counts = Counter(str(job.reason) for job in plan.waiting_room)
+        listed = ", ".join(f"{count:,} {reason}" for reason, count in counts.most_common())
+        yield f"{len(plan.waiting_room):,} jobs have no start: {listed}."
+
+
+# --- time ---------------------------------------------------------------------------------------------------------
+
+
+def _time_axis(instance: Instance) -> Axis:
+    if _is_dated(instance):
+        return Axis(label="date", unit=Unit.DATE)
+    return Axis(label="time from now on", unit=Unit.SECONDS)
+
+
+def _is_dated(instance: Instance) -> bool:
+    """Return whether the calendar has all times of a plan; the last century of it is left out."""
+    try:
+        return instance.local_time(instance.now + 100 * 366 * 86400) is not None
+    except OverflowError:
+        return False
+
+
+def _at(instance: Instance, times: tuple[float, ...]) -> tuple[float, ...]:
+    """Return times of the instance as coordinates of `_time_axis`."""
+    if not _is_dated(instance):
+        return tuple(time - instance.now for time in times)
+    moments = (instance.local_time(int(time)) for time in times)
+    return tuple(one.replace(tzinfo=UTC).timestamp() for one in moments if one is not None)
+
+
+# --- sections -----------------------------------------------------------------------------------------------------
+
+
+def _use_section(instance: Instance, plan: Plan) -> Section:
+    """Return the use of each resource and licence over time."""
+    cluster = instance.cluster
+    capacity = {name: amount for name, amount in {**cluster.totals, **cluster.licenses}.items() if amount}
+    axis, width = _time_axis(instance), 0
+    lines: list[Line] = []
+    rows: list[tuple[str, ...]] = []
+    end = max((job.end for job in plan.jobs), default=instance.now + 1)
+    for name, total in capacity.items():
+        times, amounts = usage_over_time(instance, plan, name)
+        x, y, width = step_points(times, amounts, instance.now, max(end, instance.now + 1))
+        shares = tuple(value / total for value in y)
+        lines.append(Line(name=name, x=_at(instance, x), y=shares, series=len(lines), is_step=True))
+        seconds = np.diff(x)
+        mean = float((np.array(shares[:-1]) * seconds).sum() / seconds.sum())
+        rows.append((name, f"{total:,}", unit_text(Unit.SHARE, mean), unit_text(Unit.SHARE, max(shares))))
+    chart = Chart(
+        title="Use of the machine over time",
+        x=axis,
+        y=Axis(label="share in use", unit=Unit.SHARE, span=SHARES),
+        layers=(*lines, Rule(at=1.0, label="")),
+        about="The share of each resource that jobs hold; the dashed line is all that the machine has. "
+        + (f"Means over {duration(width)} each." if width else "Every change is shown."),
+        tables=(
+            Table(headings=("resource", "the machine has", "mean use", "most"), rows=tuple(rows)),
+            _line_table(axis, lines),
+        ),
+        is_wide=True,
+    )
+    return Section(title="Use of the machine", charts=(chart,) if lines else ())
+
+
+def _line_table(axis: Axis, lines: list[Line]) -> Table:
+    """Return lines as a table, a row for each time at which one of them changes."""
+    times = sorted({time for line in lines for time in line.x})
+    values = [dict(zip(line.x, line.y, strict=True)) for line in lines]
+    rows = tuple(
+        (unit_text(axis.unit, time), *(unit_text(Unit.SHARE, one[time]) if time in one else "" for one in values))
+        for time in times
+    )
+    return Table(title="Over time", headings=("time", *(line.name for line in lines)), rows=rows)
+
+
+def _wait_sections(instance: Instance, plan: Plan) -> Iterator[Section]:
+    """Yield the planned waits by queue."""
+    entries = jobs_by_id(instance)
+    planned = [one for one in plan.jobs if entries[one.id].running is None]
+    waits = np.array([max(0, one.start - entries[one.id].submit) for one in planned], dtype=np.float64)
+    found = by_queue([entries[one.id].queue for one in planned], np.arange(len(planned)))
+    groups = {name: waits[jobs] for name, jobs in found.items()}
+    if not groups:
+        return
+    yield Section(
+        title="Planned waits",
+        text="A wait is from submission to the planned start; waits below a second are drawn at one second.",
+        charts=(
+            ecdf_chart("Planned waits, by queue", _WAIT, groups, by="queue", what="jobs"),
+            box_chart("Planned waits by queue", "wait", _WAIT, groups, by="queue"),
+        ),
+    )
+
+
+def _search_sections(plan: Plan) -> Iterator[Section]:
+    """Yield how the plan was found."""
+    charts = (_value_chart(plan),) if plan.incumbents else ()
+    tables = [_finder_table(plan)] if plan.incumbents else []
+    if plan.incumbents:
+        rows = tuple((f"{one.at:.2f} s", value_text(one.value), one.by) for one in plan.incumbents)
+        note = "" if len(rows) <= _MOST_ROWS else f"The last {_MOST_ROWS:,} of {len(rows):,}."
+        headings = ("after", "value", "by")
+        tables.append(
+            Table(title="Better plans", headings=headings, rows=rows[-_MOST_ROWS:], words=frozenset({2}), note=note)
+        )
+    if plan.work:
+        work = tuple((one.by, f"{one.seconds:.1f} s", one.what or "") for one in plan.work)
+        tables.append(
+            Table(title="Work", headings=("by", "seconds", "what it did"), rows=work, words=frozenset({0, 2}))
+        )
+    if plan.events:
+        events = tuple((f"{event.at:.2f} s", event.by, event.what) for event in plan.events)
+        tables.append(
+            Table(title="What else happened", headings=("after", "by", "what"), rows=events, words=frozenset({1, 2}))
+        )
+    if charts or tables:
+        yield Section(title="How the plan was found", charts=charts, tables=tuple(tables))
+
+
+def _finders(plan: Plan) -> list[str]:
+    """Return who found better plans, in order; the name of a lane ends at its colon."""
+    return list(dict.fromkeys(one.by.partition(":")[0] for one in plan.incumbents))
+
+
+def _value_chart(plan: Plan) -> Chart:
+    """Return the value of the best plan over the seconds of work, a symbol for each who found one, and the bound."""
+    found = plan.incumbents
+    end = max(plan.engine.elapsed, found[-1].at)
+    x, y = (*(one.at for one in found), end), (*(one.value for one in found), found[-1].value)
+    layers = [Line(name="best plan", x=x, y=y, is_step=True, series=0)]
+    for number, name in enumerate(_finders(plan), start=1):
+        points = [one for one in found if one.by.partition(":")[0] == name]
+        layers.append(
+            Line(
+                name=f"found by {name}",
+                x=tuple(one.at for one in points),
+                y=tuple(one.value for one in points),
+                series=number,
+                is_joined=False,
+                has_marks=True,
+                texts=tuple(f"{one.by}: {value_text(one.value)} after {one.at:.2f} s" for one in points),
+            )
+        )
+    bound = plan.objective.bound
+    if bound is not None:
+        name = f"proven bound {value_text(bound)}"
+        layers.append(Line(name=name, x=(0.0, end), y=(bound, bound), series=len(layers)))
+    lowest = min(y) if bound is None else min(*y, bound)
+    # the first plan may be many times as bad as all others
+    is_log = lowest > 0 and max(y) > _MUCH * lowest
+    return Chart(
+        title=f"Value of the best plan ({plan.objective.name}) while it was searched for",
+        x=Axis(label="time since the engine began", unit=Unit.SECONDS, has_zero=True),
+        y=Axis(label=plan.objective.name + (" (logarithmic)" if is_log else ""), is_log=is_log),
+        layers=tuple(layers),
+        about="Each step down is a better plan, its symbol says who found it. No plan is below the proven bound: what "
+        "is left between the two is all that could still be gained.",
+        is_wide=True,
+    )
+
+
+def _finder_table(plan: Plan) -> Table:
+    """Return who found how many better plans, and their share of the gain."""
+    gains: dict[str, float] = dict.fromkeys(_finders(plan), 0.0)
+    counts = Counter(one.by.partition(":")[0] for one in plan.incumbents)
+    for before, after in pairwise(plan.incumbents):
+        if before.planned == after.planned:
+            gains[after.by.partition(":")[0]] += max(0.0, before.value - after.value)
+    whole = sum(gains.values())
+    rows = tuple(
+        (name, f"{counts[name]:,}", unit_text(Unit.SHARE, gain / whole) if whole > 0 else "-")
+        for name, gain in gains.items()
+    )
+    return Table(title="Who found better plans", headings=("by", "plans", "share of the gain"), rows=rows)
+
+
+def _room_section(instance: Instance, plan: Plan) -> Section:
+    """Return the waiting room with its reasons."""
+    counts = Counter(job.reason for job in plan.waiting_room)
+    names = [str(reason) for reason, _ in counts.most_common()]
+    numbers = [float(count) for _, count in counts.most_common()]
+    words = tuple((str(reason), f"{count:,}", _REASONS[reason]) for reason, count in counts.most_common())
+    chart = Chart(
+        title="Jobs without a start, by reason",
+        x=Axis(label="jobs", has_zero=True),
+        y=Axis(label="", names=tuple(names)),
+        layers=(Bars(name="jobs", at=tuple(map(float, range(len(names)))), values=tuple(numbers), is_flat=True),),
+        about="Why these jobs cannot be planned.",
+        tables=(Table(headings=("reason", "jobs", "meaning"), rows=words, words=frozenset({0, 2})),),
+    )
+    entries = jobs_by_id(instance)
+    rows = tuple(
+        (job.id, entries[job.id].user or "", entries[job.id].queue or NO_QUEUE, str(job.reason), job.detail)
+        for job in plan.waiting_room[:_MOST_ROWS]
+    )
+    more = len(plan.waiting_room) - len(rows)
+    table = Table(
+        title="Waiting room",
+        headings=("job", "user", "queue", "reason", "in words"),
+        rows=rows,
+        words=frozenset(range(5)),
+        note=f"{more:,} more are in the plan's document." if more else "",
+    )
+    return Section(title="Waiting room", charts=(chart,), tables=(table,))
+
+
+# --- beside the previous plan -------------------------------------------------------------------------------------
+
+
+def _change_section(instance: Instance, plan: Plan, previous: Plan) -> Section:
+    """Return how the starts of jobs moved since the previous plan."""
+    entries = jobs_by_id(instance)
+    before = {job.id: job for job in previous.jobs}
+    after = {job.id: job for job in plan.jobs}
+    waiting_before = {job.id for job in previous.waiting_room}
+    waiting_after = {job.id for job in plan.waiting_room}
+    shared = [id for id in after if id in before and entries[id].running is None]
+    moves = np.array([after[id].start - before[id].start for id in shared], dtype=np.int64)
+    counts = {
+        "planned to start earlier": int((moves < 0).sum()),
+        "unchanged": int((moves == 0).sum()),
+        "planned to start later": int((moves > 0).sum()),
+        "now with a start, before without": len(waiting_before & set(after)),
+        "now without a start, before with one": len(waiting_after & set(before)),
+        "new": len((set(after) | waiting_after) - set(before) - waiting_before),
+        "gone": len((set(before) | waiting_before) - set(after) - waiting_after),
+    }
+    order = sorted(range(len(shared)), key=lambda k: (-abs(int(moves[k])), shared[k]))
+    largest = [(shared[k], int(moves[k])) for k in order[:_MOST_ROWS] if moves[k]]
+    rows = tuple(
+        (
+            id,
+            entries[id].queue or NO_QUEUE,
+            f"{duration(abs(move))} {'later' if move > 0 else 'earlier'}",
+            moment(instance, before[id].start),
+            moment(instance, after[id].start),
+        )
+        for id, move in largest
+    )
+    moved = counts["planned to start earlier"] + counts["planned to start later"]
+    tables = (
+        Table(title="Jobs", headings=("jobs that are", "count"), rows=tuple((k, f"{v:,}") for k, v in counts.items())),
+        *(
+            [
+                Table(
+                    title="Moved jobs, the largest moves first",
+                    headings=("job", "queue", "moved by", "start before", "start now"),
+                    rows=rows,
+                    words=frozenset(range(5)),
+                    note=f"{moved - len(rows):,} more have moved." if moved > len(rows) else "",
+                )
+            ]
+            if rows
+            else []
+        ),
+    )
+    value = f"The value was {value_text(previous.objective.value)} and is {value_text(plan.objective.value)}"
+    value += " (other jobs, or another moment: not comparable)." if _differ(plan, previous) else "."
+    charts = (_move_chart(moves),) if moves.size else ()
+    return Section(title="What changed against the previous plan", text=value, charts=charts, tables=tables)
+
+
+def _differ(plan: Plan, previous: Plan) -> bool:
+    """Return whether two plans are of different windows."""
+    return plan.now != previous.now or _ids(plan) != _ids(previous)
+
+
+def _ids(plan: Plan) -> set[str]:
+    """Return all jobs of a plan."""
+    return {job.id for job in plan.jobs} | {job.id for job in plan.waiting_room}
+
+
+def _move_chart(moves: NDArray[np.int64]) -> Chart:
+    """Return how many jobs moved by how much."""
+    ends = [duration(end) for end in _MOVES]
+    spans = [f"up to {ends[0]}", *(f"{low} to {high}" for low, high in pairwise(ends)), f"more than {ends[-1]}"]
+    names = [*(f"{span} earlier" for span in reversed(spans)), "unchanged", *(f"{span} later" for span in spans)]
+    places = len(spans) + np.sign(moves) * (1 + np.searchsorted(_MOVES, np.abs(moves)))
+    counts = np.bincount(np.where(moves == 0, len(spans), places), minlength=len(names))
+    rows = tuple((name, f"{count:,}") for name, count in zip(names, counts.tolist(), strict=True))
+    return Chart(
+        title="How far planned starts moved",
+        x=Axis(label="jobs", has_zero=True),
+        y=Axis(label="", names=tuple(names)),
+        layers=(
+            Bars(
+                name="jobs",
+                at=tuple(map(float, range(len(names)))),
+                values=tuple(map(float, counts.tolist())),
+                is_flat=True,
+            ),
+        ),
+        about="Above the middle: jobs that are planned to start earlier than before.",
+        tables=(Table(headings=("start", "jobs"), rows=rows),),
+    )

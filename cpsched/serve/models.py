@@ -1,0 +1,391 @@
+"""The answers of the API as pydantic models: what OpenAPI says of them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "ChangeModel",
+    "ComparisonModel",
+    "CycleModel",
+    "ExplanationModel",
+    "HealthModel",
+    "JobModel",
+    "JobsModel",
+    "JobsQuery",
+    "NodesModel",
+    "PlanJobModel",
+    "PlansQuery",
+    "StateModel",
+    "SubmissionModel",
+    "SubmitQuery",
+    "WhatIfModel",
+]
+
+JobStatus = Literal["running", "planned", "waiting_room"]
+SortKey = Literal["id", "user", "queue", "status", "submitted", "start", "end", "walltime", "moves"]
+#: Characters of a request, which is answered while others wait, and of a host list.
+_REQUEST, _HOST_LIST = 1024, 4096
+
+
+class _Strict(BaseModel):
+    """What is sent to us: no unknown keys, nothing converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class CycleModel(BaseModel):
+    """The last cycle of the daemon."""
+
+    at: int = Field(description="The second on the instance's clock")
+    seconds: float = Field(description="What it took")
+    budget: float = Field(description="What it might take, in seconds")
+    lag: float = Field(description="Seconds since it was written")
+    orders: int = Field(description="How many orders it gave")
+    why: str = Field(description="Why it planned; empty: it did not, or the reader may not see it")
+    dry_run: bool = Field(description="Whether the daemon gives no orders")
+    cycles: int = Field(description="How many of the last cycles are counted below, at most 100")
+    fallbacks: int = Field(description="Of how many of them the engine failed, so that a fallback planned")
+
+
+class ObjectiveModel(BaseModel):
+    """The value of the last plan that was made."""
+
+    name: str
+    value: float
+    bound: float | None = Field(description="A proven bound below the value of every plan; null: none is known")
+    gap: float | None = Field(description="The distance of value and bound as a share of the value")
+    honest_gap: float | None = Field(description="The same as a share of what a plan can change")
+    suffered: float = Field(description="The part of the value that no plan can change")
+    planner: float = Field(description="The value of the planner's plan, the fallback")
+    engine: str
+    stopped: str
+    elapsed: float
+    budget: float
+
+
+class HealthModel(BaseModel):
+    """Whether all is well."""
+
+    status: Literal["ok", "starting", "stale"] = Field(
+        description="starting: nothing is known yet; stale: the daemon has written nothing for too long"
+    )
+    source: Literal["store", "instance"]
+    gap: float | None
+    cycle: CycleModel | None = Field(description="null: the source has no daemon")
+
+
+class CountsModel(BaseModel):
+    """How many jobs there are."""
+
+    running: int
+    waiting: int = Field(description="planned and not_planned together")
+    planned: int
+    not_planned: int
+
+
+class ClusterModel(BaseModel):
+    """The machine in figures."""
+
+    nodes: int
+    states: dict[str, int] = Field(description="How many nodes are up, drain, down")
+    resources: dict[str, int] = Field(description="What all nodes have together")
+    used: dict[str, int] = Field(description="What running jobs have of it now")
+    licenses: dict[str, int]
+
+
+class SourceModel(BaseModel):
+    """Where the state comes from."""
+
+    kind: Literal["store", "instance"]
+    name: str
+
+
+class ViewerModel(BaseModel):
+    """Who asks, and what it may do."""
+
+    user: str | None
+    operator: bool
+    visibility: Literal["all", "anonymous", "own"] = Field(description="What it sees of the jobs of others")
+    may_submit: bool = Field(description="Whether it may have instances planned (POST /v1/plans)")
+    may_change: bool = Field(description="Whether it may ask what a change of the whole would do (POST /v1/what-if)")
+
+
+class StateModel(BaseModel):
+    """The state in figures."""
+
+    version: str = Field(description="Another one whenever something has changed")
+    name: str = Field(description="Of the instance")
+    now: int = Field(description="The second on the instance's clock")
+    epoch: str | None = Field(description="Second 0 in ISO 8601; null: times have no date")
+    time_zone: str | None = Field(description="An IANA name; null: the offset of epoch")
+    utc_offset: int | None = Field(description="Seconds by which the site's clocks are ahead of UTC now")
+    source: SourceModel
+    cluster: ClusterModel
+    counts: CountsModel
+    objective: ObjectiveModel
+    cycle: CycleModel | None
+    viewer: ViewerModel
+
+
+class MoveModel(BaseModel):
+    """A planned start as a user was told it."""
+
+    model_config = ConfigDict(from_attributes=True)
+    at: int = Field(description="Since when")
+    start: int | None = Field(description="null: it was taken back")
+    reason: str = Field(description="Empty where it may name jobs that the reader may not see")
+
+
+class JobModel(BaseModel):
+    """A job; times are seconds on the instance's clock."""
+
+    model_config = ConfigDict(from_attributes=True)
+    id: str
+    user: str | None
+    group: str | None
+    project: str | None
+    queue: str | None
+    status: JobStatus
+    submitted: int | None
+    start: int | None = Field(description="When it started, or is to start; null: it has no start")
+    end: int | None = Field(description="When it ends at the latest")
+    nodes: str = Field(description="A host list; empty: it has no start")
+    request: str = Field(description="In the chunk syntax")
+    walltime: int | None
+    moved: list[MoveModel] = Field(description="How its planned start was told and moved, the newest last")
+    num_moves: int = Field(description="How often it moved; of more than eight moves only the newest are in lists")
+    reason: str | None = Field(description="Why it has no start, as in plan documents; or not_planned, or left")
+    detail: str | None = Field(description="The same in words")
+
+
+class JobsModel(BaseModel):
+    """A part of the list of jobs."""
+
+    version: str
+    now: int
+    total: int = Field(description="Of the jobs that were asked for, on all pages")
+    offset: int
+    jobs: list[JobModel]
+
+
+class JobsQuery(_Strict):
+    """What part of the list of jobs is asked for."""
+
+    model_config = ConfigDict(extra="forbid", strict=False)
+    status: JobStatus | None = Field(None, description="Only these; left out: all")
+    search: str = Field("", max_length=256, description="In id, user, group, project, queue, without regard to case")
+    node: str = Field("", max_length=256, description="Only jobs that have this node; empty: all")
+    sort: SortKey = Field("start", description="Jobs without the value come last")
+    descending: bool = Field(False, description="The other way round")
+    offset: int = Field(0, ge=0, le=10**7)
+    limit: int = Field(100, ge=1, le=1000)
+
+
+class NodeClassModel(BaseModel):
+    """Nodes that differ in nothing but their names, and their states."""
+
+    names: str = Field(description="A host list")
+    resources: dict[str, int] = Field(description="What each of them has")
+    properties: dict[str, str]
+
+
+class NodeModel(BaseModel):
+    """A node now."""
+
+    name: str
+    node_class: int = Field(description="Its place in classes")
+    state: Literal["up", "drain", "down"]
+    used: dict[str, int] = Field(description="What running jobs have of it")
+    shares: dict[str, float] = Field(description="The same as shares of what it has")
+    jobs: int = Field(description="How many run there")
+
+
+class NodesModel(BaseModel):
+    """The map of the cluster."""
+
+    version: str
+    now: int
+    classes: list[NodeClassModel]
+    nodes: list[NodeModel]
+
+
+class HolderModel(BaseModel):
+    """Another job in the way."""
+
+    job: str
+    user: str | None
+    is_running: bool
+    start: int | None
+    end: int | None
+    nodes: str
+
+
+class CauseModel(BaseModel):
+    """What keeps a job from starting."""
+
+    kind: str = Field(description="As in docs/answers.md")
+    detail: str
+    resources: list[str]
+    nodes: str
+    rule: str | None
+    holders: list[HolderModel]
+
+
+class BlockedModel(BaseModel):
+    """An interval at each second of which it cannot start for the same cause."""
+
+    start: int
+    end: int
+    cause: CauseModel
+
+
+class ChangeModel(BaseModel):
+    """A change with which it could start earlier; it was tried."""
+
+    kind: str
+    detail: str
+    start: int
+    amount: int | None
+
+
+class ExplanationModel(BaseModel):
+    """Why a job starts when the plan says, and not earlier."""
+
+    version: str
+    now: int
+    job: str
+    state: JobStatus
+    start: int | None
+    end: int | None
+    reason: str | None
+    detail: str | None
+    form: str | None
+    blocked: list[BlockedModel]
+    is_whole: bool = Field(description="Whether no second up to the start is left out")
+    free_start: int | None = Field(description="The first second at which it could start beside all others")
+    changes: list[ChangeModel]
+    summary: str = Field(description="In one sentence")
+    words: list[str] = Field(description="All of it, line by line")
+
+
+class SubmitQuery(_Strict):
+    """A job that does not exist yet."""
+
+    request: str = Field(max_length=_REQUEST, description="In the chunk syntax: 8:ncpus=2:mem=4g,place=scatter")
+    walltime: str = Field(max_length=32, description="7200, 2h, 1d12h, 1:30:00")
+    user: str | None = Field(None, max_length=256)
+    group: str | None = Field(None, max_length=256)
+    queue: str | None = Field(None, max_length=256)
+    project: str | None = Field(None, max_length=256)
+
+
+class InsteadQuery(_Strict):
+    """A waiting job that asks for something else."""
+
+    job: str = Field(max_length=600)
+    request: str | None = Field(None, max_length=_REQUEST, description="Left out: as it is")
+    walltime: str | None = Field(None, max_length=32, description="Left out: as it is")
+
+
+class ChangesQuery(_Strict):
+    """A change of the whole, after which all is planned again."""
+
+    add: list[str] = Field([], max_length=16, description="More jobs: 8:ncpus=2,walltime=2h, or JSON as in instances")
+    drop: list[str] = Field([], max_length=1000, description="Jobs less")
+    drain: str | None = Field(None, max_length=_HOST_LIST, description="A host list: nothing new starts there")
+    walltime: dict[str, str] = Field({}, max_length=100, description="Other walltimes, by job")
+    limit: list[dict[str, Any]] = Field([], max_length=16, description="More limits, as in instances")
+    budget: float = Field(0.0, ge=0, le=60, description="Seconds for improving the new plan")
+
+
+class WhatIfModel(_Strict):
+    """One question: exactly one of the three."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"submit": {"request": "8:ncpus=2:mem=4g,place=scatter", "walltime": "2h"}},
+                {"instead": {"job": "214", "walltime": "10m"}},
+                {"changes": {"drop": ["71"], "drain": "node[003-004]", "walltime": {"72": "1h30m"}}},
+            ]
+        }
+    )
+    submit: SubmitQuery | None = Field(None, description="When would this job start, beside the plan as it is?")
+    instead: InsteadQuery | None = Field(None, description="When would this job start if it asked for something else?")
+    changes: ChangesQuery | None = Field(None, description="Which jobs gain by a change, and which pay?")
+
+
+class SubmissionModel(BaseModel):
+    """When and where a job would start."""
+
+    kind: Literal["submit", "instead"]
+    version: str
+    now: int
+    job: str
+    start: int | None = Field(description="null: it would have no start")
+    end: int | None
+    wait: int | None = Field(description="Seconds from now to the start")
+    nodes: str
+    detail: str = Field(description="Why it would have no start")
+    before: int | None = Field(description="Of a waiting job: its start in the plan as it is")
+    words: list[str]
+
+
+class JobChangeModel(BaseModel):
+    """A waiting job in both plans."""
+
+    job: str
+    user: str | None
+    before: int | None
+    after: int | None
+    seconds: int | None = Field(description="By how much it starts later")
+    is_new: bool
+    is_gone: bool
+
+
+class SumModel(BaseModel):
+    """How many jobs, and by how much together."""
+
+    jobs: int
+    seconds: int
+
+
+class ComparisonModel(BaseModel):
+    """Two plans, before a change and after it."""
+
+    kind: Literal["changes"]
+    version: str
+    now: int
+    objective: str
+    value_before: float
+    value_after: float
+    later: SumModel
+    earlier: SumModel
+    jobs: list[JobChangeModel] = Field(description="The jobs that move, those that lose most first; at most 1,000")
+    words: list[str]
+
+
+class PlanJobModel(BaseModel):
+    """A submitted instance and what became of it."""
+
+    id: str
+    location: str
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    engine: str
+    budget: float
+    submitted: float = Field(description="Seconds of Unix time")
+    position: int | None = Field(description="How many wait before it; null: it does not wait")
+    error: str | None
+    plan: dict[str, Any] | None = Field(description="The plan document")
+
+
+class PlansQuery(_Strict):
+    """How an instance is to be planned."""
+
+    model_config = ConfigDict(extra="forbid", strict=False)
+    budget: float = Field(10.0, ge=0, le=3600, allow_inf_nan=False, description="Seconds; the server allows less")
+    engine: Literal["portfolio", "planner", "cp", "search"] = Field("portfolio", description="As in cpsched solve")
+    seed: int = Field(0, ge=0, lt=2**32)

@@ -1,0 +1,245 @@
+"""What is known at one moment: the window, its plan, and a row for each job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+
+from cpsched.domain import Instance, Job, Placement, Plan, PlannedJob
+from cpsched.formats import fold_hostlist
+from cpsched.report import request_text
+
+__all__ = ["CycleFigures", "JobRow", "Left", "Move", "Status", "View"]
+
+#: The most moves of a planned start that a row has; the newest ones.
+_MOST_MOVES = 8
+
+
+class Status(StrEnum):
+    """What becomes of a job."""
+
+    RUNNING = "running"
+    PLANNED = "planned"
+    WAITING_ROOM = "waiting_room"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A planned start, and since when it has been told."""
+
+    at: int
+    #: None: it was taken back.
+    start: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A waiting job that the plan leaves to the resource manager."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleFigures:
+    """The last cycle of the daemon, and what its health says of those before."""
+
+    at: int
+    #: When it ended, in seconds of Unix time.
+    clock: float
+    seconds: float
+    budget: float
+    orders: int
+    why: str
+    #: Of the last cycles: how many, and of how many plans the engine failed.
+    cycles: int
+    fallbacks: int
+    is_dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """One job as lists have it."""
+
+    id: str
+    user: str | None
+    group: str | None
+    project: str | None
+    queue: str | None
+    status: Status
+    submitted: int | None
+    start: int | None
+    end: int | None
+    #: As the instance and the plan state it; None: it is left to the manager, or has no start.
+    job: Job | None
+    planned: PlannedJob | None
+    walltime: int | None
+    #: The newest last.
+    moved: tuple[Move, ...]
+    num_moves: int
+    #: Why it has no start, and that in words.
+    reason: str | None
+    detail: str | None
+
+    # Written when they are read: of 10,000 rows a page has a hundred.
+
+    @property
+    def nodes(self) -> str:
+        """Its nodes as a host list; empty: it has no start."""
+        return "" if self.planned is None else fold_hostlist(self.planned.nodes)
+
+    def has(self, node: str) -> bool:
+        """Tell whether it has a node at some time."""
+        segments = () if self.planned is None else self.planned.segments
+        return any(one.node == node for segment in segments for one in segment.allocation)
+
+    @property
+    def request(self) -> str:
+        """What it asks for, in the chunk syntax; empty: nobody but its manager knows."""
+        return "" if self.job is None else request_text(self.job)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What is known at one moment. What is made of it is made once, when it is first asked for."""
+
+    #: Different for each view of a source.
+    version: str
+    instance: Instance
+    plan: Plan
+    #: The plan as its engine made it, whose bound and figures are known; of a store it may be without its jobs.
+    made: Plan
+    #: ``store`` or ``instance``.
+    kind: str
+    left: tuple[Left, ...] = ()
+    #: By job: how its planned start was told and moved.
+    moves: Mapping[str, Sequence[Move]] = field(default_factory=dict)
+    cycle: CycleFigures | None = None
+
+    @cached_property
+    def entries(self) -> dict[str, Job]:
+        """The jobs by id, elements of arrays one by one."""
+        return {job.id: job for job in self.instance.elements()}
+
+    @cached_property
+    def planned(self) -> dict[str, PlannedJob]:
+        """The jobs that run or have a start, by id."""
+        return {job.id: job for job in self.plan.jobs}
+
+    @cached_property
+    def rows(self) -> tuple[JobRow, ...]:
+        """All jobs, in the order of the instance; those that are left to the manager last."""
+        waiting = {job.id: job for job in self.plan.waiting_room}
+        rows = []
+        for job in self.entries.values():
+            row = self._row(job)
+            if row.status is Status.WAITING_ROOM:
+                why = waiting.get(job.id)
+                row = replace(
+                    row,
+                    reason="not_planned" if why is None else str(why.reason),
+                    detail="the plan does not have it yet" if why is None else why.detail,
+                )
+            rows.append(row)
+        rows += [_left_row(one) for one in self.left if one.id not in self.entries]
+        return tuple(rows)
+
+    def _row(self, job: Job) -> JobRow:
+        """Return the row of a job."""
+        planned = self.planned.get(job.id)
+        moves = self.moves.get(job.id, ())
+        status = Status.WAITING_ROOM if planned is None else Status.PLANNED
+        if job.running is not None:
+            status = Status.RUNNING
+        return JobRow(
+            id=job.id,
+            user=job.user,
+            group=job.group,
+            project=job.project,
+            queue=job.queue,
+            status=status,
+            submitted=job.submit,
+            start=None if planned is None else planned.start,
+            end=None if planned is None else planned.end,
+            job=job,
+            planned=planned,
+            walltime=job.walltime,
+            moved=tuple(moves[-_MOST_MOVES:]),
+            num_moves=max(0, len(moves) - 1),
+            reason=None,
+            detail=None,
+        )
+
+    @cached_property
+    def row_of(self) -> dict[str, JobRow]:
+        """The rows by id."""
+        return {row.id: row for row in self.rows}
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many jobs run, wait, have a start, have none."""
+        of = [row.status for row in self.rows]
+        planned, room = of.count(Status.PLANNED), of.count(Status.WAITING_ROOM)
+        return {
+            "running": of.count(Status.RUNNING),
+            "waiting": planned + room,
+            "planned": planned,
+            "not_planned": room,
+        }
+
+    @cached_property
+    def used(self) -> dict[str, dict[str, int]]:
+        """What running jobs have on each node now."""
+        used: dict[str, dict[str, int]] = {}
+        for one in self._held():
+            on_node = used.setdefault(one.node, {})
+            for name, amount in one.resources.items():
+                on_node[name] = on_node.get(name, 0) + amount
+        return used
+
+    @cached_property
+    def num_running(self) -> dict[str, int]:
+        """How many jobs run on each node."""
+        numbers: dict[str, int] = {}
+        for job in self.instance.jobs:
+            for node in {one.node for one in _held_by(job, self.instance.now)}:
+                numbers[node] = numbers.get(node, 0) + 1
+        return numbers
+
+    def _held(self) -> Iterator[Placement]:
+        """Yield what each running job has on each node."""
+        for job in self.instance.jobs:
+            yield from _held_by(job, self.instance.now)
+
+
+def _held_by(job: Job, now: int) -> tuple[Placement, ...]:
+    """Return what a job has now; of one that waits nothing."""
+    if job.running is None:
+        return ()
+    segments = job.running.segments
+    return next((one.allocation for one in segments if one.start <= now < one.end), segments[-1].allocation)
+
+
+def _left_row(left: Left) -> JobRow:
+    """Return the row of a job of which only its manager knows what it asks for."""
+    return JobRow(
+        id=left.id,
+        user=None,
+        group=None,
+        project=None,
+        queue=None,
+        status=Status.WAITING_ROOM,
+        submitted=None,
+        start=None,
+        end=None,
+        job=None,
+        planned=None,
+        walltime=None,
+        moved=(),
+        num_moves=0,
+        reason="left",
+        detail=left.reason,
+    )
