@@ -27,10 +27,10 @@ class Compression:
     -----
     No job is skipped that would have moved:
 
-        - A job that is tried and does not gain is tried again after releases on as many nodes as it lacks: by the
+    - A job that is tried and does not gain is tried again after releases on as many nodes as it lacks: by the
       sums over the system in the best window; or, if all nodes on which there is room for it at some time before its
       start are too few, the difference; else one node. Bookings since then never lower that number.
-        - A job that may only start at once cannot do so if sums over the system, or nodes that are free for long
+    - A job that may only start at once cannot do so if sums over the system, or nodes that are free for long
       enough, do not suffice; both are counted once for all jobs, slot by slot from now on. Without a release or the
       end of a slot, a job that could not start cannot start later either.
     """

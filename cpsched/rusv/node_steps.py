@@ -14,8 +14,9 @@ __all__ = ["NodeSteps"]
 
 Ints = NDArray[np.int64]
 
-#: Rows that a node has more than steps, at the least: with so many every kernel has space.
-_SPARE = 2 * SLACK
+#: Rows that a node has more than steps, at the least: with so many every kernel has space, also after it has given back
+#: a booking, which may part steps that were one.
+_SPARE = 3 * SLACK
 
 
 class NodeSteps:

@@ -95,6 +95,25 @@ def test_a_job_moves_within_its_own_booking() -> None:
         assert table.starts[1] == 0
 
 
+def test_a_job_moves_from_between_two_others() -> None:
+    """One node; the third of four jobs in a row moves to the place of the first, and parts what the others hold, which
+    asks for more steps than there were.
+    """
+    layout = Layout(runs=(Run(length=1, resources=(0,), capacity=(1,), system=((0,),)),), system_capacity=(1,))
+    demands = Demands(layout)
+    demand = demands.add((KindDemand(need=1, most=1, takes=((0, ((0, 1),)),)),), system=((0, 1),))
+    timeline = Timeline(demands)
+    table = JobTable([(demand, 0, FOREVER, 5)] * 4)
+    timeline.plan(table, np.arange(4))
+    assert table.starts.tolist() == [0, 5, 10, 15]
+    compression = Compression(timeline, table)
+    timeline.release(timeline.booking_of(demand, table.entries(0), 0, 5))
+    table.starts[0] = NOWHERE
+    compression.give_back(1)
+    compression.compress(np.array([2]), 1)
+    assert table.starts[2] == 0
+
+
 @pytest.mark.parametrize("portion", [1, 3, 12])
 def test_a_job_moves_when_as_many_nodes_were_given_back_as_it_lacks(portion: int) -> None:
     """Twelve nodes with a job each until 100, so that the job for all of them has its place then: it moves to 0 when
