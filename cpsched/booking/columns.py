@@ -336,6 +336,15 @@ class Columns:
         allocation
             Of a planned job: nodes, with kinds of chunks and how many of them.
         """
+        entries = self.entries_anywhere(number, request, allocation)
+        return entries if entries is not None and self.demands.may_have(entries) else None
+
+    def entries_anywhere(
+        self, number: int, request: Request, allocation: Sequence[Placement]
+    ) -> NDArray[np.int32] | None:
+        """Return the entries of a demand for the chunks of `allocation`, whether the nodes may have them or not; None
+        if these are not the chunks of the request in its arrangement. See `entries_of`.
+        """
         chunks, arrangement = request.chunks, request.place.arrangement
         held: list[dict[int, int]] = [{} for _ in chunks]
         for part in allocation:
@@ -345,8 +354,6 @@ class Columns:
             if part.resources != chunks[part.chunk].taken(part.count):
                 return None
             held[part.chunk][node] = held[part.chunk].get(node, 0) + part.count
-        if not self.has_room(allocation):
-            return None
         used = [node for counts in held for node in counts]
         if [sum(counts.values()) for counts in held] != [chunk.count for chunk in chunks]:
             return None
@@ -355,23 +362,10 @@ class Columns:
         if arrangement is Arrangement.SCATTER and len(set(used)) < sum(chunk.count for chunk in chunks):
             return None
         rows: list[tuple[int, int, int]] = []
-        for kind, allowed in self.demands.kinds_of(number):
+        for kind, _ in self.demands.kinds_of(number):
             counts = {used[0]: 1} if self._kinds[kind] == WHOLE_REQUEST else held[self._kinds[kind]]
-            if not all(any(first <= node < end for first, end in allowed) for node in counts):
-                return None
             rows.extend((node, kind, count) for node, count in sorted(counts.items()))
         return np.array(rows, dtype=np.int32)
-
-    def has_room(self, allocation: Sequence[Placement]) -> bool:
-        """Return whether nodes have what several kinds of chunks take of them together: an exclusive job is booked as
-        the whole of its nodes, whatever they have.
-        """
-        taken: dict[tuple[str, str], int] = {}
-        for part in allocation:
-            for name, amount in part.resources.items():
-                taken[part.node, name] = taken.get((part.node, name), 0) + amount
-        classes = self.cluster.class_of
-        return all(amount <= classes[node].resources.get(name, amount) for (node, name), amount in taken.items())
 
     def kind_of(self, number: int) -> int:
         """Return which kind of chunk (index in its request) a kind of the demand table is, or `WHOLE_REQUEST`."""

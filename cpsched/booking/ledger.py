@@ -322,15 +322,10 @@ class Ledger:
         """
         columns, found = self._columns, list[NDArray[np.int32] | None]()
         for mode in self.modes[row]:
-            allowed = {columns.kind_of(kind): (kind, ranges) for kind, ranges in columns.demands.kinds_of(mode.demand)}
+            kinds = {columns.kind_of(kind): kind for kind, _ in columns.demands.kinds_of(mode.demand)}
             entries = held.copy()
-            is_allowed = True
-            for entry in entries:
-                kind, ranges = allowed[columns.kind_of(int(entry[1]))]
-                entry[1] = kind
-                is_allowed &= any(first <= entry[0] < end for first, end in ranges)
-            is_allowed &= columns.has_room(columns.allocation_of(mode.request, entries))
-            found.append(entries if is_allowed else None)
+            entries[:, 1] = [kinds[columns.kind_of(kind)] for kind in held[:, 1].tolist()]
+            found.append(entries if columns.demands.may_have(entries) else None)
         return found
 
     def _restore_changing(self, row: int, planned: PlannedJob) -> bool:

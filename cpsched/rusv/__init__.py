@@ -11,7 +11,7 @@ them, `kernel_cache.py` says where the compiled code is kept.
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 
-from cpsched.rusv import instant_kernels, kernels, part_kernels, step_kernels
+from cpsched.rusv import instant_kernels, kernels, part_kernels, room_kernels, step_kernels
 from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, kernel
@@ -66,5 +66,6 @@ __all__ = [
     "kernel",
     "kernels",
     "part_kernels",
+    "room_kernels",
     "step_kernels",
 ]

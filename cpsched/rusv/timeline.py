@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import clock_kernels, instant_kernels, kernels, step_kernels
+from cpsched.rusv import clock_kernels, instant_kernels, kernels, room_kernels, step_kernels
 from cpsched.rusv.kernels import Bookings, Jobs, Nodes, Scratch, State, Tables, Taken
 from cpsched.rusv.node_steps import NodeSteps
 from cpsched.rusv.step_sequences import StepSequences
@@ -211,6 +211,15 @@ class Demands:
         for nodes, terms in self._terms_of(kind):
             for columns, amount in terms:
                 free[columns] -= units[nodes] * amount
+
+    def may_have(self, entries: Entries) -> bool:
+        """Return whether each chunk is on a node that may hold its kind, and the nodes, with nothing booked, have what
+        chunks of all kinds take of them together: an exclusive demand is booked as the whole of its nodes, whatever
+        they have. The entries may be those of several demands.
+        """
+        return bool(
+            room_kernels.may_have(entries, len(entries), np.empty(self.num_columns, dtype=np.int32), self.tables())
+        )
 
     def _terms_of(self, kind: int) -> Iterator[tuple[slice, list[tuple[slice, int]]]]:
         """Yield the nodes that may hold a kind, range by range, each with the (columns, amount) that a chunk takes."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.metrics import SLOWDOWN_TAU
-from cpsched.rusv import FOREVER, NOWHERE, kernel, kernels, part_kernels, step_kernels
+from cpsched.rusv import FOREVER, NOWHERE, kernel, kernels, part_kernels, room_kernels, step_kernels
 from cpsched.search.kernels import (
     below,
     bring_forward,
@@ -188,6 +188,15 @@ def demand_of(job, number, a, q):
 
 
 @kernel
+def turn(job, number, entries, count, a, d):
+    """Write the entries of a waiting job in one of its modes to `turned`."""
+    mode = a.first_mode[job] + number
+    for e in range(count):
+        d.turned[e, 0], d.turned[e, 2] = entries[e, 0], entries[e, 2]
+        d.turned[e, 1] = a.kinds_in[mode, a.chunk_of[entries[e, 1]]]
+
+
+@kernel
 def load(job, number, entries, count, a, d, q, w):
     """Write what a job takes in one of its steps or modes to the scratch; return the numbers of node columns and of
     system columns.
@@ -197,9 +206,7 @@ def load(job, number, entries, count, a, d, q, w):
         return kernels.placement_columns(demand_of(job, number, a, q), entries, count, w.t, w.x)
     first, behind = a.firsts[mode, H_COLUMN], a.firsts[mode + 1, H_COLUMN]
     if behind == first:  # it waits
-        for e in range(count):
-            d.turned[e, 0], d.turned[e, 2] = entries[e, 0], entries[e, 2]
-            d.turned[e, 1] = a.kinds_in[mode, a.chunk_of[entries[e, 1]]]
+        turn(job, number, entries, count, a, d)
         return kernels.placement_columns(a.modes[mode, M_DEMAND], d.turned, count, w.t, w.x)
     for k in range(first, behind):
         w.x.columns[k - first], w.x.amounts[k - first] = a.columns[k], a.amounts[k]
@@ -207,20 +214,6 @@ def load(job, number, entries, count, a, d, q, w):
     for k in range(sfirst, sbehind):
         w.x.scolumns[k - sfirst], w.x.samounts[k - sfirst] = a.scolumns[k], a.samounts[k]
     return behind - first, sbehind - sfirst
-
-
-@kernel
-def has_nodes(job, number, entries, count, a, w):
-    """Tell whether a job may have its nodes in one of its modes."""
-    mode = a.first_mode[job] + number
-    for e in range(count):
-        kind, is_found = a.kinds_in[mode, a.chunk_of[entries[e, 1]]], False
-        for segment in range(w.t.kinds[kind, kernels.K_SEG], w.t.kinds[kind + 1, kernels.K_SEG]):
-            inside = entries[e, 0] - w.t.segments[segment, kernels.S_FIRST]
-            is_found |= 0 <= inside < w.t.segments[segment, kernels.S_LENGTH]
-        if not is_found:
-            return False
-    return True
 
 
 @kernel
@@ -347,9 +340,11 @@ def note_columns(job, entries, count, a, d, q, w):
     first_mode = a.first_mode[job]
     for mode in range(a.first_mode[job + 1] - first_mode):
         at = first_mode + mode
-        if a.firsts[at + 1, H_COLUMN] == a.firsts[at, H_COLUMN] and not has_nodes(job, mode, entries, count, a, w):
-            d.sizes[mode, H_COLUMN] = -1
-            continue
+        if a.firsts[at + 1, H_COLUMN] == a.firsts[at, H_COLUMN]:  # it waits
+            turn(job, mode, entries, count, a, d)
+            if not room_kernels.may_have(d.turned, count, w.x.free[0], w.t):
+                d.sizes[mode, H_COLUMN] = -1
+                continue
         filled, systems = load(job, mode, entries, count, a, d, q, w)
         size = np.int64(0)
         for k in range(filled):  # a node may have chunks of several kinds

@@ -6,7 +6,7 @@ all but its cores, stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from cpsched.booking import WHOLE_REQUEST, Columns
 from cpsched.domain import Amounts, Job, Mode, Placement, counted, modes, rate_on, resumable
-from cpsched.rusv import Scratch, Tables, instant_kernels
 
 __all__ = ["Held", "JobModes", "Standing", "Work", "modes_of_jobs"]
 
@@ -63,43 +62,9 @@ class JobModes:
 
     job: Job
     modes: tuple[Mode, ...]
-    #: Its request in each mode, without licences, as numbers of demands.
-    demands: tuple[int, ...]
+    #: The kind of its demand in each mode for each kind of its chunks.
+    kinds: tuple[Mapping[int, int], ...]
     columns: Columns
-
-    def held(
-        self,
-        entries: NDArray[np.int32],
-        chosen: NDArray[np.int8],
-        tables: Tables,
-        scratch: Scratch,
-    ) -> Held:
-        """Return the allocation of the job on entries of its demand in the chosen modes."""
-        # an exclusive job has its nodes to itself, whatever amounts it uses
-        is_whole = self.job.request.place.exclusive
-        columns, amounts = [], []
-        sums = np.zeros(len(scratch.samounts), dtype=np.int64)
-        for name, amount in self.job.licenses.items():
-            sums[self.columns.license_number[name]] += amount
-        for mode in [0] if is_whole else np.unique(chosen).tolist():
-            laid = self._laid(entries if is_whole else entries[chosen == mode], mode)
-            filled = instant_kernels.spell_out(self.demands[mode], laid, len(laid), tables, scratch)
-            columns.append(scratch.columns[:filled].copy())
-            amounts.append(scratch.amounts[:filled].copy())
-            sums += scratch.samounts
-        return Held(columns=np.concatenate(columns), amounts=np.concatenate(amounts), sums=sums)
-
-    def _laid(self, entries: NDArray[np.int32], mode: int) -> NDArray[np.int32]:
-        """Return entries as those of the demand of a mode, in its order."""
-        of_chunk = self._chunks_of(entries)
-        laid = []
-        for kind, ranges in self.columns.demands.kinds_of(self.demands[mode]):
-            here = entries[of_chunk == self.columns.kind_of(kind)]
-            for first, end in ranges:
-                part = here[(here[:, 0] >= first) & (here[:, 0] < end)].copy()
-                part[:, 1] = kind
-                laid.append(part)
-        return np.concatenate(laid)
 
     def _chunks_of(self, entries: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the kind of chunk (index in the request) of each entry."""
@@ -159,16 +124,27 @@ class JobModes:
         if left is None or self.job.running is None:
             return None
         present = next(segment for segment in self.job.running.segments if segment.end > now)
-        placed = counted(self.job.request, present.allocation) or ()
-        entries = self.entries_on(demand, placed)
-        chosen = None if entries is None else self.modes_on(entries, placed)
-        if entries is None or chosen is None:
+        found = self.placed_on(demand, counted(self.job.request, present.allocation) or ())
+        if found is None:
             return None
+        entries, chosen = found
         return Standing(entries=entries, modes=chosen, done=self.job.walltime - left.work)
 
-    def entries_on(self, demand: int, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
-        """Return where the chunks of an allocation stand, on whatever shares; None if they may not stand so."""
-        return self.columns.entries_of(demand, self.job.request, [self._in_mode(one, 0) for one in allocation])
+    def placed_on(
+        self, demand: int, allocation: Sequence[Placement]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int8]] | None:
+        """Return where the chunks of an allocation are, and in which mode the job runs on each entry; None if it may
+        not run so.
+        """
+        full = [self._in_mode(one, 0) for one in allocation]
+        entries = self.columns.entries_anywhere(demand, self.job.request, full)
+        chosen = None if entries is None else self.modes_on(entries, allocation)
+        if entries is None or chosen is None:
+            return None
+        in_modes = entries.copy()
+        rows = zip(self._chunks_of(entries).tolist(), chosen.tolist(), strict=True)
+        in_modes[:, 1] = [self.kinds[mode][chunk] for chunk, mode in rows]
+        return (entries, chosen) if self.columns.demands.may_have(in_modes) else None
 
     def modes_on(self, entries: NDArray[np.int32], allocation: Sequence[Placement]) -> NDArray[np.int8] | None:
         """Return in which mode the job runs on each entry if it has what an allocation states; None if in none."""
@@ -201,6 +177,9 @@ def modes_of_jobs(jobs: Sequence[Job], demands: NDArray[np.int64], columns: Colu
         if job.malleability is None:
             continue
         job_modes = modes(job)
-        numbers = tuple(columns.compile(mode.request, Amounts(), job.walltime) for mode in job_modes)
-        found[index] = JobModes(job=job, modes=job_modes, demands=numbers, columns=columns)
+        numbers = [columns.compile(mode.request, Amounts(), job.walltime) for mode in job_modes]
+        kinds = tuple(
+            {columns.kind_of(kind): kind for kind, _ in columns.demands.kinds_of(number)} for number in numbers
+        )
+        found[index] = JobModes(job=job, modes=job_modes, kinds=kinds, columns=columns)
     return found

@@ -180,10 +180,10 @@ class Site:
         if job_modes is None:
             entries = self.columns.entries_of(int(self.demand[job]), self.jobs[job].request, allocation)
             return None if entries is None else Start(job, entries)
-        entries = job_modes.entries_on(int(self.demand[job]), allocation)
-        chosen = None if entries is None else job_modes.modes_on(entries, allocation)
-        if entries is None or chosen is None:
+        found = job_modes.placed_on(int(self.demand[job]), allocation)
+        if found is None:
             return None
+        entries, chosen = found
         return Start(job, entries, chosen if chosen.any() else None)
 
     def start_in_steps(self, job: int, segments: Sequence[Segment]) -> Start:

@@ -240,7 +240,7 @@ class World:
             job_modes = self._modes_of(job, start.entries, start.modes)
             if job_modes is None:
                 return False
-            held = job_modes.held(start.entries, start.modes, self.tables, self.scratch)
+            held = self._held_by(job, job_modes.allocation(start.entries, start.modes))
             work = Work(since=self.now, done=Fraction(0), rate=job_modes.rate(start.entries, start.modes))
             return self._is_free(held, work.end_of(int(self.load.walltime[job])))
         return bool(kernels.fits_there(job, start.entries, s, self.machine, self.tables, self.scratch))
@@ -291,7 +291,7 @@ class World:
         return self._is_free(self._held_by(start.job, segments[0].allocation), segments[0].end)
 
     def _held_by(self, job: int, allocation: Sequence[Placement]) -> Held:
-        """Return the amounts that an evolving job takes on some nodes."""
+        """Return the amounts that a job which changes while it runs takes on some nodes."""
         load, taken = self.load, dict[int, int]()
         is_whole = load.jobs[job].request.place.exclusive
         for held in allocation:
@@ -390,8 +390,8 @@ class World:
         job_modes = self._modes_of(job, entries, change.modes)
         if job_modes is None or end < 0 or ending != arrays.WAITING:
             return False
-        had = job_modes.held(entries, self.modes_of(job), self.tables, self.scratch)
-        held = job_modes.held(entries, change.modes, self.tables, self.scratch)
+        had = self._held_by(job, job_modes.allocation(entries, self.modes_of(job)))
+        held = self._held_by(job, job_modes.allocation(entries, change.modes))
         work = self._work_of(job).at(now)
         next_work = Work(since=now, done=work, rate=job_modes.rate(entries, change.modes))
         run_kernels.give_back(job, s, self.machine, self.tables, self.scratch)
@@ -412,17 +412,16 @@ class World:
 
     def _is_free(self, held: Held, end: int, had: Held | None = None) -> bool:
         """Return whether something is free now and not set aside before `end`, beside what the job had."""
-        columns, amounts = _added(held)
         s, machine, free, sums = self.state, self.machine, self.machine.free, self.machine.sfree
         if end > aside_kernels.next_change(s):
             aside_kernels.room_until(end, machine.free, machine.sfree, s, machine, self.tables)
             free, sums = machine.room, machine.sroom
-        least, least_sums = free[columns].astype(np.int64), sums
+        least, least_sums = free[held.columns].astype(np.int64), sums
         if had is not None:
-            of_column = dict(zip(*(part.tolist() for part in _added(had)), strict=True))
-            least = np.maximum(least, [of_column.get(column, 0) for column in columns.tolist()])
+            of_column = dict(zip(had.columns.tolist(), had.amounts.tolist(), strict=True))
+            least = np.maximum(least, [of_column.get(column, 0) for column in held.columns.tolist()])
             least_sums = np.maximum(sums, had.sums)
-        return bool((least >= amounts).all() and (least_sums >= held.sums).all())
+        return bool((least >= held.amounts).all() and (least_sums >= held.sums).all())
 
     def _shape(
         self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8], start: int, done: Fraction, believed: int
@@ -437,7 +436,7 @@ class World:
             What it has done, and how much it is believed to do yet: seconds at full share.
         """
         job_modes = self.load.job_modes[job]
-        self._fix(job, job_modes.held(entries, chosen, self.tables, self.scratch))
+        self._fix(job, self._held_by(job, job_modes.allocation(entries, chosen)))
         self._note(job, chosen)
         self._work[job] = Work(since=self.now, done=done, rate=job_modes.rate(entries, chosen))
         self._expect(job, start, believed, self._work[job])
@@ -669,14 +668,6 @@ class World:
 def _names(allocation: Sequence[Placement]) -> tuple[str, ...]:
     """Return the nodes of an allocation, each once."""
     return tuple(dict.fromkeys(held.node for held in allocation))
-
-
-def _added(held: Held) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the node columns of an allocation, each once, and the amount of each."""
-    once, place = np.unique(held.columns, return_inverse=True)
-    amounts = np.zeros(len(once), dtype=np.int64)
-    np.add.at(amounts, place, held.amounts)
-    return once, amounts
 
 
 def _max_wait(instance: Instance, job: Job) -> int:

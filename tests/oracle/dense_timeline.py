@@ -130,7 +130,7 @@ class DenseTimeline:
                 for column in self._columns_of(node):
                     columns[column] = int(self.capacity[column])
             else:
-                for column, amount in self._takes(self._kind(kind), node).items():
+                for column, amount in self.takes(self._kind(kind), node).items():
                     columns[column] += chunks * amount
         return self.booking(start, end, columns, demand.licenses)
 
@@ -140,7 +140,7 @@ class DenseTimeline:
     def _kind(self, number: int) -> KindDemand:
         return [kind for demand in self.demands for kind in demand.kinds][number]
 
-    def _takes(self, kind: KindDemand, node: int) -> dict[int, int]:
+    def takes(self, kind: KindDemand, node: int) -> dict[int, int]:
         """Return what one chunk takes of a node's columns; nothing if it may not stand there."""
         for run, takes in kind.takes:
             if node in self.nodes_of(run):
@@ -196,7 +196,7 @@ class DenseTimeline:
                     continue
                 if demand.scatter and node in {held for held, _, _ in entries}:
                     continue
-                takes = self._takes(kind, node)
+                takes = self.takes(kind, node)
                 count = min(missing, kind.most, *(int(room[column]) // amount for column, amount in takes.items()))
                 if count > 0:
                     entries.append((node, number, count))
@@ -209,7 +209,7 @@ class DenseTimeline:
 
     def _is_held(self, column: int, room: NDArray[np.int64], entries: Iterable[Entry]) -> bool:
         """Return whether somebody else has some of a column: what this demand took itself does not count."""
-        own = sum(chunks * self._takes(self._kind(kind), node).get(column, 0) for node, kind, chunks in entries)
+        own = sum(chunks * self.takes(self._kind(kind), node).get(column, 0) for node, kind, chunks in entries)
         return int(room[column]) + own != int(self.capacity[column])
 
     # ---- windows ----
@@ -229,7 +229,7 @@ class DenseTimeline:
         """Return how many chunks of a kind fit on each node; none on one that is held, if the demand is exclusive."""
         return [
             min(kind.most, *(int(room[column]) // amount for column, amount in takes.items()))
-            if (takes := self._takes(kind, node)) and not (demand.exclusive and not self.is_idle(node, room))
+            if (takes := self.takes(kind, node)) and not (demand.exclusive and not self.is_idle(node, room))
             else 0
             for node in range(len(self.run_of))
         ]

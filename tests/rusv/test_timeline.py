@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -312,6 +313,24 @@ def test_units_take_what_their_booking_takes(pair: Pair, data: st.DataObject) ->
     if entries and not demand.exclusive:
         pair.book(number, entries, 0, 1)
         assert np.array_equal(left, pair.timeline.free_at(0)[0])
+
+
+@examples(EXAMPLES)
+@given(pair=pairs(), data=st.data())
+def test_chunks_may_be_on_nodes_that_have_all_that_they_take_together(pair: Pair, data: st.DataObject) -> None:
+    """Chunks of any kinds, of one demand or several: each on a node for its kind, and on no node too many."""
+    left: Counter[int] = Counter(dict(enumerate(pair.twin.capacity.tolist())))
+    rows, is_allowed = list[tuple[int, int, int]](), True
+    for _ in range(data.draw(st.integers(1, 4))):
+        demand = pair.twin.demands[data.draw(st.sampled_from(pair.numbers))]
+        place = data.draw(st.integers(0, len(demand.kinds) - 1))
+        node, count = data.draw(st.integers(0, len(pair.twin.run_of) - 1)), data.draw(st.integers(1, 2))
+        rows.append((node, demand.first_kind + place, count))
+        takes = pair.twin.takes(demand.kinds[place], node)
+        is_allowed &= bool(takes)
+        left.subtract({column: count * amount for column, amount in takes.items()})
+    entries = np.array(rows, dtype=np.int32)
+    assert pair.timeline.demands.may_have(entries) == (is_allowed and min(left.values()) >= 0)
 
 
 # ---- searching ----

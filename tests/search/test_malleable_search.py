@@ -32,7 +32,7 @@ from cpsched.engine import Outcome
 from cpsched.metrics import objective_value
 from cpsched.search import SearchParams
 from cpsched.search.changing import ChangingChain
-from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.cp.trying_everything import best_plan
 from tests.oracle.random_malleable import malleable_windows
 from tests.planner.checked import check_outcome
@@ -145,6 +145,25 @@ def test_two_jobs_that_lose_nothing_run_side_by_side() -> None:
     jobs = [waiting(name, 10, chunk(cores=4), malleability=malleable) for name in "vw"]
     board = searched(window([nodes("a", cores=4)], *jobs, objective=COMPLETION))
     assert [incumbent.value for incumbent in board.incumbents] == [22]
+
+
+def test_an_exclusive_job_grows_only_into_nodes_that_are_large_enough() -> None:
+    """At full share a core and twice two cores are more than the free node, which the job has for itself at half share:
+    lists and steps leave it there on that share, beside other jobs or alone.
+    """
+    alone = waiting(
+        "w", 2, chunk(cores=1), chunk(2, cores=2), place=EXCLUSIVE, malleability=Malleability(shares=(0.5,))
+    )
+    instance = window([nodes("a b", cores=4)], running("r", 20, a={"cores": 1}), alone, waiting("x", 5, chunk(cores=4)))
+    instance = replace(instance, objective=COMPLETION)
+    outcome = planned(instance)
+    chain = ChangingChain(instance, waiting_in(instance, outcome), 0)
+    for order in ([0.0, 1.0], [1.0, 0.0]):
+        assert chain.plan_list(np.array(order)) is not None
+        check_best(instance, outcome, chain, chain.offset())
+    chain.run(60, 0.5)
+    jobs = check_best(instance, outcome, chain, chain.offset())
+    assert {job.id: (job.start, job.end) for job in jobs} == {"r": (0, 20), "w": (0, 4), "x": (4, 9)}
 
 
 # --- tiny windows, all of them tried --------------------------------------------------------------------------------

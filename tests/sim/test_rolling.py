@@ -13,13 +13,17 @@ from hypothesis import strategies as st
 
 from cpsched.domain import (
     Amounts,
+    Chunk,
     FrozenMap,
     Instance,
     Job,
     Malleability,
     MaxWait,
     NodeState,
+    Objective,
+    ObjectiveTerm,
     Outage,
+    Place,
     Plan,
     PlannedJob,
     Queue,
@@ -31,7 +35,7 @@ from cpsched.planner import PlannerEngine, replanned
 from cpsched.portfolio import plan_of
 from cpsched.sim import BackfillRule, Prediction, QueueRule, Rolling, simulate
 from cpsched.verify import verify
-from tests.booking.small_windows import chunk, nodes, running, waiting, window
+from tests.booking.small_windows import EXCLUSIVE, FREE, chunk, nodes, running, waiting, window
 from tests.oracle.random_workloads import workloads
 from tests.sim.played import played
 from tests.sizes import examples
@@ -161,6 +165,23 @@ def test_a_plan_of_cores_that_a_job_cannot_have_is_an_error() -> None:
         played(replace(instance, jobs=instance.jobs[:1]), Rolling(Told(change=three_cores)))
     with pytest.raises(EngineError, match="no such shares"):
         played(instance, Rolling(Told(change=lambda found: three_cores(found) if len(found.jobs) > 1 else found)))
+
+
+@pytest.mark.parametrize(
+    ("small", "place", "asked"),
+    [(2, FREE, [chunk(cores=4)]), (4, EXCLUSIVE, [chunk(cores=1), chunk(2, cores=2)])],
+    ids=["one chunk", "exclusive, several kinds"],
+)
+def test_a_job_starts_where_it_fits_on_a_share_only(small: int, place: Place, asked: list[Chunk]) -> None:
+    """At full share the job needs more than the node that is left; the planner starts it there on half of its cores."""
+    job = waiting("w", 10, *asked, place=place, malleability=Malleability(shares=(0.5,)))
+    large = waiting("x", 100, chunk(cores=4))
+    completion = Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0}))
+    instance = window([nodes("b", cores=small), nodes("a", cores=4)], large, job, objective=completion)
+    record = played(instance, Rolling(Told())).record()
+    taken = {one.id: (one.start, {held.node for held in one.segments[0].allocation}) for one in record.jobs}
+    assert sorted(taken) == ["w", "x"]
+    assert all(start == 0 and len(on) == 1 for start, on in taken.values())
 
 
 def test_nodes_that_are_out_are_down_until_they_return() -> None:

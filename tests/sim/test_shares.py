@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.domain import Instance, Job, Malleability, Outage, RuntimeModel, WaitingReason, modes, rate_on
+from cpsched.domain import (
+    AdmitCondition,
+    Amounts,
+    Instance,
+    Job,
+    Malleability,
+    Outage,
+    RuntimeModel,
+    WaitingReason,
+    modes,
+    rate_on,
+)
 from cpsched.errors import EngineError
 from cpsched.sim import BackfillRule, Change, Decision, News, Outlook, Prediction, QueueRule, Site, Start
 from tests.booking.small_windows import chunk, nodes, waiting, window
@@ -199,6 +210,17 @@ def test_cores_that_others_have() -> None:
     instance = replace(instance, jobs=(instance.jobs[0], guest))
     with pytest.raises(EngineError, match="script changes job a at 9"):
         played(instance, Script([1, 1], (9, 0, [0, 0])))
+
+
+def test_a_guard_is_not_held_against_a_job_that_shrinks() -> None:
+    """Long jobs are let in with eight cores only. Job a, which runs, gives four of them up: to g, not to h, too."""
+    admits = (AdmitCondition(min=Amounts({"cores": 8})), AdmitCondition(max_walltime=100))
+    long = waiting("a", 1000, chunk(cores=8), malleability=Malleability(shares=(0.5,)))
+    g, h = (waiting(name, 100, chunk(cores=4), submit=submit) for name, submit in (("g", 5), ("h", 11)))
+    whole = waiting("w", 100, chunk(cores=8), submit=10)
+    instance = window([nodes("n", cores=8, admits=admits)], long, g, h, whole)
+    runs = played(instance, Script([0], (9, 0, [1]))).runs
+    assert runs.start.tolist() == [0, 10, 110, 1991]
 
 
 def test_a_job_that_fits_on_a_share_only_is_not_called_impossible() -> None:
