@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: what pages take from the code (tables of keys, exit codes, schemas), and a search without a server.
+"""Hooks of MkDocs: what pages take from the code (tables of keys, commands, schemas), and a search without a server.
 
 A page has ``<!-- generated: NAME -->`` where a table belongs (`GENERATED` lists the names). MkDocs loads this file as a
 hook (``mkdocs.yml``).
@@ -24,7 +24,6 @@ from pydantic import BaseModel
 import cpsched
 from cpsched.bench import campaign_model
 from cpsched.cli import main
-from cpsched.cli.exits import MEANINGS
 from cpsched.daemon import site_model
 from cpsched.formats import instance_schema, plan_schema
 
@@ -59,11 +58,6 @@ _SITE = {
     "`[log]`": site_model.LogModel,
     "`[watchdog]`": site_model.WatchdogModel,
 }
-
-
-def _exit_codes() -> str:
-    rows = (f"| {int(code)} | {meaning} |" for code, meaning in MEANINGS.items())
-    return "\n".join(["| code | meaning |", "|---|---|", *rows])
 
 
 def _commands() -> str:
@@ -165,7 +159,6 @@ def _bounds(value: Schema) -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "campaign file": lambda: _tables(_CAMPAIGN),
-    "exit codes": _exit_codes,
     "public names": _public_names,
     "site file": lambda: _tables(_SITE),
     "words": _words,

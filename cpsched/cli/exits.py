@@ -28,7 +28,7 @@ MEANINGS = {
     ExitCode.VIOLATIONS: "the plan breaks rules: all violations are listed",
     ExitCode.BAD_INPUT: "bad input or usage: all faults are listed",
     ExitCode.UNVERIFIED: "the planner's own plan did not verify: a bug of cpsched, nothing was written",
-    ExitCode.REFUSED: "the engine cannot honour what the instance asks for",
+    ExitCode.REFUSED: "the engine cannot honour what the instance asks for, or is not installed",
     ExitCode.FAILED_CELLS: "cells of a campaign failed: each is listed with its error; all others are finished",
     ExitCode.DISK_FULL: "no room to write a file (disk full, quota or size limit): it is named, an older one is kept",
     ExitCode.OUT_OF_MEMORY: "the system, or the limit of the process, had no more memory: nothing was written",

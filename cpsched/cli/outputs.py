@@ -177,6 +177,8 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
     },
     "serve-check": {"source": _TEXT, "kind": _TEXT, "jobs": _INTEGER, "tokens": _INTEGER, "address": _TEXT},
     "warmup": {"seconds": _NUMBER},
+    "schema": {"name": _TEXT, "schema": {**_OPEN, "description": "the JSON Schema"}},
+    "completion": {"shell": {"enum": ["bash", "zsh", "fish"]}, "script": _TEXT},
     "example": {"examples": _list(_object(name=_TEXT, what=_TEXT, bytes=_INTEGER)), "written": _PATH},
 }
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import click
 
-from cpsched.cli.outputs import OUTPUTS, output_schema
+from cpsched.cli.options import AS_JSON
+from cpsched.cli.outputs import OUTPUTS, echo_output, output_schema
 
 __all__ = ["command"]
 
 
 @click.command("schema", epilog="Example: cpsched schema plan > plan.schema.json")
 @click.argument("name", metavar="NAME", type=click.Choice(["instance", "plan", *OUTPUTS]), default="instance")
-def command(name: str) -> None:
+@AS_JSON
+def command(name: str, as_json: bool) -> None:
     """Print the JSON Schema of a document, by default the instance.
 
     NAME is instance or plan, or a command: then the schema is that of what it prints with --json (docs/formats.md).
@@ -19,7 +21,9 @@ def command(name: str) -> None:
     from cpsched.cli.screen import echo_json
     from cpsched.formats import instance_schema, plan_schema
 
-    if name in OUTPUTS:
-        echo_json(output_schema(name))
+    documents = {"instance": instance_schema, "plan": plan_schema}
+    schema = documents[name]() if name in documents else output_schema(name)
+    if as_json:
+        echo_output("schema", {"name": name, "schema": schema})
     else:
-        echo_json(instance_schema() if name == "instance" else plan_schema())
+        echo_json(schema)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "echo_json",
     "improvement_bar",
+    "is_terminal_at",
     "output",
     "print_whole",
     "progress_bar",
@@ -38,8 +41,25 @@ _WIDEST = 10_000
 
 
 def output(*, stderr: bool = False) -> Console:
-    """Return a console that prints text unchanged: no markup, no emoji codes, no automatic colours."""
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    """Return a console that prints text unchanged: no markup, no emoji codes, no automatic colours.
+
+    ``FORCE_COLOR`` colours what goes into a pipe, and makes no terminal of it: it gets no bars and no lines of tables.
+    """
+    is_terminal = is_terminal_at(sys.stderr if stderr else sys.stdout)
+    system: Literal["auto", "standard"] = "standard" if _is_colour_forced() and not is_terminal else "auto"
+    return Console(
+        stderr=stderr, markup=False, emoji=False, highlight=False, force_terminal=is_terminal, color_system=system
+    )
+
+
+def is_terminal_at(stream: TextIO) -> bool:
+    """Tell whether a stream leads to a terminal."""
+    return stream.isatty()
+
+
+def _is_colour_forced() -> bool:
+    """Tell whether the user wants colours everywhere; ``NO_COLOR`` has precedence. Empty values say nothing."""
+    return bool(os.environ.get("FORCE_COLOR")) and not os.environ.get("NO_COLOR")
 
 
 def print_whole(renderable: RenderableType) -> None:
@@ -53,7 +73,8 @@ def print_whole(renderable: RenderableType) -> None:
     console.width = max(console.width, console.measure(renderable, options=unbounded).maximum)
     with console.capture() as captured:
         console.print(renderable)
-    click.echo("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
+    text = "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
+    click.echo(text, color=_is_colour_forced())
 
 
 def _take_boxes_off(renderable: RenderableType) -> None:

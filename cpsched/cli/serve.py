@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from cpsched.cli.options import AS_JSON, EXISTING_FILE
-from cpsched.errors import EngineError
 from cpsched.text import printable
 
 __all__ = ["command"]
@@ -44,7 +43,7 @@ def command(
         package = (error.name or "").partition(".")[0]
         if package == "cpsched":
             raise
-        raise EngineError(f"serve needs {package}, which is not installed: pip install 'cpsched[web]'") from error
+        raise click.UsageError(f"serve needs {package}, which is not installed: pip install 'cpsched[web]'") from error
 
     if as_json and not check:
         raise click.UsageError("--json needs --check.")

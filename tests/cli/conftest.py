@@ -103,7 +103,8 @@ def planned(job: str, start: int, end: int, allocation: list[dict[str, Any]]) ->
 def run() -> Run:
     """Return a function that runs one command line and gives its result; bugs come through as exceptions."""
 
-    def run_command(*arguments: object, stdin: bytes | None = None) -> Result:
-        return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin, catch_exceptions=False)
+    def run_command(*arguments: object, stdin: bytes | None = None, color: bool = False) -> Result:
+        line = [str(argument) for argument in arguments]
+        return CliRunner().invoke(main, line, input=stdin, catch_exceptions=False, color=color)
 
     return run_command

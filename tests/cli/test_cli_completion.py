@@ -19,6 +19,10 @@ ASKED = {
     "bash": 'source "$1"; COMP_WORDS=(cpsched {before} "{word}"); COMP_CWORD={count}; '
     '_cpsched_completion cpsched; printf "%s\\n" "${{COMPREPLY[@]}}"',
     "fish": 'source $argv[1]; complete --do-complete "cpsched {before} {word}"',
+    # in place of the functions of its completion system, which work in a terminal only
+    "zsh": "compdef() {{ : }}; _path_files() {{ : }}; compadd() {{ print -l -- $completions }}; "
+    "_describe() {{ print -l -- ${{completions_with_descriptions%%:*}} }}; "
+    'source "$1"; words=(cpsched {before} "{word}"); CURRENT={count}+1; _cpsched_completion',
 }
 
 
@@ -31,10 +35,7 @@ def completed(shell: str, folder: Path, script: str, before: str, word: str) -> 
     (folder / "script").write_text(script)
     asked = ASKED[shell].format(before=before, word=word, count=len(before.split()) + 1)
     environment = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    arguments = [shell, "-c", asked, shell, str(folder / "script")]
-    if shell == "fish":
-        arguments.remove(shell)
-        arguments.insert(0, shell)
+    arguments = [shell, "-c", asked, *([] if shell == "fish" else [shell]), str(folder / "script")]
     process = subprocess.run(  # noqa: S603
         arguments, cwd=folder, env=environment, capture_output=True, text=True, check=True
     )
@@ -47,15 +48,6 @@ def test_the_script_of_each_shell_is_printed(shell: str, run: Run) -> None:
     assert f"_CPSCHED_COMPLETE={shell}_complete" in run("completion", shell).stdout
 
 
-@pytest.mark.parametrize("shell", ["zsh"])
-def test_a_script_of_zsh_is_in_order(shell: str, run: Run, tmp_path: Path) -> None:
-    """Zsh reads it without complaint."""
-    if shutil.which(shell) is None:
-        pytest.skip("no zsh here")
-    (tmp_path / "script").write_text(run("completion", shell).stdout)
-    subprocess.run([shell, "-n", str(tmp_path / "script")], check=True)  # noqa: S603
-
-
 @pytest.mark.parametrize("shell", sorted(ASKED))
 def test_a_shell_completes(shell: str, run: Run, tmp_path: Path) -> None:
     """Commands, options, and the names of engines and documents are completed; files are left to the shell."""
@@ -64,4 +56,5 @@ def test_a_shell_completes(shell: str, run: Run, tmp_path: Path) -> None:
     script = run("completion", shell).stdout
     assert completed(shell, tmp_path, script, "", "so") == ["solve"]
     assert completed(shell, tmp_path, script, "solve --engine", "pbs") == ["pbs_fifo_bf10", "pbs_walltime_bf400"]
+    assert completed(shell, tmp_path, script, "solve --engine planner", "--bu") == ["--budget"]
     assert "plan" in completed(shell, tmp_path, script, "schema", "pl")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -59,11 +60,14 @@ def test_the_help_of_the_group_lists_commands_and_exit_codes(run: Run) -> None:
         assert f"\n  {code:<4} {MEANINGS[code][:40]}" in shown.output
 
 
-def test_the_exit_codes_stand_in_the_readme(repository: Path) -> None:
-    """README.md has a line for each exit code, in the words of the help."""
-    readme = (repository / "README.md").read_text()
-    for code, meaning in MEANINGS.items():
-        assert f"| {int(code)} | {meaning} |" in readme
+def test_the_exit_codes_are_those_of_the_one_table(repository: Path) -> None:
+    """The page has a row for each exit code, in the words of the help, and no other; the README leads to it."""
+    page = (repository / "docs" / "reference" / "exit-codes.md").read_text()
+    assert re.findall(r"^\| (\d+) \| (.*) \|$", page, flags=re.MULTILINE) == [
+        (str(int(code)), meaning) for code, meaning in MEANINGS.items()
+    ]
+    assert set(MEANINGS) == set(ExitCode)
+    assert "docs/reference/exit-codes.md" in (repository / "README.md").read_text()
 
 
 def test_python_m_cpsched_is_the_same_command(repository: Path) -> None:

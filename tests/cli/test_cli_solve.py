@@ -171,8 +171,34 @@ def test_long_lists_are_counted(run: Run, window: Window) -> None:
 def test_tables_are_drawn_on_a_terminal(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal the tables have lines, in a pipe they have none."""
     assert "│" not in run(*PLAN, window.instance_file).stdout
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("cpsched.cli.screen.is_terminal_at", lambda _: True)
     assert "│" in run(*PLAN, window.instance_file).stdout
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_coloured"),
+    [
+        ({}, False),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": ""}, False),
+        ({"NO_COLOR": "1"}, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
+    ],
+)
+def test_colours_of_a_pipe(
+    run: Run, window: Window, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], is_coloured: bool
+) -> None:
+    """A pipe gets colours only where FORCE_COLOR asks for them, and even then neither lines of tables nor bars."""
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    shown = run("show", window.instance_file, window.plan_file, "--gantt", color=True)
+    assert ("\x1b[" in shown.stdout) is is_coloured
+    planned = run(*PLAN, window.instance_file, color=True)
+    assert "│" not in planned.stdout
+    assert planned.stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -276,7 +302,7 @@ def test_a_chart_that_fails_leaves_nothing_behind(run: Run, window: Window, monk
 
 def test_progress_is_drawn_on_a_terminal(run: Run, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal the engine gets callbacks, whose bars go to stderr only."""
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("cpsched.cli.screen.is_terminal_at", lambda _: True)
     plan = parse_plan(window.plan, source="plan")
 
     def solve(_: object, **options: Any) -> object:
