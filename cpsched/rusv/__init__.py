@@ -14,7 +14,7 @@ them, `kernel_cache.py` says where the compiled code is kept.
 from cpsched.rusv import instant_kernels, kernels, part_kernels, room_kernels, step_kernels
 from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
-from cpsched.rusv.jit import allocating_kernel, announced, kernel
+from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, kernel
 from cpsched.rusv.kernels import Scratch, State, Tables
 from cpsched.rusv.profile import Profile
 from cpsched.rusv.step_sequences import StepSequence, StepSequences, Turns
@@ -62,6 +62,7 @@ __all__ = [
     "WindowVector",
     "allocating_kernel",
     "announced",
+    "inner_kernel",
     "instant_kernels",
     "kernel",
     "kernels",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from cpsched.rusv.jit import kernel
+from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels import (
     BLOCK,
     D_KIND,
@@ -78,7 +78,7 @@ class Notes(NamedTuple):
     bounds: NDArray[Any]
 
 
-@kernel
+@inner_kernel
 def nodes_lacking(demand, free, biggest, t):
     """Return a lower bound on the number of nodes that must give resources back until the sums over the system suffice
     for a demand; 0 if they suffice now.
@@ -91,7 +91,7 @@ def nodes_lacking(demand, free, biggest, t):
     return lack
 
 
-@kernel
+@inner_kernel
 def lacking_in_slot(demand, row, block, biggest, s, t):
     """Return the bound of `nodes_lacking` for one slot."""
     lack = 0
@@ -103,7 +103,7 @@ def lacking_in_slot(demand, row, block, biggest, s, t):
     return lack
 
 
-@kernel
+@inner_kernel
 def last_lacking(demand, lack, place, index, stop_place, stop_index, biggest, s, t):
     """Return the last slot in ``[stop, given]`` in which `lack` nodes or more are lacking (place -1 if there is none),
     and the most nodes that are lacking in the slots after it.
@@ -125,7 +125,7 @@ def last_lacking(demand, lack, place, index, stop_place, stop_index, biggest, s,
     return -1, 0, most
 
 
-@kernel
+@inner_kernel
 def lacking_sums(demand, earliest, duration, start, biggest, s, t):
     """Return a lower bound on the nodes that must give resources back until the sums over the system suffice for a job
     in some window that begins before its `start`; 0 if they suffice in one.
@@ -156,7 +156,7 @@ def lacking_sums(demand, earliest, duration, start, biggest, s, t):
     return lack
 
 
-@kernel
+@inner_kernel
 def look_ahead(now, n, s):
     """Write the starts of the slots from the one of `now` on, and the least free amount of each system column from now
     to the end of each; return the number of slots.
@@ -185,7 +185,7 @@ def has_sums(demand, number, least, t):
     return True
 
 
-@kernel
+@inner_kernel
 def slot_before(end, times, count):
     """Return the index, in `times`, of the last slot of a window that ends at `end`."""
     low, high = 0, count
@@ -198,7 +198,7 @@ def slot_before(end, times, count):
     return low
 
 
-@kernel
+@inner_kernel
 def look_at_nodes(demand, now, chunk, n, o, t):
     """Write the nodes on which chunks of a demand's only kind fit now, with their number and until when one fits, and
     the chunks on nodes with room from now to the end of each slot. Return the number of nodes.

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from cpsched.rusv.jit import kernel
+from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels import (
     D_FLAGS,
     D_KIND,
@@ -70,7 +70,7 @@ def map_now(demand, free, sfree, t, x):
     return 0
 
 
-@kernel
+@inner_kernel
 def chunks_on(free, n, first, last, most, terms):
     """Return how many chunks fit on a node, at most `most`; `n` is its index in each column."""
     chunks = most
@@ -79,7 +79,7 @@ def chunks_on(free, n, first, last, most, terms):
     return chunks
 
 
-@kernel
+@inner_kernel
 def take_chunks(chunks, node, n, first, last, flags, later, now, t):
     """Lower the amounts of a node that are free later, and those free both now and later, by some chunks; to zero where
     no other chunk may share the node.
@@ -95,7 +95,7 @@ def take_chunks(chunks, node, n, first, last, flags, later, now, t):
             now[t.runcols[k] + node - t.runs[run, 0]] = 0
 
 
-@kernel
+@inner_kernel
 def map_chunks_late(demand, later, now, t, x):
     """Map a demand to the amounts that are free `later`: each kind first to room that is not free `now`, then, in the
     order of filling, to other room.

@@ -1,4 +1,6 @@
-"""The one place where kernels are compiled: `kernel` and `allocating_kernel` decorate plain functions on arrays."""
+"""The one place where kernels are compiled: `kernel`, `inner_kernel` and `allocating_kernel` decorate plain
+functions on arrays.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,17 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
-import numba
-from numba.core import config, event
+from numba.core import config, event, types
+from numba.core.registry import CPUDispatcher
 
 from cpsched.rusv.kernel_cache import folder_of_module
 
-__all__ = ["allocating_kernel", "announced", "kernel"]
+__all__ = ["allocating_kernel", "announced", "inner_kernel", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: No kernel is called by C, which numba would prepare.
+_OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 
 
 class _Announcer(event.Listener):
@@ -38,27 +43,59 @@ def announced(notify: Callable[[], None]) -> AbstractContextManager[None]:
     return context
 
 
+class _Kernel(CPUDispatcher):
+    """A compiled function whose code is one for all constants that other kernels give it.
+
+    numba on its own compiles a function once more for each constant that stands as an argument in a call.
+    """
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return how a kernel is called from another one, by the types of the arguments without their values."""
+        unliteral: Any = types.unliteral
+        return super().get_call_template(
+            tuple(unliteral(arg) for arg in args), {name: unliteral(arg) for name, arg in kws.items()}
+        )
+
+
+class _InnerKernel(_Kernel):
+    """A kernel without the code by which Python calls it, which takes a third of the time to compile a small one."""
+
+    def add_overload(self, cres: Any) -> None:
+        """Keep compiled code for other kernels only."""
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def _compile_for_args(self, *args: object, **kws: object) -> None:
+        """Refuse a call by Python."""
+        raise TypeError(f"{self.py_func.__qualname__} is an inner kernel, which other kernels call, and Python cannot")
+
+
 def kernel(function: F) -> F:
     """Compile `function` at its first call; it runs without the GIL and without checks, which the wrapper owns.
 
     A kernel only borrows its arrays, from its caller: it makes none and returns none. So their references are not
     counted, which costs more than the work of a small kernel that gets all arrays of a timeline.
     """
-    return _compiled(function, counts_references=False)
+    return _compiled(_Kernel, function)
+
+
+def inner_kernel(function: F) -> F:
+    """Compile `function` like `kernel`, for calls by other kernels only."""
+    return _compiled(_InnerKernel, function, no_cpython_wrapper=True)
 
 
 def allocating_kernel(function: F) -> F:
     """Compile `function` like `kernel`; it may make arrays, whose references are counted."""
-    return _compiled(function, counts_references=True)
+    return _compiled(_Kernel, function, _nrt=True)
 
 
-def _compiled(function: F, *, counts_references: bool) -> F:
-    before = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets its options at run time
+def _compiled(kind: type[_Kernel], function: F, **options: bool) -> F:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets its options at run time
+        return function
+    before = config.CACHE_DIR  # type: ignore[attr-defined]
     config.CACHE_DIR = str(folder_of_module(function.__globals__))  # type: ignore[attr-defined]
     try:
-        compiled = numba.njit(  # type: ignore[call-overload]  # numba's types do not know the option _nrt
-            cache=True, nogil=True, error_model="numpy", _nrt=counts_references
-        )
-        return cast(F, compiled(function))
+        compiled = kind(function, targetoptions={**_OPTIONS, **options})
+        compiled.enable_caching()
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
+    return cast(F, compiled)

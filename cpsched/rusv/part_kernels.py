@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv.jit import kernel
+from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels import (
     BLOCK,
     H_BLOCKS,
@@ -92,7 +92,7 @@ def release_parts(s, z):
         drop_break(z.borders[k], s)
 
 
-@kernel
+@inner_kernel
 def shift_parts(sign, s, z):
     """Add the amounts of all parts, times `sign`, to what is free; their borders are breakpoints."""
     part, behind = 0, z.sizes[Z_PARTS]
@@ -116,7 +116,7 @@ def shift_parts(sign, s, z):
         place, begin = place + 1, 0
 
 
-@kernel
+@inner_kernel
 def shift_block(block, part, sign, s, z):
     """Add the amounts of one part to all slots of a block."""
     for k in range(z.sizes[Z_COLUMNS]):
@@ -129,7 +129,7 @@ def shift_block(block, part, sign, s, z):
         s.sblk[block, HIGH, q] += amount
 
 
-@kernel
+@inner_kernel
 def shift_slots(block, begin, stop, sign, s, z):
     """Add amounts to some slots of a block, to each those of its part; fold the lazy part of these columns into the
     rows, renew their minima.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv.jit import kernel
+from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels import (
     BLOCK,
     D_FLAGS,
@@ -119,7 +119,7 @@ class Trial(NamedTuple):
 # --- when steps begin ------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def raise_all(begins, asked, is_held):
     """Raise the begins of steps to the bounds that follow from the begins of their neighbours."""
     last = asked.shape[0] - 1
@@ -130,7 +130,7 @@ def raise_all(begins, asked, is_held):
         begins[step] = max(begins[step], begins[step + 1] - longest)
 
 
-@kernel
+@inner_kernel
 def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, q, w, y):
     """Set `begins` to the schedule in which each step but the first begins as early as in any schedule; tell whether
     there is one.
@@ -177,7 +177,7 @@ def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, q, w, y
     return True
 
 
-@kernel
+@inner_kernel
 def first_begin(window, begin, end, end_by, asked, w):
     """Return the first begin of a condition's first step that the free amounts do not rule out, from there to the
     earliest end of its last step, which is at least `end`; -1 if there is none.
@@ -194,7 +194,7 @@ def first_begin(window, begin, end, end_by, asked, w):
     return start
 
 
-@kernel
+@inner_kernel
 def latest_begins(sequence, latest, begins, q, w, y):
     """Set `begins` to a schedule with the same end and the latest possible begin of the first step (EVO-9).
 
@@ -255,7 +255,7 @@ def least_free(demand, start, end, target, other, w):
             clear_busy(w.t.reach[k], target, w.t)
 
 
-@kernel
+@inner_kernel
 def lower_to_kind(kind, free, fits, units, w):
     """Lower `fits` to the number of chunks of a kind that fit on each node, given the free amounts in `free`."""
     most = np.int32(w.t.kinds[kind, K_MOST])
@@ -272,14 +272,14 @@ def lower_to_kind(kind, free, fits, units, w):
         fits[n] = min(fits[n], units[n])
 
 
-@kernel
+@inner_kernel
 def lower_to_column(units, free, a, b):
     """Lower the numbers of chunks to what one column allows (`kernels.count_kind` explains the division)."""
     for n in range(units.shape[0]):
         units[n] = max(np.int32(0), min(units[n], np.int32(free[n] * a + b)))
 
 
-@kernel
+@inner_kernel
 def take_units(demand, kind, node, units, free, w):
     """Lower `free` by the amounts of some chunks of a kind on a node; chunks of a scattered demand take all of it."""
     if w.t.demands[demand, D_FLAGS] & SCATTER:
@@ -295,7 +295,7 @@ def take_units(demand, kind, node, units, free, w):
             return
 
 
-@kernel
+@inner_kernel
 def place_layer(layer, asked, filling, q, w, y):
     """Give the units of a layer the first nodes, in the order `filling`, that have room throughout it; tell whether
     there are enough.
@@ -322,7 +322,7 @@ def place_layer(layer, asked, filling, q, w, y):
     return False
 
 
-@kernel
+@inner_kernel
 def map_sequence(sequence, p, q, w, y):
     """Find nodes for all units of a sequence whose steps begin as `p` says; tell whether a mapping was found."""
     asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
@@ -333,7 +333,7 @@ def map_sequence(sequence, p, q, w, y):
     return map_layers(sequence, p, q, w, y)
 
 
-@kernel
+@inner_kernel
 def map_layers(sequence, p, q, w, y):
     """Find nodes for all units of a sequence in what is free throughout each step, `least`; tell whether a mapping was
     found (EVO-4b).
@@ -362,7 +362,7 @@ def map_layers(sequence, p, q, w, y):
     return False
 
 
-@kernel
+@inner_kernel
 def copy_ranges(demand, target, source, w):
     """Copy the amounts of the columns that a demand looks at."""
     for k in range(w.t.demands[demand, D_RANGE], w.t.demands[demand + 1, D_RANGE]):
@@ -370,7 +370,7 @@ def copy_ranges(demand, target, source, w):
         copy(target[begin:end], source[begin:end])
 
 
-@kernel
+@inner_kernel
 def write_entries(asked, held, found, spans, demands):
     """Write the number of chunks of each kind on each node, by step, then by kind, then ascending by node."""
     spans[0] = 0
@@ -388,7 +388,7 @@ def write_entries(asked, held, found, spans, demands):
 # --- whole sequences -------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def fit_steps(sequence, earliest, latest, p, q, w, y):
     """Set the begins to the earliest schedule without holds, from `earliest` on, in which each step fits by itself, and
     `least` to what is free throughout each; tell whether there is one that begins by `latest`.
@@ -419,7 +419,7 @@ def fit_steps(sequence, earliest, latest, p, q, w, y):
     return True
 
 
-@kernel
+@inner_kernel
 def first_window(demand, start, duration, latest, s, t, x):
     """Find the earliest start in ``[start, latest]`` at which each kind of a demand fits by itself for `duration`.
     Returns (start or -1, the half of `free` with the amounts free all the time).
@@ -442,7 +442,7 @@ def first_window(demand, start, duration, latest, s, t, x):
         known_place, known_index = following(last_place, last_index, s)
 
 
-@kernel
+@inner_kernel
 def find_unheld(sequence, earliest, latest, end_by, p, q, w, y):
     """Find the earliest place of a sequence in which no step is held; tell whether there is one."""
     asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
@@ -474,7 +474,7 @@ def find_unheld(sequence, earliest, latest, end_by, p, q, w, y):
     return False
 
 
-@kernel
+@inner_kernel
 def begin_when_all_is_over(asked, begins, w):
     """Set the begins of the steps to times after the end of all bookings."""
     block = w.s.order[w.s.head[H_BLOCKS] - 1]
@@ -484,7 +484,7 @@ def begin_when_all_is_over(asked, begins, w):
         begin += asked[step, P_NEEDED]
 
 
-@kernel
+@inner_kernel
 def find_held(sequence, earliest, latest, end_by, tries, p, q, w, y):
     """Find a place of a sequence in which steps are held so that the last one ends as early as possible; tell whether
     one was found within `tries` attempts.
@@ -510,7 +510,7 @@ def find_held(sequence, earliest, latest, end_by, tries, p, q, w, y):
     return False
 
 
-@kernel
+@inner_kernel
 def may_hold(sequence, q):
     """Tell whether a sequence has a step that may be held beyond its walltime."""
     for step in range(q.heads[sequence, C_STEP], q.heads[sequence + 1, C_STEP]):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.metrics import SLOWDOWN_TAU
-from cpsched.rusv import FOREVER, NOWHERE, kernel, kernels, part_kernels, room_kernels, step_kernels
+from cpsched.rusv import FOREVER, NOWHERE, inner_kernel, kernel, kernels, part_kernels, room_kernels, step_kernels
 from cpsched.search.kernels import (
     below,
     bring_forward,
@@ -216,7 +216,7 @@ def load(job, number, entries, count, a, d, q, w):
     return behind - first, sbehind - sfirst
 
 
-@kernel
+@inner_kernel
 def load_parts(job, a, d, p, q, w):
     """Write what a job takes in all its parts to `taken`."""
     part_kernels.start_parts(d.taken)
@@ -240,7 +240,7 @@ def give_back(job, a, d, p, q, w):
     part_kernels.release_parts(w.s, d.taken)
 
 
-@kernel
+@inner_kernel
 def copy_rows(target, source, count):
     """Copy some rows."""
     for k in range(count):
@@ -282,14 +282,14 @@ def note_nodes(job, p):
 # --- what places cost ------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def slowdown_from(job, start, duration, a):
     """Return what an evolving job's slowdown costs."""
     least = max(np.int64(SLOWDOWN_TAU), duration)
     return a.slow[job, S_WEIGHT] / least * max(0.0, start - a.slow[job, S_SUBMIT] - least + duration)
 
 
-@kernel
+@inner_kernel
 def cost_of_parts(job, parts, count, costs, a, q):
     """Return the cost of a place: of its start, of each second that it takes longer, and of steps that are held."""
     start, end = parts[0, P_START], parts[count - 1, P_END]
@@ -332,7 +332,7 @@ def last_end(jobs, p):
 # --- changes of share ------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def note_columns(job, entries, count, a, d, q, w):
     """Set which columns a job takes in each of its modes on its nodes, and how much; no number of columns (-1) for a
     mode in which it may not have them.
@@ -362,7 +362,7 @@ def note_columns(job, entries, count, a, d, q, w):
         d.sizes[mode, H_COLUMN], d.sizes[mode, H_SYSTEM] = size, systems
 
 
-@kernel
+@inner_kernel
 def is_free_in(mode, block, row, d, s):
     """Tell whether a slot has all that a job takes in a mode (see `note_columns`)."""
     for k in range(d.sizes[mode, H_COLUMN]):
@@ -376,7 +376,7 @@ def is_free_in(mode, block, row, d, s):
     return True
 
 
-@kernel
+@inner_kernel
 def fastest(job, start, entries, count, parts, a, d, q, w):
     """Set `parts` to those with which a malleable job that has no place ends earliest, from a start and on nodes that
     are given: in each second the fastest of its modes that is free then. Returns how many there are; 0 if in some
@@ -439,7 +439,7 @@ def slowest(job, mode, parts, count, a, p):
     return 1 + (end > until)
 
 
-@kernel
+@inner_kernel
 def are_free(job, parts, count, a, d, s):
     """Tell whether all parts of a malleable job without a place are free (see `note_columns`)."""
     for k in range(count):
@@ -473,7 +473,7 @@ def expand(job, costs, a, d, p, q, w):
 # --- places ----------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def find_evolving(job, earliest, latest, room, is_held, costs, a, d, g, w):
     """Find a place for an evolving job that costs no more than `room`; return how many parts it has, 0 if there is
     none. Its entries are written to `found`.
@@ -499,7 +499,7 @@ def find_evolving(job, earliest, latest, room, is_held, costs, a, d, g, w):
     return count
 
 
-@kernel
+@inner_kernel
 def find_in_modes(job, only, earliest, room, style, c, a, d, g, w):
     """Find the cheapest place of a job that costs no more than `room`, in one of its modes (-1: in any); return how
     many parts it has, 0 if there is none. Its entries are written to `entries`.
@@ -600,7 +600,7 @@ def clear(jobs, a, d, p, q, w):
 # --- which jobs to remove --------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def dearest_wait(c, d, p):
     """Choose the job that pays most for its wait, out of three drawn; -1 if none waits."""
     waiting, dearest = -1, 0.0
@@ -611,7 +611,7 @@ def dearest_wait(c, d, p):
     return waiting
 
 
-@kernel
+@inner_kernel
 def choose_in_the_way(c, d, p, j):
     """Choose a job whose wait costs much, an earlier start for it, and the jobs that run then on some consecutive
     nodes, as many as it has. Returns how many were chosen, 0 if no job waits; the first one is that job.
@@ -649,13 +649,13 @@ def choose_in_the_way(c, d, p, j):
     return found
 
 
-@kernel
+@inner_kernel
 def duration_of(job, p):
     """Return the seconds from the start of a job to its end."""
     return p.ends[job] - p.starts[job]
 
 
-@kernel
+@inner_kernel
 def choose_to_lend(wanted, a, c, d, p):
     """Choose a malleable job, a mode for it, the jobs that are in the way of its running longer, and some others that
     start later than it does.
@@ -698,7 +698,7 @@ def choose_to_lend(wanted, a, c, d, p):
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def keep_old(job, slot, d, p):
     """Write down the place of a job."""
     d.old_figures[slot, 0], d.old_figures[slot, 1], d.old_figures[slot, 2] = p.starts[job], p.ends[job], p.counts[job]
@@ -777,7 +777,7 @@ def lend(job, count, a, d, p, q, w):
     return is_free
 
 
-@kernel
+@inner_kernel
 def least_paid(job, a, p):
     """Return what a malleable job pays at its start if it is never shrunk."""
     full = a.modes[a.first_mode[job], M_RATE]

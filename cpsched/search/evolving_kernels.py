@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import NOWHERE, kernel, kernels
+from cpsched.rusv import NOWHERE, inner_kernel, kernel, kernels
 from cpsched.search.kernels import (
     below,
     choose_any,
@@ -85,7 +85,7 @@ class Plan(NamedTuple):
 # --- the profile -----------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def piece_at(time, p):
     """Return the last breakpoint that is not after `time`."""
     low, high = 0, p.size[0]
@@ -200,7 +200,7 @@ def settle(order, least, limit, costs, a, p):
     return True
 
 
-@kernel
+@inner_kernel
 def cost_of_all(costs, end_price, a, p):
     """Return the cost of the jobs that have starts: that of the starts, and that of the last end."""
     cost, end = 0.0, np.int64(0)
@@ -214,7 +214,7 @@ def cost_of_all(costs, end_price, a, p):
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def choose_order(found, ranks, a, d, p):
     """Sort the removed jobs into the order in which they are inserted: at random, by rank with noise, or by old
     start.
@@ -263,7 +263,7 @@ def ruin_and_recreate(steps, temperature, best_value, best_starts, a, c, d, p, k
     return best_value
 
 
-@kernel
+@inner_kernel
 def copy_plan(plan, other):
     """Copy a plan to another one."""
     count = plan.size[0]

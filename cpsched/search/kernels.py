@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.planner import FIRST_KINK, LEVEL, RATE
-from cpsched.rusv import FOREVER, NOWHERE, allocating_kernel, kernel, kernels
+from cpsched.rusv import FOREVER, NOWHERE, allocating_kernel, inner_kernel, kernel, kernels
 
 #: The most jobs that one step removes.
 MOST_REMOVED = 30
@@ -132,7 +132,7 @@ def latest_for(job, room, costs):
 # --- which jobs to remove ------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def choose_near(wanted, starts, chosen, marks, random):
     """Choose a job, and others that start at about the same time: each the nearest of a few drawn."""
     count = starts.shape[0]
@@ -152,7 +152,7 @@ def choose_near(wanted, starts, chosen, marks, random):
     return wanted
 
 
-@kernel
+@inner_kernel
 def choose_any(wanted, starts, chosen, marks, random):
     """Choose jobs at random."""
     count = starts.shape[0]
@@ -166,7 +166,7 @@ def choose_any(wanted, starts, chosen, marks, random):
     return found
 
 
-@kernel
+@inner_kernel
 def choose_linked(wanted, d, j):
     """Choose a job, and others that wait for those chosen already or for which these wait, in a random walk."""
     count = j.starts.shape[0]
@@ -192,7 +192,7 @@ def choose_linked(wanted, d, j):
     return found
 
 
-@kernel
+@inner_kernel
 def left_out_from(first, j):
     """Return the first job from `first` on, in a circle, that the plan leaves out; -1 if there is none."""
     count = j.starts.shape[0]
@@ -203,7 +203,7 @@ def left_out_from(first, j):
     return -1
 
 
-@kernel
+@inner_kernel
 def choose_in_the_way(num_nodes, c, d, j):
     """Choose a job whose wait costs much, an earlier start for it, and the jobs that run then on some consecutive
     nodes, as many as it holds. Or, where the plan leaves out jobs, one of them, a start in time, and some nodes.
@@ -260,7 +260,7 @@ def choose_in_the_way(num_nodes, c, d, j):
 # --- order of insertion ----------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def insertion_key(style, rank, start, duration, random):
     """Return the key of a removed job in the order of insertion: random, its rank with noise, or its old start. `style`
     of ``[0, 1)`` chooses between these for all jobs that are removed together.
@@ -273,7 +273,7 @@ def insertion_key(style, rank, start, duration, random):
     return start * (1.0 + 0.3 * uniform(random)) + 0.3 * uniform(random) * duration
 
 
-@kernel
+@inner_kernel
 def sort_in(key, item, place, keys, items):
     """Insert an item into the first `place` items, which ascend by key."""
     while place > 0 and keys[place - 1] > key:
@@ -282,7 +282,7 @@ def sort_in(key, item, place, keys, items):
     keys[place], items[place] = key, item
 
 
-@kernel
+@inner_kernel
 def choose_order(found, is_way_made, c, d, j):
     """Set `sequence` to the order in which the removed jobs are inserted: by rank with noise, by old start, or at
     random.
@@ -296,7 +296,7 @@ def choose_order(found, is_way_made, c, d, j):
         sort_in(key, place, place, d.keys, d.sequence)
 
 
-@kernel
+@inner_kernel
 def bring_forward(turn, found, d, j):
     """Make the first removed job that waits for none of the others the next one to be inserted."""
     at = turn
@@ -369,7 +369,7 @@ def take_mode(job, mode, c, j):
         c.costs[job, k] = c.mode_costs[mode, k]
 
 
-@kernel
+@inner_kernel
 def leaving_mode(job, c):
     """Return the mode in which a job is left out: its last one; -1 if no plan may leave it out."""
     last = c.first_mode[job + 1] - 1
@@ -388,7 +388,7 @@ def least_cost(job, start, first_mode, mode_costs):
 # --- places of jobs --------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def earliest_place(demand, start, duration, latest, d, s, t, x):
     """Find the earliest start as `kernels.earliest_fit` does, and nodes for it. Half of the time the cheap nodes do not
     come first, but those with the least left over, or those from a random one on.
@@ -414,7 +414,7 @@ def earliest_place(demand, start, duration, latest, d, s, t, x):
     return start, count
 
 
-@kernel
+@inner_kernel
 def earliest_window(demand, start, duration, latest, s, t, x):
     """Find the earliest start for a demand of one kind, for which no mapping is needed to prove it (see
     `kernels.earliest_fit`). Returns (start or -1, the half of `free` with the amounts free all the time).
@@ -437,7 +437,7 @@ def earliest_window(demand, start, duration, latest, s, t, x):
         known_place, known_index = kernels.following(last_place, last_index, s)
 
 
-@kernel
+@inner_kernel
 def note_fitting(kind, free, fitting, t):
     """Set how many chunks of a kind fit on each node, and that none is taken."""
     fitting[:, :] = 0
@@ -451,7 +451,7 @@ def note_fitting(kind, free, fitting, t):
             fitting[node + n, FITS] = fit
 
 
-@kernel
+@inner_kernel
 def map_tightly(kind, free, fitting, random, t):
     """Take chunks, node by node, where about the least room is left for more of them."""
     left = t.kinds[kind, kernels.K_NEED]
@@ -472,7 +472,7 @@ def map_tightly(kind, free, fitting, random, t):
         left -= fitting[at, TAKEN]
 
 
-@kernel
+@inner_kernel
 def map_from(kind, first, fitting, t):
     """Take chunks on each node on which they fit, from node `first` on."""
     left, nodes = t.kinds[kind, kernels.K_NEED], fitting.shape[0]

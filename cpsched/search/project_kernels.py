@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import kernel
+from cpsched.rusv import inner_kernel, kernel
 from cpsched.search.kernels import below, cost_of, uniform
 
 #: Of the lists of a generation: the part that is random; the part of its keys that a list has from its better parent.
@@ -98,7 +98,7 @@ def fill(p, d):
             d.free[k, q] = p.free[k, q]
 
 
-@kernel
+@inner_kernel
 def fill_backwards(horizon, p, d):
     """Set the desk to what is free without the jobs, in time that runs from `horizon` back to 0."""
     count, last = 0, p.times.shape[0] - 1
@@ -112,7 +112,7 @@ def fill_backwards(horizon, p, d):
     d.count[0] = count
 
 
-@kernel
+@inner_kernel
 def find_slot(time, d):
     """Return the slot that holds a time."""
     low, high = 0, d.count[0]
@@ -125,7 +125,7 @@ def find_slot(time, d):
     return low
 
 
-@kernel
+@inner_kernel
 def add_slot(time, d):
     """Return the slot that begins at a time; it is made if there is none."""
     at = find_slot(time, d)
@@ -249,7 +249,7 @@ def justify(starts, ahead, back, p, d):
         value = moved
 
 
-@kernel
+@inner_kernel
 def assess(row, ahead, back, p, d, b):
     """Decode and justify a list of the next generation, and value it; its keys become the order of the starts."""
     keys = b.next_keys[row]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from cpsched.rusv import kernel
+from cpsched.rusv import inner_kernel, kernel
 
 (
     C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
@@ -204,7 +204,7 @@ def is_before(heap, i, j):
     return False
 
 
-@kernel
+@inner_kernel
 def swap(heap, i, j):
     """Exchange two events."""
     for part in range(3):
@@ -244,7 +244,7 @@ def pop(heap, clock):
 # --- sorted lists ----------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def place_of_end(end, job, ends, count):
     """Return the index of (end, job) among the running jobs, or that at which it would be inserted."""
     low, high = 0, count
@@ -257,7 +257,7 @@ def place_of_end(end, job, ends, count):
     return low
 
 
-@kernel
+@inner_kernel
 def insert_end(end, job, ends, clock):
     """Add a job to the running ones."""
     count = clock[C_RUNNING]
@@ -268,7 +268,7 @@ def insert_end(end, job, ends, clock):
     clock[C_RUNNING] += 1
 
 
-@kernel
+@inner_kernel
 def remove_end(end, job, ends, clock):
     """Remove a job from the running ones."""
     place = place_of_end(end, job, ends, clock[C_RUNNING])
@@ -277,7 +277,7 @@ def remove_end(end, job, ends, clock):
         ends[i, 0], ends[i, 1] = ends[i + 1, 0], ends[i + 1, 1]
 
 
-@kernel
+@inner_kernel
 def place_in_queue(job, keys, queue, clock):
     """Return the index of a job in the queue, or that at which it would be inserted."""
     low, high = 0, clock[C_QUEUED]
@@ -292,7 +292,7 @@ def place_in_queue(job, keys, queue, clock):
     return low
 
 
-@kernel
+@inner_kernel
 def enqueue(job, keys, queue, clock):
     """Insert a job into the queue; return its index."""
     place = place_in_queue(job, keys, queue, clock)

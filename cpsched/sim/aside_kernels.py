@@ -6,7 +6,7 @@ job starts only if nothing that it takes is set aside before its walltime is ove
 
 from __future__ import annotations
 
-from cpsched.rusv import FOREVER, kernel, kernels
+from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels
 from cpsched.sim.arrays import C_LEVEL, C_SHADOW, J_WALLTIME
 
 copy = kernels.copy
@@ -25,7 +25,7 @@ def next_change(s):
     return s.aside_times[following] if following < s.aside_times.shape[0] else FOREVER
 
 
-@kernel
+@inner_kernel
 def shift_column(column, amount, free, sfree, t):
     """Add an amount to what is free of a node column, and to the sums that it counts for."""
     free[column] += amount
@@ -56,7 +56,7 @@ def hold_all(s, m, t):
         hold(a, s, m, t)
 
 
-@kernel
+@inner_kernel
 def hold_columns(filled, s, m, t, x):
     """Hold what is set aside now of the columns in the scratch, of which more or less is free than before."""
     for k in range(filled):
@@ -67,7 +67,7 @@ def hold_columns(filled, s, m, t, x):
             hold(s.aside_of_sums[q], s, m, t)
 
 
-@kernel
+@inner_kernel
 def follow_asides(filled, sign, end, s, m, t, x):
     """Note that a job takes (`sign` -1) or gives back (1) the amounts in the scratch, which it has until `end`."""
     hold_columns(filled, s, m, t, x)
@@ -77,7 +77,7 @@ def follow_asides(filled, sign, end, s, m, t, x):
         k += 1
 
 
-@kernel
+@inner_kernel
 def shift_row(row, filled, sign, s, x):
     """Add the amounts in the scratch (times `sign`) to a row of columns that are set aside."""
     for k in range(filled):
@@ -99,7 +99,7 @@ def set_aside(filled, sign, start, end, s, x):
             shift_row(s.aside_ahead[k], filled, -sign, s, x)
 
 
-@kernel
+@inner_kernel
 def set_node_aside(node, sign, s, m, t):
     """Note that a node, which no job has, breaks (`sign` -1) or has returned (1): nothing is held while it is down."""
     run = t.run_of[node]
@@ -120,7 +120,7 @@ def set_node_aside(node, sign, s, m, t):
 # --- what is free for longer -----------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def lower_room(a, most, s, m, t):
     """Lower the room to an amount of a column; nothing is less than 0."""
     column = s.aside_columns[a]
@@ -132,7 +132,7 @@ def lower_room(a, most, s, m, t):
         m.sroom[-1 - column] = min(m.sroom[-1 - column], max(most, 0))
 
 
-@kernel
+@inner_kernel
 def lower_until(end, start, ahead, s, m, t):
     """Lower the room to what is free (`ahead`) at each change in ``[start, end)``, except at those that have passed."""
     k = s.clock[C_LEVEL] + 1
@@ -143,7 +143,7 @@ def lower_until(end, start, ahead, s, m, t):
         k += 1
 
 
-@kernel
+@inner_kernel
 def level_at(time, s):
     """Return the index of the amounts that are set aside at a second from now on."""
     k = s.clock[C_LEVEL]
@@ -160,7 +160,7 @@ def room_until(end, free, sfree, s, m, t):
     lower_until(end, 0, s.aside_ahead, s, m, t)
 
 
-@kernel
+@inner_kernel
 def lower_at(time, free, sfree, s, m, t):
     """Lower the room to amounts that are free at a second, less what is set aside then."""
     level = level_at(time, s)
@@ -187,7 +187,7 @@ def room_between(start, end, s, m, t):
     lower_until(end, start, s.aside_ahead, s, m, t)
 
 
-@kernel
+@inner_kernel
 def note_head(filled, s, x):
     """Note what the head of the queue takes: the amounts in the scratch."""
     for a in range(s.aside_head.shape[0]):

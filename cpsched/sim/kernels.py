@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, allocating_kernel, instant_kernels, kernel, kernels
+from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, instant_kernels, kernel, kernels
 from cpsched.sim.arrays import (
     ANYBODY,
     BOOKED,
@@ -90,7 +90,7 @@ map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now
 # --- jobs that can start no more, and jobs with one start ------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def expire(job, s):
     """Remove a job from the queue that can no longer meet its deadline."""
     for i in range(place_in_queue(job, s.keys, s.queue, s.clock), s.clock[C_QUEUED] - 1):
@@ -104,7 +104,7 @@ def expire(job, s):
         s.clock[C_RESERVED] = -1
 
 
-@kernel
+@inner_kernel
 def map_from_now(job, now, s, m, t, x):
     """Map a job to what is free from now on until its walltime is over; return the number of entries, 0 if it does not
     fit.
@@ -116,7 +116,7 @@ def map_from_now(job, now, s, m, t, x):
     return map_now(s.demand[job], m.room, m.sroom, t, x)
 
 
-@kernel
+@inner_kernel
 def start_or_refuse(job, now, s, m, t, x):
     """Start a job that may start only now, if it fits."""
     count = map_from_now(job, now, s, m, t, x)
@@ -173,7 +173,7 @@ def begin_booked(job, now, s, m, t, x):
 # --- estimates -------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def raise_estimate(job, s, m, t, x):
     """Raise the estimate of a job that has outrun it."""
     walltime, bump = s.jobs[job, J_WALLTIME], s.bumps[job]
@@ -196,7 +196,7 @@ def raise_estimate(job, s, m, t, x):
 # --- outages ---------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def stands_on(job, node, s, t):
     """Tell whether a running job holds something on a node."""
     for e in range(s.runs[job, R_FIRST], s.runs[job, R_FIRST] + s.runs[job, R_COUNT]):
@@ -210,7 +210,7 @@ def stands_on(job, node, s, t):
     return False
 
 
-@kernel
+@inner_kernel
 def shift_node(node, sign, s, m, t):
     """Add the capacity of a node (times `sign`) to the free amounts, now and later."""
     run = t.run_of[node]
@@ -228,7 +228,7 @@ def shift_node(node, sign, s, m, t):
         set_node_aside(node, sign, s, m, t)
 
 
-@kernel
+@inner_kernel
 def cut_short(job, now, rule, s, m, t, x):
     """End the run of a job whose node breaks; the job waits again, with its old place in the queue.
 
@@ -249,7 +249,7 @@ def cut_short(job, now, rule, s, m, t, x):
         enqueue(job, s.keys, s.queue, s.clock)
 
 
-@kernel
+@inner_kernel
 def pass_outages(now, rule, s, m, t, x):
     """Apply the outages that begin or end now; outages of a node may overlap."""
     while s.clock[C_OUTAGE] < s.outages.shape[0] and s.outages[s.clock[C_OUTAGE], 0] <= now:
@@ -272,7 +272,7 @@ def pass_outages(now, rule, s, m, t, x):
                 shift_node(node, 1, s, m, t)
 
 
-@kernel
+@inner_kernel
 def pass_changes(now, s, m, t):
     """Set other amounts aside from now on."""
     while next_change(s) <= now:
@@ -344,7 +344,7 @@ def promise(head, s, m, t, x):
 # --- the pass through the queue --------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def choose_nodes(head, s, m, t, x):
     """Choose the nodes of the head's reservation so that other jobs can start now: it takes nodes that are not free yet
     before those that are. `low` is set to the amounts that are free both now and beside the reservation.
@@ -371,7 +371,7 @@ def choose_nodes(head, s, m, t, x):
     return True
 
 
-@kernel
+@inner_kernel
 def start_beside(job, is_long, now, stamp, s, m, t, x):
     """Start a job if it fits: anywhere if it ends before the head starts, else beside the head's reservation. Tells
     whether it has started; if not, its demand is marked with `stamp`.
@@ -398,7 +398,7 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
     return begin_run(job, count, now, s, m, t, x)
 
 
-@kernel
+@inner_kernel
 def chooses_anew(rule):
     """Tell whether a start may make room for a job that did not fit before, beside other nodes of the head's
     reservation.
@@ -444,7 +444,7 @@ def start_out_of_turn(candidates, now, rule, s, m, t, x):
             break
 
 
-@kernel
+@inner_kernel
 def start_behind_head(first, last, now, rule, s, m, t, x):
     """Look through the queue from index `first` to `last`, and, unless jobs are counted, again from the head on until
     no job starts: after each start the head's nodes are chosen anew, which may make room for a job that did not fit.
@@ -469,7 +469,7 @@ def close_gaps(s):
     s.clock[C_QUEUED] = kept
 
 
-@kernel
+@inner_kernel
 def start_starving(now, max_starve, s, m, t, x):
     """Start the jobs that could have started for more than `max_starve` seconds, the longest starving first (PBS-2).
 
@@ -504,7 +504,7 @@ def start_heads(now, s, m, t, x):
     return place
 
 
-@kernel
+@inner_kernel
 def pass_queue(now, rule, s, m, t, x):
     """Start the jobs that the rule starts now; the queue is looked through as far as the rule's depth."""
     if rule.backfill == RESERVING:
@@ -589,7 +589,7 @@ def next_event(s):
     return now if now == FOREVER else max(now, s.clock[C_NOW])
 
 
-@kernel
+@inner_kernel
 def pass_ends(now, s, m, t, x):
     """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
     can no longer meet their deadlines.
@@ -608,7 +608,7 @@ def pass_ends(now, s, m, t, x):
             raise_estimate(job, s, m, t, x)
 
 
-@kernel
+@inner_kernel
 def let_come(now, rule, s, m, t, x):
     """Start the booked jobs, and put the jobs that arrive now into the queue; return the number of the latter. An
     arrival at the head causes a full pass.
@@ -642,7 +642,7 @@ def let_come(now, rule, s, m, t, x):
     return count
 
 
-@kernel
+@inner_kernel
 def let_wait(job, now, rule, s):
     """Put a job into the queue."""
     expect(job, rule, s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, allocating_kernel, kernel
+from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, kernel
 from cpsched.sim.arrays import (
     BY_AREA,
     BY_F1,
@@ -92,19 +92,19 @@ def expect(job, rule, s):
 # --- the order of the queue ------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def has_promise(job, s):
     """Tell whether a job of a queue by Smith's index is before the old one: it has a promise."""
     return s.keys[job] < _PROMISED / 2 + _OLD / 2
 
 
-@kernel
+@inner_kernel
 def is_old(job, s):
     """Tell whether a job of a queue by Smith's index comes first because it is old."""
     return not has_promise(job, s) and s.keys[job] < _OLD / 2
 
 
-@kernel
+@inner_kernel
 def rest_after(job, now, s):
     """Note that an old job starts now: the next one comes first only when this one's area, if it takes its walltime, is
     no more than the share of the machine that old jobs have from now to then.
@@ -112,7 +112,7 @@ def rest_after(job, now, s):
     s.clock[C_OLD] = now + int(s.share[job] * s.jobs[job, J_WALLTIME] / _OLD_SHARE)
 
 
-@kernel
+@inner_kernel
 def key_of(rule, job, now, s):
     """Return a job's key in the queue; the smallest key is served first.
 
@@ -143,7 +143,7 @@ def key_of(rule, job, now, s):
     return float(submit)
 
 
-@kernel
+@inner_kernel
 def prefer_oldest(rule, now, s):
     """Let the job of the queue that was submitted first come before all without promises, if it has waited for as long
     as the rule is patient, and old jobs have had no more than their share of the machine.

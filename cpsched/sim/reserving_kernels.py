@@ -12,7 +12,7 @@ are free at the changes of what is set aside (`ahead`) what a job can have that 
 
 from __future__ import annotations
 
-from cpsched.rusv import FOREVER, instant_kernels, kernel, kernels
+from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernel, kernels
 from cpsched.sim.arrays import (
     C_BLOCKED,
     C_HEAD,
@@ -39,7 +39,7 @@ change, has_sums = instant_kernels.change, instant_kernels.has_sums
 map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now, instant_kernels.spell_out
 
 
-@kernel
+@inner_kernel
 def take_ahead(filled, start, end, s, x):
     """Lower what is free at the starts of reservations, and at the changes of what is set aside, in ``[start, end)`` by
     the amounts in the scratch.
@@ -52,7 +52,7 @@ def take_ahead(filled, start, end, s, x):
             shift_row(s.ahead[k], filled, -1, s, x)
 
 
-@kernel
+@inner_kernel
 def take_reserved(time, s, m):
     """Lower the room by what is reserved at a second."""
     for v in range(s.clock[C_BLOCKED]):
@@ -64,7 +64,7 @@ def take_reserved(time, s, m):
                 m.sroom[q] -= s.reserved_sums[v, q]
 
 
-@kernel
+@inner_kernel
 def lower_between(start, end, s, m, t):
     """Lower the room to what is free at each second of ``(start, end)``."""
     for v in range(s.clock[C_BLOCKED]):
@@ -75,7 +75,7 @@ def lower_between(start, end, s, m, t):
         lower_until(end, start + 1, s.ahead, s, m, t)
 
 
-@kernel
+@inner_kernel
 def has_sums_between(demand, start, end, s, t):
     """Tell whether the sums over the system suffice at the start of each reservation in ``(start, end)``."""
     for v in range(s.clock[C_BLOCKED]):
@@ -84,7 +84,7 @@ def has_sums_between(demand, start, end, s, t):
     return True
 
 
-@kernel
+@inner_kernel
 def next_time(time, i, s):
     """Return the next second after `time` at which more may be free: a job ends (the next one is the i-th), a
     reservation ends, or other amounts are set aside.
@@ -99,7 +99,7 @@ def next_time(time, i, s):
     return found
 
 
-@kernel
+@inner_kernel
 def reserve_next(job, now, s, m, t, x):
     """Reserve nodes for a job at its earliest start, on what is not free now rather than on what is. No reservation is
     made where it could start only after the last second at which it may, or never.
@@ -139,7 +139,7 @@ def reserve_next(job, now, s, m, t, x):
             return
 
 
-@kernel
+@inner_kernel
 def note_reservation(job, start, filled, s, x):
     """Add a reservation of the amounts in the scratch; what is free at its start without it is known."""
     v = s.clock[C_BLOCKED]
@@ -155,7 +155,7 @@ def note_reservation(job, start, filled, s, x):
     take_ahead(filled, start, end, s, x)
 
 
-@kernel
+@inner_kernel
 def first_reserved(s):
     """Return the second at which the first reservation begins, FOREVER if there is none."""
     found = FOREVER
@@ -164,7 +164,7 @@ def first_reserved(s):
     return found
 
 
-@kernel
+@inner_kernel
 def start_beside_reserved(job, now, s, m, t, x):
     """Start a job if it fits beside what is reserved; tell whether it has started.
 
@@ -213,7 +213,7 @@ def may_start(job, now, s, m, t):
     return has_sums_between(s.demand[job], now, now + s.jobs[job, J_WALLTIME], s, t)
 
 
-@kernel
+@inner_kernel
 def can_any_start(s, m, t):
     """Tell whether the system has enough for any job of the queue now: else a pass changes nothing."""
     for i in range(s.clock[C_QUEUED]):
@@ -222,7 +222,7 @@ def can_any_start(s, m, t):
     return False
 
 
-@kernel
+@inner_kernel
 def pass_reserving(now, rule, s, m, t, x):
     """Go through the queue: start jobs, and make reservations anew.
 

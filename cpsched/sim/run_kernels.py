@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.rusv import instant_kernels, kernel
+from cpsched.rusv import inner_kernel, instant_kernels, kernel
 from cpsched.sim.arrays import (
     AFTER_ANY,
     AFTER_NOT_OK,
@@ -38,7 +38,7 @@ from cpsched.sim.queue_kernels import learn
 change, spell_out = instant_kernels.change, instant_kernels.spell_out
 
 
-@kernel
+@inner_kernel
 def spell_job(job, s, t, x):
     """Write the amounts of a running job to the scratch; return the number of node columns."""
     filled = s.fixed[job, 1]
@@ -53,7 +53,7 @@ def spell_job(job, s, t, x):
     return filled
 
 
-@kernel
+@inner_kernel
 def begin_run(job, count, now, s, m, t, x):
     """Start a job on the nodes that it is mapped to; tell whether the arrays had room for it."""
     first = s.clock[C_POOL]
@@ -80,7 +80,7 @@ def let_go_at_start(job, now, s):
             let_go(s.links[k, 0], s.runs[job, R_START] + s.links[k, 2], now, s)
 
 
-@kernel
+@inner_kernel
 def change_later(filled, sign, s, m, x):
     """Add the amounts in the scratch (times `sign`) to those free later, and to those beside the head's reservation."""
     change(m.future, m.sfuture, filled, sign, x)
@@ -128,7 +128,7 @@ def give_back(job, s, m, t, x):
     remove_end(s.runs[job, R_END], job, s.ends, s.clock)
 
 
-@kernel
+@inner_kernel
 def leave(job, s, m, t, x):
     """Remove a running job from the machine, and note that."""
     give_back(job, s, m, t, x)
@@ -137,7 +137,7 @@ def leave(job, s, m, t, x):
     s.clock[C_IS_FULL] = 1
 
 
-@kernel
+@inner_kernel
 def end_run(job, now, s, m, t, x):
     """End a job, release the jobs that wait for its end, and note its length for predictions for its user."""
     leave(job, s, m, t, x)
@@ -151,7 +151,7 @@ def end_run(job, now, s, m, t, x):
     learn(job, now - s.runs[job, R_START], s)
 
 
-@kernel
+@inner_kernel
 def move_until(target, s, m, t, x):
     """Set `future` to the amounts that are free after all ends that are expected by `target`."""
     old = s.clock[C_UNTIL]

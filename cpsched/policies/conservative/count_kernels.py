@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from cpsched.rusv import FOREVER, kernel
+from cpsched.rusv import FOREVER, inner_kernel, kernel
 
 #: The start of a job that has none.
 NOWHERE = -1
@@ -105,7 +105,7 @@ def has_room(demand, free, a):
     return True
 
 
-@kernel
+@inner_kernel
 def begin_in(i, released, p):
     """Return the first second, from `released` on, of interval `i` of the profile; -1 if it ends before that."""
     if i + 1 < p.size[0] and p.times[i + 1] <= released:
@@ -113,7 +113,7 @@ def begin_in(i, released, p):
     return max(p.times[i], released)
 
 
-@kernel
+@inner_kernel
 def earliest_of_one(need, released, seconds, before, p):
     """Return the first second in ``[released, before)`` from which `need` units of the only column are free for
     `seconds`, or -1. From `before` on the job holds them already.

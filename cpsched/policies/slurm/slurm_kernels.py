@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from cpsched.rusv import FOREVER, kernel, kernels
+from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels
 
 BLOCK, DONE, GROW_STATE, JOINT = kernels.BLOCK, kernels.DONE, kernels.GROW_STATE, kernels.JOINT
 D_FLAGS, LAZY, LOW = kernels.D_FLAGS, kernels.LAZY, kernels.LOW
@@ -78,7 +78,7 @@ def reserve(queue, begin, now, latest, resolution, by_nodes, r, s, t, x):
     return DONE, queue.shape[0], 0
 
 
-@kernel
+@inner_kernel
 def occupy(entries, count, start, end, s, t):
     """Take all free resources of the nodes of `entries` in ``[start, end)``; both must be breakpoints."""
     place, index = locate(start, s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.rusv.jit import kernel
+from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import BLOCK, H_BLOCKS, H_SPARE_BLOCKS, H_SPARE_ROWS, HIGH, LAZY, LOW, Taken
 from cpsched.rusv.vector import FOREVER
 
@@ -31,7 +31,7 @@ def copy(target, source):
         target[c] = source[c]
 
 
-@kernel
+@inner_kernel
 def summarise_block(block, s):
     """Compute the minima (and maxima) of a block anew."""
     count = s.members[block, BLOCK]
@@ -62,7 +62,7 @@ def summarise_system(block, q, s):
     s.sblk[block, HIGH, q] = high + s.sblk[block, LAZY, q]
 
 
-@kernel
+@inner_kernel
 def split_block(place, s):
     """Move the later half of a full block into a new block behind it."""
     block = s.order[place]
@@ -109,7 +109,7 @@ def add_break(time, s):
     s.members[block, BLOCK] += 1
 
 
-@kernel
+@inner_kernel
 def drop_break(time, s):
     """Count one use less of the slot that begins at `time`; join it to the one before at the last use."""
     place, index = locate(time, s)
@@ -132,7 +132,7 @@ def drop_break(time, s):
         summarise_block(block, s)
 
 
-@kernel
+@inner_kernel
 def remove_block(place, s):
     """Take a block out of the order."""
     s.spare[1, s.head[H_SPARE_BLOCKS]] = s.order[place]
@@ -142,7 +142,7 @@ def remove_block(place, s):
         s.order[k] = s.order[k + 1]
 
 
-@kernel
+@inner_kernel
 def fold_block(block, s):
     """Fold the lazy part of a block into its rows, which then hold the free amounts (a difference of two lazy parts
     could exceed 32 bits).
@@ -159,7 +159,7 @@ def fold_block(block, s):
         s.sblk[block, LAZY, q] = 0
 
 
-@kernel
+@inner_kernel
 def merge_next(place, s):
     """Join a block with the next if both are nearly empty; tell whether it did (minima are the caller's)."""
     if place + 1 >= s.head[H_BLOCKS]:
@@ -219,7 +219,7 @@ def shift(start, end, sign, taken, count, scount, s):
         index = 0
 
 
-@kernel
+@inner_kernel
 def shift_part(block, begin, stop, sign, taken, count, s):
     """Add amounts (times `sign`) to some slots of a block; fold the lazy part of these columns into the rows, renew
     their minima.
@@ -257,7 +257,7 @@ def release(start, end, taken, s):
         drop_break(end, s)
 
 
-@kernel
+@inner_kernel
 def has_free(start, end, columns, amounts, rows, blocks, s):
     """Tell whether these amounts of columns are free in ``[start, end)``; both are breakpoints, or the end FOREVER.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpsched.rusv.jit import kernel
+from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import (
     D_FLAGS,
     D_KIND,
@@ -24,7 +24,7 @@ from cpsched.rusv.kernels.arrays import (
 )
 
 
-@kernel
+@inner_kernel
 def sum_one(free0, a0, b0, most):
     """Sum the chunks that one column allows over the nodes of a segment (in 32 bits, in parts that cannot overflow)."""
     total = 0
@@ -36,7 +36,7 @@ def sum_one(free0, a0, b0, most):
     return total
 
 
-@kernel
+@inner_kernel
 def count_enough(free0, amount):
     """Count the nodes of a segment on which a column has enough for one chunk."""
     total = np.int32(0)
@@ -45,7 +45,7 @@ def count_enough(free0, amount):
     return np.int64(total)
 
 
-@kernel
+@inner_kernel
 def sum_two(free0, a0, b0, free1, a1, b1, most):
     """Sum the chunks that two columns allow together over the nodes of a segment."""
     total = 0
@@ -96,7 +96,7 @@ def count_kind(kind, free, buffer, t):
     return total
 
 
-@kernel
+@inner_kernel
 def suffices(demand, free, buffer, t):
     """Tell whether enough chunks of each kind fit into `free`, each kind by itself (necessary; sufficient for one
     kind).
@@ -112,7 +112,7 @@ def suffices(demand, free, buffer, t):
     return True
 
 
-@kernel
+@inner_kernel
 def clear_busy(run, free, t):
     """Set the columns of a run of nodes to zero on each node of which one column is not wholly free."""
     first, last = t.runs[run, 2], t.runs[run + 1, 2]
@@ -125,7 +125,7 @@ def clear_busy(run, free, t):
                 free[t.runcols[k] + n] = 0
 
 
-@kernel
+@inner_kernel
 def map_chunks(demand, free, t, x):
     """Phase 2: cheap nodes first, as many chunks as fit (OCCS-30); kinds in the order of the table.
 

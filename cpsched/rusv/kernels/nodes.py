@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpsched.rusv.jit import kernel
+from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import (
     BLOCK,
     D_FLAGS,
@@ -43,7 +43,7 @@ SLACK = 4
 # --- steps ----------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def step_at(first, behind, time, steps):
     """Return the row of ``[first, behind)`` with the step of a node that holds `time`."""
     while behind - first > FEW:
@@ -57,7 +57,7 @@ def step_at(first, behind, time, steps):
     return first
 
 
-@kernel
+@inner_kernel
 def step_of(node, time, o):
     """Return the row of a node's step that holds `time`."""
     first = o.spans[node, N_FIRST]
@@ -102,7 +102,7 @@ def make_room(node, o):
     o.used[0] += 2 * room
 
 
-@kernel
+@inner_kernel
 def has_space(entries, count, o):
     """Tell whether there are rows enough to take a placement twice, or to give it back and take it again."""
     lacking = 0
@@ -218,7 +218,7 @@ def spell_out_rows(s, o):
 # --- the search -----------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def has_wanted(k, terms, wanted, steps):
     """Tell whether a step has what is wanted: (column of a step, amount), `terms` of them."""
     fits = True
@@ -227,7 +227,7 @@ def has_wanted(k, terms, wanted, steps):
     return fits
 
 
-@kernel
+@inner_kernel
 def next_room(first, behind, start, duration, bound, terms, wanted, steps):
     """Return the first second of ``[start, bound)`` from which on a node has what is wanted for `duration`, `bound` if
     there is none.
@@ -249,7 +249,7 @@ def next_room(first, behind, start, duration, bound, terms, wanted, steps):
     return bound
 
 
-@kernel
+@inner_kernel
 def want_chunks(chunks, first, last, o, t):
     """Write what so many chunks want of a node, of which one takes the terms ``[first, last)``; return the number of
     rows.
@@ -260,7 +260,7 @@ def want_chunks(chunks, first, last, o, t):
     return last - first
 
 
-@kernel
+@inner_kernel
 def want_all(node, o):
     """Write what an idle node has; return the number of rows."""
     terms = o.idle.shape[1] - 1
@@ -269,7 +269,7 @@ def want_all(node, o):
     return terms
 
 
-@kernel
+@inner_kernel
 def chunks_by_node(node, start, duration, most, first, last, o, t):
     """Return how many chunks, at most `most`, fit on a node throughout a window."""
     row, behind = o.spans[node, N_FIRST], o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
@@ -284,7 +284,7 @@ def chunks_by_node(node, start, duration, most, first, last, o, t):
     return most
 
 
-@kernel
+@inner_kernel
 def chunks_on_idle(node, most, first, last, o, t):
     """Return how many chunks, at most `most`, fit on an idle node."""
     for term in range(first, last):
@@ -319,7 +319,7 @@ def pop(size, coming):
     coming[k, 0], coming[k, 1] = time, chunks
 
 
-@kernel
+@inner_kernel
 def find_chunks(kind, start, duration, latest, whole, o, t, x):
     """Find nodes for the chunks of a kind in the window from `start` on, cheap nodes first.
 
@@ -376,7 +376,7 @@ def find_chunks(kind, start, duration, latest, whole, o, t, x):
     return -1, 0
 
 
-@kernel
+@inner_kernel
 def find_kinds(demand, start, duration, latest, o, t, x):
     """Find nodes for each kind of chunks by itself, as `find_chunks` does; the entries are those of the last kind."""
     whole, count = t.demands[demand, D_FLAGS] & EXCLUSIVE, 0
@@ -387,7 +387,7 @@ def find_kinds(demand, start, duration, latest, o, t, x):
     return start, count
 
 
-@kernel
+@inner_kernel
 def map_kinds(demand, start, duration, o, t, x):
     """Map all kinds of a demand, of which each fits by itself; try its other orders where that fails. Return the number
     of entries, 0 if no order succeeds.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.rusv.jit import kernel
+from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import (
     D_FLAGS,
     DONE,
@@ -31,7 +31,7 @@ def take_placement(demand, entries, count, start, end, sign, s, t, x):
     shift(start, end, sign, Taken(x.columns, x.amounts, x.scolumns, x.samounts), filled, systems, s)
 
 
-@kernel
+@inner_kernel
 def keep_entries(pool, first, entries, count):
     """Copy entries into the pool."""
     for e in range(count):
@@ -112,7 +112,7 @@ def limits(job, released, bounds, j, s, t):
     return earliest, latest
 
 
-@kernel
+@inner_kernel
 def keep_place(job, start, found, j, s, x):
     """Record the new place of a job, with `found` entries that are in the scratch `x`, and move its breakpoints."""
     old, duration = j.starts[job], j.jobs[job, 3]
@@ -129,7 +129,7 @@ def keep_place(job, start, found, j, s, x):
         s.head[H_FREED] = min(s.head[H_FREED], old)
 
 
-@kernel
+@inner_kernel
 def take_job(job, sign, j, s, t, x):
     """Take (sign -1) what a job holds at its place from the free amounts, or give it back (sign 1)."""
     start, first = j.starts[job], j.spans[job, 0]
@@ -172,7 +172,7 @@ def place_jobs(queue, begin, end, bounds, j, s, t, x):
     return DONE, end, moved
 
 
-@kernel
+@inner_kernel
 def take_job_by_node(job, sign, j, s, o, t, x):
     """Do what `take_job` does, on a timeline whose nodes have steps of their own."""
     start, first = j.starts[job], j.spans[job, 0]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from cpsched.rusv.jit import kernel
+from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import BLOCK, D_OTHERWISE, D_RANGE, D_SYS, H_BLOCKS, HIGH, LAZY, LOW
 from cpsched.rusv.kernels.axis import following, locate
 from cpsched.rusv.kernels.mapping import map_chunks, suffices
 
 
-@kernel
+@inner_kernel
 def lower_by_row(target, row, lazy):
     """Lower `target` to ``row + lazy``."""
     for c in range(len(target)):
         target[c] = min(target[c], target.dtype.type(row[c] + lazy[c]))
 
 
-@kernel
+@inner_kernel
 def lower_from_row(target, source, row, lazy):
     """Set `target` to the minimum of `source` and ``row + lazy``."""
     for c in range(len(target)):
@@ -41,7 +41,7 @@ def is_good(block, index, demand, s, t):
     return good
 
 
-@kernel
+@inner_kernel
 def is_block_good(block, demand, s, t):
     """Tell whether every slot of a block has what the demand needs of the system columns."""
     good = True
@@ -50,7 +50,7 @@ def is_block_good(block, demand, s, t):
     return good
 
 
-@kernel
+@inner_kernel
 def is_block_bad(block, demand, s, t):
     """Tell whether no slot of a block can have what the demand needs of the system columns."""
     bad = False
@@ -59,7 +59,7 @@ def is_block_bad(block, demand, s, t):
     return bad
 
 
-@kernel
+@inner_kernel
 def next_good(demand, place, index, s, t):
     """Return the first slot from the given one on that has what the demand needs of the system (place -1 if there is
     none).
@@ -75,7 +75,7 @@ def next_good(demand, place, index, s, t):
     return -1, 0
 
 
-@kernel
+@inner_kernel
 def last_bad(demand, place, index, stop_place, stop_index, s, t):
     """Return the last slot in ``[stop, given]`` that lacks what the demand needs of the system (place -1 if there is
     none).
@@ -94,7 +94,7 @@ def last_bad(demand, place, index, stop_place, stop_index, s, t):
     return -1, 0
 
 
-@kernel
+@inner_kernel
 def next_window(demand, start, duration, latest, place, index, known_place, known_index, s, t):
     """Phase 1: the earliest window from `start` on in which every slot has what the demand needs of the system.
 
@@ -122,7 +122,7 @@ def next_window(demand, start, duration, latest, place, index, known_place, know
         start = s.slots[s.members[s.order[place], index], 0]
 
 
-@kernel
+@inner_kernel
 def take_slots(demand, block, low, high, source, target, s, t):
     """Set `target` to the minimum of `source` and the slots `low` … `high` of a block, over the columns that a demand
     takes.
@@ -139,7 +139,7 @@ def take_slots(demand, block, low, high, source, target, s, t):
             lower_by_row(target[begin:end], s.rows[s.members[block, m], begin:end], lazy)
 
 
-@kernel
+@inner_kernel
 def scan_window(demand, place, index, last_place, last_index, source, s, t, x):
     """Take the minimum of the amounts in `source` and of the free amounts over the slots of a window, from its last to
     its first.
