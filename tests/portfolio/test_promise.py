@@ -7,9 +7,10 @@ never comes back.
 
 from __future__ import annotations
 
-import _thread
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -134,7 +135,8 @@ def test_an_interruption_gives_the_best_plan_so_far(monkeypatch: pytest.MonkeyPa
     """Ctrl-C while the plan is improved ends the work at once; what was found until then is the answer."""
 
     def interrupt(board: Board) -> None:
-        _thread.interrupt_main()
+        # as the system does it: this also ends the wait of a main thread that waits already
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         Event().wait()
 
     plan = solved_by(monkeypatch, (Solver(interrupt),), seconds=3600.0)
