@@ -1,12 +1,15 @@
 """Places for jobs that must start by some time and found none: further orders of planning.
 
 An order of planning decides which jobs are too late. Where one is, the whole queue is planned in orders by latest
-start, in which jobs that were too late move to the front each time (squeaky wheel: Joslin and Clements 1999).
+start, in which jobs that were too late move to the front each time (squeaky wheel: Joslin and Clements 1999). If that
+does not help and few jobs must start by some time, all orders of these are tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
+from math import factorial
 
 from cpsched.booking import Ledger
 from cpsched.domain import FrozenMap, Instance, Job
@@ -17,8 +20,8 @@ __all__ = ["latest_starts", "rescue"]
 
 #: The most jobs that are planned in further orders, over all orders; a job that changes while it runs counts as many.
 _MOST_PLANNED, _CHANGING = 6_000, 20
-#: The most orders.
-_MOST_ORDERS = 30
+#: The most orders; and the most jobs that are planned if all orders are tried.
+_MOST_ORDERS, _MOST_IN_ALL = 30, 1_000
 
 
 def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float]) -> list[str]:
@@ -53,6 +56,11 @@ def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float]) -> 
             break
         front |= dict.fromkeys(jobs, -number)
         best.plan(late.ordered(late.by_start, front))
+    if late.jobs() and factorial(len(late.by_start)) * work <= _MOST_IN_ALL:
+        for turns in permutations(late.by_start):
+            best.plan(late.ordered({name: turn for turn, name in enumerate(turns)}))
+            if not late.jobs():
+                break
     best.restore()
     return best.order
 

@@ -9,7 +9,7 @@ from operator import itemgetter
 from cpsched.domain import Amounts, Cluster, Job, Placement, SetAside
 from cpsched.problem.amounts import Amount
 
-__all__ = ["beside", "closed", "held_by", "merged"]
+__all__ = ["beside", "closed", "closed_within", "held_by", "merged"]
 
 
 def held_by(jobs: Sequence[Job]) -> Iterator[SetAside]:
@@ -62,6 +62,16 @@ def closed(total: int, left: int, times: Sequence[tuple[int, int]], taken: Seque
             used = sum(amount for begin, stop, amount in taken if begin <= start < stop)
             if (amount := total - max(left, used)) > 0:
                 yield start, end, amount
+
+
+def closed_within(first: int, last: int, most: int, left: int, taken: Sequence[Amount]) -> Iterator[Amount]:
+    """Yield what is to be set aside of `most` in ``[first, last)``, piece by piece, so that others (`taken`) and what
+    is there have `left` together; 0 where there is enough.
+    """
+    borders = {time for start, end, _ in taken for time in (start, end) if first < time < last}
+    for start, end in pairwise(sorted({first, last, *borders})):
+        used = sum(amount for begin, stop, amount in taken if begin <= start < stop)
+        yield start, end, most - max(0, min(most, left - used))
 
 
 def merged(asides: Iterable[SetAside], closed: Mapping[str, Iterable[Amount]]) -> tuple[SetAside, ...]:

@@ -31,15 +31,17 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Amount, Supply
-from cpsched.problem.asides import beside, closed, held_by
+from cpsched.problem.asides import beside, closed, closed_within, held_by
 from cpsched.problem.counters import Times, is_let_in, left_to_others
 from cpsched.problem.rule import MARK, Rule
-from cpsched.problem.spread import Spread, most_held, quotas
+from cpsched.problem.spread import Spread, has_room, most_held, orders, quotas
 
 __all__ = ["NodeRules"]
 
 #: More of a made-up resource than all jobs together ask for.
 _PLENTY = 10**6
+#: The most nodes of a cluster for which it is weighed on which of them free pools leave how much.
+_MOST_WEIGHED = 32
 
 
 @dataclass(slots=True)
@@ -48,11 +50,21 @@ class _Asked:
 
     #: Amounts of each chunk: a made-up resource, taken for each unit of another one, or once for a chunk (None).
     takes: dict[str, str | None] = field(default_factory=dict)
+    #: By made-up resource, the resource that a chunk which takes the made-up one does not ask for.
+    unless: dict[str, str] = field(default_factory=dict)
     where: dict[str, str] = field(default_factory=dict)
     #: The reservation that it runs in.
     slice_: ReservedSlice | None = None
     #: A licence of which there is none: it cannot run.
     refused: Rule | None = None
+
+    def amounts(self, resources: Mapping[str, int], count: int) -> dict[str, int]:
+        """Return what `count` chunks that take `resources` take of made-up resources."""
+        return {
+            name: count if of is None else resources[of]
+            for name, of in self.takes.items()
+            if (of is None or resources.get(of)) and self.unless.get(name) not in resources
+        }
 
 
 class NodeRules:
@@ -80,6 +92,8 @@ class NodeRules:
         self._has: dict[str, dict[str, int]] = {}
         self._is: dict[str, dict[str, str]] = {}
         self._asked: dict[str, _Asked] = {}
+        #: How much free pools leave of their resource, by the pool's identity and node, as far as it is spread yet.
+        self._quota: dict[tuple[int, str], int] = {}
         self._asides: list[SetAside] = []
         self._virtual: list[NodeClass] = []
         self._totals = dict(instance.cluster.licenses)
@@ -97,6 +111,7 @@ class NodeRules:
         self._find_guests()
         self._queues()
         self._pools()
+        self._keep_free()
         self._reservations()
 
     def _of(self, job: Job) -> _Asked:
@@ -147,7 +162,7 @@ class NodeRules:
                 first[node] = first.get(node, 0) + amount
             classes = instance.cluster.class_of
             up = [node for node in pool.nodes if classes[node].state is NodeState.UP]
-            quota = quotas(has, first, up, left)
+            quota = self._best_quota(pool, has, asking, (quotas(has, first, order, left) for order in orders(up)))
             spread = Spread(rule.name, times, quota, taken)
             is_always = times == ((instance.now, instance.now + FOR_EVER),)
             for node, most in has.items():
@@ -164,6 +179,42 @@ class NodeRules:
             for job in others:
                 self._of(job).takes[rule.name] = pool.resource
 
+    def _best_quota(
+        self, pool: FreePool, has: Mapping[str, int], asking: Sequence[Job], found: Iterator[dict[str, int]]
+    ) -> dict[str, int]:
+        """Return the first of some quotas of a pool's nodes with which fewest jobs find no room on the empty nodes; in
+        a cluster of many nodes the first one.
+        """
+        best = next(found)
+        if len(self._instance.cluster.node_names) > _MOST_WEIGHED:
+            return best
+        others = [one for one in self._instance.free_pools if one.resource == pool.resource and one is not pool]
+        kinds: dict[object, tuple[Job, dict[str, int]]] = {}
+        for job in asking:
+            room = {node: self._amount(node, pool.resource) for node in self._instance.cluster.node_names}
+            for other in others:
+                if other.nodes is not None and not is_let_in(other, job):
+                    left = left_to_others(other.items, self._supply.of(other.resource, other.nodes))
+                    room |= {node: min(room[node], self._quota.get((id(other), node), left)) for node in other.nodes}
+            kinds[job.steps, tuple(room.values())] = job, room
+
+        classes = self._instance.cluster.class_of
+
+        def num_without(quota: Mapping[str, int]) -> int:
+            within = (
+                (job, room | {node: min(room[node], quota[node]) for node in has}) for job, room in kinds.values()
+            )
+            return sum(not has_room(job, pool.resource, room, classes) for job, room in within)
+
+        least = num_without(best)
+        for quota in found:
+            if least == 0:
+                break
+            if (count := num_without(quota)) < least:
+                least, best = count, quota
+        self._quota |= {(id(pool), node): amount for node, amount in best.items()}
+        return best
+
     def _hosting(self, others: Sequence[Job], pool: FreePool) -> Iterator[tuple[ReservedSlice, str, int]]:
         """Yield the reservations in which jobs without access to a pool run, the nodes of the pool that they have, and
         how much of the pool's resource they have there.
@@ -179,9 +230,9 @@ class NodeRules:
     def _amount(self, node: str, resource: str) -> int:
         return self._instance.cluster.class_of[node].resources.get(resource, 0)
 
-    def _taken(self, jobs: Sequence[Job], resource: str) -> dict[str, list[Amount]]:
+    def _taken(self, jobs: Sequence[Job], resource: str, unless: str | None = None) -> dict[str, list[Amount]]:
         """Return when running jobs have something of a resource from now on, by node; not in their reservations, which
-        have nodes of their own.
+        have nodes of their own, and not with what else they have there (`unless`).
         """
         ends = {job.id: slice_.end for slice_, guests in self._guests.items() for job in guests}
         taken: dict[str, list[Amount]] = {}
@@ -190,9 +241,58 @@ class NodeRules:
             for segment in job.running.segments if job.running is not None else ():
                 start = max(segment.start, since) if job.id in ends else segment.start
                 for held in segment.allocation if segment.end > since else ():
-                    if amount := held.resources.get(resource, 0):
+                    amount = held.resources.get(resource, 0)
+                    if amount and unless not in held.resources:
                         taken.setdefault(held.node, []).append((start, segment.end, amount))
         return taken
+
+    # --- what nodes keep free -----------------------------------------------------------------------------------
+
+    def _keep_free(self) -> None:
+        """Let jobs in reservations have on a node that keeps something free only what running jobs elsewhere, and
+        reservations before, leave to them.
+        """
+        classes, had = self._instance.cluster.class_of, dict[tuple[str, KeepFree], list[Amount]]()
+        for slice_, guests in self._guests.items():
+            for node, amounts in _added_up(slice_.allocation).items():
+                for kept in classes[node].keep_free:
+                    if (node, kept) not in had:
+                        taken = self._taken(self._instance.jobs, kept.resource, kept.beneficiary)
+                        had[node, kept] = taken.get(node, [])
+                    has = classes[node].resources.get(kept.resource, 0)
+                    held, left = amounts.get(kept.resource, 0), max(0, has - kept.items)
+                    most, others = min(held, left, _asked_for(guests, kept)), list(had[node, kept])
+                    if kept.beneficiary in amounts:  # what is set aside for it does not count for what is kept free
+                        others.append((slice_.start, slice_.end, min(has - held, left)))
+                    shut = list(closed_within(slice_.start, slice_.end, most, left, others))
+                    had[node, kept] += [(start, end, most - amount) for start, end, amount in shut]
+                    if any(amount for _, _, amount in shut):
+                        self._keep_free_in(slice_, node, kept, most, shut)
+
+    def _keep_free_in(
+        self, slice_: ReservedSlice, node: str, kept: KeepFree, most: int, shut: Sequence[Amount]
+    ) -> None:
+        """Let jobs of a reservation that do not ask for what a node keeps something free for have `most` of that there,
+        but for amounts at some times.
+        """
+        number = self._instance.cluster.classes.index(self._instance.cluster.class_of[node])
+        rule = Rule(
+            path=f"cluster.nodes[{number}].keep_free",
+            reason=WaitingReason.RESERVATION,
+            words=f"{kept.resource} of {node} for jobs that ask for no {kept.beneficiary}",
+            is_optional=True,
+        )
+        self.rules[rule.name] = rule
+        self.is_strict = True  # its parts are given to reservations in order
+        name = _virtual(node, slice_)
+        self._of_guests.setdefault(name, {})[rule.name] = most
+        for start, end, amount in shut:
+            if amount:
+                allocation = (Placement(node=name, resources=Amounts({rule.name: amount})),)
+                self._asides.append(SetAside(start=start, end=end, allocation=allocation))
+        for job in self._guests[slice_]:
+            self._of(job).takes[rule.name] = kept.resource
+            self._of(job).unless[rule.name] = kept.beneficiary
 
     # --- reservations -------------------------------------------------------------------------------------------
 
@@ -307,6 +407,9 @@ class NodeRules:
                     state=NodeState.UP,
                 )
             )
+        inside = {job.id for job in guests}
+        running = (job for job in self._instance.jobs if job.running is not None and job.reservation == slice_.id)
+        self._asides += _held_before(slice_, held, [job for job in running if job.id not in inside])
         for license_name, amount in reservation.licenses.items():
             self._license(license_name, slice_, amount)
         for job in guests:
@@ -394,10 +497,11 @@ class NodeRules:
 
     def _placement(self, held: Placement, asked: _Asked) -> Placement:
         """Return the placement of a running job with its amounts of made-up resources there."""
+        has = self._has_of(held.node, asked)
         more = {
-            name: held.resources[of]
-            for name, of in asked.takes.items()
-            if of is not None and held.resources.get(of) and self._has_of(held.node, asked).get(name)
+            name: amount
+            for name, amount in asked.amounts(held.resources, 0).items()
+            if asked.takes[name] is not None and has.get(name)
         }
         node = held.node if asked.slice_ is None else _virtual(held.node, asked.slice_)
         node = node if node in self.stated else held.node
@@ -430,12 +534,7 @@ class NodeRules:
         asked = self._asked.get(job.id)
         if asked is None or not asked.takes:
             return resources
-        more = {
-            name: (count or 0) if of is None else resources[of]
-            for name, of in asked.takes.items()
-            if of is None or resources.get(of)
-        }
-        return Amounts({**resources, **more})
+        return Amounts({**resources, **asked.amounts(resources, count or 0)})
 
 
 def _virtual(name: str, slice_: ReservedSlice) -> str:
@@ -448,21 +547,28 @@ def _extended(request: Request, asked: _Asked) -> Request:
     chunks = tuple(
         replace(
             chunk,
-            resources=Amounts(
-                {
-                    **chunk.resources,
-                    **{
-                        name: 1 if of is None else chunk.resources[of]
-                        for name, of in asked.takes.items()
-                        if of is None or of in chunk.resources
-                    },
-                }
-            ),
+            resources=Amounts({**chunk.resources, **asked.amounts(chunk.resources, 1)}),
             where=FrozenMap({**chunk.where, **asked.where}) if asked.where else chunk.where,
         )
         for chunk in request.chunks
     )
     return replace(request, chunks=chunks)
+
+
+def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:
+    """Return how much jobs ask for, all at a time, of what a node keeps free for chunks that they do not have."""
+    total = 0
+    for job in jobs:
+        asked = (
+            sum(
+                chunk.count * chunk.resources.get(kept.resource, 0)
+                for chunk in step.request.chunks
+                if kept.beneficiary not in chunk.resources
+            )
+            for step in job.steps
+        )
+        total += max(asked) * len(job.element_ids)
+    return total
 
 
 def _asks_for(job: Job, resource: str) -> bool:
@@ -477,6 +583,27 @@ def _held_after(slice_: ReservedSlice, guests: Sequence[Job]) -> Iterator[SetAsi
             amounts = _added_up(held.allocation)
             allocation = tuple(Placement(node=node, resources=here) for node, here in amounts.items())
             yield SetAside(start=max(held.start, slice_.end), end=held.end, allocation=allocation)
+
+
+def _held_before(slice_: ReservedSlice, held: Mapping[str, Amounts], jobs: Sequence[Job]) -> Iterator[SetAside]:
+    """Yield what jobs of a reservation that have run since before it has nodes have of these nodes: of what it has of
+    them, and all of that where a job has the node for itself.
+    """
+    for job in jobs:
+        is_alone = job.steps[0].request.place.exclusive
+        for one in held_by([job]):
+            start, end = max(one.start, slice_.start), min(one.end, slice_.end)
+            amounts = {
+                node: {name: min(here.get(name, 0), amount) for name, amount in held[node].items()}
+                for node, here in _added_up(one.allocation).items()
+                if node in held and start < end
+            }
+            allocation = tuple(
+                Placement(node=_virtual(node, slice_), resources=held[node] if is_alone else Amounts(here))
+                for node, here in amounts.items()
+            )
+            if allocation:
+                yield SetAside(start=start, end=end, allocation=allocation)
 
 
 def _added_up(allocation: Sequence[Placement]) -> dict[str, Amounts]:

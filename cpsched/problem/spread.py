@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from cpsched.domain import Amounts, Placement, ReservedSlice, SetAside
+from cpsched.domain import Amounts, Arrangement, Job, NodeClass, NodeState, Placement, Request, ReservedSlice, SetAside
+from cpsched.problem.admission import chunks_on_empty_node, packs
 from cpsched.problem.amounts import Amount
 from cpsched.problem.calendar import Intervals
 
-__all__ = ["Spread", "most_held", "quotas"]
+__all__ = ["Spread", "has_room", "most_held", "orders", "quotas"]
 
 
 def quotas(has: Mapping[str, int], first: Mapping[str, int], up: Sequence[str], left: int) -> dict[str, int]:
@@ -39,6 +41,45 @@ def quotas(has: Mapping[str, int], first: Mapping[str, int], up: Sequence[str], 
 def most_held(amounts: Sequence[Amount]) -> int:
     """Return the most of some amounts that are held at the same time."""
     return max(sum(one for first, last, one in amounts if first <= start < last) for start, _, _ in amounts)
+
+
+def orders(nodes: Sequence[str]) -> Iterator[list[str]]:
+    """Yield some nodes in their order, and then with each of the others first."""
+    yield list(nodes)
+    for node in nodes[1:]:
+        yield [node, *(other for other in nodes if other != node)]
+
+
+def has_room(job: Job, resource: str, room: Mapping[str, int], classes: Mapping[str, NodeClass]) -> bool:
+    """Tell whether each kind of chunks of a job (all of a packed one) has room on the nodes that are up.
+
+    Parameters
+    ----------
+    job
+        A waiting job.
+    resource, room
+        How much each node has of this resource.
+    classes
+        The class of each node, which has the other resources; nothing else is there.
+    """
+    there = [
+        replace(classes[node], names=(node,), resources=Amounts({**classes[node].resources, resource: amount}))
+        for node, amount in room.items()
+        if classes[node].state is NodeState.UP
+    ]
+    return all(_has_room_for(step.request, job.walltime, there) for step in job.steps)
+
+
+def _has_room_for(request: Request, walltime: int, nodes: Sequence[NodeClass]) -> bool:
+    """Tell whether each kind of chunks of a request has room on some nodes, each a class of its own."""
+    place = request.place
+    if place.arrangement is Arrangement.PACK:
+        return any(packs(node, request, walltime) for node in nodes)
+    for chunk in request.chunks:
+        found = [chunks_on_empty_node(node, chunk, walltime, exclusive=place.exclusive) for node in nodes]
+        if sum(min(count, 1) if place.arrangement is Arrangement.SCATTER else count for count in found) < chunk.count:
+            return False
+    return True
 
 
 class Spread:

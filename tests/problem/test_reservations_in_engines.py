@@ -106,6 +106,43 @@ class TestReservations:
         assert got == {("k", -10): {"n4"}, ("m", 100): {"n4"}}
         assert starts == {"guest": 150, "b": 300}
 
+    @pytest.mark.parametrize(
+        ("request_", "others", "start"),
+        [
+            ("ncpus=2", [job("r", "bob", "ncpus=2", 100, running=RUNNING)], 50),
+            ("ncpus=2", [job("o", "bob", "ncpus=1", 100, reservation="t")], 0),
+            ("ncpus=2", [job("o", "bob", "ncpus=2", 100, reservation="t")], 100),
+            ("ncpus=4:ngpus=1", [job("o", "bob", "ncpus=3", 100)], 100),
+            ("ncpus=8:ngpus=1", [], 0),
+        ],
+        ids=["running job", "small reservation", "reservation", "reservation of what is kept for", "whole node"],
+    )
+    def test_what_a_node_keeps_free(self, engine: str, request_: str, others: list[dict[str, Any]], start: int) -> None:
+        """Jobs without GPUs may have three cores together, inside of reservations and elsewhere."""
+        keep_free = [{"resource": "cores", "items": 5, "for": "gpus"}]
+        node = {"names": "n1", "resources": {"cores": 8, "gpus": 1}, "keep_free": keep_free}
+        reservations = [{"id": "s", "start": 0, "end": 200, "request": request_}]
+        if others and "reservation" in others[0]:
+            reservations.insert(0, {"id": "t", "start": 0, "end": 200, "request": "ncpus=2"})
+        instance = instance_of([*others, job("g", "alice", "ncpus=2", 100, reservation="s")], reservations=reservations)
+        document = instance_to_document(instance) | {"cluster": {"nodes": [node]}}
+        plan = solve(parse_instance(document), engine=engine, budget=0.5)
+        assert {one.id: one.start for one in plan.jobs}.get("g") == start
+        assert not verify(document, plan_to_document(plan))
+
+    def test_a_job_of_a_reservation_that_runs_before_it(self, engine: str) -> None:
+        """Job r has its node for itself until 150, also from the second on at which its reservation gets the node."""
+        held = [{"node": "n1", "chunk": 0, "count": 1, "resources": {"cores": 2}}]
+        runs = job("r", "alice", "ncpus=2", 200, place="excl", reservation="s")
+        jobs = [
+            runs | {"running": {"start": -50, "allocation": held}},
+            job("g", "alice", "ncpus=1", 10, reservation="s"),
+        ]
+        here = {"id": "s", "start": 100, "end": 300, "request": "ncpus=4", "allocation": held}
+        starts, got = _planned(engine, jobs, [here | {"request": "ncpus=2"}])
+        assert got == {("s", 100): {"n1"}}
+        assert starts == {"r": -50, "g": 150}
+
     def test_a_job_that_outlasts_its_reservation(self, engine: str) -> None:
         """What runs in a reservation beyond its end stays on its node, which is not free before."""
         full = {"start": -50, "allocation": [{"node": "n1", "chunk": 0, "count": 1, "resources": {"cores": 4}}]}
