@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.browser.driving import BROWSER
 from tests.workloads.test_psplib import PROJECT
 
 pytestmark = pytest.mark.slow  # each script is a Python of its own, which loads the compiler
@@ -132,6 +133,17 @@ def test_answers_are_timed(repository: Path) -> None:
     ((title, rows),) = tables_of(run(repository, "bench_answers")).items()
     assert title == "Answers about a plan of 100 jobs on 24 nodes, seconds"
     assert [row[-1] for row in rows] == ["-", "-", "-"]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser in PATH")
+def test_pages_are_opened(repository: Path) -> None:
+    """bench_pages opens and moves each page on both screens, without a fault, and judges nothing at tiny sizes."""
+    (rows,) = tables_of(run(repository, "bench_pages")).values()
+    assert [(row[0], row[2]) for row in rows] == [
+        (page, screen) for page in ("Gantt chart", "report", "live page") for screen in ("1440", "390")
+    ]
+    assert {row[4] for row in rows} == {"-"}
+    assert all(float(row[3]) > 0 and float(row[5]) > 0 for row in rows)
 
 
 @pytest.mark.large

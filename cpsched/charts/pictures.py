@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["PICTURE_FORMATS", "picture", "pictures"]
+__all__ = ["PICTURE_FORMATS", "empty_figure", "figure_bytes", "picture", "picture_settings", "pictures"]
 
 PICTURE_FORMATS = ("png", "svg", "pdf")
 
@@ -35,6 +35,11 @@ _DOTS_PER_INCH = 144
 #: The most ticks of durations along x and along y.
 _MOST_TICKS = {"x": 6, "y": 6}
 _GREY, _DARK = "#dddddd", "#222222"
+#: The size of a symbol; points alone that are more than this are smaller.
+_MARK = 5
+_MANY_POINTS = 200
+#: What matplotlib would write into an SVG beside the picture.
+_SVG_NOTES = ("Creator", "Date", "Format", "Type")
 
 
 def picture(chart: Chart, kind: str) -> bytes:
@@ -52,10 +57,10 @@ def picture(chart: Chart, kind: str) -> bytes:
     ReportError
         If matplotlib is not installed.
     """
-    with _settings():
-        figure = _figure(_WIDTH, _height(chart))
+    with picture_settings():
+        figure = empty_figure(_WIDTH, _height(chart))
         _draw_on(figure, chart)
-        return _saved(figure, kind)
+        return figure_bytes(figure, kind)
 
 
 def pictures(charts: Sequence[Chart], kind: str, title: str) -> bytes:
@@ -75,43 +80,54 @@ def pictures(charts: Sequence[Chart], kind: str, title: str) -> bytes:
     ReportError
         If matplotlib is not installed.
     """
-    with _settings():
+    with picture_settings():
         if kind == "pdf":
             return _pages(charts, title)
         rows = [charts[first : first + 2] for first in range(0, len(charts), 2)]
         heights = [max(map(_height, row)) for row in rows]
         columns = min(2, len(charts))
-        figure = _figure(columns * _WIDTH, sum(heights) + 0.5)
+        figure = empty_figure(columns * _WIDTH, sum(heights) + 0.5)
         figure.suptitle(printable(title), x=0.01, ha="left", fontweight="bold", fontsize=14, parse_math=False)
         parts = figure.subfigures(len(rows), columns, squeeze=False, height_ratios=heights)
         for row, line in zip(rows, parts, strict=True):
             for chart, part in zip(row, line, strict=False):
                 _draw_on(part, chart)
-        return _saved(figure, kind)
+        return figure_bytes(figure, kind)
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
-    """Set what makes pictures repeatable, and their text text."""
+def picture_settings(style: Mapping[str, object] | None = None) -> Iterator[None]:
+    """Set what makes pictures repeatable, and their text text, while a figure is drawn and saved.
+
+    Parameters
+    ----------
+    style
+        Further settings, by their names in matplotlib: ``{"font.size": 11}``.
+
+    Raises
+    ------
+    ReportError
+        If matplotlib is not installed.
+    """
     try:
         from matplotlib import rc_context
     except ImportError as error:
         raise ReportError("Pictures of charts need matplotlib: pip install 'cpsched[report]'") from error
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "cpsched", "pdf.fonttype": 42}):
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "cpsched", "pdf.fonttype": 42, **(style or {})}):
         yield
 
 
-def _figure(width: float, height: float) -> Figure:
+def empty_figure(width: float, height: float) -> Figure:
     """Return an empty figure of a size in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", dpi=_DOTS_PER_INCH)
 
 
-def _saved(figure: Figure, kind: str) -> bytes:
-    """Return the bytes of a figure's file, the same ones at any time."""
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """Return the bytes of a figure's file, of one of `PICTURE_FORMATS`: the same ones at any time."""
     stream = io.BytesIO()
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    metadata = {"svg": dict.fromkeys(_SVG_NOTES), "pdf": {"CreationDate": None}, "png": {}}[kind]
     figure.savefig(stream, format=kind, metadata=metadata)
     return stream.getvalue()
 
@@ -123,7 +139,7 @@ def _pages(charts: Sequence[Chart], title: str) -> bytes:
     stream = io.BytesIO()
     with PdfPages(stream, metadata={"Title": printable(title), "CreationDate": None}) as pages:
         for chart in charts:
-            figure = _figure(_WIDTH, _height(chart))
+            figure = empty_figure(_WIDTH, _height(chart))
             _draw_on(figure, chart)
             pages.savefig(figure)
     return stream.getvalue()
@@ -166,6 +182,9 @@ def _legend(figure: Figure | SubFigure, named: dict[str, Artist]) -> None:
     # names are set afterwards: matplotlib leaves out of a legend what begins with an underscore
     handles, places = list(named.values()), list(map(str, range(len(named))))
     legend = figure.legend(handles, places, loc="outside lower left", ncols=_LEGEND_COLUMNS, frameon=False)
+    for handle in legend.legend_handles:
+        if hasattr(handle, "set_markersize"):
+            handle.set_markersize(_MARK)
     for text, name in zip(legend.get_texts(), named, strict=True):
         text.set_parse_math(False)
         text.set_text(printable(name))
@@ -210,12 +229,13 @@ def _draw_line(axes: Axes, line: Line, chart: Chart, mark: str) -> Artist:
     """Draw a line, or points, with their intervals."""
     colour, symbol = _colour(line.series), SYMBOLS[line.series % len(SYMBOLS)][0]
     x, y = _values(chart.x, line.x), _values(chart.y, line.y)
+    size = 2 if not line.is_joined and len(x) > _MANY_POINTS else _MARK if line.has_marks else 4
     (drawn,) = axes.plot(
         x,
         y,
         color=colour,
         marker=symbol,
-        markersize=5 if line.has_marks else 4,
+        markersize=size,
         markevery=1 if line.has_marks else max(1, len(x) // 6),
         linestyle=DASHES[line.series % len(DASHES)][0] if line.is_joined else "none",
         drawstyle="steps-post" if line.is_step else "default",

@@ -77,12 +77,28 @@ function durationTicks(low, high, most, isLog) {
   return ticks;
 }
 
-/** Set the ticks of an axis of durations for what it shows now. */
+/** The ticks of a logarithmic axis of numbers: as many as have `least` pixels each; none if that is less than two. */
+function numberTicks(low, high, pixels, least) {
+  const perDecade = pixels / Math.log10(high / low), from = Math.floor(Math.log10(low)), to = Math.ceil(Math.log10(high));
+  const stride = Math.max(1, Math.ceil(least / perDecade));
+  const powers = Array.from({ length: to - from + 1 }, (_, place) => from + place);
+  for (const [factors, gap] of [[[1, 2, 3, 4, 5, 6, 7, 8, 9], 10 / 9], [[1, 2, 5], 2], [[1], 10 ** stride]]) {
+    if (Math.log10(gap) * perDecade < least) continue;
+    const ticks = powers.filter((power) => power % (factors.length > 1 ? 1 : stride) === 0)
+      .flatMap((power) => factors.map((factor) => Number(`${factor}e${power}`))).filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
+    if (ticks.length > 1) return ticks;
+  }
+  return [];
+}
+
+/** Set the ticks of an axis of durations, or of a logarithmic one of numbers, for what it shows now. */
 function ticksOf(plot, axis, units, pixels) {
-  const range = plot.layout[axis]?.range;
-  if (units.unit !== "seconds" || !range) return {};
-  const isLog = plot.layout[axis].type === "log", [low, high] = range.map((end) => (isLog ? 10 ** end : end)).sort((a, b) => a - b);
-  const ticks = durationTicks(low, high, Math.max(2, Math.floor(pixels / (axis === "xaxis" ? 78 : 48))), isLog);
+  const range = plot.layout[axis]?.range, isLog = plot.layout[axis]?.type === "log", isAcross = axis === "xaxis";
+  if (!range || !(units.unit === "seconds" || (units.unit === "number" && isLog))) return {};
+  const [low, high] = range.map((end) => (isLog ? 10 ** end : end)).sort((a, b) => a - b);
+  const ticks = units.unit === "number" ? numberTicks(low, high, pixels, isAcross ? 60 : 28)
+    : durationTicks(low, high, Math.max(2, Math.floor(pixels / (isAcross ? 78 : 48))), isLog);
+  if (!ticks.length) return { [`${axis}.tickmode`]: "auto" };
   return { [`${axis}.tickmode`]: "array", [`${axis}.tickvals`]: ticks, [`${axis}.ticktext`]: ticks.map((tick) => textOf(units, tick)) };
 }
 
@@ -128,8 +144,8 @@ function layoutOf(chart, plot) {
     axis.tickfont = { color: soft, size: 12 };
     axis.title = { ...axis.title, font: { color: soft, size: 13 }, standoff: 10 };
     if (axis.type === "log") axis.nticks = Math.max(2, Math.floor((axis === made.xaxis ? plot.clientWidth - 90 : plot.dataset.height - 90) / 70));
-    if (isNarrow && axis === made.xaxis) axis.title.text = wrapped(axis.title.text);
-    if (axis.ticktext && isNarrow) axis.ticktext = axis.ticktext.map((text) => cut(text, axis === made.xaxis ? 9 : 15));
+    if (isNarrow && axis === made.xaxis) axis.title.text = wrapped(axis.title.text, made.yaxis.ticktext ? 22 : 34);
+    if (axis.ticktext && isNarrow) axis.ticktext = axis.ticktext.map((text) => cut(text, axis === made.xaxis ? 9 : 24));
   }
   if (isNarrow && made.xaxis.ticktext) made.xaxis.tickangle = -40;
   for (const shape of made.shapes ?? []) shape.line.color = soft;
@@ -141,10 +157,10 @@ function layoutOf(chart, plot) {
     hoverlabel: { bgcolor: style("raised"), bordercolor: style("line"), font: { color: ink, size: 13 }, align: "left" } };
 }
 
-/** Put the second half of a long title on a line of its own. */
-function wrapped(text) {
+/** Put the second half of a title that has more than `most` characters on a line of its own. */
+function wrapped(text, most) {
   const space = text.indexOf(" ", text.length / 2 - 4);
-  return text.length > 34 && space > 0 ? `${text.slice(0, space)}<br>${text.slice(space + 1)}` : text;
+  return text.length > most && space > 0 ? `${text.slice(0, space)}<br>${text.slice(space + 1)}` : text;
 }
 
 /** Shorten an escaped text: an escape is one character. */

@@ -20,7 +20,7 @@ from cpsched.serve.parts import Parts
 from cpsched.serve.settings import ServeSettings
 from cpsched.serve.sources import Opened
 
-__all__ = ["is_loopback", "refuse_open_host", "run_server"]
+__all__ = ["is_loopback", "refuse_open_host", "run_server", "tcp_listener"]
 
 #: The thresholds of Python's garbage collector. A view of 10,000 jobs is millions of objects, none of them in a cycle:
 #: with the usual thresholds reading one takes twice as long, half of it in pauses of up to 0.5 s, in which nobody is
@@ -103,11 +103,11 @@ def run_server(opened: Opened, settings: ServeSettings, *, host: str, port: int,
     )
     gc.set_threshold(*_COLLECTIONS)
     # uvicorn raises the signal once more when all is ended
-    with _listener(host, port) as listener, contextlib.suppress(KeyboardInterrupt):
+    with tcp_listener(host, port) as listener, contextlib.suppress(KeyboardInterrupt):
         _Server(config, app).run(sockets=[listener])
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def tcp_listener(host: str, port: int) -> socket.socket:
     """Return a socket that is bound to the first address of a host.
 
     It says that it is one of TCP: else asyncio does not switch off Nagle's algorithm, which delays answers by 40 ms.

@@ -11,10 +11,13 @@ __all__ = ["line_chart", "ratio_chart"]
 Points = Sequence[tuple[float, float]]
 
 
-def line_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Points]) -> str:
-    """Return an SVG document with one line for each series of positive (x, y) points; both axes are logarithmic."""
+def line_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Points], *, is_step: bool = False) -> str:
+    """Return an SVG document with one line for each series of positive (x, y) points; both axes are logarithmic.
+
+    With `is_step` each y holds up to the next x.
+    """
     axes = (Axis(label=x_label, is_log=True), Axis(label=y_label, is_log=True))
-    return _svg(title, axes, _lines(series, is_joined=True), ())
+    return _svg(title, axes, _lines(series, is_joined=True, is_step=is_step), ())
 
 
 def ratio_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Points]) -> str:
@@ -23,7 +26,7 @@ def ratio_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Poi
     return _svg(title, (Axis(label=x_label), Axis(label=y_label)), _lines(series, is_joined=False), ones)
 
 
-def _lines(series: Mapping[str, Points], *, is_joined: bool) -> tuple[Line, ...]:
+def _lines(series: Mapping[str, Points], *, is_joined: bool, is_step: bool = False) -> tuple[Line, ...]:
     """Return a line, or points, for each series."""
     return tuple(
         Line(
@@ -32,6 +35,7 @@ def _lines(series: Mapping[str, Points], *, is_joined: bool) -> tuple[Line, ...]
             y=tuple(y for _, y in points),
             series=place,
             is_joined=is_joined,
+            is_step=is_step,
             has_marks=True,
         )
         for place, (name, points) in enumerate(series.items())

@@ -5,12 +5,24 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request
 
-__all__ = ["BROWSER", "NARROW", "SCREENS", "WIDE", "Visits", "chromium", "is_wider_than_screen", "report_of", "swipe"]
+__all__ = [
+    "BROWSER",
+    "NARROW",
+    "SCREENS",
+    "WIDE",
+    "Visits",
+    "chromium",
+    "is_wider_than_screen",
+    "looks_wrong",
+    "report_of",
+    "swipe",
+]
 
 #: The browser's command, or None where there is none.
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -22,6 +34,7 @@ WIDE, NARROW = (1440, 900), (390, 844)
 SCREENS = tuple((size, scheme) for size in (WIDE, NARROW) for scheme in ("light", "dark"))
 
 
+_LOOKS = Path(__file__).with_name("looks.js").read_text(encoding="utf-8")
 #: A request that the page itself has given up.
 _DROPPED = "net::ERR_ABORTED"
 
@@ -101,6 +114,15 @@ class Visits:
 def is_wider_than_screen(page: Page) -> bool:
     """Tell whether a page can be scrolled sideways."""
     return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
+
+
+def looks_wrong(page: Page) -> list[str]:
+    """Return what does not look right: texts of less contrast than 4.5 or cut off, and labels on each other.
+
+    What is drawn on a canvas is not seen.
+    """
+    found: list[str] = page.evaluate(_LOOKS)
+    return found
 
 
 def report_of(page: Page) -> dict[str, str]:

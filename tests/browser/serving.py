@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +17,8 @@ import uvicorn
 from cpsched.bridge import World
 from cpsched.daemon import Daemon
 from cpsched.domain import Instance
-from cpsched.serve import DocumentSource, ServeSettings, Source, make_app
+from cpsched.serve import DocumentSource, ServeSettings, Source, Visibility, make_app
+from cpsched.serve.running import tcp_listener
 from cpsched.serve.sources import Opened
 from cpsched.workloads import eurora_window
 from tests.daemon.making import LIVE, Lines, daemon_on
@@ -30,10 +30,12 @@ QUICK = ServeSettings(poll=0.2)
 
 
 @contextmanager
-def served(source: Source, *, port: int = 0, settings: ServeSettings = QUICK) -> Iterator[str]:
+def served(
+    source: Source, *, port: int = 0, settings: ServeSettings = QUICK, visibility: Visibility = Visibility.ALL
+) -> Iterator[str]:
     """Serve a source in a thread; yield the address of its page."""
-    app = make_app(Opened(source=source, name="a test"), settings, log=Lines().log)
-    listener = socket.create_server(("127.0.0.1", port))
+    app = make_app(Opened(source=source, name="a test", visibility=visibility), settings, log=Lines().log)
+    listener = tcp_listener("127.0.0.1", port)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

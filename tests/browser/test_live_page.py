@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,13 +14,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cpsched.formats import read_instance
-from cpsched.serve import DocumentSource, StoreSource, Token
+from cpsched.serve import DocumentSource, StoreSource, Token, Visibility
 from cpsched.serve.view import View
 from tests.bridge.small_world import job, site
-from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_wider_than_screen
+from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_wider_than_screen, looks_wrong
 from tests.browser.serving import QUICK, live, served
 from tests.browser.wide_plan import wide_plan
 from tests.report.report_plans import HOSTILE, a_plan
+from tests.serve.serving import ALICE, BOB, OPERATOR, TOKENS, users_site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -78,6 +80,7 @@ def test_it_opens_on_every_screen(address: str, visits: Visits, screen: tuple[in
     )
     assert colours >= 3
     assert not is_wider_than_screen(page)
+    assert looks_wrong(page) == []
 
 
 def test_search_sort_and_pages(address: str, visits: Visits) -> None:
@@ -272,6 +275,61 @@ def test_a_lost_connection(visits: Visits, repository: Path) -> None:
     visits.faults.clear()
 
 
+def test_a_silent_daemon(serve: Serve, visits: Visits, tmp_path: Path) -> None:
+    """A daemon that has written nothing for an hour is called silent, in a notice too, until it has ended a cycle."""
+    daemon = live(site(job("a"), job("b")), tmp_path)
+    daemon.cycle()
+    page = visits.open(serve(StoreSource(f"sqlite:///{tmp_path}/cpsched.db")))
+    notice = page.locator("#silent")
+    eventually(page.locator("#health"), "✓ works")
+    assert notice.is_hidden()
+    daemon.store.set_present(1000, time.time() - 3600, None)
+    eventually(page.locator("#health"), "✕ silent")
+    eventually(notice, "The daemon has been silent for 1 h")
+    assert looks_wrong(page) == []
+    daemon.cycle()
+    eventually(page.locator("#health"), "✓ works")
+    assert notice.is_hidden()
+
+
+@pytest.mark.parametrize(("screen", "scheme"), [SCREENS[0], SCREENS[-1]])
+def test_jobs_of_others_have_other_names(serve: Serve, visits: Visits, screen: tuple[int, int], scheme: str) -> None:
+    """Where the site hides whose jobs there are the page has no such name, says so, and explains with other names."""
+    settings = replace(QUICK, tokens=TOKENS)
+    url = serve(DocumentSource(users_site()), settings=settings, visibility=Visibility.ANONYMOUS)
+    page = visits.open(url, screen=screen, scheme=scheme)
+    assert rows(page).count() == 6
+    eventually(page.locator("#seen"), "Jobs of others have other names here")
+    assert {name.partition("-")[0] for name in page.locator("#table tbody a").all_inner_texts()} == {"other"}
+    assert page.get_by_role("link", name="Gantt chart").is_hidden()
+    page.get_by_role("button", name="Give a token").click()
+    page.get_by_label("Your token for this server").fill(BOB)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("link", name="b2", exact=True).click()
+    eventually(page.locator("#job .blocked").first, "other-")
+    assert not re.search("alice|carol|secret|a1|r1", page.locator("body").inner_text())
+    assert page.get_by_role("button", name="Give a token").is_hidden()
+    assert looks_wrong(page) == []
+    assert not is_wider_than_screen(page)
+
+
+def test_only_own_jobs_are_listed(serve: Serve, visits: Visits) -> None:
+    """Where jobs are for their owners a reader without a token has none, and alice hers; operators see all."""
+    settings = replace(QUICK, tokens=TOKENS)
+    url = serve(DocumentSource(users_site()), settings=settings, visibility=Visibility.OWN)
+    for token, seen in ((None, set()), (ALICE, {"r1", "r2", "a1"}), (OPERATOR, {"r1", "r2", "a1", "b1", "b2", "x"})):
+        page = visits.open(url)
+        eventually(page.locator("#seen"), "Jobs are listed for their owners only")
+        eventually(page.locator("#status"), "Running 2")
+        if token is not None:
+            page.get_by_role("button", name="Give a token").click()
+            page.get_by_label("Your token for this server").fill(token)
+            page.get_by_role("button", name="Continue").click()
+            assert rows(page).count() == len(seen)
+        assert set(page.locator("#table tbody a").all_inner_texts()) == seen
+        assert page.locator("#seen").is_hidden() == (token == OPERATOR)
+
+
 class Nothing(DocumentSource):
     """A source that knows nothing until it is told to. Mutable."""
 
@@ -305,7 +363,7 @@ def test_a_token(serve: Serve, visits: Visits, repository: Path) -> None:
     page = visits.open(url)
     form = page.locator("#entry")
     for word in ("wrong", token):
-        form.get_by_label("This server asks for a token").fill(word)
+        form.get_by_label("Your token for this server").fill(word)
         form.get_by_role("button").click()
     rows(page)
     eventually(page.locator("#link"), "live")

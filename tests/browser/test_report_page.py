@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cpsched.report import Report, campaign_report, plan_report, report_page, run_report
-from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_wider_than_screen, report_of
+from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_wider_than_screen, looks_wrong, report_of
 from tests.metrics.made_runs import runs_of
 from tests.report.report_plans import HOSTILE, a_plan
 from tests.report.test_campaign_report import cells_of
@@ -44,16 +44,38 @@ def opened(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plan", "run", "campaign"])
-@pytest.mark.parametrize(("screen", "scheme"), [SCREENS[0], SCREENS[-1]])
+@pytest.mark.parametrize(("screen", "scheme"), SCREENS)
 def test_every_chart_is_drawn(visits: Visits, tmp_path: Path, kind: str, screen: tuple[int, int], scheme: str) -> None:
-    """On a desk and on a phone: all charts, no fault, no scrolling sideways, and hostile names as text."""
+    """On a desk and on a phone, light and dark: all charts, no fault, no scrolling sideways, and hostile names as text;
+    all words can be read, and no label is cut off or on another.
+    """
     report = hostile_reports()[kind]
     page = opened(visits, tmp_path, report, screen=screen, scheme=scheme)
     assert page.locator(".plot .main-svg").count() >= len(report.charts)
     assert page.locator("img").count() == 0
-    assert page.title().startswith(f"{report.kind}: <img src=x")
+    assert page.title().startswith(f"{report.kind}: <img src=x onerror=alert(1)>")
     assert not is_wider_than_screen(page)
     assert page.evaluate("innerWidth") == screen[0]
+    assert looks_wrong(page) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["plan", "run", "campaign"])
+@pytest.mark.parametrize("screen", [WIDE, NARROW])
+def test_a_dark_page_is_printed_with_its_words(
+    visits: Visits, tmp_path: Path, kind: str, screen: tuple[int, int]
+) -> None:
+    """From a dark screen all words are dark on white paper, those of the Gantt chart too, and then it is dark again."""
+    page = opened(visits, tmp_path, hostile_reports()[kind], screen=screen, scheme="dark")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert looks_wrong(page) == []
+    if kind == "plan":
+        assert page.frame_locator("iframe").locator("html").get_attribute("data-ink") == "#1b2330"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 31)"
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from cpsched.domain import (
 
 #: Names as an attacker would choose them: markup, script ends, comments, separators, template marks, terminal codes.
 HOSTILE = (
-    "<img src=x onerror=document.title='owned'>",
+    "<img src=x onerror=alert(1)>",
     "</script><script>document.title='owned'</script>",
     "<!--<script>",
     "line\u2028separator & @DATA@ @SCRIPT@",

@@ -150,9 +150,9 @@ def test_a_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
 
 def test_answers_are_not_delayed() -> None:
     """Connections are known to be of TCP, without which asyncio leaves Nagle's algorithm on."""
-    from cpsched.serve.running import _listener
+    from cpsched.serve.running import tcp_listener
 
-    with _listener("localhost", 0) as listener:
+    with tcp_listener("localhost", 0) as listener:
         listener.listen()
         with socket.create_connection(listener.getsockname()[:2]), listener.accept()[0] as accepted:
             assert accepted.proto == socket.IPPROTO_TCP

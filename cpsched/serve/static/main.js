@@ -44,9 +44,25 @@ function drawState(state) {
   drawHealth(state);
   drawStatuses(state.counts);
   drawUse(state.cluster);
+  drawSight(state.viewer);
   at("chart").hidden = !state.viewer.may_change;
   document.body.classList.remove("starting");
   if (!at("try-form").firstChild) at("try-form").append(submitForm(state.viewer.user));
+}
+
+const HIDDEN = {
+  own: "Jobs are listed for their owners only; the counts and the map are of all jobs. ",
+  anonymous: "Jobs of others have other names here, and no user, group or project. ",
+};
+
+/** Say what the list leaves out; who reads without a token may give one. */
+function drawSight({ visibility, user }) {
+  const seen = at("seen"), key = `${visibility} ${user ?? ""}`;
+  seen.hidden = visibility === "all";
+  if (seen.hidden || seen.dataset.key === key) return; // what is the same is not drawn anew: its button may have the focus
+  seen.dataset.key = key;
+  const button = () => h("button", { type: "button", click: () => { at("entry").hidden = false; at("token").focus(); } }, "Give a token");
+  seen.replaceChildren(HIDDEN[visibility], ...(user === null ? [button()] : []));
 }
 
 /** The nodes of a large machine are a megabyte: they are asked for seldom, and last. */
@@ -112,6 +128,7 @@ at("entry").addEventListener("submit", (event) => {
   keepToken(at("token").value.trim());
   at("token").value = "";
   at("entry").hidden = true;
+  version = null; // another reader: everything is asked for anew
   refresh();
   retry();
 });
