@@ -10,7 +10,7 @@ import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, Rule
 from cpsched.charts.palette import COLOURS, DASHES, SYMBOLS
@@ -113,7 +113,8 @@ def picture_settings(style: Mapping[str, object] | None = None) -> Iterator[None
         from matplotlib import rc_context
     except ImportError as error:
         raise ReportError("Pictures of charts need matplotlib: pip install 'cpsched[report]'") from error
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "cpsched", "pdf.fonttype": 42, **(style or {})}):
+    settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "cpsched", "pdf.fonttype": 42}
+    with rc_context(settings | dict(style or {})):
         yield
 
 
@@ -179,11 +180,13 @@ def _draw_on(figure: Figure | SubFigure, chart: Chart) -> None:
 
 def _legend(figure: Figure | SubFigure, named: dict[str, Artist]) -> None:
     """Put the names of what was drawn below it."""
+    from matplotlib.lines import Line2D
+
     # names are set afterwards: matplotlib leaves out of a legend what begins with an underscore
     handles, places = list(named.values()), list(map(str, range(len(named))))
     legend = figure.legend(handles, places, loc="outside lower left", ncols=_LEGEND_COLUMNS, frameon=False)
     for handle in legend.legend_handles:
-        if hasattr(handle, "set_markersize"):
+        if isinstance(handle, Line2D):
             handle.set_markersize(_MARK)
     for text, name in zip(legend.get_texts(), named, strict=True):
         text.set_parse_math(False)
