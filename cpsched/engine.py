@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -55,9 +56,18 @@ class Budget:
         longer._begin = self._begin
         return longer
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Make a context whose seconds are not counted by this budget, nor by those that are made of it later."""
+        since = self._clock()
+        try:
+            yield
+        finally:
+            self._begin += self._clock() - since
+
     @property
     def elapsed(self) -> float:
-        """Seconds since the budget was made."""
+        """Seconds since the budget was made, without pauses."""
         return self._clock() - self._begin
 
     @property

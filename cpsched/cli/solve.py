@@ -191,13 +191,13 @@ def command(
     if promise is not None and earlier is not None:
         parsed = checked(with_promised_starts(parsed, earlier, promise))
         document = instance_to_document(parsed)
-    with compiling_announced(lambda: say_first_start(quiet=quiet)):
-        changing = any(job.changes for job in parsed.jobs)
-        prepare(engine, workers=workers, solver=solver, changing=changing)
     lanes: AbstractContextManager[Team | None] = nullcontext()
     if dask is not None:
+        with compiling_announced(lambda: say_first_start(quiet=quiet)):
+            prepare(engine, workers=workers, solver=solver, changing=any(job.changes for job in parsed.jobs))
         lanes = with_dask_lanes(team_of(engine, workers=workers, solver=solver), engine, dask)
     with (
+        compiling_announced(lambda: say_first_start(quiet=quiet)),
         lanes as team,
         progress_bar("planning", wanted=not quiet) as progress,
         improvement_bar(wanted=not quiet) as watch,

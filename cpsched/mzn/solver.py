@@ -94,12 +94,12 @@ def find_solver(name: str) -> tuple[Any, Any]:
     EngineError
         If the program, the Python package or the solver is missing.
     """
+    minizinc = _package()
     if shutil.which("minizinc") is None:
         raise EngineError(
             "MiniZinc is not installed: no program minizinc is on the PATH. "
             "Debian: apt-get install minizinc; others: https://www.minizinc.org"
         )
-    minizinc = _package()
     try:
         driver = minizinc.Driver.find()
         return driver, minizinc.Solver.lookup(name, driver)

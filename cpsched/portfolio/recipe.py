@@ -47,6 +47,14 @@ def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecod
 
 
 @cache
+def _prepare_first(engine: str, solver: str, *, changing: bool) -> None:
+    """Compile or load what the first plan of an engine needs, once in a process."""
+    team_of(engine, solver=solver).first.prepare()
+    if changing:
+        warmup_evolving()
+
+
+@cache
 def _prepare(engine: str, workers: int, solver: str) -> None:
     """Compile or load what an engine needs, once in a process."""
     team_of(engine, workers=workers, solver=solver).prepare()
@@ -87,8 +95,9 @@ def solve(
     engine
         One of `ENGINES`.
     budget
-        Seconds, counted from when the instance is checked and the kernels are compiled. The planner takes the time that
-        it needs; with 0 the planner's plan is the answer.
+        Seconds, not counting those in which the instance is checked and kernels are compiled: first those of the
+        planner, and when there is its plan those of the solvers. The planner takes the time that it needs; with 0 its
+        plan is the answer.
     seed
         The same instance, engine and seed give the same plan, as far as no clock decides.
     workers
@@ -120,9 +129,10 @@ def solve(
     """
     if document is None:
         instance = checked(instance)
+    changing, is_prepared = any(job.changes for job in instance.jobs), team is not None
     if team is None:
         team = team_of(engine, workers=workers, solver=solver)
-        prepare(engine, workers=workers, solver=solver, changing=any(job.changes for job in instance.jobs))
+        _prepare_first(engine, solver, changing=changing)
     clock = Budget(budget)
     window = EngineWindow.of(instance)
     strict = None
@@ -137,11 +147,18 @@ def solve(
     # a job of the waiting room may get a start that the engines' window does not have: then last of all
     are_all = not window.instance.is_restricted
     plan = verified(judge, instance, plan, engine=team.first.name, elapsed=clock.elapsed, claims=are_all)
+    is_interrupted = False
+    if budget > 0 and not is_prepared:
+        try:
+            with clock.paused():
+                prepare(engine, workers=workers, solver=solver, changing=changing)
+        except KeyboardInterrupt:
+            is_interrupted = True
     has_soft_limits = any(limit.soft for limit in instance.limits)
     # the time in which the last offers are judged, and jobs are moved up beyond soft limits
     reserve = 0.05 + 3 * (clock.elapsed - began) + (began if has_soft_limits else 0)
     by_class = ""
-    if strict is not None:
+    if strict is not None and not is_interrupted:
         plan, by_class = strict.improved(plan, reserve=reserve + 2 * began, seed=seed, warm=warm, watch=watch)
     violations = faults_of(judge, instance, plan)
     board = Board(
@@ -158,7 +175,8 @@ def solve(
     lanes = team.able(window.instance) if strict is None else ()
     if warm is not None and strict is None:
         lanes = ((WarmStart(window.held(warm)), *next(iter(lanes), ())), *lanes[1:])
-    is_interrupted = run_lanes(lanes, window.instance, board, seed=seed, deadline=clock, watch=watch)
+    if not is_interrupted:
+        is_interrupted = run_lanes(lanes, window.instance, board, seed=seed, deadline=clock, watch=watch)
     elapsed, stopped = clock.elapsed, by_class or _why(board, is_interrupted=is_interrupted)
     if bound > 0 and stopped != "interrupted" and not board.is_optimal:
         board.budget = clock.more(bound)

@@ -6,16 +6,17 @@ import os
 import platform
 import resource
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["Sample", "closing", "conditions", "pin", "print_table", "repeat", "say", "verdict"]
+__all__ = ["Sample", "closing", "conditions", "pin", "print_table", "repeat", "run_command", "say", "verdict"]
 
 T = TypeVar("T")
 
@@ -58,6 +59,17 @@ def repeat(times: int, prepare: Callable[[], T], work: Callable[[T], object]) ->
         work(prepared)
         seconds.append(time.process_time() - begin)
     return Sample(tuple(seconds))
+
+
+def run_command(command: Sequence[str], changes: Mapping[str, str] | None = None) -> tuple[float, float]:
+    """Run a command silently, in an environment with some changes; return its seconds of processor time and of the
+    clock on the wall.
+    """
+    before, begin = os.times(), time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **(changes or {})})  # noqa: S603
+    after, end = os.times(), time.perf_counter()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return used, end - begin
 
 
 def verdict(measured: Sample, target: float | None, *, at_most: bool = False) -> str:

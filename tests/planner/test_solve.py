@@ -107,6 +107,31 @@ def test_budget_counts_down() -> None:
     assert (budget.elapsed, budget.remaining) == (20, 0)
 
 
+def test_a_pause_is_not_counted() -> None:
+    """What is done in a pause takes nothing of the budget, nor of those that are made of it later."""
+    now = [100.0]
+    budget = Budget(10, clock=lambda: now[0])
+    now[0] = 103.0
+    with budget.paused():
+        now[0] = 150.0
+    assert (budget.elapsed, budget.remaining, budget.more(5).remaining) == (3, 7, 12)
+
+
+def test_the_solvers_are_prepared_when_there_is_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who interrupts that gets the planner's plan; without a budget nothing of it is compiled at all."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cpsched.portfolio.recipe._prepare", interrupted)
+    instance = window([FOUR], waiting("a", 50, chunk(cores=4)), waiting("b", 10, chunk(cores=4)))
+    planned = solve(instance, engine="planner", budget=0)
+    for asked in (instance, replace(instance, has_strict_priorities=True)):
+        plan = solve(asked, budget=5)
+        assert plan.engine.stopped == "interrupted"
+        assert plan.jobs == planned.jobs
+
+
 def test_no_budget_is_enough_for_the_planner() -> None:
     """The planner makes its plan with a budget of 0 s."""
     assert len(solve(window([FOUR], waiting("a", 10, chunk(cores=4))), budget=0).jobs) == 1
