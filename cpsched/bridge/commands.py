@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
+import selectors
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +19,9 @@ __all__ = ["Answer", "run"]
 
 #: Variables that change what Slurm's commands print, ask for, or read.
 _DROPPED = ("SLURM_", "SQUEUE_", "SINFO_", "SCONTROL_", "SBATCH_", "PBS_")
+#: The most bytes of an answer (`squeue --json` takes some 4 kB for a job), and those that are read at a time.
+_MOST_BYTES = 512 * 2**20
+_READ = 2**16
 _LONGEST_SAID = 500
 _LONGEST_ARGUMENT = 120
 
@@ -73,15 +79,62 @@ def run(
     except OSError as error:
         raise BridgeError(told, f"Expected a program that can be run, got: {error.strerror}") from error
     try:
-        out, err = process.communicate(given.encode("utf-8", "surrogateescape"), timeout=seconds)
-    except subprocess.TimeoutExpired:
+        out, err = _converse(process, given.encode("utf-8", "surrogateescape"), time.monotonic() + seconds)
+    except TimeoutError:
         raise BridgeError(told, f"Expected an answer within {seconds:g} s, got none") from None
+    except OverflowError:
+        raise BridgeError(told, f"Expected an answer of at most {_MOST_BYTES:,} bytes, got more") from None
     finally:
         _end(process)
     answer = Answer(process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
     if answer.code not in codes:
         raise BridgeError(told, f"Expected success, got exit code {answer.code}: {_said(answer)}")
     return answer
+
+
+def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tuple[bytes, bytes]:
+    """Give a process its input, and return what it prints and says of errors when it has ended.
+
+    Raises
+    ------
+    TimeoutError
+        If it has not ended at a second of the monotonic clock.
+    OverflowError
+        If it prints too much: no manager has so many jobs, and memory is not for a command that has gone mad.
+    """
+    assert process.stdin is not None  # noqa: S101 - all three are pipes
+    said = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream is not None}
+    left = memoryview(given)
+    with selectors.PollSelector() as selector:
+        for stream in said:
+            selector.register(stream, selectors.EVENT_READ)
+        selector.register(process.stdin, selectors.EVENT_WRITE)
+        while selector.get_map():
+            for key, _ in selector.select(max(0.0, end - time.monotonic())):
+                if key.fileobj is process.stdin:
+                    try:
+                        left = left[os.write(key.fd, left[: select.PIPE_BUF]) :]
+                    except BrokenPipeError:  # it has ended, or does not read
+                        left = left[:0]
+                    is_over = not left
+                else:
+                    part = os.read(key.fd, _READ)
+                    text = said[key.fileobj]  # type: ignore[index]
+                    text += part
+                    is_over = not part
+                    if len(text) > _MOST_BYTES:
+                        raise OverflowError
+                if is_over:
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()  # type: ignore[union-attr]
+            if time.monotonic() >= end and selector.get_map():
+                raise TimeoutError
+    try:
+        process.wait(max(0.0, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise TimeoutError from None
+    out, err = said.values()
+    return bytes(out), bytes(err)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

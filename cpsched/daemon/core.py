@@ -126,12 +126,14 @@ def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
         if job not in snapshot.jobs and not facts.state.is_over:
             changes.records.append(JobOver(job=job, state=None, start=facts.start, end=None, nodes=facts.nodes))
             changes.stale.append(f"job {job} is gone")
+    for job in sorted(state.unfinished.keys() - snapshot.jobs.keys()):
+        changes.records.append(JobOver(job=job, state=None, start=None, end=None))
     plannable = {job.id for job in snapshot.instance.jobs if job.running is None}
     _give_up(state, snapshot, plannable, changes)
     if state.snapshot is not None and state.snapshot.instance.cluster != snapshot.instance.cluster:
         changes.stale.append("nodes have changed their state")
     rebuffed = {job: one for job, one in state.rebuffed.items() if job in snapshot.jobs}
-    state = replace(state, snapshot=snapshot, rebuffed=rebuffed)
+    state = replace(state, snapshot=snapshot, rebuffed=rebuffed, unfinished={})
     new = [
         job
         for job in plannable
@@ -144,12 +146,13 @@ def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
 
 def _job_changed(state: State, job: str, old: JobFacts | None, facts: JobFacts, changes: _Changes) -> None:
     """Note what happened to one job since the last snapshot."""
-    is_ours = old is not None or job in state.plan or job in state.promises
+    is_ours = old is not None or job in state.plan or job in state.promises or job in state.unfinished
     if not is_ours:
         return
     if old is not None and facts.restarts > old.restarts:
         changes.records.append(JobQueuedAgain(job=job, restarts=facts.restarts))
     has_run = old is not None and old.start is not None and old.restarts == facts.restarts
+    has_run |= state.unfinished.get(job, False)
     if facts.start is not None and not has_run:
         _note_start(state, job, old, facts, facts.start, changes)
     if facts.state.is_over and not (old is not None and old.state.is_over):

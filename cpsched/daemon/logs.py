@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Mapping, MutableMapping
-from typing import Any, TextIO
+from contextlib import suppress
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -24,8 +26,33 @@ _LONGEST = 1000
 
 
 def open_log(path: str) -> TextIO:
-    """Open a file to append a log to, readable by its owner only."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "a", buffering=1)
+    """Open a file to append a log to, readable by its owner only; nothing is kept in a buffer."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    raw: Any = os.fdopen(number, "ab", buffering=0)
+    return io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
+
+
+class _Patient:
+    """A stream on which a line may get lost, as on a full disk: that must not end the daemon. Mutable."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        #: Whether a line may have been cut off.
+        self._is_cut = False
+
+    def write(self, text: str) -> None:
+        """Write a line, if there is room for it."""
+        try:
+            self._stream.write(f"\n{text}" if self._is_cut else text)
+        except OSError:
+            self._is_cut = True
+        else:
+            self._is_cut = False
+
+    def flush(self) -> None:
+        """Pass on what waits in the stream, if there is room for it."""
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def make_log(*, level: str = "info", form: str = "json", stream: TextIO | None = None) -> Log:
@@ -42,7 +69,7 @@ def make_log(*, level: str = "info", form: str = "json", stream: TextIO | None =
     """
     renderer = structlog.processors.JSONRenderer() if form == "json" else structlog.processors.LogfmtRenderer()
     return structlog.wrap_logger(
-        structlog.WriteLogger(stream or sys.stderr),
+        structlog.WriteLogger(cast(TextIO, _Patient(stream or sys.stderr))),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -48,6 +48,8 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
         facts = snapshot.jobs[left.id]
         if left.is_for_manager and facts.is_steered:
             orders.append(HandBack(job=left.id))
+        elif facts.due is not None:  # held when it had its order: it would start by it as soon as it is released
+            orders.append(Hold(job=left.id))
     starts.sort(key=lambda start: (start.at, start.job))
     return (*orders, *starts)
 

@@ -138,7 +138,7 @@ class Daemon:
             If the store cannot be read.
         """
         kept = self.store.load()
-        self.state = replace(self.state, plan=kept.plan, promises=kept.promises)
+        self.state = replace(self.state, plan=kept.plan, promises=kept.promises, unfinished=kept.unfinished)
         for kind, runtime in self.store.ended(_LEARNT):
             self._expectations.learn(kind, runtime)
         if kept.unanswered:

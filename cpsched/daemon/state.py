@@ -108,6 +108,8 @@ class State:
     #: Why the plan is out of date; empty where it is not.
     stale: str = ""
     is_stopping: bool = False
+    #: Until the first snapshot: by id, the jobs whose end the daemon before did not see; whether it saw their start.
+    unfinished: Mapping[str, bool] = field(default_factory=dict)
     #: When the gate was last ordered to be closed.
     gated_at: int | None = None
 

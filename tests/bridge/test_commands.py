@@ -60,3 +60,17 @@ def test_a_program_that_is_not_there_is_told() -> None:
 def test_bytes_that_are_no_text_do_no_harm() -> None:
     """Bytes that are no UTF-8 are replaced."""
     assert run(("/usr/bin/printf", "a\\377b"), seconds=10).out == "a\ufffdb"
+
+
+def test_much_goes_in_and_out_at_once() -> None:
+    """Megabytes of input and output, which do not fit into a pipe, arrive whole."""
+    text = "x" * 3_000_000
+    assert run(("/bin/cat",), seconds=20, given=text).out == text
+    assert run(("/bin/true",), seconds=20, given=text).out == ""
+
+
+def test_an_answer_without_an_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that never stops printing is killed before it has filled the memory."""
+    monkeypatch.setattr("cpsched.bridge.commands._MOST_BYTES", 100_000)
+    with pytest.raises(BridgeError, match="at most 100,000 bytes"):
+        run(("/usr/bin/yes",), seconds=20)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.bridge import Gate, HandBack, JobState, Refusal, Result, Start, World
+from cpsched.bridge import Gate, HandBack, Hold, JobState, LeftJob, Refusal, Result, Start, World
 from cpsched.daemon.core import step
 from cpsched.daemon.orders import hand_back_orders
 from cpsched.daemon.planning import plan_of_state
@@ -373,3 +373,36 @@ def test_a_job_that_starts_after_its_promise_has_a_record() -> None:
     ]
     assert [(one.before, one.after) for one in broken] == [(5, 10)]
     assert "5 s after the promised second" in broken[0].reason
+
+
+def test_ends_that_the_daemon_before_did_not_see_are_noted_once() -> None:
+    """Jobs that ended between two daemons, and one that the manager has forgotten, have an end in the history."""
+    world_now = world(job("a", walltime=8, runtime=8), job("b", walltime=8, runtime=8), job("c"))
+    for name in ("a", "b"):
+        world_now.order(world_now.jobs[name], 0, on("n1" if name == "a" else "n2"))
+    world_now.advance(20)
+    loop = Loop(world_now, LIVE)
+    loop.state = replace(loop.state, unfinished={"a": True, "b": False, "c": False, "gone": True})
+    loop.look()
+    loop.look()
+    noted = [(type(one).__name__, one.job) for one in loop.records if not isinstance(one, PromiseMoved)]
+    assert sorted(noted) == [("JobOver", "a"), ("JobOver", "b"), ("JobOver", "gone"), ("JobStarted", "b")]
+
+
+def test_an_order_on_a_job_that_is_held_is_taken_back() -> None:
+    """A job that was held just before its order arrived would start by it as soon as it is released."""
+    loop = Loop(world(job("a"), job("b")), LIVE)
+    loop.look()
+    snapshot = loop.manager.snapshot()
+    left = LeftJob(id="a", reason="it is held")
+    facts = replace(snapshot.jobs["a"], state=JobState.HELD, due=5, nodes=("n1",), is_steered=True)
+    waiting = tuple(one for one in snapshot.instance.jobs if one.id != "a")
+    held = replace(
+        snapshot,
+        instance=replace(snapshot.instance, jobs=waiting),
+        left=(left,),
+        jobs={**snapshot.jobs, "a": facts},
+    )
+    _, instructions = step(loop.state, Seen(snapshot=held))
+    (acts,) = (one for one in instructions if isinstance(one, Act))
+    assert acts.orders == (Hold(job="a"),)

@@ -80,6 +80,25 @@ def test_a_log_has_one_line_for_each_event(form: str, name: str) -> None:
         assert set(json.loads(line)) == {"job", "at", "event", "level", "timestamp"}
 
 
+def test_a_log_without_room_loses_lines_and_nothing_else() -> None:
+    """A line that cannot be written is lost; the one after it begins anew."""
+    stream = io.StringIO()
+    write, failing = stream.write, [False, True, True, False, False]
+
+    def may_fail(text: str) -> int:
+        if failing.pop(0):
+            write(text[:5])
+            raise OSError(28, "No space left on device")
+        return write(text)
+
+    stream.write = may_fail  # type: ignore[method-assign]
+    log = make_log(stream=stream)
+    for number in range(5):
+        log.info("one", number=number)
+    whole = [line for line in stream.getvalue().splitlines() if line.endswith("}")]
+    assert [json.loads(line)["number"] for line in whole] == [0, 3, 4]
+
+
 def test_secrets_are_not_logged() -> None:
     """A value whose name says that it is a secret is hidden, and long ones are cut."""
     stream = io.StringIO()

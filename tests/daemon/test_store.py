@@ -15,7 +15,7 @@ from sqlalchemy import create_engine, text
 
 from cpsched.bridge import Gate, Hold, JobState, Receipt, Refusal, Result, Start
 from cpsched.daemon import Store
-from cpsched.daemon.state import JobOver, PlannedStart, Promise, PromiseMoved, Save
+from cpsched.daemon.state import JobOver, JobStarted, PlannedStart, Promise, PromiseMoved, Save
 from cpsched.daemon.store import Cycle, tables
 from cpsched.daemon.store.tables import METADATA
 from cpsched.domain import PlannedJob, Segment
@@ -219,3 +219,15 @@ def test_the_last_cycles_are_read_in_their_order(store: Store) -> None:
         )
     assert [one.at for one in store.cycles(last=2)] == [3, 4]
     assert [one.at for one in store.cycles()] == [0, 1, 2, 3, 4]
+
+
+def test_a_job_without_an_end_is_unfinished(store: Store) -> None:
+    """A job whose entry or start was written and whose end was not is read by the next daemon, and no other."""
+    instance = site(job("a"), job("b"), job("c"))
+    store.add_jobs(instance, {"a", "b", "c"})
+    started = [
+        JobStarted(job=one, at=5, nodes=("n1",), planned=5, promised=None, is_as_planned=True) for one in ("b", "c")
+    ]
+    over = JobOver(job="c", state=JobState.COMPLETED, start=5, end=9)
+    store.save(Save(records=(*started, over)), 9)
+    assert store.load().unfinished == {"a": False, "b": True}

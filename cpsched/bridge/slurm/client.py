@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.bridge.commands import Answer, run
-from cpsched.bridge.slurm.directory import merge_records
+from cpsched.bridge.slurm.directory import CONFIG_HEAD, merge_records
 from cpsched.bridge.slurm.json_reader import parse_answer, read_answer
 from cpsched.bridge.slurm.records import JobRecord, SlurmRecords
 from cpsched.bridge.slurm.text_reader import read_config, read_text
-from cpsched.errors import BridgeError, DocumentError
+from cpsched.errors import BridgeError, DocumentError, Fault
+from cpsched.text import printable
 
 __all__ = ["SlurmClient"]
 
@@ -19,6 +20,9 @@ _VERSION = re.compile(r"(\d+)\.(\d+)")
 #: From this version on ``scontrol`` speaks JSON, and ``sinfo --json`` no longer tells of single nodes.
 _SCONTROL_JSON = (23, 2)
 _OLDEST = (21, 8)
+#: What is shown besides jobs and nodes, and what each record of it begins with in a text.
+_HEADS = {"partitions": "PartitionName=", "reservations": "ReservationName=", "licenses": "LicenseName="}
+_LONGEST_SAID = 80
 _JOBS = ("squeue", "--all", "--states=all", "--json")
 
 
@@ -81,16 +85,15 @@ class SlurmClient:
             If a command fails, or its answer cannot be understood.
         """
         has_json = self.version() >= _SCONTROL_JSON
-        shown = ("nodes", "partitions", "reservations", "licenses")
-        parts = [self._json(*_JOBS)]
+        parts = [self._json("jobs", *_JOBS)]
         if has_json:
-            parts += [self._json("scontrol", "show", kind, "--json") for kind in shown]
+            parts += [self._json(kind, "scontrol", "show", kind, "--json") for kind in ("nodes", *_HEADS)]
         else:
-            parts.append(self._json("sinfo", "--json"))
-            parts += [self._text("scontrol", "-o", "show", kind) for kind in shown[1:]]
-        config = read_config(self.command("scontrol", "show", "config").out)
+            parts.append(self._json("nodes", "sinfo", "--json"))
+            parts += [self._text(kind, "scontrol", "-o", "show", kind) for kind in _HEADS]
+        config = self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config")
         merged, _ = merge_records([("", part) for part in parts])
-        return replace(merged, config=config)
+        return replace(merged, config=read_config(config))
 
     def jobs(self) -> tuple[JobRecord, ...]:
         """Ask Slurm for its jobs.
@@ -100,17 +103,30 @@ class SlurmClient:
         BridgeError
             If the command fails, or its answer cannot be understood.
         """
-        return self._json(*_JOBS).jobs
+        return self._json("jobs", *_JOBS).jobs
 
-    def _json(self, *arguments: str) -> SlurmRecords:
+    def _json(self, kind: str, *arguments: str) -> SlurmRecords:
+        """Return the records of an answer, which must have some of a kind, or say that there are none."""
         source = " ".join(arguments)
         try:
-            return read_answer(parse_answer(self.command(*arguments).out, source), source)
+            answer = parse_answer(self.command(*arguments).out, source)
+            if not isinstance(answer.get(kind), list | dict):
+                raise DocumentError(source, [Fault(kind, f"Expected a list of {kind}, got none")])
+            return read_answer(answer, source)
         except DocumentError as error:
             raise BridgeError(arguments, f"Expected an answer of Slurm, got: {error}") from error
 
-    def _text(self, *arguments: str) -> SlurmRecords:
+    def _text(self, kind: str, *arguments: str) -> SlurmRecords:
+        text = self._whole_text((_HEADS[kind], f"No {kind}"), *arguments)
         try:
-            return read_text(self.command(*arguments).out, " ".join(arguments))
+            return read_text(text, " ".join(arguments))
         except DocumentError as error:
             raise BridgeError(arguments, f"Expected an answer of Slurm, got: {error}") from error
+
+    def _whole_text(self, heads: tuple[str, ...], *arguments: str) -> str:
+        """Return a text that begins as it has to, and ends with a line's end."""
+        text = self.command(*arguments).out
+        if not (text.lstrip().startswith(heads) and text.endswith("\n")):
+            said = printable(text[:_LONGEST_SAID]) or "nothing"
+            raise BridgeError(arguments, f"Expected a text that begins with {' or '.join(heads)}, got: {said}")
+        return text

@@ -13,13 +13,14 @@ from cpsched.bridge.slurm.records import SlurmRecords
 from cpsched.bridge.slurm.text_reader import read_config, read_text
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["Reading", "merge_records", "read_directory"]
+__all__ = ["CONFIG_HEAD", "Reading", "merge_records", "read_directory"]
 
 _MOST_BYTES = 512 * 2**20
 _KINDS = tuple(field.name for field in fields(SlurmRecords))
 #: What the texts of `scontrol show` begin with.
 _HEADS = ("JobId=", "NodeName=", "PartitionName=", "ReservationName=", "LicenseName=")
-_CONFIG = "Configuration data as of"
+#: What the text of `scontrol show config` begins with.
+CONFIG_HEAD = "Configuration data as of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _read_file(file: Path, zone: tzinfo | None, skip: Callable[[str], None]) -> 
         raise DocumentError(str(file), [Fault("", f"Expected at most {_MOST_BYTES} bytes, got more")])
     text = file.read_text(encoding="utf-8", errors="replace")
     if file.suffix == ".txt":
-        if text.startswith(_CONFIG):
+        if text.startswith(CONFIG_HEAD):
             return replace(SlurmRecords(), config=read_config(text))
         first = text.lstrip()
         if not first.startswith(_HEADS) or (first.startswith("JobId=") and "NumNodes=" not in first):

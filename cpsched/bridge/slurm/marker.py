@@ -16,13 +16,25 @@ from urllib.parse import quote, unquote
 from cpsched.bridge.protocol import JobState
 from cpsched.bridge.slurm.records import JobRecord
 
-__all__ = ["GATE", "Marker", "is_same_begin", "marked", "prefix_of", "read_marker", "shown_time", "user_view"]
+__all__ = [
+    "GATE",
+    "Marker",
+    "is_same_begin",
+    "is_sayable",
+    "marked",
+    "prefix_of",
+    "read_marker",
+    "shown_time",
+    "user_view",
+]
 
 #: The begin time of steered jobs without an order: 2099-01-01 UTC.
 GATE = 4070908800
 
 _MARK = "cpsched:1"
 _PAIR = re.compile(r"([a-z]+)=([^;\s]*)")
+#: What can stand in a line for scontrol, which splits at blanks and ends a line at a newline; it knows no quotes.
+_SAYABLE = re.compile(r"[!-~]*")
 #: Signs that stay as they are in a value.
 _PLAIN = "[]-_.,:/*+"
 
@@ -66,6 +78,11 @@ def prefix_of(comment: str) -> str:
     return comment.partition(_MARK)[0]
 
 
+def is_sayable(comment: str) -> bool:
+    """Tell whether a comment can be given to scontrol as it is."""
+    return _SAYABLE.fullmatch(comment) is not None
+
+
 def read_marker(comment: str) -> Marker | None:
     """Return the note in a comment; None where there is none, or it cannot be read."""
     _, mark, rest = comment.partition(_MARK)
@@ -93,11 +110,12 @@ def marked(prefix: str, marker: Marker) -> str:
 def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
     """Return a job as its user asked for it, with its note.
 
-    A field that is not as the order set it was changed by somebody else since, and counts as it is.
+    A field that is not as the order set it was changed by somebody else since, and counts as it is. A job that is
+    steered and has no note has lost it: somebody wrote over it, and the begin that its user asked for is not known.
     """
     marker = read_marker(job.admin_comment)
     if marker is None:
-        return job, None
+        return (replace(job, begin=None) if job.begin == GATE else job), None
     if job.state is JobState.HELD and job.reason.startswith("BadConstraints") and marker.ordered:
         job = replace(job, state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
     begin: int | None = job.begin

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.bridge.protocol import Announce, HandBack, Hold, JobState, Refusal, Start
-from cpsched.bridge.slurm.marker import GATE, Marker, is_same_begin, marked, prefix_of, shown_time, user_view
+from cpsched.bridge.slurm.marker import (
+    GATE,
+    Marker,
+    is_same_begin,
+    is_sayable,
+    marked,
+    prefix_of,
+    shown_time,
+    user_view,
+)
 from cpsched.bridge.slurm.records import MANY_NODES, JobRecord
 from cpsched.bridge.slurm.snapshot import revision_of
 from cpsched.domain import Placement
@@ -37,8 +46,6 @@ ERRORS: tuple[tuple[str, Refusal], ...] = (
 
 _ID = re.compile(r"\d+(?:_\d+)?")
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-#: What can stand in a line for scontrol, which splits at blanks and ends a line at a newline; it knows no quotes.
-_PLAIN = re.compile(r"[!-~]*")
 _LONGEST_WHY = 200
 
 
@@ -55,8 +62,8 @@ class Change:
     """What a job is to be after an order."""
 
     job: str
-    comment: str
-    #: None: as it is.
+    #: None, here and below: as it is.
+    comment: str | None
     begin: int | None = None
     required: str | None = None
     nodes: tuple[int, int | None] | None = None
@@ -74,7 +81,8 @@ class Change:
         )
         is_same = all(want is None or want == got for want, got in wanted)
         is_same = is_same and (self.begin is None or is_same_begin(self.begin, job.begin, now))
-        return is_same and job.admin_comment.strip() == self.comment.strip() and not self._is_held(job)
+        is_same = is_same and (self.comment is None or job.admin_comment.strip() == self.comment.strip())
+        return is_same and not self._is_held(job)
 
     def _is_held(self, job: JobRecord) -> bool:
         return self.is_released and job.state is JobState.HELD
@@ -93,7 +101,8 @@ class Change:
             words.append(f"NumCPUs={self.cpus}")  # a smaller MinCPUsNode would lower it
         if self.begin is not None:
             words.append(f"StartTime=uts{self.begin}")
-        words.append(f"AdminComment={self.comment}")
+        if self.comment is not None:
+            words.append(f"AdminComment={self.comment}")
         line = " ".join(words)
         return (line, f"release {self.job}") if self.is_released else (line,)
 
@@ -130,7 +139,7 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None
             return None
         raise Refused(Refusal.RUNNING, f"job {order.job} runs")
     prefix = prefix_of(job.admin_comment)
-    if _PLAIN.fullmatch(prefix) is None:
+    if not is_sayable(prefix) and not isinstance(order, HandBack):
         raise Refused(Refusal.UNSUPPORTED, "its AdminComment has signs that scontrol cannot be given")
     if isinstance(order, Start):
         change = _start(order, view, marker, prefix, now)
@@ -138,6 +147,10 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None
         change = _announce(order, view, marker, prefix, now)
     else:
         change = _undo(order, view, marker, prefix, now)
+        if isinstance(order, HandBack) and marker is None and job.begin == GATE:
+            change = replace(change, begin=now)  # its note is lost
+        if not is_sayable(prefix):
+            change = replace(change, comment=None)
     is_ours = job.state is JobState.HELD and view.state is JobState.WAITING
     change = replace(change, is_released=is_ours and not isinstance(order, Announce))
     if change.cpus_per_node == job.cpus_per_node:

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from cpsched.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.bridge.slurm.dependencies import dependencies_of
-from cpsched.bridge.slurm.marker import GATE, Marker, is_same_begin, user_view
+from cpsched.bridge.slurm.marker import GATE, Marker, is_same_begin, is_sayable, prefix_of, user_view
 from cpsched.bridge.slurm.records import JobRecord, NodeRecord, ReservationRecord, SlurmRecords
 from cpsched.bridge.slurm.requests import (
     HOST,
@@ -189,6 +189,8 @@ def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], 
         return _running(job, view, site, now)
     if view.state is JobState.HELD:
         raise Inexpressible(f"it is held ({view.reason})" if view.reason else "it is held", is_for_manager=False)
+    if not is_sayable(prefix_of(one.record.admin_comment)):
+        raise Inexpressible("its AdminComment has blanks, or signs that scontrol cannot be given")
     if view.throttle is not None and len(one.record.ids) > 1:
         raise Inexpressible(f"at most {view.throttle} tasks of its array may run at once")
     if view.time_limit is None:
@@ -361,7 +363,7 @@ def _facts(one: _Seen, now: int) -> JobFacts:
         state=record.state,
         revision=revision_of(one.view),
         restarts=record.restarts,
-        is_steered=is_waiting and marker is not None and (has_order or one.record.begin == GATE),
+        is_steered=is_waiting and (one.record.begin == GATE or has_order),
         due=due,
         nodes=tuple(sorted(nodes)),
         start=None if is_waiting else record.start,

@@ -6,19 +6,19 @@ import gzip
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, Table, create_engine, delete, event, func, insert, select, update
+from sqlalchemy import Connection, Engine, Table, case, create_engine, delete, event, func, insert, select, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from cpsched.bridge import Order, Receipt, Result
 from cpsched.daemon.expecting import LEARNT_FROM, Kind
-from cpsched.daemon.state import PlannedStart, Promise, PromiseMoved, Record, Save
+from cpsched.daemon.state import JobOver, JobStarted, PlannedStart, Promise, PromiseMoved, Record, Save
 from cpsched.daemon.store.tables import CYCLES, HISTORY, ORDERS, PLAN, PRESENT, PROMISES, SNAPSHOTS, TIMED
 from cpsched.domain import Amounts, FrozenMap, Instance, Placement, PlannedJob, Segment
 from cpsched.errors import StoreError
@@ -28,6 +28,8 @@ __all__ = ["Cycle", "Kept", "Present", "Store", "StoredOrder", "StoredRecord"]
 
 #: Seconds for which a locked database is waited for.
 _LOCKED = 5
+#: The kind of the rows with the entries of jobs.
+_SEEN = "JobSeen"
 #: Rows of one statement.
 _ROWS = 500
 
@@ -40,6 +42,8 @@ class Kept:
     promises: Mapping[str, Promise]
     #: How many orders were written down and have no answer: what became of them the manager knows.
     unanswered: int
+    #: The jobs whose end was not seen yet; of each, whether its start was.
+    unfinished: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +154,8 @@ class Store:
             rows = connection.execute(select(PROMISES))
             promises = {row.job: Promise(start=row.start, since=row.since) for row in rows}
             count = select(func.count()).select_from(ORDERS).where(ORDERS.c.result.is_(None))
-            return Kept(plan=plan, promises=promises, unanswered=connection.execute(count).scalar_one())
+            unanswered = connection.execute(count).scalar_one()
+            return Kept(plan=plan, promises=promises, unanswered=unanswered, unfinished=_unfinished(connection))
 
     def save(self, save: Save, at: int) -> None:
         """Write what a step of the core changes."""
@@ -228,7 +233,7 @@ class Store:
         """Add the entries of jobs that were seen for the first time."""
         entries = instance_to_document(replace(instance, jobs=tuple(job for job in instance.jobs if job.id in jobs)))
         rows = [
-            {"at": instance.now, "kind": "JobSeen", "job": entry["id"], "content": json.dumps(entry)}
+            {"at": instance.now, "kind": _SEEN, "job": entry["id"], "content": json.dumps(entry)}
             for entry in entries["jobs"]
         ]
         with self._begun() as connection:
@@ -293,7 +298,7 @@ class Store:
 
     def ended(self, most: int) -> list[tuple[Kind, int]]:
         """Return the kinds of the jobs that ended last, in the order in which they did, with their runtimes (s)."""
-        asked = select(HISTORY).where(HISTORY.c.kind.in_(("JobSeen", "JobOver")))
+        asked = select(HISTORY).where(HISTORY.c.kind.in_((_SEEN, "JobOver")))
         with self._begun() as connection:
             rows = connection.execute(asked.order_by(HISTORY.c.id.desc()).limit(2 * most)).all()
         seen: dict[str, Kind] = {}
@@ -360,6 +365,18 @@ def _migrate(connection: Connection) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+
+
+def _unfinished(connection: Connection) -> dict[str, bool]:
+    """Return the jobs of the history that have no end there, and whether they have a start."""
+    started, over = JobStarted.__name__, JobOver.__name__
+    asked = (
+        select(HISTORY.c.job, func.max(case((HISTORY.c.kind == started, 1), else_=0)).label("has_started"))
+        .where(HISTORY.c.kind.in_((_SEEN, started, over)))
+        .group_by(HISTORY.c.job)
+        .having(func.max(case((HISTORY.c.kind == over, 1), else_=0)) == 0)
+    )
+    return {row.job: bool(row.has_started) for row in connection.execute(asked)}
 
 
 def _kind(record: Record) -> str:

@@ -86,9 +86,10 @@ class Laboratory:
             assert time.monotonic() < end, "it did not come to that in time"
             time.sleep(0.1)
 
-    def reset(self) -> None:
-        """Cancel all jobs, bring all nodes back, and open the gate."""
-        self.gate.unlink(missing_ok=True)
+    def reset(self, *, opens_gate: bool = True) -> None:
+        """Cancel all jobs, bring all nodes back, and open the gate, unless it is another daemon's."""
+        if opens_gate:
+            self.gate.unlink(missing_ok=True)
         if jobs := self.run("squeue", "--noheader", "--format=%A").split():
             self.run("scancel", *jobs, is_fine=False)
         self.wait(lambda: not self.run("squeue", "--noheader", "--format=%A").split())

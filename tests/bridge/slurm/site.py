@@ -10,12 +10,20 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from cpsched.bridge import JobFacts, JobState
 from cpsched.daemon import Store
+from cpsched.errors import StoreError
 from tests.bridge.slurm.laboratory import ROOT, Laboratory
 
-__all__ = ["Site"]
+__all__ = ["MANAGER_FAILED", "STORE_FAILED", "Site"]
+
+#: Names of metrics.
+MANAGER_FAILED = 'cpsched_failures_total{what="manager"}'
+STORE_FAILED = 'cpsched_failures_total{what="store"}'
 
 FILE = """\
 dry_run = {dry_run}
@@ -52,13 +60,10 @@ class Site:
     """One site's file, its store, its log and its processes, which all end with the test. Mutable."""
 
     def __init__(self, lab: Laboratory, folder: Path, *, commands: str = "/usr/bin", seconds: float = 20) -> None:
-        self.lab, self.folder, self.path, self._commands, self._seconds = (
-            lab,
-            folder,
-            folder / "site.toml",
-            commands,
-            seconds,
-        )
+        self.lab, self.folder, self.path = lab, folder, folder / "site.toml"
+        self._commands, self._seconds = commands, seconds
+        #: Where each job writes a line when it begins to run.
+        self._begun = folder / "begun"
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
@@ -107,6 +112,65 @@ class Site:
             process.kill()
             process.wait()
 
+    def submit(self, *arguments: str, seconds: float = 1) -> str:
+        """Submit a job that writes down that it runs, and then sleeps; return its id."""
+        said = '"${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
+        script = f'echo {said} "$SLURM_JOB_NODELIST" >> {self._begun}; exec sleep {seconds}'
+        command = ("sbatch", "--parsable", "--output=/dev/null", "--time=2", *arguments, "--wrap", script)
+        return self.lab.run(*command).strip().partition(";")[0]
+
+    def runs(self) -> Counter[str]:
+        """Return how often each job has begun to run, as it says itself."""
+        lines = self._begun.read_text().splitlines() if self._begun.exists() else []
+        return Counter(line.split()[0] for line in lines)
+
+    def settle(
+        self, jobs: Iterable[str], *, others: Mapping[str, JobState] | None = None, seconds: float = 60
+    ) -> dict[str, JobFacts]:
+        """Wait until all is over, and hold jobs, Slurm and store against each other; return the facts.
+
+        No job is lost: `jobs` have completed, and `others` ended as they were to. None is doubled: each ran once, and
+        once more for each time that Slurm queued it again. The store has each end once, as Slurm has it, no plan for a
+        job that is over, and no order without an answer.
+        """
+        wanted = dict.fromkeys(jobs, JobState.COMPLETED) | dict(others or {})
+        self.wait_for_silence(seconds)
+        facts = self.lab.manager.snapshot().jobs
+        assert {job: facts[job].state for job in wanted} == wanted, self.log()[-3000:]
+        runs = self.runs()
+        expected = {job: 0 if facts[job].start is None else 1 + facts[job].restarts for job in wanted}
+        begun = {
+            job: expected[job] - (facts[job].state is JobState.CANCELLED and runs[job] < expected[job])
+            for job in wanted
+        }
+        assert {job: runs[job] for job in wanted} == begun  # a job may be cancelled before its first line
+        end = time.monotonic() + 30
+        while (found := self._disagreement(facts, wanted)) is not None:
+            assert time.monotonic() < end, f"{found}\n{self.log()[-3000:]}"
+            time.sleep(0.3)
+        return dict(facts)
+
+    def _disagreement(self, facts: Mapping[str, JobFacts], wanted: Mapping[str, JobState]) -> str | None:
+        """Return in what the store and Slurm do not agree; None: they do."""
+        store = Store(f"sqlite:///{self.folder}/cpsched.db", is_reader=True)
+        try:
+            ends = [record for record in store.history() if record.kind == "JobOver" and record.job in wanted]
+            kept = store.load()
+        except StoreError as error:
+            return str(error)
+        finally:
+            store.close()
+        stored = {one.job: (one.content["state"], one.content["start"], tuple(one.content["nodes"])) for one in ends}
+        # one that was cancelled before the daemon saw it is in no history
+        known = [job for job in wanted if facts[job].start is not None or job in stored]
+        true = {job: (str(facts[job].state), facts[job].start, facts[job].nodes) for job in known}
+        if stored != true or len(stored) != len(ends):
+            wrong = [job for job in known if stored.get(job) != true[job]]
+            return f"of jobs {wrong} of {len(wanted)} the store has {[one for one in ends if one.job in wrong]}"
+        if kept.plan.keys() & wanted.keys() or kept.unanswered:
+            return f"the store has the plan {sorted(kept.plan)}, and {kept.unanswered} orders without an answer"
+        return None
+
     def metric(self, name: str) -> float:
         """Return a metric as its port tells it; 0 where it has none, or nobody answers."""
         try:
@@ -115,6 +179,14 @@ class Site:
         except OSError:
             return 0.0
         return float(found[1]) if found else 0.0
+
+    def failures(self) -> float:
+        """Return how often the manager or the store has failed."""
+        return self.metric(MANAGER_FAILED) + self.metric(STORE_FAILED)
+
+    def wait_for_more(self, count: Callable[[], float], before: float) -> None:
+        """Wait until a count is more than it was."""
+        self.lab.wait(lambda: count() > before, 40)
 
     def log(self) -> str:
         """Return the log."""
