@@ -140,3 +140,7 @@ if not TYPE_CHECKING:  # so that a name that is not there is an error of type
             raise AttributeError(f"module 'cpsched' has no attribute {name!r}")
         room, _, there = _ROOMS[name].partition(":")
         return getattr(import_module(f"cpsched.{room}"), there or name)
+
+    def __dir__() -> list[str]:
+        """List the public names, for those who complete them."""
+        return sorted(__all__)

@@ -35,6 +35,9 @@ class Answers:
         self._world = World(instance, plan)
         self._waiting = {job.id: job for job in plan.waiting_room}
 
+    def __repr__(self) -> str:
+        return f"<Answers about {len(self._world.entries)} jobs, {len(self._waiting)} of them without a start>"
+
     def has(self, job_id: str) -> bool:
         """Tell whether the instance has a job, or an element of an array, of this id."""
         return job_id in self._world.entries

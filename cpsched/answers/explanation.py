@@ -110,7 +110,7 @@ class Change:
     amount: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Explanation:
     """Why a job starts when a plan says, and not earlier."""
 
@@ -130,3 +130,8 @@ class Explanation:
     #: The first second at which the job could start beside all others; None: there is none.
     free_start: int | None = None
     changes: tuple[Change, ...] = ()
+
+    def __repr__(self) -> str:
+        start = "without a start" if self.start is None else f"starts at {self.start} s"
+        causes = ", ".join(dict.fromkeys(blocked.cause.kind for blocked in self.blocked))
+        return f"<Explanation of {self.job!r}: {self.state}, {start}{causes and ', not earlier: '}{causes}>"

@@ -8,7 +8,6 @@ from typing import Any
 from cpsched.bench.campaign import Cell, Contender
 from cpsched.bench.loading import load_workload
 from cpsched.domain import Instance
-from cpsched.metrics import runs_summary
 from cpsched.portfolio import make_any_scheduler
 from cpsched.sim import History, simulate
 from cpsched.workloads import eurora_stream
@@ -30,14 +29,7 @@ def play(cell: Cell) -> dict[str, Any]:
         raise ValueError(f"the workload {cell.workload.label} has no jobs")
     _warm_up(cell.contender)
     history = _simulated(loaded.instance, cell.contender)
-    summary = runs_summary(
-        history.runs,
-        loaded.instance.cluster.totals["cores"],
-        resources={**loaded.instance.cluster.totals, **loaded.instance.cluster.licenses},
-        warm_up=cell.warm_up,
-        cool_down=cell.cool_down,
-        decision_seconds=history.decision_seconds,
-    ).as_document()
+    summary = history.summary(warm_up=cell.warm_up, cool_down=cell.cool_down).as_document()
     return {
         "cell": cell.label,
         "jobs": len(loaded.instance.jobs),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cpsched.metrics import RunsSummary
     from cpsched.sim import History
 
-__all__ = ["RUN", "SUMMARY", "check_free", "folder_names", "identity_of", "summary_of", "write_results"]
+__all__ = ["RUN", "SUMMARY", "check_free", "folder_names", "identity_of", "write_results"]
 
 #: The file with the figures, which begins with the identity of the simulation.
 SUMMARY = "summary.json"
@@ -28,20 +28,6 @@ SUMMARY = "summary.json"
 RUN = "run.npz"
 #: So long may the name of a folder be.
 _LONGEST = 100
-
-
-def summary_of(instance: Instance, history: History) -> RunsSummary:
-    """Return the figures of a simulation; a machine without cores has no utilisation."""
-    from cpsched.metrics import runs_summary
-
-    cores = instance.cluster.totals.get("cores", 0)
-    resources = {**instance.cluster.totals, **instance.cluster.licenses}
-    return runs_summary(
-        history.runs,
-        max(1, cores),
-        resources={name: amount for name, amount in resources.items() if amount},
-        decision_seconds=history.decision_seconds,
-    )
 
 
 def identity_of(instance: Instance, contender: Contender, conditions: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import click
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE
-from cpsched.cli.results import SUMMARY, check_free, folder_names, identity_of, summary_of, write_results
+from cpsched.cli.results import SUMMARY, check_free, folder_names, identity_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
 from cpsched.cli.verify import echo_violations
 from cpsched.cli.workload import echo_notes, log_options
@@ -168,7 +168,7 @@ def command(
     for number, contender in enumerate(chosen):
         kept = _kept(checkpoint, contender, conditions, resume=resume, interval=interval)
         history, is_whole = _play(instance, contender, conditions, kept, quiet=quiet)
-        summaries[contender.label] = summary = summary_of(instance, history)
+        summaries[contender.label] = summary = history.summary()
         if summary.total.overdue and not quiet:
             late = f"{summary.total.overdue:,} x waited longer than the max_wait of the queue"
             click.echo(f"{contender.label}: {late}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -25,6 +26,9 @@ __all__ = [
     "repeated",
 ]
 
+#: So many nodes are named where a job shows itself in a line.
+_FEW = 3
+
 
 class WaitingReason(StrEnum):
     """The reason for which a job has no start; ``docs/formats.md`` says when each applies."""
@@ -42,7 +46,7 @@ class WaitingReason(StrEnum):
     NOT_STARTED = "not_started"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlannedJob:
     """A job with its interval ``[start, end)`` and its nodes; its segments leave no gap."""
 
@@ -55,6 +59,14 @@ class PlannedJob:
     def nodes(self) -> tuple[str, ...]:
         """The names of all nodes that it ever has, in the order in which it gets them."""
         return tuple(dict.fromkeys(place.node for segment in self.segments for place in segment.allocation))
+
+    def __repr__(self) -> str:
+        return f"<PlannedJob {self.id!r}: {self.start} to {self.end} s on {_some(self.nodes)}>"
+
+
+def _some(nodes: Sequence[str]) -> str:
+    """Return the first few names, and how many there are."""
+    return ", ".join(nodes) if len(nodes) <= _FEW else f"{', '.join(nodes[:_FEW])} and {len(nodes) - _FEW} more nodes"
 
 
 def repeated(job: Job) -> PlannedJob:

@@ -308,20 +308,41 @@ class Model:
         """
         return parse_instance(self._document, source="the model")
 
-    def solve(self, **options: Any) -> Plan:
+    def solve(
+        self,
+        *,
+        engine: str = "portfolio",
+        budget: float = 10.0,
+        seed: int = 0,
+        workers: int = 2,
+        bound: float = 0.0,
+        warm: Plan | None = None,
+        solver: str = "gecode",
+    ) -> Plan:
         """Plan every job, verify the plan, and return it.
 
         Parameters
         ----------
-        options
-            As `cpsched.solve` has them: ``engine``, ``budget`` (s), ``seed``, ``workers`` and so on.
+        engine, budget, seed, workers, bound, warm, solver
+            As `cpsched.solve` has them; budget and bound are seconds.
 
         Raises
         ------
         DocumentError
             With everything that is wrong with the model.
+        EngineError
+            As `cpsched.solve`.
         """
-        return solve(self.instance(), **options)
+        return solve(
+            self.instance(),
+            engine=engine,
+            budget=budget,
+            seed=seed,
+            workers=workers,
+            bound=bound,
+            warm=warm,
+            solver=solver,
+        )
 
     def __repr__(self) -> str:
         jobs, nodes = len(self._document.get("jobs", [])), self._document["cluster"]["nodes"]

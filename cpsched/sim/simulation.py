@@ -23,7 +23,7 @@ from cpsched.domain import (
 )
 from cpsched.errors import UnsupportedError
 from cpsched.formats import checked
-from cpsched.metrics import Runs, objective_value, suffered
+from cpsched.metrics import Runs, RunsSummary, objective_value, runs_summary, suffered
 from cpsched.sim import arrays
 from cpsched.sim.checkpoint import Checkpoint, Keeper
 from cpsched.sim.load import Load
@@ -101,6 +101,25 @@ class History:
             record=True,
             attempts=load.reduced.to_stated([self._run(*attempt) for attempt in world.attempts()]),
             reservations=load.slices,
+        )
+
+    def summary(self, *, warm_up: float = 0.0, cool_down: float = 0.0) -> RunsSummary:
+        """Return the figures: waits, slowdowns, fairness, use; a machine without cores has no utilisation.
+
+        Parameters
+        ----------
+        warm_up, cool_down
+            Shares of the jobs, first and last in the order of submission, that do not count.
+        """
+        cluster = self._world.load.stated.cluster
+        amounts = {**cluster.totals, **cluster.licenses}
+        return runs_summary(
+            self.runs,
+            max(1, cluster.totals.get("cores", 0)),
+            resources={name: amount for name, amount in amounts.items() if amount},
+            warm_up=warm_up,
+            cool_down=cool_down,
+            decision_seconds=self.decision_seconds,
         )
 
     def __repr__(self) -> str:

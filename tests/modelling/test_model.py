@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 import cpsched
 from cpsched import DocumentError, Model, Plan, errors
-from cpsched.domain import Instance
+from cpsched.domain import Amounts, Instance, Placement
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document, read_instance
 from cpsched.formats.logs import JobLog, LogKind, LogOptions, take_jobs
 from cpsched.formats.swf import read_swf, write_swf
@@ -211,6 +212,11 @@ def test_a_notebook_shows_a_plan() -> None:
     assert len(html) < 60_000
 
 
+def _placements(nodes: int) -> tuple[Placement, ...]:
+    """Return a core on each of so many nodes."""
+    return tuple(Placement(node=f"m{number}", resources=Amounts({"cores": 1})) for number in range(nodes))
+
+
 def test_reprs_are_short(tmp_path: Path) -> None:
     """Models, instances, plans, logs and simulations of any size show themselves in a line."""
     model = small_model()
@@ -218,6 +224,15 @@ def test_reprs_are_short(tmp_path: Path) -> None:
     assert repr(model) == "<Model 'small': 2 jobs, 1 kinds of nodes>"
     assert repr(model.instance()) == "<Instance 'small': 2 jobs on 2 nodes, now 100>"
     assert repr(plan).startswith("<Plan of 'small': 2 jobs, weighted_wait 0.333333, gap")
+    assert repr(plan["wide"]) == "<PlannedJob 'wide': 100 to 700 s on n1, n2>"
+    wide = replace(plan["wide"], segments=(replace(plan["wide"].segments[0], allocation=_placements(10_000)),))
+    assert repr(wide) == "<PlannedJob 'wide': 100 to 700 s on m0, m1, m2 and 9997 more nodes>"
+    explained = cpsched.explain(model.instance(), plan, "job-2")
+    assert repr(explained) == "<Explanation of 'job-2': planned, starts at 700 s, not earlier: dependency>"
+    first = cpsched.explain(model.instance(), plan, "wide")
+    assert repr(first) == "<Explanation of 'wide': planned, starts at 100 s>"
+    asked = cpsched.Answers(model.instance(), plan)
+    assert repr(asked) == "<Answers about 2 jobs, 0 of them without a start>"
     compared = cpsched.whatif(model.instance(), plan, cpsched.WhatIf(drain=("n1",)))
     assert repr(compared) == "<Comparison of 2 jobs: 0 start later, 0 earlier>"
     history = cpsched.simulate(model.instance(), cpsched.make_scheduler("fcfs"))
@@ -246,6 +261,7 @@ def test_a_model_of_a_dict_takes_numbers_of_numpy() -> None:
 def test_public_names_are_there() -> None:
     """Each name that the package lists can be fetched, and its document states the version of the package."""
     assert all(getattr(cpsched, name) is not None for name in cpsched.__all__)
+    assert set(cpsched.__all__) == set(dir(cpsched))
     assert cpsched.Instance is Instance
     assert json.dumps(cpsched.__version__)
     assert set(errors.__all__) <= set(cpsched.__all__)
