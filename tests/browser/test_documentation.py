@@ -106,6 +106,15 @@ def test_the_drawings_are_those_of_the_script(repository: Path, tmp_path: Path) 
         assert "#" not in re.sub(r"url\(#|href=\"#|--\w+: #", "", kept), f"{name} has a colour without a name"
 
 
+def test_the_screenshots_are_those_of_the_script(repository: Path) -> None:
+    """Each picture that the script takes is there and on a page, and no other one."""
+    script = (repository / "scripts" / "make_screenshots").read_text(encoding="utf-8")
+    pages = "".join(page.read_text(encoding="utf-8") for page in (repository / "docs").rglob("*.md"))
+    taken = {f"{name}.png" for name in re.findall(r'Shot\(\s*name="([\w-]+)"', script)}
+    assert taken == {path.name for path in (repository / "docs" / "screenshots").iterdir()}
+    assert taken == set(re.findall(r"screenshots/([\w-]+\.png)", pages))
+
+
 def test_the_search_finds_from_a_folder(site: Path, visits: Visits) -> None:
     """Without a server, on a page in a folder of its own, the search finds a page and leads to it."""
     page = visits.open((site / "concepts" / "rusv.html").as_uri())
