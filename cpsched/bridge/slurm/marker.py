@@ -1,4 +1,4 @@
-"""What cpsched notes in a job's `AdminComment`, which only operators of Slurm may write.
+"""What cpsched notes in a job's `AdminComment`, which only administrators of Slurm may write.
 
 The note says that the job is steered, what its user asked for in the fields that an order overwrites, and the order or
 the announced start. So everything that was done to a job can be read from Slurm alone, and undone. The text has no
