@@ -123,7 +123,7 @@ class World:
             if self.instance.limits or self.instance.free_pools:
                 others = [one for name, one in self._alone.items() if name != job.id]
             window = replace(self.instance, jobs=(*others, replace(job, after=())))
-            self._asked = job, reduced(window, self.plan.reservations, about=job)
+            self._asked = job, reduced(window, self.plan.reservations, about=job, like=self._reduced)
         return self._asked[1]
 
     @cached_property

@@ -65,16 +65,22 @@ class Measures:
     def __init__(self, now: int) -> None:
         self._now = now
         self._totals: dict[str, Sequence[tuple[int, int, Mapping[str, int]]]] = {}
-        self._parts: dict[tuple[str, str], Sequence[Amount]] = {}
-        self._most: dict[tuple[str, str], int] = {}
+        self._parts: dict[str, dict[str, Sequence[Amount]]] = {}
+        self._most: dict[str, dict[str, int]] = {}
+
+    def forget(self, job_id: str) -> None:
+        """Let another job have this id from now on."""
+        self._totals.pop(job_id, None)
+        self._parts.pop(job_id, None)
+        self._most.pop(job_id, None)
 
     def most_of(self, job: Job, resource: str) -> int:
         """Return the most of a resource that a waiting job has at a time, or a running one from `now` on."""
-        key = job.id, resource
-        if key not in self._most:
+        known = self._most.setdefault(job.id, {})
+        if resource not in known:
             parts, is_waiting = self._parts_of(job, resource), job.running is None
-            self._most[key] = max((amount for _, end, amount in parts if is_waiting or end > self._now), default=0)
-        return self._most[key]
+            known[resource] = max((amount for _, end, amount in parts if is_waiting or end > self._now), default=0)
+        return known[resource]
 
     def seconds_of(self, job: Job, resource: str) -> int:
         """Return for how long a job has something of a resource."""
@@ -88,15 +94,15 @@ class Measures:
         """Return the times at which a running job has something of a resource, or in seconds from its start of a
         waiting job the steps that ask for it.
         """
-        key = job.id, resource
-        if key not in self._parts:
+        known = self._parts.setdefault(job.id, {})
+        if resource not in known:
             whole = _whole(job, resource)
             held = (
                 (start, end, totals.get(resource, 0) if whole is None else whole)
                 for start, end, totals in self._totals_of(job)
             )
-            self._parts[key] = [part for part in held if part[2]]
-        return self._parts[key]
+            known[resource] = [part for part in held if part[2]]
+        return known[resource]
 
     def _totals_of(self, job: Job) -> Sequence[tuple[int, int, Mapping[str, int]]]:
         """Add up the resources of nodes of a running job in each segment, or of a waiting one in each step."""

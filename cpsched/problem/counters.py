@@ -6,7 +6,7 @@ it, and of which there is none while the limit holds; a free pool is one that jo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -89,21 +89,32 @@ class Times:
 
 
 def counters_of(
-    instance: Instance, times: Times, *, soft: bool, record: bool = False, about: Job | None = None
+    instance: Instance,
+    times: Times,
+    measures: Measures,
+    *,
+    soft: bool,
+    record: bool = False,
+    about: Job | None = None,
+    hopeless: Collection[str] = (),
 ) -> Iterator[Counter]:
     """Yield the counters of all limits and free pools that can bind.
 
     Parameters
     ----------
+    measures
+        The amounts of the window's jobs.
     soft
         Whether soft limits are kept, too.
     record
         Whether the jobs are played, see `reduced`.
     about
         The only job whose limits matter; None: all.
+    hopeless
+        Waiting jobs that can never start, by id: no outstanding area is spent on them.
     """
-    measures = Measures(instance.now)
-    yield from _Limits(instance, times, measures, soft=soft, record=record, about=about).counters()
+    limits = _Limits(instance, times, measures, soft=soft, record=record, about=about, hopeless=hopeless)
+    yield from limits.counters()
     supply = Supply(instance)
     for number, pool in enumerate(instance.free_pools):
         if pool.nodes is None or pool.resource in instance.cluster.licenses:
@@ -174,9 +185,10 @@ class _Limits:
         soft: bool,
         record: bool,
         about: Job | None,
+        hopeless: Collection[str],
     ) -> None:
         self._instance, self._times, self._measures = instance, times, measures
-        self._soft, self._record, self._about = soft, record, about
+        self._soft, self._record, self._about, self._hopeless = soft, record, about, hopeless
         self._supply = Supply(instance)
 
     def counters(self) -> Iterator[Counter]:
@@ -331,7 +343,7 @@ class _Limits:
         left -= sum(self._measures.area_of(job, bound.resource) for job in meeting if job.running is not None)
         beyond: dict[str, int] = {}
         steady: set[str] = set()
-        waiting = [job for job in meeting if job.running is None]
+        waiting = [job for job in meeting if job.running is None and job.id not in self._hopeless]
         for job in sorted(waiting, key=lambda job: (self._avoids(job, bound), self._turns[job.id])):
             area = self._measures.area_of(job, bound.resource)
             if 0 < area <= left:

@@ -32,6 +32,7 @@ from cpsched.domain import (
 )
 from cpsched.problem.amounts import Amount, Supply
 from cpsched.problem.asides import beside, closed, closed_within, held_by
+from cpsched.problem.calendar import Intervals
 from cpsched.problem.counters import Times, is_let_in, left_to_others
 from cpsched.problem.rule import MARK, Rule
 from cpsched.problem.spread import Spread, has_room, most_held, orders, quotas
@@ -97,6 +98,8 @@ class NodeRules:
         self._asides: list[SetAside] = []
         self._virtual: list[NodeClass] = []
         self._totals = dict(instance.cluster.licenses)
+        #: The second from which on a rule leaves a waiting job nothing for ever, and that rule, by the job's id.
+        self.closing: dict[str, tuple[int, Rule]] = {}
         #: The made-up resources, properties and licences.
         self.rules: dict[str, Rule] = {}
         #: Whether plans that keep to the rules are lost.
@@ -163,6 +166,7 @@ class NodeRules:
             classes = instance.cluster.class_of
             up = [node for node in pool.nodes if classes[node].state is NodeState.UP]
             quota = self._best_quota(pool, has, asking, (quotas(has, first, order, left) for order in orders(up)))
+            self._close(rule, pool, [job for job in asking if job.reservation is None], quota, times)
             spread = Spread(rule.name, times, quota, taken)
             is_always = times == ((instance.now, instance.now + FOR_EVER),)
             for node, most in has.items():
@@ -214,6 +218,19 @@ class NodeRules:
                 least, best = count, quota
         self._quota |= {(id(pool), node): amount for node, amount in best.items()}
         return best
+
+    def _close(
+        self, rule: Rule, pool: FreePool, jobs: Sequence[Job], quota: Mapping[str, int], times: Intervals
+    ) -> None:
+        """Note which jobs have to end before a pool leaves them no room for ever; none in a cluster of many nodes."""
+        now, classes = self._instance.now, self._instance.cluster.class_of
+        since, until = times[-1]
+        if until < now + FOR_EVER or since <= now or len(classes) > _MOST_WEIGHED:
+            return
+        room = {node: self._amount(node, pool.resource) for node in classes} | dict(quota)
+        for job in jobs:
+            if not has_room(job, pool.resource, room, classes) and since < self.closing.get(job.id, (until, rule))[0]:
+                self.closing[job.id] = since, rule
 
     def _hosting(self, others: Sequence[Job], pool: FreePool) -> Iterator[tuple[ReservedSlice, str, int]]:
         """Yield the reservations in which jobs without access to a pool run, the nodes of the pool that they have, and
@@ -451,16 +468,21 @@ class NodeRules:
     def _classes(self, cluster: Cluster) -> Iterator[NodeClass]:
         """Yield the classes with made-up resources and properties; nodes that differ in these form classes apart."""
         for node_class in cluster.classes:
-            parts: dict[tuple[Amounts, FrozenMap[str, str]], list[str]] = {}
+            parts: dict[tuple[tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]], list[str]] = {}
             for name in node_class.names:
                 resources, properties = self._has.get(name), self._is.get(name)
                 key = (
-                    Amounts({**node_class.resources, **resources}) if resources else node_class.resources,
-                    FrozenMap({**node_class.properties, **properties}) if properties else node_class.properties,
+                    tuple(sorted(resources.items())) if resources else (),
+                    tuple(sorted(properties.items())) if properties else (),
                 )
                 parts.setdefault(key, []).append(name)
-            for (amounts, facts), names in parts.items():
-                yield replace(node_class, names=tuple(names), resources=amounts, properties=facts)
+            for (more, facts), names in parts.items():
+                yield replace(
+                    node_class,
+                    names=tuple(names),
+                    resources=Amounts({**node_class.resources, **dict(more)}),
+                    properties=FrozenMap({**node_class.properties, **dict(facts)}),
+                )
 
     def _job(self, job: Job) -> Job:
         """Return a job that asks for what stands for the rules about it."""
@@ -472,7 +494,10 @@ class NodeRules:
         if asked.refused is not None:
             return replace(job, licenses=Amounts({**job.licenses, asked.refused.name: 1}))
         if asked.slice_ is None:
-            return job
+            if job.id not in self.closing:
+                return job
+            since, _ = self.closing[job.id]
+            return replace(job, deadline=since if job.deadline is None else min(job.deadline, since))
         slice_ = asked.slice_
         own = self._instance.cluster.licenses
         renamed = {_virtual(name, slice_) if name in own else name: amount for name, amount in job.licenses.items()}

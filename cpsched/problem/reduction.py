@@ -22,6 +22,8 @@ from cpsched.domain import (
     priority_classes,
     repeated,
 )
+from cpsched.problem.admission import placeable
+from cpsched.problem.amounts import Measures
 from cpsched.problem.asides import merged
 from cpsched.problem.counters import Counter, Times, counters_of
 from cpsched.problem.nodes import NodeRules
@@ -35,6 +37,18 @@ _LONGEST, _SPARE = 2 * 366 * 86_400, 31 * 86_400
 
 #: What engines say of a job for which they find no room.
 _NO_ROOM = (WaitingReason.UNSATISFIABLE, WaitingReason.UNAVAILABLE, WaitingReason.NOT_MAPPED, WaitingReason.TOO_LATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Common:
+    """What is found once for several windows that differ in one job; mutable: it remembers what was asked."""
+
+    #: When rules hold.
+    times: Times
+    #: The amounts of jobs.
+    measures: Measures
+    #: Waiting jobs that nodes and licences can never have, by id; none if no limit is on an outstanding area.
+    hopeless: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +68,8 @@ class Reduced:
     _facts: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
+    #: What a window with one other job has in common with this one.
+    _common: _Common | None = None
 
     def to_stated(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """Return the jobs of a plan of an engine as a plan of the instance that was given has them."""
@@ -117,6 +133,7 @@ def reduced(
     soft: bool = True,
     record: bool = False,
     about: Job | None = None,
+    like: Reduced | None = None,
 ) -> Reduced:
     """Return an instance for engines, which has other means than rules: licences, guards, and amounts set aside.
 
@@ -133,15 +150,24 @@ def reduced(
         that runs may start again, when it has been cut short; and a soft limit holds for jobs together, not for one.
     about
         The only job that is asked about; limits of other users and groups are left out.
+    like
+        A reduced window of the same jobs but for `about`; what both have in common is not found again.
     """
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
     if not (instance.limits or instance.free_pools or instance.reservations or has_nodes):
         return Reduced(instance=instance, rules={}, left={})
-    if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
+    has_outstanding = any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits)
+    if has_outstanding:
         instance = _expanded(instance)
-    times = Times(instance, _end_of_calendars(instance))
-    counters = list(counters_of(instance, times, soft=soft, record=record, about=about))
+    common = None if like is None else like._common
+    times = Times(instance, _end_of_calendars(instance)) if common is None else common.times
     nodes = NodeRules(instance, slices, times, record=record)
+    if common is None:
+        hopeless = frozenset[str]()
+        if has_outstanding:
+            hopeless = frozenset(job.id for job in instance.jobs) - placeable(nodes.apply(replace(instance, limits=())))
+        common = _Common(times=times, measures=Measures(instance.now), hopeless=hopeless)
+    counters = _counters(instance, common, soft=soft, record=record, about=about)
     rules = {counter.rule.name: counter.rule for counter in counters} | nodes.rules
     plain = nodes.apply(_with_counters(instance, counters))
     closed = {counter.rule.name: counter.closed for counter in counters}
@@ -155,13 +181,35 @@ def reduced(
         _nodes=nodes,
         _stated={element: job for job in touched.values() for element in job.element_ids},
         _facts={job_id: (repeated(touched[job_id]), held) for job_id, held in running.items()},
-        _closing=_closing(instance, counters),
+        _closing=_closing(instance, counters, nodes.closing),
+        _common=common,
     )
 
 
-def _closing(instance: Instance, counters: Sequence[Counter]) -> dict[str, Rule]:
-    """Return the first rule that closes for ever to each job that has no last start of its own, by ids of a plan."""
-    ends: dict[str, tuple[int, Rule]] = {}
+def _counters(instance: Instance, common: _Common, *, soft: bool, record: bool, about: Job | None) -> list[Counter]:
+    """Return the counters of a window; see `reduced`."""
+    measures, hopeless = common.measures, common.hopeless
+    if about is not None:  # it is another job than the one of this id in other windows
+        measures.forget(about.id)
+        hopeless -= {about.id}
+    found = counters_of(instance, common.times, measures, soft=soft, record=record, about=about, hopeless=hopeless)
+    counters = list(found)
+    if about is not None:
+        measures.forget(about.id)
+    return counters
+
+
+def _closing(
+    instance: Instance, counters: Sequence[Counter], of_nodes: Mapping[str, tuple[int, Rule]]
+) -> dict[str, Rule]:
+    """Return the first rule that closes for ever to each job that has no last start of its own, by ids of a plan.
+
+    Parameters
+    ----------
+    of_nodes
+        The rules about nodes that do, and since when, by the id of the job.
+    """
+    ends = dict(of_nodes)
     for counter in counters:
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             if job_id not in ends or time < ends[job_id][0]:
@@ -235,6 +283,8 @@ def _expanded(instance: Instance) -> Instance:
             replace(job, after=expanded(job.after), array=(), priority=classes.get(job.id, job.priority))
             if job.id in elements
             else replace(job, after=expanded(job.after), array=None)
+            if job.after or job.array is not None
+            else job
             for job in instance.elements()
         ),
     )
