@@ -25,6 +25,16 @@ __all__ = ["MANAGER_FAILED", "STORE_FAILED", "Site"]
 MANAGER_FAILED = 'cpsched_failures_total{what="manager"}'
 STORE_FAILED = 'cpsched_failures_total{what="store"}'
 
+#: The program with a clock that is ahead by the seconds in a file; the one that counts seconds is not.
+SHIFTED = """\
+import time
+from pathlib import Path
+true = time.time
+time.time = lambda: true() + float(Path("{clock}").read_text())
+from cpsched.cli import run
+run()
+"""
+
 FILE = """\
 dry_run = {dry_run}
 allow_root = true
@@ -59,8 +69,17 @@ dead_after = 10
 class Site:
     """One site's file, its store, its log and its processes, which all end with the test. Mutable."""
 
-    def __init__(self, lab: Laboratory, folder: Path, *, commands: str = "/usr/bin", seconds: float = 20) -> None:
+    def __init__(
+        self,
+        lab: Laboratory,
+        folder: Path,
+        *,
+        commands: str = "/usr/bin",
+        seconds: float = 20,
+        clock: Path | None = None,
+    ) -> None:
         self.lab, self.folder, self.path = lab, folder, folder / "site.toml"
+        self._program = ("-m", "cpsched") if clock is None else ("-c", SHIFTED.format(clock=clock))
         self._commands, self._seconds = commands, seconds
         #: Where each job writes a line when it begins to run.
         self._begun = folder / "begun"
@@ -86,7 +105,7 @@ class Site:
     def start(self, *task: str) -> subprocess.Popen[str]:
         """Start ``cpsched daemon``."""
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "cpsched", "daemon", "--config", str(self.path), *task],
+            [sys.executable, *self._program, "daemon", "--config", str(self.path), *task],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             text=True,

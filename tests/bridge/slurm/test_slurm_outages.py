@@ -5,7 +5,9 @@ After each, no job is lost, none is doubled, and Slurm and the store agree (`Sit
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -69,3 +71,32 @@ def test_a_full_disk(lab: Laboratory, tmp_path: Path) -> None:
     finally:
         site.end()
         subprocess.run(["/bin/umount", "--lazy", str(tmp_path)], check=True)  # noqa: S603
+
+
+def test_the_clock_of_the_machine_jumps(one_lab: Laboratory, tmp_path: Path) -> None:
+    """Slurm's clock and the daemon's jump half an hour ahead, and then 15 s back, while jobs run and wait.
+
+    Slurm starts nothing until its clock is again where it was. The cluster is another one than `one_lab`, which says
+    what is missing.
+    """
+    clock = tmp_path / "clock"
+    clock.write_text("+0\n")
+    lab = Laboratory(Path(tempfile.mkdtemp(prefix="cpsched-lab-", dir="/tmp")))  # paths of sockets are short
+    site = Site(lab, tmp_path, clock=clock)
+    try:
+        lab.script("start", "--clock", str(clock), "--scale", "2")
+        daemon = site.daemon()
+        jobs: list[str] = []
+        for jump in ("+1800\n", "+1785\n"):
+            jobs += [site.submit("--exclusive", "--nodes=1", "--time=120", seconds=3) for _ in range(10)]
+            lab.wait(lambda: site.runs().keys() & set(jobs[-10:]), 30)  # noqa: B023 - it is called here
+            new = clock.with_suffix(".new")
+            new.write_text(jump)
+            new.rename(clock)
+            time.sleep(2)
+        site.settle(jobs, seconds=60)
+        site.stop(daemon)
+    finally:
+        site.end()
+        lab.script("stop")
+        shutil.rmtree(lab.directory, ignore_errors=True)
