@@ -48,6 +48,7 @@ class NodeSteps:
             place_of=place_of,
             idle=idle,
             lacking=np.zeros(1, dtype=np.int64),
+            gaps=np.zeros((nodes, 3), dtype=np.int64),
             wanted=np.zeros((idle.shape[1], 2), dtype=np.int64),
             coming=np.zeros((nodes + 1, 2), dtype=np.int64),
         )
@@ -92,6 +93,7 @@ class NodeSteps:
         counts = changes.sum(axis=0)
         spans = np.stack([np.cumsum(counts) - counts, counts, counts], axis=1)
         self.arrays = arrays._replace(spans=spans, steps=steps, used=np.array([len(steps)], dtype=np.int64))
+        kernels.note_all_gaps(self.arrays)
         self.grow()
 
     def copy(self) -> NodeSteps:
@@ -101,6 +103,7 @@ class NodeSteps:
             spans=self.arrays.spans.copy(),
             steps=self.arrays.steps.copy(),
             used=self.arrays.used.copy(),
+            gaps=self.arrays.gaps.copy(),
         )
         return same
 

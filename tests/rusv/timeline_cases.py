@@ -274,15 +274,31 @@ def assert_summaries(timeline: Timeline) -> None:
 
 
 def assert_steps(arrays: Nodes) -> None:
-    """Check that the steps of each node begin at 0, ascend, and differ from their neighbours, in rows of its own."""
+    """Check that the steps of each node begin at 0, ascend, and differ from their neighbours, in rows of its own; and
+    that each stretch of time in which it has something of its first resource is one that its gaps allow.
+    """
     taken: list[tuple[int, int]] = []
-    for first, count, room in arrays.spans.tolist():
+    for (first, count, room), (soon, longest, last) in zip(arrays.spans.tolist(), arrays.gaps.tolist(), strict=True):
         steps = arrays.steps[first : first + count]
         assert 0 < count <= room
         assert steps[0, 0] == 0
         assert (np.diff(steps[:, 0]) > 0).all()
         assert (steps[1:, 1:] != steps[:-1, 1:]).any(axis=1).all()
         taken.append((first, first + room))
+        for begin, end in stretches(steps[:, 0].tolist(), (steps[:, 1] > 0).tolist()):
+            assert begin >= soon
+            assert end - begin <= longest or (begin >= last and end == FOREVER)
     taken.sort()
     assert all(end <= begin for (_, end), (begin, _) in pairwise([*taken, (int(arrays.used[0]), 0)]))
     assert arrays.used[0] <= len(arrays.steps)
+
+
+def stretches(begins: Sequence[int], flags: Sequence[bool]) -> list[tuple[int, int]]:
+    """Return from when to when a flag is set, where each holds from its begin to the next one."""
+    found: list[tuple[int, int]] = []
+    for begin, end, flag in zip(begins, [*begins[1:], FOREVER], flags, strict=True):
+        if flag and found and found[-1][1] == begin:
+            found[-1] = found[-1][0], end
+        elif flag:
+            found.append((begin, end))
+    return found

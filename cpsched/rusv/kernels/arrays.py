@@ -22,6 +22,8 @@ EXCLUSIVE, SCATTER, JOINT = 1, 2, 4
 
 # columns of the spans of `Nodes`
 N_FIRST, N_COUNT, N_ROOM = 0, 1, 2
+# columns of the gaps of `Nodes`
+G_SOON, G_LONGEST, G_LAST = 0, 1, 2
 
 DONE, GROW_STATE, GROW_POOL, GROW_NODES = 0, 1, 2, 3
 
@@ -65,6 +67,10 @@ class Nodes(NamedTuple):
     idle: NDArray[Any]
     #: int64 (1,): see `nodes.earliest_fit_by_node`.
     lacking: NDArray[Any]
+    #: int64 (nodes, 3): from when on a node has something of its first resource, for how long at most before it has
+    #: none again, and from when on for good (FOREVER: never), see ``G_*``. After some time has passed the first may be
+    #: too early, and the second too long.
+    gaps: NDArray[Any]
     #: Scratch, int64 (1 + resources, 2): (column of a step, amount that must be free).
     wanted: NDArray[Any]
     #: Scratch, int64 (nodes + 1, 2): a heap of (second, chunks that may fit from then on), the latest second first.

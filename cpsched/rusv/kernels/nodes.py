@@ -16,6 +16,9 @@ from cpsched.rusv.kernels.arrays import (
     D_OTHERWISE,
     D_REACH,
     EXCLUSIVE,
+    G_LAST,
+    G_LONGEST,
+    G_SOON,
     H_BLOCKS,
     JOINT,
     K_MOST,
@@ -124,6 +127,31 @@ def has_space_for(columns, o):
     return o.used[0] + lacking <= o.steps.shape[0]
 
 
+@inner_kernel
+def note_gaps(node, o):
+    """Note when a node has something of its first resource: see `Nodes.gaps`; all 0 where it never has any."""
+    if o.idle.shape[1] == 1 or o.idle[node, 1] == 0:
+        return
+    first, soon, longest, since = o.spans[node, N_FIRST], FOREVER, np.int64(0), np.int64(-1)
+    for k in range(first, first + o.spans[node, N_COUNT]):
+        if o.steps[k, 1] <= 0:
+            if since >= 0:
+                longest = max(longest, o.steps[k, 0] - since)
+            since = np.int64(-1)
+        elif since < 0:
+            since = o.steps[k, 0]
+            soon = min(soon, since)
+    o.gaps[node, G_SOON], o.gaps[node, G_LONGEST] = soon, longest
+    o.gaps[node, G_LAST] = since if since >= 0 else FOREVER
+
+
+@kernel
+def note_all_gaps(o):
+    """Note when each node has something of its first resource."""
+    for node in range(o.spans.shape[0]):
+        note_gaps(node, o)
+
+
 @kernel
 def shift_nodes(start, end, sign, columns, amounts, count, o):
     """Add the first `count` amounts of node columns, times `sign`, to what is free in ``[start, end)``; there are rows
@@ -143,6 +171,7 @@ def shift_nodes(start, end, sign, columns, amounts, count, o):
         if end < FOREVER:
             join(node, high, o)
         join(node, low, o)
+        note_gaps(node, o)
         k = behind
 
 
@@ -152,10 +181,14 @@ def pass_time_by_node(seconds, o):
     for node in range(o.spans.shape[0]):
         first, step = o.spans[node, N_FIRST], step_of(node, seconds, o)
         o.spans[node, N_COUNT] -= step - first
-        for k in range(o.spans[node, N_COUNT]):
-            copy(o.steps[first + k], o.steps[step + k])
-            o.steps[first + k, 0] -= seconds
+        for k in range(first, first + o.spans[node, N_COUNT]):
+            if step > first:
+                copy(o.steps[k], o.steps[step + k - first])
+            o.steps[k, 0] -= seconds
         o.steps[first, 0] = 0
+        for gap in (G_SOON, G_LAST):
+            if o.gaps[node, gap] < FOREVER:
+                o.gaps[node, gap] = max(0, o.gaps[node, gap] - seconds)
 
 
 # --- looking --------------------------------------------------------------------------------------------------------
@@ -320,6 +353,15 @@ def pop(size, coming):
 
 
 @inner_kernel
+def wants_first(terms, wanted):
+    """Tell whether something of the first resource is wanted."""
+    for term in range(terms):
+        if wanted[term, 0] == 1 and wanted[term, 1] > 0:
+            return True
+    return False
+
+
+@inner_kernel
 def find_chunks(kind, start, duration, latest, whole, o, t, x):
     """Find nodes for the chunks of a kind in the window from `start` on, cheap nodes first.
 
@@ -334,14 +376,18 @@ def find_chunks(kind, start, duration, latest, whole, o, t, x):
     for segment in range(t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]):
         first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
         node, terms = t.segments[segment, S_FIRST], want_chunks(1, first, last, o, t)
+        has_gaps = whole or wants_first(terms, o.wanted)
         for n in range(node, node + t.segments[segment, S_LENGTH]):
+            is_short = o.gaps[n, G_LONGEST] < duration or o.gaps[n, G_SOON] >= bound
+            if has_gaps and is_short and o.gaps[n, G_LAST] >= bound:
+                continue  # most nodes of a busy machine
             if whole:
                 terms = want_all(n, o)
             row = o.spans[n, N_FIRST]
             behind = row + o.spans[n, N_COUNT]
             k = row if row + 1 == behind or o.steps[row + 1, 0] > start else step_at(row, behind, start, o.steps)
             if o.steps[k, o.wanted[0, 0]] < o.wanted[0, 1] and (k + 1 == behind or o.steps[k + 1, 0] >= bound):
-                continue  # most nodes of a busy machine, and a call costs more than they do
+                continue  # a call costs more
             since = next_room(k, behind, start, duration, bound, terms, o.wanted, o.steps)
             more = chunks_on_idle(n, most, first, last, o, t)
             if since >= bound or more == 0:
