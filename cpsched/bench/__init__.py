@@ -3,9 +3,9 @@
 May import: `sim`, `portfolio`, `workloads`, `report`, `charts`, `metrics`, `formats`, `domain`, `errors`; Dask and
 pyarrow, which are not installed with cpsched by default, inside functions. Begin with `campaigns.py`, the recipe, and
 `campaign.py`, the nouns. `reading.py` makes a campaign from a TOML file: `campaign_model.py` defines its keys,
-`signatures.py` checks the parameters of generators. `loading.py` and `cell.py` are the work of the workers;
-`running.py` runs cells on one of `clusters.py` and keeps their results in `store.py`; `figures.py` and `results.py`
-name and gather them; `tables.py`, `plots.py` and `pages.py` show it.
+`signatures.py` checks the parameters of generators; `replicas.py` makes one of a single workload. `loading.py` and
+`cell.py` are the work of the workers; `running.py` runs cells on one of `clusters.py` and keeps their results in
+`store.py`; `figures.py` and `results.py` name and gather them; `tables.py`, `plots.py` and `pages.py` show it.
 """
 
 from typing import TYPE_CHECKING
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from cpsched.bench.campaigns import Outcome, run_campaign
     from cpsched.bench.clusters import at_address, local, on_slurm
     from cpsched.bench.reading import read_campaign
+    from cpsched.bench.replicas import MOVED, replicas_campaign
     from cpsched.bench.results import RESULTS, read_cells
     from cpsched.bench.running import Failure, Tally
 
 __all__ = [
+    "MOVED",
     "RESULTS",
     "Campaign",
     "Cell",
@@ -33,6 +35,7 @@ __all__ = [
     "on_slurm",
     "read_campaign",
     "read_cells",
+    "replicas_campaign",
     "run_campaign",
 ]
 
@@ -43,6 +46,7 @@ __getattr__ = opener(
         "campaigns": "Outcome run_campaign",
         "clusters": "at_address local on_slurm",
         "reading": "read_campaign",
+        "replicas": "MOVED replicas_campaign",
         "results": "RESULTS read_cells",
         "running": "Failure Tally",
     },

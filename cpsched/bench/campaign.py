@@ -165,6 +165,8 @@ class Campaign:
     published: tuple[Published, ...]
     #: A page with places for the tables; charts are put beside it.
     page: Path | None
+    #: The names of the optional workloads whose files were not found.
+    left_out: tuple[str, ...] = ()
 
     @property
     def samples(self) -> Mapping[Workload, int]:

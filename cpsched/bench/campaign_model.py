@@ -144,6 +144,7 @@ class WorkloadModel(DocumentModel):
     resampled: Omittable[Literal["users", "weeks"]] = Field(
         None, description="What is drawn with replacement, for each seed anew"
     )
+    optional: bool = Field(False, description="Whether it is left out where its file is not found")
 
 
 class InstanceFileModel(WorkloadModel):

@@ -45,7 +45,7 @@ from cpsched.formats import DocumentModel, Faults, Location, keys_of_models, loa
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
 from cpsched.portfolio import factory_of, label_of, make_any_scheduler, parameter_text, scheduler_names
 
-__all__ = ["read_campaign"]
+__all__ = ["frozen_parameters", "read_campaign"]
 
 _KEYS = keys_of_models(vars(campaign_model))
 #: The keys of a workload that say where it is from, and what such a workload looks like.
@@ -89,6 +89,8 @@ class _Reading:
     #: Where else files are, by their names.
     data: Path | None
     faults: Faults
+    #: The names of optional workloads without their files.
+    left_out: list[str] = field(default_factory=list)
     #: Kinds of tables of which some were refused in part: what speaks of them cannot be checked.
     incomplete: set[object] = field(default_factory=set)
 
@@ -113,6 +115,16 @@ class _Reading:
 
     def file(self, at: Location, said: str) -> Path:
         """Find a file, which has to exist."""
+        found = self.found(said)
+        if found is not None:
+            return found
+        beside = "" if self.data is None else f", nor by its name in {self.data.resolve()}"
+        where = f"{self.folder.resolve()}{beside}"
+        self.faults.add(at, f"Expected a file, got {shown(said)}, which does not exist in {where}")
+        return self.folder / said
+
+    def found(self, said: str) -> Path | None:
+        """Find a file; None if there is none."""
         path = self.folder / said
         names = dict.fromkeys((Path(said).name, Path(said).name.replace(".firsthalf.", ".")))
         for place in (path, *(self.data / name for name in names if self.data is not None)):
@@ -121,10 +133,7 @@ class _Reading:
                     return place.resolve()
             except (OSError, RuntimeError):
                 continue  # a name that is too long, a circle of links
-        beside = "" if self.data is None else f", nor by its name in {self.data.resolve()}"
-        where = f"{self.folder.resolve()}{beside}"
-        self.faults.add(at, f"Expected a file, got {shown(said)}, which does not exist in {where}")
-        return path
+        return None
 
     def check_known(self, at: Location, noun: str, name: str, known: Collection[str]) -> None:
         """Note a fault unless `name` is known."""
@@ -170,6 +179,7 @@ def _read_parts(reading: _Reading, document: Mapping[str, Any]) -> Campaign:
         plots=tuple(_present(plots)),
         published=tuple(_present(published)),
         page=None if top.page is None else reading.file(("page",), top.page),
+        left_out=tuple(reading.left_out),
     )
 
 
@@ -201,6 +211,10 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
     shares, models = _listed(model.malleable), _listed(cast(str | list[str] | None, model.model))
     if models and not shares:
         reading.faults.add((*at, "model"), "Expected a malleable share beside it, got none")
+    files = _listed(cast(str | list[str] | None, getattr(model, said[0]))) if said and said[0] != "generator" else ()
+    if model.optional and not all(map(reading.found, files)):
+        reading.left_out.append(model.name)
+        return []
     sources = _read_sources(reading, model, at)
     runtime_models = tuple(map(RuntimeModel, models))
     return [
@@ -268,10 +282,10 @@ def _read_generated(reading: _Reading, model: GeneratedModel, at: Location) -> G
         refuse_generator_parameters(reading.faults, (*at, "parameters"), GENERATORS[model.generator], model.parameters)
     else:
         reading.faults.add_unknown((*at, "generator"), "generator", model.generator, GENERATORS)
-    return Generated(generator=model.generator, parameters=_parameters(model.parameters))
+    return Generated(generator=model.generator, parameters=frozen_parameters(model.parameters))
 
 
-def _parameters(table: Mapping[str, object]) -> FrozenMap[str, Any]:
+def frozen_parameters(table: Mapping[str, object]) -> FrozenMap[str, Any]:
     """Freeze the parameters of a generator or a scheduler, so that they can be hashed."""
     return cast(FrozenMap[str, Any], _frozen(table))
 
@@ -306,7 +320,7 @@ def _read_policy(reading: _Reading, table: object, at: Location, default: Simula
         return []
     found = []
     for choice in product(*([(key, value) for value in values] for key, values in model.vary.items())):
-        parameters = _parameters(model.parameters | dict(choice))
+        parameters = frozen_parameters(model.parameters | dict(choice))
         try:
             make_any_scheduler(model.scheduler, parameters)
         except DocumentError as error:

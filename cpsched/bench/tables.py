@@ -46,6 +46,8 @@ def as_markdown(results: Results, table: Table) -> str:
         if count > 1:
             what = "windows" if isinstance(workload.source, LogFile) else "instances"
             shown.append(f"Means over {count} {what} ± half widths of their 95 % confidence intervals.")
+    if results.campaign.left_out:
+        shown.append(f"Left out, since their files were not found: {'; '.join(results.campaign.left_out)}.")
     if any(workload.is_random for workload in results.campaign.workloads) and len(results.campaign.seeds) > 1:
         seeds = len(results.campaign.seeds)
         shown.append(f"Means over {seeds} seeds ± half widths of their 95 % confidence intervals.")

@@ -16,7 +16,7 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.bench import Outcome, Tally
 
-__all__ = ["command"]
+__all__ = ["command", "echo_campaign", "progress_of_cells"]
 
 
 @click.command("bench", epilog="Example: cpsched bench campaigns/quick.toml --workers 2 -o out/quick")
@@ -69,25 +69,31 @@ def command(
     if scheduler is not None and slurm:
         raise click.UsageError("Expected one of --scheduler and --slurm, got both.")
     asked = read_campaign(campaign, data)
+    for name in asked.left_out:
+        click.echo(f"left out, since its file was not found: {printable(name)}", err=True)
     if scheduler is not None:
         connect = partial(at_address, scheduler)
     else:
         connect = partial(on_slurm if slurm else local, workers)
     folder = output or Path("out") / asked.name
-    with _bar(wanted=not quiet) as watch:
+    with progress_of_cells(wanted=not quiet) as watch:
         outcome = run_campaign(asked, folder, connect, watch=watch)
     for path in outcome.written:
         if not (quiet or as_json) and path.suffix == ".md" and path.parent == folder:
             click.echo(printable(path.read_text(encoding="utf-8"), keep_lines=True))
+    ctx.exit(echo_campaign(asked.name, folder, outcome, as_json=as_json))
+
+
+def echo_campaign(name: str, folder: Path, outcome: Outcome, *, as_json: bool) -> ExitCode:
+    """Print how many cells a campaign has, and which failed; return the exit code."""
     if as_json:
-        _print_as_json(asked.name, folder, outcome)
+        _print_as_json(name, folder, outcome)
     else:
         click.echo(f"{outcome.total} cells, {outcome.earlier} of them finished before, {len(outcome.failures)} failed")
         click.echo(f"results: {printable(str(folder))}")
     for failure in outcome.failures:
         click.echo(f"failed: {printable(failure.label)}: {printable(failure.error)}", err=True)
-    if outcome.failures:
-        ctx.exit(ExitCode.FAILED_CELLS)
+    return ExitCode.FAILED_CELLS if outcome.failures else ExitCode.FINE
 
 
 def _print_as_json(campaign: str, folder: Path, outcome: Outcome) -> None:
@@ -106,7 +112,7 @@ def _print_as_json(campaign: str, folder: Path, outcome: Outcome) -> None:
 
 
 @contextmanager
-def _bar(*, wanted: bool) -> Iterator[Callable[[Tally], None] | None]:
+def progress_of_cells(*, wanted: bool) -> Iterator[Callable[[Tally], None] | None]:
     """Yield a callback that shows the progress of a campaign on stderr; None if no terminal would show it."""
     from rich.progress import (
         BarColumn,

@@ -12,6 +12,7 @@ import click
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE
+from cpsched.cli.replicas import simulate_replicas
 from cpsched.cli.results import SUMMARY, check_free, folder_names, identity_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
 from cpsched.cli.verify import echo_violations
@@ -92,6 +93,13 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     help="Check the simulated schedule against every rule, as cpsched verify does.",
 )
 @click.option(
+    "--replicas",
+    type=click.IntRange(2, 10_000),
+    metavar="N",
+    help="Simulate N replicas of the workload, in each of which every submission is moved at random by up to ten "
+    "minutes: means with confidence intervals, paired differences, and plots in FOLDER.",
+)
+@click.option(
     "--checkpoint",
     type=OUTPUT_FILE,
     metavar="FILE",
@@ -122,6 +130,7 @@ def command(
     output: Path | None,
     record: bool,
     is_verified: bool,
+    replicas: int | None,
     checkpoint: Path | None,
     resume: bool,
     interval: float,
@@ -149,6 +158,8 @@ def command(
 
     if record and output is None:
         raise click.UsageError("--record needs -o FOLDER.")
+    if replicas is not None:
+        _check_replicas(output, {"--record": record, "--verify": is_verified, "--checkpoint": checkpoint is not None})
     _check_checkpoint(checkpoint, resume=resume, count=len(policies))
     chosen = contenders(policies, settings)
     instance, remarks = read_workload(workload, options)
@@ -161,6 +172,9 @@ def command(
         "predict": None if predict is None else Prediction(predict),
         "charge_overhead": charge_overhead,
     }
+    if replicas is not None and output is not None:
+        what = instance.name, workload, options, chosen, output, conditions
+        ctx.exit(simulate_replicas(*what, replicas=replicas, as_json=as_json, quiet=quiet))
     targets = [] if output is None else _targets(output, instance, chosen, conditions)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
@@ -275,6 +289,15 @@ def _kept(
         return None
     words = " ".join([contender.label, *(f"{key}={value}" for key, value in conditions.items() if value)])
     return Checkpoint(path=path, scheduler=words, interval=interval, resume=resume)
+
+
+def _check_replicas(output: Path | None, single: Mapping[str, bool]) -> None:
+    """Refuse replicas without a folder, and what is of one simulation."""
+    if output is None:
+        raise click.UsageError("--replicas needs -o FOLDER, which keeps each simulation that has ended.")
+    given = [option for option, is_given in single.items() if is_given]
+    if given:
+        raise click.UsageError(f"{given[0]} is of one simulation, got --replicas.")
 
 
 def _check_checkpoint(checkpoint: Path | None, *, resume: bool, count: int) -> None:

@@ -8,6 +8,7 @@ as one interactive chart), with `tables.py` and `terminal.py`, or with `report.p
 
 from cpsched.charts import duration
 from cpsched.report.campaign_report import CampaignCell, campaign_report
+from cpsched.report.campaign_tables import campaign_tables
 from cpsched.report.gantt import gantt_html
 from cpsched.report.page import report_page
 from cpsched.report.plan_report import plan_report
@@ -25,6 +26,7 @@ __all__ = [
     "Report",
     "Section",
     "campaign_report",
+    "campaign_tables",
     "change_description",
     "duration",
     "gantt_html",

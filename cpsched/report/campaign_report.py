@@ -10,7 +10,7 @@ from cpsched.errors import ReportError
 from cpsched.metrics import MeanInterval, mean_interval
 from cpsched.report.report import Report, Section
 
-__all__ = ["CampaignCell", "campaign_report"]
+__all__ = ["MAIN_LABELS", "OVERVIEW", "CampaignCell", "campaign_report"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,9 @@ _FIGURES = (
 )
 #: The figures of the overview.
 _MAIN = ("wait.mean", "bounded_slowdown.mean", "wqt", "allocated")
+#: The titles of their sections, and of the overview.
+MAIN_LABELS = tuple(figure.label for figure in _FIGURES if figure.name in _MAIN)
+OVERVIEW = "Overview"
 
 #: Values by policy and replica, of one workload and figure.
 _Values = Mapping[str, Mapping[str, float]]
@@ -218,7 +221,7 @@ def _overview(
     if len(workloads) > 1:
         text = f"On how many of {len(workloads):,} workloads each policy is best, or level with the best one. "
     return Section(
-        title="Overview",
+        title=OVERVIEW,
         text=text + "Policies that are best or level everywhere are marked.",
         tables=(Table(headings=("figure", *policies), rows=tuple(rows), marked=frozenset(marked)),),
     )

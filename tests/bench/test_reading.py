@@ -14,6 +14,8 @@ from cpsched.bench.campaign_model import TableModel
 from cpsched.bench.figures import FIGURES, GROUPS
 from cpsched.bench.loading import GENERATORS
 from cpsched.bench.pages import filled
+from cpsched.bench.results import Results
+from cpsched.bench.tables import as_markdown
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
@@ -509,3 +511,35 @@ def test_files_are_found_in_another_folder(tmp_path: Path) -> None:
     (data / "here.json").unlink()
     with pytest.raises(DocumentError, match=r"does not exist in .*/campaign, nor by its name in .*/data"):
         read_campaign(campaign, data)
+
+
+def test_an_optional_workload_is_left_out_where_its_file_is_missing(tmp_path: Path) -> None:
+    """The others are played, and the table says what is missing; with its file it is a workload like any other."""
+    (tmp_path / "here.json").write_text("{}")
+    campaign = tmp_path / "c.toml"
+    campaign.write_text(
+        """
+name = "c"
+[[workload]]
+name = "here"
+instance = "here.json"
+[[workload]]
+name = "elsewhere"
+instance = "elsewhere.json"
+optional = true
+[[policy]]
+scheduler = "fcfs"
+[[table]]
+name = "t"
+figures = ["wqt"]
+"""
+    )
+    read = read_campaign(campaign)
+    assert [workload.name for workload in read.workloads] == ["here"]
+    assert read.left_out == ("elsewhere",)
+    shown = as_markdown(Results.of(read, []), read.tables[0])
+    assert "Left out, since their files were not found: elsewhere." in shown
+    (tmp_path / "elsewhere.json").write_text("{}")
+    whole = read_campaign(campaign)
+    assert [workload.name for workload in whole.workloads] == ["here", "elsewhere"]
+    assert whole.left_out == ()

@@ -16,15 +16,17 @@ from typing import Any
 
 import pytest
 
+from cpsched.bench import MOVED, RESULTS, read_cells
 from cpsched.cli import screen
 from cpsched.cli.exits import ExitCode
 from cpsched.formats import read_instance, read_plan, write_instance
 from cpsched.formats.swf import read_swf
 from cpsched.metrics import write_jobs_csv
+from cpsched.policies import make_scheduler
 from cpsched.portfolio import scheduler_names
 from cpsched.sim import BackfillRule, Moment, QueueRule, rule_loop, simulate
 from cpsched.verify import verify_files
-from cpsched.workloads import lublin
+from cpsched.workloads import lublin, moved
 from tests.cli.conftest import Run
 
 #: On two nodes of four cores: 1 has both for 60 s; 2 wants both, 3 and 4 one core each; 5 is larger than the machine,
@@ -317,6 +319,10 @@ def test_all_policies_are_listed(run: Run) -> None:
         (("--checkpoint", "state", "--resume"), "The checkpoint state does not exist"),
         (("--checkpoint", "state", "--policy", "easy", "--policy", "fcfs"), "A checkpoint is of one policy, got 2"),
         (("--interval", -1), "-1"),
+        (("--replicas", 2), "--replicas needs -o FOLDER"),
+        (("--replicas", 1, "-o", "out"), "1 is not in the range"),
+        (("--replicas", 2, "-o", "out", "--record"), "--record is of one simulation, got --replicas"),
+        (("--replicas", 2, "-o", "out", "--verify"), "--verify is of one simulation, got --replicas"),
     ],
 )
 def test_senseless_options_are_refused(
@@ -328,6 +334,38 @@ def test_senseless_options_are_refused(
     assert shown.exit_code == ExitCode.BAD_INPUT
     assert said in shown.stderr
     assert shown.stdout == ""
+
+
+@pytest.mark.slow
+def test_policies_are_compared_over_replicas(run: Run, workload: Path, tmp_path: Path) -> None:
+    """Each replica is the workload with moved submissions, as in a campaign: its figures are those of a simulation of
+    it. What has ended is not simulated again, and a report is made of it.
+    """
+    out, policies = tmp_path / "out", ("--policy", "fcfs", "--policy", "sjf backfill=easy")
+    shown = run("simulate", workload, *policies, "--replicas", 2, "-o", out)
+    assert shown.exit_code == ExitCode.FINE
+    assert "2 policies on 1 workload, 4 simulations of 2 replicas." in shown.stdout
+    assert "difference to the best, paired" in shown.stdout
+    assert shown.stdout.endswith(f"4 cells, 0 of them finished before, 0 failed\nresults: {out}\n")
+    found = {(cell.policy, cell.replica): cell.figures["wqt"] for cell in read_cells(out / RESULTS)}
+    instance = read_instance(workload)
+    for seed in (1, 2):
+        replica = moved(instance, MOVED, seed)
+        figures = simulate(replica, make_scheduler("sjf", backfill="easy")).summary()
+        assert found["sjf backfill=easy", f"None, seed {seed}"] == pytest.approx(figures.total.wqt)
+    assert (out / "wqt.svg").is_file()
+    again = run("simulate", workload, *policies, "--replicas", 2, "-o", out, "--json")
+    assert json.loads(again.stdout)["earlier"] == 4
+    assert run("report", out, "-o", tmp_path / "report.html").exit_code == ExitCode.FINE
+
+
+def test_replicas_are_no_guests_among_simulations(run: Run, workload: Path, tmp_path: Path) -> None:
+    """A report would not know which of both it is on."""
+    out = tmp_path / "out"
+    run("simulate", workload, "-o", out)
+    shown = run("simulate", workload, "--replicas", 2, "-o", out)
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert "has simulations: choose another folder with -o" in shown.stderr
 
 
 def test_options_for_logs_need_a_log(run: Run, workload: Path) -> None:

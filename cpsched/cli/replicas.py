@@ -1,0 +1,62 @@
+"""Replicas on the command line: ``cpsched simulate --replicas`` is a campaign of one workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cpsched.cli.bench import echo_campaign, progress_of_cells
+from cpsched.cli.results import RUN
+from cpsched.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.cli.exits import ExitCode
+    from cpsched.cli.schedulers import Contender
+    from cpsched.formats.logs import LogOptions
+
+__all__ = ["simulate_replicas"]
+
+#: Worker processes, as many as ``cpsched bench`` has by default.
+_WORKERS = 2
+
+
+def simulate_replicas(
+    name: str,
+    workload: Path,
+    options: LogOptions,
+    chosen: Sequence[Contender],
+    folder: Path,
+    conditions: Mapping[str, Any],
+    *,
+    replicas: int,
+    as_json: bool,
+    quiet: bool,
+) -> ExitCode:
+    """Simulate replicas of a workload, print means with their intervals and paired differences, and draw plots.
+
+    Raises
+    ------
+    UsageError
+        If the folder has simulations.
+    """
+    from cpsched.bench import RESULTS, local, read_cells, replicas_campaign, run_campaign
+    from cpsched.cli.screen import print_whole
+    from cpsched.report import campaign_report, campaign_tables
+
+    if any(path.is_file() for path in (folder / RUN, *folder.glob(f"*/{RUN}"))):
+        raise click.UsageError(f"{printable(str(folder))} has simulations: choose another folder with -o.")
+    policies = [(contender.name, contender.parameters) for contender in chosen]
+    campaign = replicas_campaign(name, workload, options, policies, replicas=replicas, **conditions)
+    with progress_of_cells(wanted=not quiet) as watch:
+        outcome = run_campaign(campaign, folder, partial(local, _WORKERS), watch=watch)
+    if not (quiet or as_json) and outcome.results.findings:
+        report = campaign_report(name, read_cells(folder / RESULTS))
+        for sentence in report.sentences:
+            click.echo(printable(sentence))
+        for table in campaign_tables(report):
+            print_whole(table)
+    return echo_campaign(campaign.name, folder, outcome, as_json=as_json)

@@ -1,0 +1,29 @@
+"""The tables of a campaign's report in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+from rich.text import Text
+
+from cpsched.report.campaign_report import MAIN_LABELS, OVERVIEW
+from cpsched.report.report import Report
+from cpsched.text import printable
+
+__all__ = ["campaign_tables"]
+
+
+def campaign_tables(report: Report) -> Iterator[Table]:
+    """Yield the overview of a campaign, and its main figures with paired differences."""
+    for section in report.sections:
+        if section.title != OVERVIEW and section.title not in MAIN_LABELS:
+            continue
+        for each in section.tables:
+            title = " - ".join(part for part in (section.title, each.title) if part)
+            table = Table(title=Text(printable(title)))
+            for place, heading in enumerate(each.headings):
+                table.add_column(Text(printable(heading)), justify="left" if place in each.words else "right")
+            for row in each.rows:
+                table.add_row(*(Text(printable(cell)) for cell in row))
+            yield table
