@@ -366,7 +366,8 @@ def _facts(one: _Seen, now: int) -> JobFacts:
         is_steered=is_waiting and (one.record.begin == GATE or has_order),
         due=due,
         nodes=tuple(sorted(nodes)),
-        start=None if is_waiting else record.start,
+        # Slurm writes a start for jobs that were cancelled as they waited, too
+        start=None if is_waiting or (record.state.is_over and not record.ran_on) else record.start,
         end=record.end if record.state.is_over else None,
     )
 

@@ -173,7 +173,8 @@ class Site:
         """Return in what the store and Slurm do not agree; None: they do."""
         store = Store(f"sqlite:///{self.folder}/cpsched.db", is_reader=True)
         try:
-            ends = [record for record in store.history() if record.kind == "JobOver" and record.job in wanted]
+            history = [record for record in store.history() if record.job in wanted]
+            ends = [record for record in history if record.kind == "JobOver"]
             kept = store.load()
         except StoreError as error:
             return str(error)
@@ -186,6 +187,9 @@ class Site:
         if stored != true or len(stored) != len(ends):
             wrong = [job for job in known if stored.get(job) != true[job]]
             return f"of jobs {wrong} of {len(wanted)} the store has {[one for one in ends if one.job in wrong]}"
+        never = [one.job for one in history if one.kind == "JobStarted" and facts[one.job].start is None]
+        if never:
+            return f"the store has starts of jobs {never}, which never ran"
         if kept.plan.keys() & wanted.keys() or kept.unanswered:
             return f"the store has the plan {sorted(kept.plan)}, and {kept.unanswered} orders without an answer"
         return None
