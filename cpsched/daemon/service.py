@@ -11,6 +11,7 @@ from pathlib import Path
 from cpsched.bridge import Order, Receipt, ResourceManager, Result, Snapshot, Start
 from cpsched.daemon.core import step
 from cpsched.daemon.expecting import LEARNT_FROM, Expectations, Kind
+from cpsched.daemon.garbage import uncollected
 from cpsched.daemon.heartbeat import beat
 from cpsched.daemon.judging import vetoes
 from cpsched.daemon.logs import Log
@@ -40,8 +41,9 @@ from cpsched.errors import BridgeError, CpschedError, StoreError
 
 __all__ = ["Daemon", "Settings"]
 
-#: Seconds of a cycle's budget that are kept for what comes after planning, at least, and how much of what it last took.
-_RESERVE, _MARGIN = 0.05, 1.5
+#: Seconds of a cycle's budget that are kept for what comes after planning, at least; how much of what it is expected
+#: to take; and how much of that is still expected when it took less.
+_RESERVE, _MARGIN, _FADING = 0.05, 1.5, 0.8
 #: Jobs that ended lately from which a daemon that begins learns how long jobs run.
 _LEARNT = 20_000
 #: Tries to hand back at the end.
@@ -114,13 +116,18 @@ class Daemon:
         #: The jobs of the snapshot before, by id; made where it is needed.
         self._jobs_before: dict[str, Job] | None = None
         self._before: Snapshot | None = None
+        #: When the last snapshot was taken.
+        self._looked = -math.inf
         self._again = ""
         #: Of the last cycle.
         self.num_orders = 0
         self._last_made: Made | None = None
         self._last_plan: Plan | None = None
         self._presenter = Presenter()
+        #: Seconds that a cycle took beyond those that planning was given.
         self._after_planning = 0.0
+        #: When planning was to be over.
+        self._to_be_planned: float | None = None
         self._next_improvement = 0.0
         self._kept: set[str] = set()
         self._last_kept: int | None = None
@@ -226,30 +233,38 @@ class Daemon:
     def cycle(self) -> bool:
         """Ask the manager what is true, plan where that is needed, give orders; tell whether all of it went well."""
         began, self._has_failed, self.num_orders, self._last_made = self._clock(), False, 0, None
-        self._again = ""
+        self._again, self._to_be_planned = "", None
         if self._look():
+            # before the first plan nothing is known but what a look takes
+            self._after_planning = self._after_planning or 2.0 * (self._clock() - began)
             why = self._again
             is_due = self._clock() >= self._next_improvement and any(
                 job.running is None for job in self._snapshot.instance.jobs
             )
             if why:
                 self._plan(why, began, is_quick=True)
+            with uncollected():
+                self._keep_and_prune()
             if why or is_due:
                 self._plan(why or "the period is over", began, is_quick=False)
-        seconds = self._clock() - began
-        is_good = not self._has_failed
-        self._note(seconds, is_good=is_good)
+        with uncollected():
+            is_good = self._note(began)
+        if self._to_be_planned is not None:
+            late = max(0.0, self._clock() - self._to_be_planned)
+            self._after_planning = max(late, _FADING * self._after_planning)
         return is_good
 
     def _look(self) -> bool:
         """Take a snapshot and do what follows from it; tell whether the manager answered."""
-        try:
-            snapshot = self.manager.snapshot()
-        except BridgeError as error:
-            self._failed("manager", error)
-            return False
-        self._before, self._snapshot, self._jobs_before = self.state.snapshot, snapshot, None
-        self._take(Seen(snapshot=snapshot))
+        with uncollected():
+            try:
+                snapshot = self.manager.snapshot()
+            except BridgeError as error:
+                self._failed("manager", error)
+                return False
+            self._before, self._snapshot, self._jobs_before = self.state.snapshot, snapshot, None
+            self._looked = self._clock()
+            self._take(Seen(snapshot=snapshot))
         return True
 
     def _plan(self, why: str, began: float, *, is_quick: bool) -> None:
@@ -259,11 +274,11 @@ class Daemon:
         it will be there, and takes the rest of the cycle's budget.
         """
         settings = self.settings
-        seconds = settings.budget - (self._clock() - began) - max(_RESERVE, _MARGIN * self._after_planning)
-        can_improve = seconds > 0 and self.planner.engine.budget > 0
+        end = began + settings.budget - max(_RESERVE, _MARGIN * self._after_planning)
+        can_improve = end > self._clock() and self.planner.engine.budget > 0
         if not (is_quick or can_improve):
             return
-        lead = 0 if is_quick else math.ceil(settings.rate * max(0.0, settings.budget - (self._clock() - began)))
+        lead = 0 if is_quick else math.ceil(settings.rate * max(0.0, settings.budget - (self._looked - began)))
         window = planning_window(
             self.state, lead=lead, price=settings.price, told=self._told, expectations=self._expectations
         )
@@ -271,9 +286,10 @@ class Daemon:
         if is_quick:
             made = self.planner.follow(window.instance, previous, why)
         else:
-            made = self.planner.improve(window.instance, previous, why, seconds=seconds)
+            made = self.planner.improve(window.instance, previous, why, seconds=end - self._clock())
             self._next_improvement = self._clock() + settings.period
-        planned = self._clock()
+            # what is done with time to spare, and is over early, leaves more for what follows
+            self._to_be_planned = min(end, self._clock())
         if made is None:
             self.metrics.failures.labels("planning").inc()
             return
@@ -283,7 +299,6 @@ class Daemon:
         self._take(Planned(plan=made.plan, revisions=window.revisions, why=made.why, is_told=is_told))
         self._again = ""
         self._look()
-        self._after_planning = self._clock() - planned
 
     # --- the core's instructions ---
 
@@ -398,11 +413,9 @@ class Daemon:
         self.metrics.failures.labels(what).inc()
         self.log.error(f"{what} failed", error=str(error))
 
-    def _note(self, seconds: float, *, is_good: bool) -> None:
-        """Note the figures of a cycle, and let the heart beat if it was good."""
+    def _note(self, began: float) -> bool:
+        """Note the figures of a cycle, and let the heart beat if it was good; tell whether it was."""
         metrics, settings, made = self.metrics, self.settings, self._last_made
-        metrics.cycles.inc()
-        metrics.cycle_seconds.observe(seconds)
         states: dict[str, int] = dict.fromkeys(("waiting", "running", "left"), 0)
         if self.state.snapshot is not None:
             snapshot = self.state.snapshot
@@ -414,37 +427,44 @@ class Daemon:
         metrics.jobs.labels("planned").set(len(self.state.plan))
         if made is not None:
             metrics.value.set(made.plan.objective.value)
-            if seconds > settings.budget > 0:
-                metrics.overruns.inc()
-                self.log.warning("cycle took longer than its budget", seconds=round(seconds, 3), budget=settings.budget)
+        try:
+            if not self._has_failed:
+                self._present()
+            self.store.add_cycle(
+                Cycle(
+                    at=self.state.now,
+                    seconds=round(self._clock() - began, 3),
+                    waiting=states["waiting"],
+                    running=states["running"],
+                    planned=len(self.state.plan),
+                    value=None if made is None else made.plan.objective.value,
+                    is_fallback=made is not None and bool(made.failures),
+                    orders=self.num_orders,
+                    why="" if made is None else made.why,
+                )
+            )
+        except StoreError as error:
+            self._failed("store", error)
+        seconds = self._clock() - began
+        metrics.cycles.inc()
+        metrics.cycle_seconds.observe(seconds)
+        if made is not None and seconds > settings.budget > 0:
+            metrics.overruns.inc()
+            self.log.warning("cycle took longer than its budget", seconds=round(seconds, 3), budget=settings.budget)
         self.log.info(
             "cycle", seconds=round(seconds, 3), orders=self.num_orders, planned=len(self.state.plan), **states
         )
-        cycle = Cycle(
-            at=self.state.now,
-            seconds=round(seconds, 3),
-            waiting=states["waiting"],
-            running=states["running"],
-            planned=len(self.state.plan),
-            value=None if made is None else made.plan.objective.value,
-            is_fallback=made is not None and bool(made.failures),
-            orders=self.num_orders,
-            why="" if made is None else made.why,
-        )
-        try:
-            self.store.add_cycle(cycle)
-            self._keep_and_prune()
-            if is_good:
-                self._present()
-            if settings.metrics_file is not None:
-                metrics.write(settings.metrics_file)
-        except CpschedError as error:
-            self._failed("store" if isinstance(error, StoreError) else "metrics", error)
-            is_good = False
+        is_good = not self._has_failed
         if is_good:
             metrics.last_cycle.set_to_current_time()
-            if settings.heartbeat is not None:
+        try:
+            if settings.metrics_file is not None:
+                metrics.write(settings.metrics_file)
+            if is_good and settings.heartbeat is not None:
                 beat(settings.heartbeat)
+        except CpschedError as error:
+            self._failed("metrics", error)
+        return not self._has_failed
 
     def _present(self) -> None:
         """Write down what is true now, for readers of the store."""
@@ -454,9 +474,13 @@ class Daemon:
 
     def _keep_and_prune(self) -> None:
         """Keep new jobs and, now and then, a snapshot; forget what is old once an hour."""
-        snapshot, settings = self.state.snapshot, self.settings
-        if snapshot is None:
-            return
+        try:
+            self._keep(self._snapshot)
+        except StoreError as error:
+            self._failed("store", error)
+
+    def _keep(self, snapshot: Snapshot) -> None:
+        settings = self.settings
         ids = {job.id for job in snapshot.instance.jobs}
         if new := ids - self._kept:
             self.store.add_jobs(snapshot.instance, new)

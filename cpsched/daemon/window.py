@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from cpsched.bridge import Snapshot
 from cpsched.daemon.expecting import Expectations, Kind
-from cpsched.daemon.state import PlannedStart, State
+from cpsched.daemon.state import PlannedStart, Promise, State
 from cpsched.domain import Instance, Job, PromisedStart, Running
 
 __all__ = ["PlanningWindow", "Told", "planning_window"]
@@ -25,9 +25,20 @@ class PlanningWindow:
     revisions: dict[str, str]
 
 
-#: The jobs of earlier windows that are planned otherwise than they were seen: by id, the job as it was seen, what is
-#: added to it, and the job as it was planned.
-Told = dict[str, tuple[Job, tuple[PromisedStart | None, int | None], Job]]
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A waiting job as it is planned, and of what that was made."""
+
+    seen: Job
+    promise: Promise | None
+    price: float
+    kind: Kind | None
+    expected: int | None
+    job: Job
+
+
+#: By id, the waiting jobs of the window before.
+Told = dict[str, _Planned]
 
 
 def planning_window(
@@ -78,17 +89,9 @@ def planning_window(
             continue
         revisions[job.id] = snapshot.jobs[job.id].revision
         promise = state.promises.get(job.id)
-        start = None if promise is None else PromisedStart(start=promise.start, price=price)
-        kind = None if expectations is None else Kind.of(job)
-        added = start, None if expectations is None or kind is None else expectations.runtime(kind)
-        if added == (None, None):
-            jobs.append(job)
-            continue
         before = None if told is None else told.get(job.id)
-        if before is None or before[0] is not job or before[1] != added:
-            before = job, added, replace(job, told=start, expected=added[1])
-        new[job.id] = before
-        jobs.append(before[2])
+        new[job.id] = after = _planned(job, promise, price, expectations, before)
+        jobs.append(after.job)
     if told is not None:
         told.clear()
         told.update(new)
@@ -97,13 +100,28 @@ def planning_window(
     return PlanningWindow(instance=replace(snapshot.instance, now=at, jobs=tuple(jobs)), revisions=revisions)
 
 
+def _planned(
+    job: Job, promise: Promise | None, price: float, expectations: Expectations | None, before: _Planned | None
+) -> _Planned:
+    """Return a job with its promised start and its expected runtime; the same as before where nothing has changed."""
+    if before is not None and before.seen is not job:
+        before = None
+    kind = Kind.of(job) if before is None else before.kind
+    expected = None if expectations is None or kind is None else expectations.runtime(kind)
+    if before is not None and (before.promise is promise, before.price, before.expected) == (True, price, expected):
+        return before
+    told = None if promise is None else PromisedStart(start=promise.start, price=price)
+    planned = job if told is None and expected is None else replace(job, told=told, expected=expected)
+    return _Planned(job, promise, price, kind, expected, planned)
+
+
 def _starts(entry: PlannedStart, snapshot: Snapshot, at: int, *, is_ahead: bool) -> bool:
     """Tell whether a waiting job starts before a second, or at it by an order that the manager is carrying out."""
     if is_ahead and entry.start < at:
         return True
     facts = snapshot.jobs[entry.planned.id]
-    has_order = (facts.due, facts.nodes) == (entry.start, entry.nodes)
-    return has_order and snapshot.taken_at - _IN_FLIGHT <= entry.start <= at
+    is_then = facts.due == entry.start and snapshot.taken_at - _IN_FLIGHT <= entry.start <= at
+    return is_then and facts.nodes == entry.nodes
 
 
 def _whole(jobs: list[Job]) -> list[Job]:

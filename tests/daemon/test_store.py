@@ -11,6 +11,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
 from cpsched.bridge import Gate, Hold, JobState, Receipt, Refusal, Result, Start
@@ -106,26 +107,65 @@ def test_migrations_make_the_tables_that_the_code_has(store: Store, url: str) ->
     engine.dispose()
 
 
-def test_an_older_store_is_brought_up_to_date(store: Store, url: str) -> None:
-    """A store as the first version made it gets what is new, and keeps what it has."""
-    store.save(Save(plan={"a": planned("a", 5)}), 1)
-    store.close()
+def migrated(url: str, revision: str) -> None:
+    """Make an empty database one of an earlier version."""
     config = Config()
     config.set_main_option("script_location", str(Path(tables.__file__).parent / "migrations"))
     engine = create_engine(url)
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.downgrade(config, "0001")
+        command.upgrade(config, revision)
+    engine.dispose()
+
+
+#: Rows as each earlier version wrote them.
+EARLIER = {
+    "0001": (
+        "INSERT INTO plan VALUES ('a', 5, 105, '0.1', '[[5, 105, [[\"n1\", {\"cores\": 4}, 0, 1]]]]')",
+        "INSERT INTO promises VALUES ('a', 5, 1)",
+        "INSERT INTO orders VALUES (1, 1, 'Hold', 'a', '{}', 'done', NULL, '')",
+        "INSERT INTO orders VALUES (2, 1, 'Hold', 'b', '{}', NULL, NULL, NULL)",
+        """INSERT INTO history VALUES (1, 9, 'PromiseMoved', 'a', '{"before": null, "after": 5, "reason": "first"}')""",
+        "INSERT INTO cycles VALUES (1, 1, 0.5, 1, 2, 1, NULL, FALSE, 2, 'new')",
+    ),
+}
+
+
+@pytest.mark.parametrize("revision", EARLIER)
+def test_an_older_store_is_brought_up_to_date(url: str, revision: str) -> None:
+    """A store as an earlier version made and filled it gets what is new, keeps what it has, and is written further."""
+    migrated(url, revision)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for row in EARLIER[revision]:
+            connection.exec_driver_sql(row)
     engine.dispose()
     reader = Store(url, is_reader=True)
     with pytest.raises(StoreError):
         reader.version()
-    again = Store(url)
-    again.set_present(1, 2.0, gzip.compress(b"{}"))
-    assert set(again.load().plan) == {"a"}
+    store = Store(url)
+    kept = store.load()
+    segment = Segment(start=5, end=105, allocation=on("n1"))
+    first = PlannedStart(planned=PlannedJob(id="a", start=5, end=105, segments=(segment,)), revision="0.1")
+    assert (kept.plan, kept.promises) == ({"a": first}, {"a": Promise(start=5, since=1)})
+    assert kept.unanswered == 1
+    assert [(one.job, one.result) for one in store.orders()] == [("a", "done"), ("b", None)]
+    assert [one.content["after"] for one in store.moves()] == [5]
+    assert [(one.seconds, one.planned, one.why) for one in store.cycles()] == [(0.5, 1, "new")]
+    store.set_present(1, 2.0, gzip.compress(b"{}"))
     assert reader.version() == 1
-    again.close()
+    assert store.begin((Hold(job="c"),), 2) == (3,)
+    store.close()
     reader.close()
+
+
+def test_every_earlier_version_is_migrated_with_its_rows() -> None:
+    """Each revision but the newest has rows above."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(tables.__file__).parent / "migrations"))
+    script = ScriptDirectory.from_config(config)
+    newest = script.get_current_head()
+    assert {one.revision for one in script.walk_revisions()} - {newest} == EARLIER.keys()
 
 
 def test_a_store_is_opened_again(store: Store, url: str) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cpsched.bridge.commands import Answer, run
+from cpsched.bridge.slurm.answer_reader import AnswerReader
 from cpsched.bridge.slurm.directory import CONFIG_HEAD, merge_records
-from cpsched.bridge.slurm.json_reader import parse_answer, read_answer
 from cpsched.bridge.slurm.records import JobRecord, SlurmRecords
 from cpsched.bridge.slurm.text_reader import read_config, read_text
-from cpsched.errors import BridgeError, DocumentError, Fault
+from cpsched.errors import BridgeError, DocumentError
 from cpsched.text import printable
 
 __all__ = ["SlurmClient"]
@@ -36,6 +37,10 @@ class SlurmClient:
     conf: str | None = None
     #: Seconds for one command; a client of Slurm tries for 18 s to reach a controller that is down.
     seconds: float = 20
+    #: What reads the answers, by command: most of an answer is as it was in the one before. Mutable: a cache.
+    readers: defaultdict[tuple[str, ...], AnswerReader] = field(
+        default_factory=lambda: defaultdict(AnswerReader), compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         if not self.directory.startswith("/"):
@@ -109,10 +114,7 @@ class SlurmClient:
         """Return the records of an answer, which must have some of a kind, or say that there are none."""
         source = " ".join(arguments)
         try:
-            answer = parse_answer(self.command(*arguments).out, source)
-            if not isinstance(answer.get(kind), list | dict):
-                raise DocumentError(source, [Fault(kind, f"Expected a list of {kind}, got none")])
-            return read_answer(answer, source)
+            return self.readers[arguments].read(self.command(*arguments).out, source, kind)
         except DocumentError as error:
             raise BridgeError(arguments, f"Expected an answer of Slurm, got: {error}") from error
 

@@ -51,7 +51,7 @@ class Fields:
     def __init__(self, source: object, path: str, faults: FaultList) -> None:
         self._path, self._faults = path, faults
         self._source: Mapping[str, Any] = {}
-        if isinstance(source, Mapping):
+        if isinstance(source, dict):
             self._source = source
         elif source is not None:
             faults.add(path, f"Expected an object, got {shown(source)}")
@@ -70,7 +70,7 @@ class Fields:
         """Return the first of some keys that has a whole number; None where none is set, or it is infinite."""
         for key in keys:
             value = self._source.get(key)
-            if isinstance(value, Mapping):
+            if isinstance(value, dict):
                 value = value.get("number") if value.get("set") and not value.get("infinite") else None
             if value is None or value == "":
                 continue
@@ -101,10 +101,10 @@ class Fields:
     def texts(self, key: str) -> tuple[str, ...]:
         """Return the texts of a list, or of a text with commas."""
         value = self._source.get(key)
+        if value is None or value == "":
+            return ()
         if isinstance(value, str):
             value = value.split(",")
-        if value is None:
-            return ()
         if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
             self._wrong(key, "a list of texts", value)
             return ()
@@ -121,13 +121,13 @@ class Fields:
         """Return the object below some keys; one without anything where there is none."""
         value: Any = self._source
         for key in keys:
-            value = value.get(key) if isinstance(value, Mapping) else None
+            value = value.get(key) if isinstance(value, dict) else None
         return Fields(value, ".".join((self._path, *keys)), self._faults)
 
     def each(self, key: str) -> Sequence[Fields]:
         """Return the objects of a list, or the values of an object."""
         value = self._source.get(key)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             value = list(value.values())
         if value is None:
             return ()
@@ -138,9 +138,9 @@ class Fields:
 
     def is_object(self, key: str) -> bool:
         """Return whether a key has an object."""
-        return isinstance(self._source.get(key), Mapping)
+        return isinstance(self._source.get(key), dict)
 
     def count(self, key: str) -> int:
         """Return how many entries an object or a list has."""
         value = self._source.get(key)
-        return len(value) if isinstance(value, Mapping | list) else 0
+        return len(value) if isinstance(value, dict | list) else 0

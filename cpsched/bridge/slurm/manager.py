@@ -18,7 +18,7 @@ from cpsched.bridge.slurm.client import SlurmClient
 from cpsched.bridge.slurm.orders import Change, Refused, change_of, refusal_of
 from cpsched.bridge.slurm.records import JobRecord
 from cpsched.bridge.slurm.site import SiteChoices, SlurmModel, client_of
-from cpsched.bridge.slurm.snapshot import make_snapshot
+from cpsched.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.errors import BridgeError, CpschedError
 from cpsched.text import printable
 from cpsched.writing import write_bytes
@@ -61,7 +61,8 @@ class SlurmManager:
         gate: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._client, self._choices, self._gate, self._clock = client, choices or SiteChoices(), gate, clock
+        self._client, self._gate, self._clock = client, gate, clock
+        self._maker = SnapshotMaker(choices or SiteChoices())
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
 
@@ -75,7 +76,7 @@ class SlurmManager:
         """Take a snapshot."""
         self._seen = self._glance()
         records = self._client.records()
-        snapshot = make_snapshot(records, int(self._clock()), self._choices)
+        snapshot = self._maker.make(records, int(self._clock()))
         return replace(snapshot, gate_is_closed=self._gate_is_closed())
 
     def apply(self, orders: Sequence[Order]) -> tuple[Receipt, ...]:

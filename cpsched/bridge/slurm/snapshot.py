@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -29,6 +29,7 @@ from cpsched.domain import (
     Arrangement,
     Chunk,
     Cluster,
+    Dependency,
     FrozenMap,
     Instance,
     Job,
@@ -47,7 +48,7 @@ from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist, fold_hostlist, trusted
 from cpsched.text import printable
 
-__all__ = ["make_snapshot", "revision_of"]
+__all__ = ["SnapshotMaker", "make_snapshot", "revision_of"]
 
 #: Second 0 of all instances of Slurm: its own clock.
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -68,6 +69,173 @@ class _Seen:
     marker: Marker | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What jobs are read with; the same object as long as none of it changes."""
+
+    #: Of which it was made, without jobs.
+    records: SlurmRecords
+    site: Site
+    reservations: Mapping[str, ReservationRecord]
+    queues: FrozenMap[str, Queue]
+
+    def is_of(self, records: SlurmRecords) -> bool:
+        """Tell whether it is that of some records; the states of nodes may differ."""
+        mine = self.records
+        return (
+            mine.partitions == records.partitions
+            and mine.reservations == records.reservations
+            and mine.config == records.config
+            and len(mine.nodes) == len(records.nodes)
+            and all(
+                old is new or replace(old, state=new.state) == new
+                for old, new in zip(mine.nodes, records.nodes, strict=True)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What was made of one job, and of what."""
+
+    one: _Seen
+    frame: _Frame
+    now: int
+    #: None: it is over.
+    job: Job | Inexpressible | None
+    has_order: bool
+    facts: JobFacts
+
+    def is_still(self, frame: _Frame, now: int) -> bool:
+        """Tell whether the job at a later second is what was made, if Slurm says the same of it."""
+        if frame is not self.frame or now < self.now:
+            return False
+        view, job = self.one.view, self.job
+        if now == self.now or job is None:
+            return True
+        if isinstance(job, Job) and job.running is not None:
+            has_begun = view.start is not None and view.start <= self.now
+            return has_begun and not view.is_completing and job.running.segments[-1].end > now
+        return view.submit <= self.now and (view.begin is None or view.begin <= self.now or view.begin > now)
+
+
+class SnapshotMaker:
+    """Makes one snapshot after the other; what is as before is the same object. Mutable.
+
+    Parameters
+    ----------
+    choices
+        What the site says besides: the expected waits of its queues.
+    name
+        The name of the instances.
+    """
+
+    def __init__(self, choices: SiteChoices, *, name: str = "slurm") -> None:
+        self._choices, self._name = choices, name
+        self._frame: _Frame | None = None
+        #: By the identity of the record; the record is kept, so that no other one has its identity.
+        self._seen: Mapping[int, tuple[JobRecord, tuple[_Seen, ...]]] = {}
+        self._made: Mapping[str, _Made] = {}
+        #: By id, jobs with their dependencies, and the same jobs without.
+        self._linked: Mapping[str, tuple[Job, Job]] = {}
+        self._cluster: tuple[object, Cluster] | None = None
+
+    def make(self, records: SlurmRecords, now: int) -> Snapshot:
+        """Make a snapshot of all records of one moment, which is given in Unix seconds."""
+        if self._frame is None or not self._frame.is_of(records):
+            self._frame = self._new_frame(records)
+        frame = self._frame
+        seen = self._tell_apart(records.jobs)
+        made = {one.id: self._make_job(one, frame, now) for one in seen}
+        left = {key: each.job for key, each in made.items() if isinstance(each.job, Inexpressible)}
+        jobs = {key: each.job for key, each in made.items() if isinstance(each.job, Job)}
+        self._made = made
+        self._link(seen, jobs, left)
+        instance = Instance(
+            name=self._name,
+            epoch=_EPOCH,
+            now=now,
+            cluster=self._make_cluster(records, [one.view for one in seen if one.id in jobs]),
+            queues=frame.queues,
+            jobs=tuple(jobs.values()),
+            reservations=tuple(_reservations(records.reservations, frame.site, now)),
+        )
+        return Snapshot(
+            instance=trusted(instance),
+            left=tuple(
+                LeftJob(id=key, reason=printable(str(reason)), is_for_manager=reason.is_for_manager)
+                for key, reason in left.items()
+            ),
+            taken_at=now,
+            jobs={key: each.facts for key, each in made.items()},
+        )
+
+    def _new_frame(self, records: SlurmRecords) -> _Frame:
+        site = _site(records)
+        reservations = {entry.name: entry for entry in records.reservations}
+        return _Frame(replace(records, jobs=()), site, reservations, FrozenMap(_queues(records, site, self._choices)))
+
+    def _tell_apart(self, records: Iterable[JobRecord]) -> list[_Seen]:
+        """Return jobs and tasks in the order of their numbers; what an array's other records name is not repeated."""
+        ordered = sorted(
+            records, key=lambda record: (record.array or record.number, record.task is None, record.number)
+        )
+        before = self._seen
+        self._seen = {id(record): before.get(id(record)) or (record, tuple(_tasks(record))) for record in ordered}
+        found: dict[str, _Seen] = {}
+        for record in ordered:
+            for one in self._seen[id(record)][1]:
+                found.setdefault(one.id, one)
+        return list(found.values())
+
+    def _make_job(self, one: _Seen, frame: _Frame, now: int) -> _Made:
+        """Make a job that runs or waits, or the reason why it cannot be planned, and the facts of any job."""
+        has_order = _has_order(one, now)
+        before = self._made.get(one.id)
+        if before is not None and before.one is one and before.has_order is has_order and before.is_still(frame, now):
+            return before
+        job: Job | Inexpressible | None = None
+        if not one.view.state.is_over:
+            try:
+                job = _job(one, frame.site, frame.reservations, now)
+            except Inexpressible as error:
+                job = error
+        facts = _facts(one, has_order=has_order)
+        if before is not None:
+            job = before.job if job == before.job else job
+            facts = before.facts if facts == before.facts else facts
+        return _Made(one, frame, now, job, has_order, facts)
+
+    def _link(self, seen: Sequence[_Seen], jobs: dict[str, Job], left: dict[str, Inexpressible]) -> None:
+        """Give jobs their dependencies; a job that waits for one that is left is left too."""
+        before, linked = self._linked, dict[str, tuple[Job, Job]]()
+        if any(one.view.dependency for one in seen):
+            for key, after in _dependencies(seen, jobs, left):
+                bare = jobs[key]
+                job, of = before.get(key, (None, None))
+                jobs[key] = job if job is not None and of is bare and job.after == after else replace(bare, after=after)
+                linked[key] = jobs[key], bare
+        self._linked = linked
+        for key in left:
+            jobs.pop(key, None)
+        while lost := [key for key in linked if key in jobs and any(link.job not in jobs for link in jobs[key].after)]:
+            for key in lost:
+                awaited = next(link.job for link in jobs[key].after if link.job not in jobs)
+                left[key] = Inexpressible(f"it waits for job {awaited}, which cannot be planned", is_for_manager=False)
+            for key in lost:
+                del jobs[key]
+
+    def _make_cluster(self, records: SlurmRecords, views: Sequence[JobRecord]) -> Cluster:
+        """Make the nodes in classes; those that some job requires or excludes have properties that say so."""
+        hosts = frozenset(name for text in {view.required_nodes for view in views} for name in _hosts(text))
+        texts = dict.fromkeys(view.excluded_nodes for view in views if view.excluded_nodes)
+        of = records.nodes, records.licenses, hosts, tuple(texts)
+        if self._cluster is None or self._cluster[0] != of:
+            excluded = {text: frozenset(_hosts(text)) for text in texts}
+            self._cluster = of, _cluster(records.nodes, hosts, excluded, records.licenses)
+        return self._cluster[1]
+
+
 def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name: str = "slurm") -> Snapshot:
     """Make a snapshot of what Slurm said.
 
@@ -82,55 +250,19 @@ def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name
     name
         The name of the instance.
     """
-    site = _site(records)
-    seen = tuple(_tell_apart(records.jobs))
-    reservations = {entry.name: entry for entry in records.reservations}
-    left: dict[str, Inexpressible] = {}
-    jobs: dict[str, Job] = {}
-    for one in seen:
-        if one.view.state.is_over:
-            continue
-        try:
-            jobs[one.id] = _job(one, site, reservations, now)
-        except Inexpressible as error:
-            left[one.id] = error
-    _link(seen, jobs, left)
-    queues = _queues(records, site, choices)
-    instance = Instance(
-        name=name,
-        epoch=_EPOCH,
-        now=now,
-        cluster=_cluster(records.nodes, [one.view for one in seen if one.id in jobs], records.licenses),
-        queues=FrozenMap(queues),
-        jobs=tuple(jobs.values()),
-        reservations=tuple(_reservations(records.reservations, site, now)),
-    )
-    return Snapshot(
-        instance=trusted(instance),
-        left=tuple(
-            LeftJob(id=key, reason=printable(str(reason)), is_for_manager=reason.is_for_manager)
-            for key, reason in left.items()
-        ),
-        taken_at=now,
-        jobs={one.id: _facts(one, now) for one in seen},
-    )
+    return SnapshotMaker(choices, name=name).make(records, now)
 
 
-def _tell_apart(records: Iterable[JobRecord]) -> Iterator[_Seen]:
-    """Yield jobs and tasks in the order of their numbers; what an array's other records name is not repeated."""
-    ordered = sorted(records, key=lambda record: (record.array or record.number, record.task is None, record.number))
-    known: set[str] = set()
-    for record in ordered:
-        view, marker = user_view(record)
-        try:
-            ids = record.ids
-        except ValueError:
-            ids = (str(record.number),)
-            view = replace(view, others=(*view.others, f"its array's tasks cannot be read ({record.tasks_text})"))
-        for key in ids:
-            if key not in known:
-                known.add(key)
-                yield _Seen(key, record, view, marker)
+def _tasks(record: JobRecord) -> Iterator[_Seen]:
+    """Yield a job, or the tasks that a record stands for."""
+    view, marker = user_view(record)
+    try:
+        ids = record.ids
+    except ValueError:
+        ids = (str(record.number),)
+        view = replace(view, others=(*view.others, f"its array's tasks cannot be read ({record.tasks_text})"))
+    for key in ids:
+        yield _Seen(key, record, view, marker)
 
 
 def _site(records: SlurmRecords) -> Site:
@@ -248,8 +380,10 @@ def _held(cpus: int, memory: int, gres: Amounts, site: Site) -> Amounts:
     return Amounts({name: amount for name, amount in amounts.items() if amount} or {"cores": 1})
 
 
-def _link(seen: Sequence[_Seen], jobs: dict[str, Job], left: dict[str, Inexpressible]) -> None:
-    """Give jobs their dependencies; a job that waits for one that is left is left too."""
+def _dependencies(
+    seen: Sequence[_Seen], jobs: Mapping[str, Job], left: dict[str, Inexpressible]
+) -> Iterator[tuple[str, tuple[Dependency, ...]]]:
+    """Yield waiting jobs with what they wait for; one whose dependency cannot be said is left."""
     alive = [one for one in seen if not one.record.state.is_over]
     pending: dict[int, list[str]] = defaultdict(list)
     by_name: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -257,26 +391,18 @@ def _link(seen: Sequence[_Seen], jobs: dict[str, Job], left: dict[str, Inexpress
         for number in {one.record.number, one.record.array or one.record.number}:
             pending[number].append(one.id)
         same = by_name[one.record.user, one.record.name]
-        if one.id in jobs and jobs[one.id].running is None and one.view.dependency:
+        if one.view.dependency and one.id in jobs and jobs[one.id].running is None:
             try:
-                after = dependencies_of(one.view, pending, tuple(same))
-                jobs[one.id] = replace(jobs[one.id], after=after)
+                yield one.id, dependencies_of(one.view, pending, tuple(same))
             except Inexpressible as error:
                 left[one.id] = error
-                del jobs[one.id]
         same.append(one.id)
-    while lost := [key for key, job in jobs.items() if any(link.job not in jobs for link in job.after)]:
-        for key in lost:
-            awaited = next(link.job for link in jobs[key].after if link.job not in jobs)
-            left[key] = Inexpressible(f"it waits for job {awaited}, which cannot be planned", is_for_manager=False)
-        for key in lost:
-            del jobs[key]
 
 
-def _cluster(nodes: Sequence[NodeRecord], views: Sequence[JobRecord], licenses: Amounts) -> Cluster:
-    """Return the nodes in classes; those that some job requires or excludes have properties that say so."""
-    hosts = {name for view in views for name in _hosts(view.required_nodes)}
-    excluded = {view.excluded_nodes: frozenset(_hosts(view.excluded_nodes)) for view in views if view.excluded_nodes}
+def _cluster(
+    nodes: Sequence[NodeRecord], hosts: Collection[str], excluded: Mapping[str, Collection[str]], licenses: Amounts
+) -> Cluster:
+    """Return the nodes in classes, with properties for those in `hosts` and for those outside of excluded ones."""
 
     def kind(node: NodeRecord) -> tuple[object, ...]:
         properties = {feature_property(feature): YES for feature in node.features}
@@ -347,11 +473,16 @@ def revision_of(job: JobRecord) -> str:
     return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
 
 
-def _facts(one: _Seen, now: int) -> JobFacts:
+def _has_order(one: _Seen, now: int) -> bool:
+    """Tell whether a job waits with an order that still holds."""
+    is_waiting = one.view.state in (JobState.WAITING, JobState.HELD)
+    marker = one.marker
+    return is_waiting and marker is not None and bool(marker.ordered) and _is_as_ordered(one.record, marker, now)
+
+
+def _facts(one: _Seen, *, has_order: bool) -> JobFacts:
     record, marker = one.view, one.marker
     is_waiting = record.state in (JobState.WAITING, JobState.HELD)
-    has_order = is_waiting and marker is not None and bool(marker.ordered) and _is_as_ordered(one.record, marker, now)
-    due = marker.at if has_order and marker is not None else None
     nodes: Iterable[str] = ()
     if has_order and marker is not None:
         nodes = _hosts(marker.ordered)
@@ -364,7 +495,7 @@ def _facts(one: _Seen, now: int) -> JobFacts:
         revision=revision_of(one.view),
         restarts=record.restarts,
         is_steered=is_waiting and (one.record.begin == GATE or has_order),
-        due=due,
+        due=marker.at if has_order and marker is not None else None,
         nodes=tuple(sorted(nodes)),
         # Slurm writes a start for jobs that were cancelled as they waited, too
         start=None if is_waiting or (record.state.is_over and not record.ran_on) else record.start,

@@ -1,0 +1,25 @@
+"""When Python looks for garbage: not while a snapshot is taken and acted on."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["uncollected"]
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Let Python not look for cyclic garbage meanwhile.
+
+    It would walk all that there is again and again while a snapshot grows, which takes a third of its time, and finds
+    nothing: snapshots, plans and documents have no cycles.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
