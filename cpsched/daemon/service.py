@@ -249,9 +249,8 @@ class Daemon:
                 self._plan(why or "the period is over", began, is_quick=False)
         with uncollected():
             is_good = self._note(began)
-        if self._to_be_planned is not None:
-            late = max(0.0, self._clock() - self._to_be_planned)
-            self._after_planning = max(late, _FADING * self._after_planning)
+        late = 0.0 if self._to_be_planned is None else max(0.0, self._clock() - self._to_be_planned)
+        self._after_planning = max(late, _FADING * self._after_planning)
         return is_good
 
     def _look(self) -> bool:

@@ -303,6 +303,29 @@ def test_a_budget_includes_everything(tmp_path: Path, monkeypatch: pytest.Monkey
     assert daemon.metrics.registry.get_sample_value("cpsched_cycle_overruns_total") == 0
 
 
+def test_after_a_slow_cycle_planning_gets_time_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manager that hung once, for longer than a budget, does not keep later cycles from planning."""
+    there = world(*BUSY, gate_is_closed=True)
+    manager = Slow(there)
+    daemon, _ = daemon_on(there, tmp_path, replace(LIVE, budget=6.0), manager=manager, clock=lambda: manager.seconds)
+    monkeypatch.setattr(daemon.planner, "engine", WindowPlanner(name="portfolio", budget=6.0))
+    follow, hangs, given = daemon.planner.follow, [18.0], list[float]()
+
+    def improve(window: Instance, previous: Plan | None, why: str, *, seconds: float) -> Any:
+        given.append(seconds)
+        manager.seconds += seconds + (hangs.pop() if hangs else 0.0)
+        return follow(window, previous, why)
+
+    monkeypatch.setattr(daemon.planner, "improve", improve)
+    for cycle in range(20):
+        there.submit(site(job(f"new{cycle}", submit=there.now)).jobs[0])
+        assert daemon.cycle()
+        manager.seconds += 60
+        there.advance(there.now + 10)
+    assert len(given) > 8
+    assert given[-1] > 2.0
+
+
 @pytest.mark.slow
 def test_a_cycle_keeps_its_budget_by_the_clock_on_the_wall(tmp_path: Path) -> None:
     """Real engines end in time, everything included: in one of several cycles at least, since others use the machine.

@@ -280,6 +280,7 @@ def test_a_storm_of_submissions(loop: Loop) -> None:
     jobs = [*single, *(f"{array}_{number}" for number in range(1, size - alone + 1))]
     lab.wait(lambda: site.metric('cpsched_jobs{state="waiting"}') >= size // 4, 120)
     lab.wait(lambda: sum(site.runs()[job] for job in jobs) >= 30, 120)
+    lab.wait(lambda: JobState.COMPLETED in {one.state for one in lab.manager.snapshot().jobs.values()}, 60)
     lab.run("scancel", array, *single)
     site.wait_for_silence(60)
     states = {job: one.state for job, one in lab.manager.snapshot().jobs.items() if job in set(jobs)}
