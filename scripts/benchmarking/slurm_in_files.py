@@ -25,7 +25,7 @@ case "$*" in
   *--version) echo "slurm 22.05.8" ;;
   *--json) exec cat {folder}/{name}.json ;;
   *config) exec cat {folder}/config ;;
-  *show*) ;;
+  *show*) echo "No $3 in the system" ;;
   *--format*) exec cat {folder}/glance ;;
   *) cat > /dev/null ;;
 esac
