@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.stash[_left_out] = _leave_out(config, items, "slow")
     if is_worker():
         items[:] = dealt(items, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Put signals back to what they did before a test: commands that tests call in this process leave handlers."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
+    result = yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    return result
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str) -> int:
