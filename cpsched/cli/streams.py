@@ -5,21 +5,37 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 __all__ = ["mend_streams", "never_fail_on_encoding"]
 
 
-class _Output(io.FileIO):
-    """The file behind stdout: errors of writing name it."""
+class _Output(io.TextIOWrapper):
+    """stdout: errors of writing name it.
 
-    def write(self, data: object) -> int:
-        """Write to the file."""
-        try:
-            return super().write(data)  # type: ignore[arg-type]  # a buffer: typing has no name for it yet
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, "<stdout>") from None
+    They are caught here and not in the file behind: an interruption there, after what was written, would have it
+    written once more.
+    """
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        with _naming_stdout():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """Write what has not been written yet."""
+        with _naming_stdout():
+            super().flush()
+
+
+@contextmanager
+def _naming_stdout() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "<stdout>") from None
 
 
 class _Messages(io.FileIO):
@@ -45,20 +61,19 @@ def mend_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for the life of the process
-    sys.stdout = _text(1, _Output, sys.stdout)
-    sys.stderr = _text(2, _Messages, sys.stderr)
+    sys.stdout = _text(_Output, io.FileIO(1, "w", closefd=False), sys.stdout)
+    sys.stderr = _text(io.TextIOWrapper, _Messages(2, "w", closefd=False), sys.stderr)
 
 
-def _text(descriptor: int, kind: Callable[..., io.FileIO], before: TextIO | None) -> TextIO:
+def _text(kind: type[io.TextIOWrapper], raw: io.FileIO, before: TextIO | None) -> TextIO:
     """Return a text stream in place of the one before, which is None where it was closed."""
     if before is not None:
         before.flush()
-    raw = kind(descriptor, "w", closefd=False)
-    return io.TextIOWrapper(
+    return kind(
         io.BufferedWriter(raw),
         encoding="utf-8" if before is None else before.encoding,
         errors="backslashreplace",
-        line_buffering=descriptor == 2 or raw.isatty(),
+        line_buffering=raw.fileno() == 2 or raw.isatty(),
     )
 
 

@@ -280,13 +280,17 @@ def test_a_storm_of_submissions(loop: Loop) -> None:
     jobs = [*single, *(f"{array}_{number}" for number in range(1, size - alone + 1))]
     lab.wait(lambda: site.metric('cpsched_jobs{state="waiting"}') >= size // 4, 120)
     lab.wait(lambda: sum(site.runs()[job] for job in jobs) >= 30, 120)
-    lab.wait(lambda: JobState.COMPLETED in {one.state for one in lab.manager.snapshot().jobs.values()}, 60)
+
+    def states() -> dict[str, JobState]:
+        return {job: one.state for job, one in lab.manager.snapshot().jobs.items() if job in set(jobs)}
+
+    lab.wait(lambda: JobState.COMPLETED in states().values(), 120)
     lab.run("scancel", array, *single)
     site.wait_for_silence(60)
-    states = {job: one.state for job, one in lab.manager.snapshot().jobs.items() if job in set(jobs)}
-    assert set(states.values()) == {JobState.COMPLETED, JobState.CANCELLED}
-    assert len(states) == size
-    site.settle((), others=states)
+    ended = states()
+    assert set(ended.values()) == {JobState.COMPLETED, JobState.CANCELLED}
+    assert len(ended) == size
+    site.settle((), others=ended)
     assert not loop.is_dead()
 
 
