@@ -357,7 +357,7 @@ def test_kernels_take_named_tuples() -> None:
 def loaded_by(statement: str) -> list[str]:
     """Return the modules that a fresh interpreter has loaded after a statement."""
     code = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
-    process = subprocess.run(  # noqa: S603
+    process = subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     return list(json.loads(process.stdout))

@@ -81,7 +81,7 @@ def cells_of(
     rows = np.searchsorted(list(_RUN_TIMES), seconds)
     columns = np.searchsorted(_NODES, runs.nodes[jobs])
     row_names = [*(f"≤ {text}" for text in _RUN_TIMES.values()), f"> {list(_RUN_TIMES.values())[-1]}"]
-    column_names = ["1 node", *(f"{a + 1:,}–{b:,}" for a, b in pairwise(_NODES))]  # noqa: RUF001
+    column_names = ["1 node", *(f"{a + 1:,}–{b:,}" for a, b in pairwise(_NODES))]  # noqa: RUF001 - en dashes of ranges
     column_names.append(f"> {_NODES[-1]:,}")
     if not jobs.size:
         return (), (), []

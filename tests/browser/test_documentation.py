@@ -90,7 +90,7 @@ def test_the_index_of_the_search_is_a_script_too(site: Path) -> None:
 def test_the_drawings_are_those_of_the_script(repository: Path, tmp_path: Path) -> None:
     """The script draws the drawings that are there, each is on a page, narrow, and says what it shows."""
     command = [sys.executable, str(repository / "scripts" / "make_drawings"), "-o", str(tmp_path)]
-    subprocess.run(command, check=True, capture_output=True)  # noqa: S603
+    subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own command
     folder = repository / "docs" / "drawings"
     drawn = {path.name for path in tmp_path.iterdir()}
     assert drawn == {path.name for path in folder.iterdir()}

@@ -36,7 +36,7 @@ def completed(shell: str, folder: Path, script: str, before: str, word: str) -> 
     asked = ASKED[shell].format(before=before, word=word, count=len(before.split()) + 1)
     environment = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     arguments = [shell, "-c", asked, *([] if shell == "fish" else [shell]), str(folder / "script")]
-    process = subprocess.run(  # noqa: S603
+    process = subprocess.run(  # noqa: S603 - our own command
         arguments, cwd=folder, env=environment, capture_output=True, text=True, check=True
     )
     return [line.split("\t")[0] for line in process.stdout.splitlines()]

@@ -21,7 +21,7 @@ from tests.cli.conftest import Run, Window
 
 def module_run(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run ``python -m cpsched`` in a process of its own."""
-    return subprocess.run(  # noqa: S603
+    return subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-m", "cpsched", *arguments], cwd=repository, capture_output=True, text=True, check=False
     )
 
@@ -156,7 +156,7 @@ def test_a_reader_that_goes_away_is_no_traceback(repository: Path) -> None:
 def test_a_terminal_without_the_characters_gets_escapes(repository: Path, window: Window) -> None:
     """Where stdout is ASCII, a name of other characters is escaped, and no UnicodeEncodeError ends the report."""
     window.plan["instance"] = window.instance["name"] = "fenêtre-窗"
-    process = subprocess.run(  # noqa: S603
+    process = subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-m", "cpsched", "show", window.instance_file, window.plan_file],
         cwd=repository,
         env={"PYTHONIOENCODING": "ascii", "PYTHONWARNINGS": "error"},

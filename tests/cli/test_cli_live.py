@@ -51,7 +51,7 @@ def terminal(*arguments: object, **variables: str) -> Iterator[Terminal]:
     ours, theirs = pty.openpty()
     environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
     environment |= {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "24", "PYTHONPATH": str(ROOT), **variables}
-    process = subprocess.Popen(  # noqa: S603
+    process = subprocess.Popen(  # noqa: S603 - our own command
         [sys.executable, "-m", "cpsched", *map(str, arguments)],
         stdin=theirs,
         stdout=theirs,

@@ -463,7 +463,7 @@ def test_ctrl_c_in_a_process(repository: Path, workload: Path, tmp_path: Path) -
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from cpsched.cli import run; run()"
     )
     command = (sys.executable, "-c", heeding, "simulate", workload, "--policy", "planner", "-o", tmp_path / "out")
-    with subprocess.Popen(  # noqa: S603
+    with subprocess.Popen(  # noqa: S603 - our own command
         [*map(str, command), "--checkpoint", str(state), "--interval", "0"],
         cwd=repository,
         env={**os.environ, "PYTHONWARNINGS": "error"},

@@ -49,7 +49,7 @@ def postgres() -> Iterator[str]:
         options = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
     def run(program: str, *arguments: str) -> None:
-        subprocess.run(  # type: ignore[call-overload]  # noqa: S603
+        subprocess.run(  # type: ignore[call-overload]  # noqa: S603 - our own command
             [str(programs / program), *arguments],
             check=True,
             cwd=folder,

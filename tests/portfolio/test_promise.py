@@ -171,7 +171,7 @@ print(solve(read_instance(sys.argv[1]), budget=0.5).engine.stopped)
 def test_the_process_ends_though_a_thread_hangs() -> None:
     """A solver that never comes back keeps neither the answer nor the process."""
     path = Path(__file__).parents[2] / "instances" / "eurora-like-0050.json.gz"
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-c", HANGING, str(path)], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout == "budget\n"

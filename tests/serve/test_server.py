@@ -106,7 +106,7 @@ def test_a_client_that_goes_leaves_no_work_behind(tmp_path: Path) -> None:
     question = {"changes": {"drop": ["j1"], "budget": 55}}
 
     def planning(process: subprocess.Popen[str]) -> list[str]:
-        found = subprocess.run(  # noqa: S603
+        found = subprocess.run(  # noqa: S603 - our own command
             ["/usr/bin/pgrep", "-P", str(process.pid), "-f", "cpsched.serve.child"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip

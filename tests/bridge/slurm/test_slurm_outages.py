@@ -70,7 +70,7 @@ def test_a_full_disk(lab: Laboratory, tmp_path: Path) -> None:
         site.stop(daemon)
     finally:
         site.end()
-        subprocess.run(["/bin/umount", "--lazy", str(tmp_path)], check=True)  # noqa: S603
+        subprocess.run(["/bin/umount", "--lazy", str(tmp_path)], check=True)  # noqa: S603 - our own command
 
 
 def test_the_clock_of_the_machine_jumps(one_lab: Laboratory, tmp_path: Path) -> None:
