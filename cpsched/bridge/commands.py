@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import selectors
@@ -19,20 +20,27 @@ __all__ = ["Answer", "run"]
 
 #: Variables that change what Slurm's commands print, ask for, or read.
 _DROPPED = ("SLURM_", "SQUEUE_", "SINFO_", "SCONTROL_", "SBATCH_", "PBS_")
-#: The most bytes of an answer (`squeue --json` takes some 4 kB for a job), and those that are read at a time.
+#: The most bytes of an answer (`squeue --json` takes some 4 kB for a job), and those that are read at a time: as many
+#: as a pipe can be made to hold.
 _MOST_BYTES = 512 * 2**20
-_READ = 2**16
+_READ = 2**20
 _LONGEST_SAID = 500
 _LONGEST_ARGUMENT = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command that has ended printed, and its exit code."""
+    """The output and the exit code of a command that has ended."""
 
     code: int
-    out: str
+    #: What it printed, as it is.
+    data: bytes
     err: str
+
+    @property
+    def out(self) -> str:
+        """What it printed, as text."""
+        return self.data.decode("utf-8", "replace")
 
 
 def run(
@@ -86,7 +94,7 @@ def run(
         raise BridgeError(told, f"Expected an answer of at most {_MOST_BYTES:,} bytes, got more") from None
     finally:
         _end(process)
-    answer = Answer(process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+    answer = Answer(process.returncode, out, err.decode("utf-8", "replace"))
     if answer.code not in codes:
         raise BridgeError(told, f"Expected success, got exit code {answer.code}: {_said(answer)}")
     return answer
@@ -103,8 +111,11 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tup
         If it prints too much: no manager has so many jobs, and memory is not for a command that has gone mad.
     """
     assert process.stdin is not None  # noqa: S101 - all three are pipes
-    said = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream is not None}
-    left = memoryview(given)
+    assert process.stdout is not None  # noqa: S101
+    with suppress(OSError):  # it may not be allowed
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _READ)
+    said = {stream: list[bytes]() for stream in (process.stdout, process.stderr) if stream is not None}
+    left, length = memoryview(given), 0
     with selectors.PollSelector() as selector:
         for stream in said:
             selector.register(stream, selectors.EVENT_READ)
@@ -119,14 +130,14 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tup
                     is_over = not left
                 else:
                     part = os.read(key.fd, _READ)
-                    text = said[key.fileobj]  # type: ignore[index]
-                    text += part
+                    said[key.fileobj].append(part)  # type: ignore[index]  # the streams that were registered
                     is_over = not part
-                    if len(text) > _MOST_BYTES:
+                    length += len(part)
+                    if length > _MOST_BYTES:
                         raise OverflowError
                 if is_over:
                     selector.unregister(key.fileobj)
-                    key.fileobj.close()  # type: ignore[union-attr]
+                    key.fileobj.close()  # type: ignore[union-attr]  # they are no numbers
             if time.monotonic() >= end and selector.get_map():
                 raise TimeoutError
     try:
@@ -134,7 +145,7 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tup
     except subprocess.TimeoutExpired:
         raise TimeoutError from None
     out, err = said.values()
-    return bytes(out), bytes(err)
+    return b"".join(out), b"".join(err)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -15,7 +15,7 @@ __all__ = ["Shop", "own_starts", "queue_nodes"]
 
 
 class Shop:
-    """What is free on each node now. Mutable."""
+    """The free amounts of each node now. Mutable."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

@@ -69,6 +69,9 @@ class JobFacts:
     is_steered: bool = False
     #: The second at which the manager starts the waiting job by an order that it has; None: it has none.
     due: int | None = None
+    #: The second that users are shown as the start of the steered job, where its manager can show one only by starting
+    #: the job then on any nodes, if it hears nothing before; None: it starts by an order only.
+    shown: int | None = None
     #: The nodes of that order, or those on which the job runs or ran, in ascending order.
     nodes: tuple[str, ...] = ()
     #: When the job started, of one that runs or is over; None also where it was cancelled as it waited.
@@ -91,7 +94,7 @@ class LeftJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What was true at one moment."""
+    """The cluster and its jobs at one moment, as the manager reported them."""
 
     #: The cluster, the rules, the running jobs, and the waiting jobs that may be planned; its `now` is `taken_at`.
     instance: Instance
@@ -159,7 +162,7 @@ Order = Start | Hold | Announce | HandBack | Gate
 
 
 class Result(StrEnum):
-    """What became of an order."""
+    """The result of an order."""
 
     DONE = "done"
     #: All was as ordered before.

@@ -31,7 +31,7 @@ __all__ = ["World", "WorldJob"]
 
 
 class _Kind(IntEnum):
-    """What happens at a second, in the order in which it happens."""
+    """The kinds of events of a second, in the order in which they happen."""
 
     END = 0
     UP = 1
@@ -78,7 +78,7 @@ class WorldJob:
 
     @property
     def facts(self) -> JobFacts:
-        """What the manager tells of the job; the same object as long as nothing changes."""
+        """The manager's record of the job; the same object as long as nothing changes."""
         of = (self.state, self.changes, self.restarts, self.is_steered, self.due, self.allocation, self.start, self.end)
         if self.told is not None and self.told[0] == of:
             return self.told[1]
@@ -98,7 +98,7 @@ class WorldJob:
 
 @dataclass(slots=True, kw_only=True)
 class _Events:
-    """What will happen, in order. Mutable."""
+    """The events to come, in order. Mutable."""
 
     heap: list[tuple[int, _Kind, int, str, int]] = field(default_factory=list)
     count: int = 0

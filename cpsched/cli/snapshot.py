@@ -45,7 +45,8 @@ def command(manager: str, config: Path | None, output: Path, as_json: bool) -> N
     from cpsched.cli.outputs import echo_output
 
     site = SlurmModel(kind="slurm") if config is None else read_site(config)
-    records = client_of(site).records()
+    client = client_of(site)
+    records = client.records(client.jobs())
     taken = make_snapshot(records, int(time.time()), SiteChoices.of(site))
     content = tell_snapshot(taken, output, as_json=as_json)
     if as_json:

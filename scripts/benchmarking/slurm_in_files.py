@@ -15,6 +15,7 @@ from typing import Any
 
 from cpsched.bridge.commands import Answer
 from cpsched.bridge.slurm import SlurmClient
+from cpsched.bridge.slurm.lines import COLUMNS, END
 
 __all__ = ["GATE", "FiledSlurm", "running", "waiting"]
 
@@ -27,6 +28,7 @@ case "$*" in
   *config) exec cat {folder}/config ;;
   *show*) echo "No $3 in the system" ;;
   *--format*) exec cat {folder}/glance ;;
+  *--Format*) exec cat {folder}/lines ;;
   *) cat > /dev/null ;;
 esac
 """
@@ -149,6 +151,7 @@ class FiledSlurm:
     #: Seconds of work that a real Slurm does by itself.
     seconds: float = 0.0
     _texts: dict[str, str] = field(default_factory=dict)
+    _lines: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.folder.mkdir()
@@ -193,15 +196,18 @@ class FiledSlurm:
         began = self.clock()
         for name, entry in changed.items():
             self._texts.pop(name, None)
+            self._lines.pop(name, None)
             if entry is None:
                 del self.jobs[name]
             else:
                 self.jobs[name] = entry
         for name, entry in self.jobs.items():
             if name not in self._texts:
-                self._texts[name] = _text(entry)
+                self._texts[name], self._lines[name] = _text(entry), _line(entry)
         text = _answer("jobs", [self._texts[name] for name in self.jobs])
         (self.folder / "squeue.json").write_text(text, encoding="utf-8")
+        lines = "".join(self._lines[name] for name in self.jobs)
+        (self.folder / "lines").write_text(lines, encoding="utf-8")
         self.seconds += self.clock() - began
 
     def obey(self, lines: str) -> None:
@@ -236,6 +242,24 @@ def _wanted(entry: Mapping[str, Any], said: Mapping[str, str]) -> dict[str, Any]
 def _text(entry: Mapping[str, Any]) -> str:
     """Return an entry of a list, indented as Slurm does it."""
     return "\n".join(f"    {line}" for line in json.dumps(entry, indent=2).splitlines())
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    """Return the line of a job: what an order changes is its own, all else is as long as a real one's."""
+    own = {
+        "JobID": entry["job_id"],
+        "ReqNodes": entry["required_nodes"],
+        "NumNodes": entry["node_count"],
+        "MinCPUs": entry["minimum_cpus_per_node"],
+        "NumCPUs": entry["cpus"],
+        "EligibleTime": entry["eligible_time"],
+        "Reason": entry["state_reason"],
+        "admin_comment": entry["admin_comment"],
+        "State": entry["job_state"],
+        "NodeList": entry["nodes"],
+        "TimeLimit": entry["time_limit"],
+    }
+    return "".join(f"{own.get(name, 'N/A')}{END}" for name in COLUMNS) + "\n"
 
 
 def _answer(key: str, entries: Sequence[str]) -> str:

@@ -99,7 +99,7 @@ def test_orders_of_jobs_that_are_gone_are_dropped(folder: Path) -> None:
     """When a job has left the instance, its order leaves the file with the next orders."""
     manager = FilesManager(folder)
     manager.apply([start(manager, "2")])
-    later = DOCUMENT | {"now": 110, "jobs": DOCUMENT["jobs"][:1]}  # type: ignore[index]
+    later = DOCUMENT | {"now": 110, "jobs": DOCUMENT["jobs"][:1]}  # type: ignore[index]  # a list
     write_instance(parse_instance(later, source="test"), folder / "instance.json")
     manager.apply([Gate(is_closed=True)])
     assert json.loads((folder / "orders.json").read_text())["orders"] == []

@@ -67,7 +67,7 @@ def test_what_happened_meanwhile_is_respected(deed: object, refusal: Refusal) ->
     """A job that was cancelled, held, started or changed after it was planned is not started, nor on a drained node."""
     manager = MemoryManager(world(job("a")))
     start = Start(job="a", at=0, allocation=on("n2"), revision=manager.snapshot().jobs["a"].revision)
-    deed(manager.world)  # type: ignore[operator]
+    deed(manager.world)  # type: ignore[operator]  # one of the functions above
     assert outcome_of(manager, start) == [refusal]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,9 @@ from cpsched.errors import DocumentError, Fault
 __all__ = ["AnswerReader"]
 
 #: The indentation of an answer's keys.
-_INDENT = re.compile(r'\{\n( +)"')
+_INDENT = re.compile(rb'\{\n( +)"')
 #: The beginning of its list of jobs or nodes: the indentation of the keys, the key, and that of the entries.
-_LIST = r'\n{indent}"(jobs|nodes)": \[(\n( +)\{{\n)'
+_LIST = rb'\n%b"(jobs|nodes)": \[(\n( +)\{\n)'
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class _Parts:
     #: The answer with an empty list in place of the entries.
     rest: str
     #: Without their braces.
-    entries: list[str]
+    entries: list[bytes]
 
 
 class AnswerReader:
@@ -41,11 +41,13 @@ class AnswerReader:
     """
 
     def __init__(self) -> None:
-        #: The last answer that was read, and its records; the records by the text of their entries.
-        self._last: tuple[str, SlurmRecords] | None = None
-        self._known: Mapping[str, Any] = {}
+        #: The last answer that was read, and its records.
+        self._last: tuple[bytes, SlurmRecords] | None = None
+        #: Its entries, and their records.
+        self._entries: list[bytes] = []
+        self._known: Sequence[Any] = ()
 
-    def read(self, text: str, source: str, kind: str) -> SlurmRecords:
+    def read(self, data: bytes, source: str, kind: str) -> SlurmRecords:
         """Read all records of an answer; those of entries that are as before are the same objects.
 
         Raises
@@ -53,47 +55,74 @@ class AnswerReader:
         DocumentError
             As `parse_answer` and `read_answer`; and if the answer has no list of that kind, not even an empty one.
         """
-        if self._last is None or self._last[0] != text:
-            parts = _parts(text)
+        if self._last is None or self._last[0] != data:
+            parts = _parts(data)
             records = None if parts is None or parts.kind != kind else self._records(parts, source)
-            self._last = text, _read_whole(text, source, kind) if records is None else records
+            self._last = data, _read_whole(data, source, kind) if records is None else records
         return self._last[1]
 
     def _records(self, parts: _Parts, source: str) -> SlurmRecords | None:
         """Return the records of an answer in parts; None where it has to be read as a whole."""
-        found = [self._known.get(entry) for entry in parts.entries]
-        new = [at for at, record in enumerate(found) if record is None]
+        found, new = self._as_before(parts.entries)
         try:
             rest = parse_answer(parts.rest, source)
             others = read_answer(rest, source)
-            read = read_answer({parts.kind: [json.loads(f"{{{parts.entries[at]}}}") for at in new]}, source)
+            entries = [json.loads(f"{{{_text(parts.entries[at])}}}") for at in new]
+            read = read_answer({parts.kind: entries}, source)
         except (DocumentError, ValueError, RecursionError):
             return None
         if rest.get(parts.kind) != []:
             return None
         for at, record in zip(new, getattr(read, parts.kind), strict=True):
             found[at] = record
-        self._known = dict(zip(parts.entries, found, strict=True))
+        self._entries, self._known = parts.entries, found
         records: Any = tuple(found)
         return replace(others, jobs=records) if parts.kind == "jobs" else replace(others, nodes=records)
 
+    def _as_before(self, entries: list[bytes]) -> tuple[list[Any], list[int]]:
+        """Return the records of entries that the last answer had too, and the places of all others.
 
-def _read_whole(text: str, source: str, kind: str) -> SlurmRecords:
-    answer = parse_answer(text, source)
+        Most entries are in the same order as before. Only where they are not, the place of each is looked for.
+        """
+        before, known, found, new = self._entries, self._known, list[Any](), list[int]()
+        places: dict[bytes, int] = {}
+        at, last = 0, len(before)
+        for place, entry in enumerate(entries):
+            if not (at < last and before[at] == entry):
+                places = places or {text: number for number, text in enumerate(before)}
+                where = places.get(entry)
+                if where is None:
+                    new.append(place)
+                    found.append(None)
+                    continue
+                at = where
+            entries[place] = before[at]  # its hash is known
+            found.append(known[at])
+            at += 1
+        return found, new
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _read_whole(data: bytes, source: str, kind: str) -> SlurmRecords:
+    answer = parse_answer(_text(data), source)
     if not isinstance(answer.get(kind), list | dict):
         raise DocumentError(source, [Fault(kind, f"Expected a list of {kind}, got none")])
     return read_answer(answer, source)
 
 
-def _parts(text: str) -> _Parts | None:
+def _parts(data: bytes) -> _Parts | None:
     """Take an answer apart; None where it is not indented as Slurm does it, or has no entries."""
-    keys = _INDENT.match(text)
-    begin = keys and re.compile(_LIST.format(indent=keys[1])).search(text)
+    keys = _INDENT.match(data)
+    begin = keys and re.search(_LIST % keys[1], data)
     if not keys or not begin:
         return None
     indent, kind, inner = keys[1], begin[1], begin[3]
-    end = text.rfind(f"\n{inner}}}\n{indent}]", begin.end())
-    rest = text[: begin.start(2)] + text[end + len(inner) + 2 :]
-    if end < 0 or rest.count(f'\n{indent}"{kind}":') != 1:
+    end = data.rfind(b"\n%b}\n%b]" % (inner, indent), begin.end())
+    rest = data[: begin.start(2)] + data[end + len(inner) + 2 :]
+    if end < 0 or rest.count(b'\n%b"%b":' % (indent, kind)) != 1:
         return None
-    return _Parts(kind, rest, text[begin.end() : end].split(f"\n{inner}}},\n{inner}{{\n"))
+    entries = data[begin.end() : end].split(b"\n%b},\n%b{\n" % (inner, inner))
+    return _Parts(_text(kind), _text(rest), entries)

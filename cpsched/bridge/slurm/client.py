@@ -10,7 +10,10 @@ from dataclasses import dataclass, field, replace
 from cpsched.bridge.commands import Answer, run
 from cpsched.bridge.slurm.answer_reader import AnswerReader
 from cpsched.bridge.slurm.directory import CONFIG_HEAD, merge_records
+from cpsched.bridge.slurm.limits import LIMITS_HEAD, SlurmLimits, are_enforced, read_limits
+from cpsched.bridge.slurm.lines import FORMAT
 from cpsched.bridge.slurm.records import JobRecord, SlurmRecords
+from cpsched.bridge.slurm.rest import RestServer
 from cpsched.bridge.slurm.text_reader import read_config, read_text
 from cpsched.errors import BridgeError, DocumentError
 from cpsched.text import printable
@@ -37,6 +40,8 @@ class SlurmClient:
     conf: str | None = None
     #: Seconds for one command; a client of Slurm tries for 18 s to reach a controller that is down.
     seconds: float = 20
+    #: What is asked for all but the configuration, in place of the commands; None: there is no slurmrestd.
+    rest: RestServer | None = None
     #: What reads the answers, by command: most of an answer is as it was in the one before. Mutable: a cache.
     readers: defaultdict[tuple[str, ...], AnswerReader] = field(
         default_factory=lambda: defaultdict(AnswerReader), compare=False, repr=False
@@ -81,24 +86,25 @@ class SlurmClient:
             raise BridgeError((f"{self.directory}/squeue", "--version"), f"Expected Slurm 21.08 or later, got {said!r}")
         return version
 
-    def records(self) -> SlurmRecords:
-        """Ask Slurm for everything.
+    def records(self, jobs: tuple[JobRecord, ...]) -> SlurmRecords:
+        """Ask Slurm for everything but its jobs, and add these.
 
         Raises
         ------
         BridgeError
             If a command fails, or its answer cannot be understood.
         """
-        has_json = self.version() >= _SCONTROL_JSON
-        parts = [self._json("jobs", *_JOBS)]
-        if has_json:
+        parts = [SlurmRecords(jobs=jobs)]
+        if self.rest is not None:
+            parts += [self._rest(self.rest, kind) for kind in ("nodes", *_HEADS)]
+        elif self.version() >= _SCONTROL_JSON:
             parts += [self._json(kind, "scontrol", "show", kind, "--json") for kind in ("nodes", *_HEADS)]
         else:
             parts.append(self._json("nodes", "sinfo", "--json"))
             parts += [self._text(kind, "scontrol", "-o", "show", kind) for kind in _HEADS]
-        config = self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config")
+        config = read_config(self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config"))
         merged, _ = merge_records([("", part) for part in parts])
-        return replace(merged, config=read_config(config))
+        return replace(merged, config=config, limits=self._limits() if are_enforced(config) else None)
 
     def jobs(self) -> tuple[JobRecord, ...]:
         """Ask Slurm for its jobs.
@@ -108,13 +114,36 @@ class SlurmClient:
         BridgeError
             If the command fails, or its answer cannot be understood.
         """
-        return self._json("jobs", *_JOBS).jobs
+        return (self._json("jobs", *_JOBS) if self.rest is None else self._rest(self.rest, "jobs")).jobs
+
+    def lines(self) -> str:
+        """Ask Slurm for a line of each job, as `lines_by_job` reads them.
+
+        Raises
+        ------
+        BridgeError
+            If the command fails.
+        """
+        arguments = ("squeue", "--all", "--states=all", "--noheader", f"--Format={FORMAT}")
+        return self.command(*arguments).out
+
+    def _limits(self) -> SlurmLimits:
+        arguments = ("scontrol", "show", "assoc_mgr", "flags=assoc,qos")
+        try:
+            return read_limits(self._whole_text((LIMITS_HEAD,), *arguments), " ".join(arguments))
+        except DocumentError as error:
+            raise BridgeError(arguments, f"Expected an answer of Slurm, got: {error}") from error
 
     def _json(self, kind: str, *arguments: str) -> SlurmRecords:
+        return self._read(kind, self.command(*arguments).data, *arguments)
+
+    def _rest(self, server: RestServer, kind: str) -> SlurmRecords:
+        return self._read(kind, server.get(kind), "GET", server.address, kind)
+
+    def _read(self, kind: str, data: bytes, *arguments: str) -> SlurmRecords:
         """Return the records of an answer, which must have some of a kind, or say that there are none."""
-        source = " ".join(arguments)
         try:
-            return self.readers[arguments].read(self.command(*arguments).out, source, kind)
+            return self.readers[arguments].read(data, " ".join(arguments), kind)
         except DocumentError as error:
             raise BridgeError(arguments, f"Expected an answer of Slurm, got: {error}") from error
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cpsched.bridge.slurm.json_reader import parse_answer, read_answer
+from cpsched.bridge.slurm.limits import LIMITS_HEAD, read_limits
 from cpsched.bridge.slurm.records import SlurmRecords
 from cpsched.bridge.slurm.text_reader import read_config, read_text
 from cpsched.errors import DocumentError, Fault
@@ -25,7 +26,7 @@ CONFIG_HEAD = "Configuration data as of"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a directory has.
+    """The answers that a directory has.
 
     Attributes
     ----------
@@ -108,6 +109,8 @@ def _read_file(file: Path, zone: tzinfo | None, skip: Callable[[str], None]) -> 
     if file.suffix == ".txt":
         if text.startswith(CONFIG_HEAD):
             return replace(SlurmRecords(), config=read_config(text))
+        if text.startswith(LIMITS_HEAD):
+            return replace(SlurmRecords(), limits=read_limits(text, str(file)))
         first = text.lstrip()
         if not first.startswith(_HEADS) or (first.startswith("JobId=") and "NumNodes=" not in first):
             skip(f"{file.name}: no answer of scontrol")

@@ -135,6 +135,7 @@ def _job(entry: Fields) -> JobRecord:
         user=entry.text("user_name") or str(entry.number("user_id") or 0),
         group=entry.text("group_name") or str(entry.number("group_id") or 0),
         account=entry.text("account"),
+        qos=entry.text("qos"),
         name=entry.text("name"),
         partitions=entry.texts("partition"),
         array=entry.number("array_job_id") or None,
@@ -273,6 +274,7 @@ def _partition(entry: Fields) -> PartitionRecord:
             tier=entry.inside("priority").number("tier") or 0,
             state=entry.inside("partition").text("state"),
             is_exclusive="exclusive" in flags or most.number("shares") == 0,
+            qos=entry.inside("qos").text("assigned"),
         )
     return PartitionRecord(
         name=entry.text("name"),
@@ -282,6 +284,7 @@ def _partition(entry: Fields) -> PartitionRecord:
         tier=entry.number("priority_tier") or 0,
         state=entry.text("state"),
         is_exclusive="exclusive" in entry.texts("flags"),
+        qos=entry.text("qos"),
     )
 
 

@@ -2,19 +2,22 @@
 
 Jobs are steered by their begin time: one that is steered begins in 2099. An order to start gives it nodes and a begin,
 in one line of ``scontrol``; all lines go to one process by its standard input. Before the lines are written the jobs
-are read again, and after them too: what a receipt says was seen.
+are looked at again, and after them too: what a receipt says was seen. A look is a line for each job (`lines.py`); the
+JSON of all jobs is read where a line is not as it was when that was read last.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from cpsched.bridge.protocol import Gate, HandBack, JobState, Order, Receipt, Refusal, Result, Snapshot, Start
 from cpsched.bridge.slurm.client import SlurmClient
+from cpsched.bridge.slurm.lines import as_ordered, lines_by_job
 from cpsched.bridge.slurm.orders import Change, Refused, change_of, refusal_of
 from cpsched.bridge.slurm.records import JobRecord
 from cpsched.bridge.slurm.site import SiteChoices, SlurmModel, client_of
@@ -34,6 +37,8 @@ _LINES = 500
 #: takes.
 _LONGEST_PAUSE, _SHORTEST_PAUSE, _PAUSE = 1.0, 0.2, 20.0
 _LONGEST_SAID = 300
+#: Seconds after which jobs are read again though their lines have not changed: not everything is in them.
+_TRUSTED = 15.0
 
 
 class SlurmManager:
@@ -65,6 +70,13 @@ class SlurmManager:
         self._maker = SnapshotMaker(choices or SiteChoices())
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
+        #: The jobs as they were read last, by id too, the lines that they had just before, and when that was.
+        self._jobs: tuple[JobRecord, ...] = ()
+        self._by_id: dict[str, JobRecord] = {}
+        self._lines: dict[str, str] = {}
+        #: The lines when they were looked at last, as a text and by the job.
+        self._looked: tuple[str, dict[str, str]] = "", {}
+        self._read_at = -math.inf
 
     @classmethod
     def of(cls, model: SlurmModel) -> SlurmManager:
@@ -75,7 +87,10 @@ class SlurmManager:
     def snapshot(self) -> Snapshot:
         """Take a snapshot."""
         self._seen = self._glance()
-        records = self._client.records()
+        lines = self._look()
+        if not self._lines or lines != self._lines or self._is_old:
+            self._read(lines)
+        records = self._client.records(self._jobs)
         snapshot = self._maker.make(records, int(self._clock()))
         return replace(snapshot, gate_is_closed=self._gate_is_closed())
 
@@ -83,8 +98,13 @@ class SlurmManager:
         """Carry out orders, and return a receipt for each, in their order."""
         receipts: dict[int, Receipt] = {}
         changes: dict[int, Change] = {}
-        for_jobs = [order for order in orders if not isinstance(order, Gate)]
-        before = self._read() if for_jobs else {}
+        names = {order.job for order in orders if not isinstance(order, Gate)}
+        if names:
+            lines = self._look()
+            is_as_before = all(name in lines and lines[name] == self._lines.get(name) for name in names)
+            if not is_as_before or self._is_old:
+                self._read(lines)
+        before = self._by_id
         now = int(self._clock())
         for index, order in enumerate(orders):
             if isinstance(order, Gate):
@@ -103,7 +123,7 @@ class SlurmManager:
                 changes[index] = change
         if changes:
             said = self._write([line for change in changes.values() for line in change.lines()])
-            after, now = self._read(), int(self._clock())
+            after, now = self._after(changes.values()), int(self._clock())
             for index, change in changes.items():
                 receipts[index] = _receipt(orders[index], change, after.get(change.job), said, now)
         return tuple(receipts[index] for index in range(len(orders)))
@@ -125,9 +145,42 @@ class SlurmManager:
     def _glance(self) -> str:
         return self._client.command("squeue", "--all", "--noheader", "--format=%i %t %r %D").out
 
-    def _read(self) -> Mapping[str, JobRecord]:
-        """Return all jobs by id, as Slurm has them now."""
-        return {key: record for record in self._client.jobs() for key in _ids(record)}
+    def _look(self) -> dict[str, str]:
+        """Return the line of each job."""
+        text = self._client.lines()
+        if text != self._looked[0]:
+            self._looked = text, lines_by_job(text)
+        return self._looked[1]
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether the jobs have not been read for long."""
+        return time.monotonic() - self._read_at > _TRUSTED
+
+    def _read(self, lines: dict[str, str]) -> None:
+        """Read all jobs, as Slurm has them now, a moment after they had these lines."""
+        self._read_at = time.monotonic()
+        self._jobs = self._client.jobs()
+        # lines that leave jobs out are not trusted
+        self._lines = lines if all(str(record.number) in lines for record in self._jobs) else {}
+        self._by_id = {key: record for record in self._jobs for key in _ids(record)}
+
+    def _after(self, changes: Collection[Change]) -> Mapping[str, JobRecord]:
+        """Return all jobs after some were changed: by their lines if these say that all is done, and read otherwise."""
+        lines, now, found = self._look(), int(self._clock()), dict[str, JobRecord]()
+        for change in changes:
+            name, record = change.job, self._by_id.get(change.job)
+            if record is not None and name in self._lines and name in lines:
+                record = as_ordered(record, self._lines[name], lines[name])
+            if record is None or not change.is_done(record, now):
+                self._read(lines)
+                return self._by_id
+            found[name] = record
+        new = {id(self._by_id[name]): record for name, record in found.items()}
+        self._jobs = tuple(new.get(id(record), record) for record in self._jobs)
+        self._by_id = {**self._by_id, **found}
+        self._lines = {**self._lines, **{name: lines[name] for name in found}}
+        return self._by_id
 
     def _write(self, lines: Sequence[str]) -> str:
         """Give lines to ``scontrol``, and return what it says of those that it refuses."""

@@ -57,6 +57,8 @@ class Marker:
     given: int = 0
     #: How often the job had been queued again when it was ordered.
     restarts: int = 0
+    #: The begin that shows the announced start, for `squeue --start`; 0: it is that of the gate.
+    shown: int = 0
     #: For the user: the planned start as a date, the nodes, and a line about it.
     start: str = ""
     where: str = ""
@@ -97,7 +99,7 @@ def read_marker(comment: str) -> Marker | None:
             found[key] = int(value)
         elif key in kinds:
             found[key] = unquote(value)
-    return Marker(**found)  # type: ignore[arg-type]
+    return Marker(**found)  # type: ignore[arg-type]  # each was read by its own type
 
 
 def marked(prefix: str, marker: Marker) -> str:
@@ -119,7 +121,7 @@ def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
     if job.state is JobState.HELD and job.reason.startswith("BadConstraints") and marker.ordered:
         job = replace(job, state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
     begin: int | None = job.begin
-    if job.begin is not None and job.begin in (GATE, marker.given):
+    if job.begin is not None and job.begin in (GATE, marker.given, marker.shown):
         begin = marker.begin or None
     view = replace(job, begin=begin)
     if marker.ordered and job.required_nodes == marker.ordered:

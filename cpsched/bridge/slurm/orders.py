@@ -47,6 +47,9 @@ ERRORS: tuple[tuple[str, Refusal], ...] = (
 _ID = re.compile(r"\d+(?:_\d+)?")
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST_WHY = 200
+#: A start is shown as the job's begin only if it is more seconds away: by then a daemon that has died is replaced, or
+#: the watchdog has handed everything back.
+_NOTICE = 600
 
 
 class Refused(Exception):  # noqa: N818 - no error: a refusal is an answer
@@ -59,7 +62,7 @@ class Refused(Exception):  # noqa: N818 - no error: a refusal is an answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a job is to be after an order."""
+    """The fields of a job that an order sets."""
 
     job: str
     #: None, here and below: as it is.
@@ -144,7 +147,7 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None
     if isinstance(order, Start):
         change = _start(order, view, marker, prefix, now)
     elif isinstance(order, Announce):
-        change = _announce(order, view, marker, prefix, now)
+        change = _announce(order, job, marker, prefix, now)
     else:
         change = _undo(order, view, marker, prefix, now)
         if isinstance(order, HandBack) and marker is None and job.begin == GATE:
@@ -203,7 +206,14 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
     if marker is not None and (marker.ordered, marker.at) == (hosts, order.at):
         begin = marker.given  # the same order again
     kept = replace(
-        kept, ordered=hosts, at=order.at, given=begin, restarts=view.restarts, start=shown_time(begin), where=""
+        kept,
+        ordered=hosts,
+        at=order.at,
+        given=begin,
+        restarts=view.restarts,
+        start=shown_time(begin),
+        where="",
+        shown=0,
     )
     return Change(
         job=order.job,
@@ -216,11 +226,15 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
     )
 
 
-def _announce(order: Announce, view: JobRecord, marker: Marker | None, prefix: str, now: int) -> Change:
-    kept = marker or Marker(begin=_own_begin(view, now))
+def _announce(order: Announce, job: JobRecord, marker: Marker | None, prefix: str, now: int) -> Change:
+    """Return a job with the note, and where it is steered and has no order with the announced start as its begin."""
+    kept = marker or Marker(begin=_own_begin(user_view(job)[0], now))
     why = "_".join(order.why.split())[:_LONGEST_WHY]
     told = replace(kept, start=shown_time(order.start), where=fold_hostlist(order.nodes), why=why)
-    return Change(job=order.job, comment=marked(prefix, told))
+    if kept.ordered or job.begin is None or job.begin not in (GATE, kept.shown):
+        return Change(job=order.job, comment=marked(prefix, told))
+    told = replace(told, shown=order.start if order.start > now + _NOTICE else 0)
+    return Change(job=order.job, comment=marked(prefix, told), begin=told.shown or GATE)
 
 
 def _undo(order: Hold | HandBack, view: JobRecord, marker: Marker | None, prefix: str, now: int) -> Change:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cpsched.bridge.protocol import JobState
+from cpsched.bridge.slurm.limits import SlurmLimits
 from cpsched.domain import Amounts, NodeState
 
 __all__ = ["MANY_NODES", "JobRecord", "NodeRecord", "PartitionRecord", "ReservationRecord", "Share", "SlurmRecords"]
@@ -43,6 +44,7 @@ class JobRecord:
     user: str = ""
     group: str = ""
     account: str = ""
+    qos: str = ""
     name: str = ""
     partitions: tuple[str, ...] = ()
     #: The number of the array that it is of, its index in it, or the indices of the tasks that are not told apart.
@@ -149,6 +151,8 @@ class PartitionRecord:
     state: str = "UP"
     #: Whether each of its jobs has its nodes for itself.
     is_exclusive: bool = False
+    #: The QOS whose limits hold for its jobs; empty: none.
+    qos: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,3 +178,5 @@ class SlurmRecords:
     licenses: Amounts = Amounts()
     #: ``scontrol show config``, by key; empty where it is not known.
     config: Amounts | dict[str, str] | None = None
+    #: The limits of QOS and associations; None where they are not known, or not enforced.
+    limits: SlurmLimits | None = None

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from cpsched.bridge.slurm.client import SlurmClient
+from cpsched.bridge.slurm.rest import ADDRESS, RestServer
 from cpsched.domain import DEFAULT_EXPECTED_WAIT, FrozenMap, Queue
 from cpsched.formats import DocumentModel, Omittable, keys_of_models, read_settings, refusal, shown
 
@@ -23,12 +24,18 @@ def _path(text: str) -> str:
     return text
 
 
+def _address(text: str) -> str:
+    if ADDRESS.fullmatch(text) is None:
+        raise refusal(f"Expected unix:/PATH or http://127.0.0.1:PORT, got {shown(text)}")
+    return text
+
+
 _FilePath = Annotated[str, AfterValidator(_path)]
 _Wait = Annotated[int, Field(gt=0, le=_LONGEST)]
 
 
 class QueueModel(DocumentModel):
-    """What the users of a partition may expect."""
+    """The wait that the users of a partition may expect."""
 
     expected_wait: Omittable[_Wait] = Field(None, description="Seconds; default: that of all queues")
     weight: Annotated[float, Field(gt=0, le=1e100)] = Field(1, description="The factor of its jobs in the objective")
@@ -43,6 +50,10 @@ class SlurmModel(DocumentModel):
     seconds: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = Field(
         20.0, description="Seconds that one command may take"
     )
+    rest: Omittable[Annotated[str, AfterValidator(_address)]] = Field(
+        None, description="A slurmrestd of this machine, which is asked in place of squeue and sinfo"
+    )
+    rest_token: Omittable[_FilePath] = Field(None, description="The file with its token (JWT), mode 0600")
     gate: Omittable[_FilePath] = Field(
         None, description="The file by which the daemon tells job_submit.lua that the gate is closed"
     )
@@ -76,7 +87,11 @@ class SiteChoices:
 
 def client_of(model: SlurmModel) -> SlurmClient:
     """Return the client of a site's file."""
-    return SlurmClient(directory=model.commands, conf=model.conf, seconds=model.seconds)
+    rest = None
+    if model.rest is not None:
+        token = None if model.rest_token is None else Path(model.rest_token)
+        rest = RestServer(model.rest, token=token, seconds=model.seconds)
+    return SlurmClient(directory=model.commands, conf=model.conf, seconds=model.seconds, rest=rest)
 
 
 def read_site(path: Path) -> SlurmModel:

@@ -11,8 +11,10 @@ from itertools import groupby
 
 from cpsched.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.bridge.slurm.dependencies import dependencies_of
+from cpsched.bridge.slurm.limiting import Take, limited, takes_of, with_licenses
+from cpsched.bridge.slurm.limits import SlurmLimits, are_enforced
 from cpsched.bridge.slurm.marker import GATE, Marker, is_same_begin, is_sayable, prefix_of, user_view
-from cpsched.bridge.slurm.records import JobRecord, NodeRecord, ReservationRecord, SlurmRecords
+from cpsched.bridge.slurm.records import JobRecord, NodeRecord, PartitionRecord, ReservationRecord, SlurmRecords
 from cpsched.bridge.slurm.requests import (
     HOST,
     YES,
@@ -78,6 +80,9 @@ class _Frame:
     site: Site
     reservations: Mapping[str, ReservationRecord]
     queues: FrozenMap[str, Queue]
+    partitions: Mapping[str, PartitionRecord]
+    #: None: none are kept, or none are known.
+    limits: SlurmLimits | None
 
     def is_of(self, records: SlurmRecords) -> bool:
         """Tell whether it is that of some records; the states of nodes may differ."""
@@ -86,6 +91,7 @@ class _Frame:
             mine.partitions == records.partitions
             and mine.reservations == records.reservations
             and mine.config == records.config
+            and mine.limits == records.limits
             and len(mine.nodes) == len(records.nodes)
             and all(
                 old is new or replace(old, state=new.state) == new
@@ -105,6 +111,8 @@ class _Made:
     job: Job | Inexpressible | None
     has_order: bool
     facts: JobFacts
+    #: Of the limits that hold for it.
+    takes: tuple[Take, ...]
 
     def is_still(self, frame: _Frame, now: int) -> bool:
         """Tell whether the job at a later second is what was made, if Slurm says the same of it."""
@@ -135,9 +143,13 @@ class SnapshotMaker:
         self._frame: _Frame | None = None
         #: By the identity of the record; the record is kept, so that no other one has its identity.
         self._seen: Mapping[int, tuple[JobRecord, tuple[_Seen, ...]]] = {}
+        #: All records, and the jobs and tasks that they were told apart into.
+        self._apart: tuple[tuple[JobRecord, ...], list[_Seen]] = (), []
         self._made: Mapping[str, _Made] = {}
         #: By id, jobs with their dependencies, and the same jobs without.
         self._linked: Mapping[str, tuple[Job, Job]] = {}
+        #: By id, jobs with licences for limits, and the same jobs without.
+        self._limited: Mapping[str, tuple[Job, Job]] = {}
         self._cluster: tuple[object, Cluster] | None = None
 
     def make(self, records: SlurmRecords, now: int) -> Snapshot:
@@ -151,11 +163,12 @@ class SnapshotMaker:
         jobs = {key: each.job for key, each in made.items() if isinstance(each.job, Job)}
         self._made = made
         self._link(seen, jobs, left)
+        limits = self._limit(jobs, {key: each.takes for key, each in made.items() if each.takes})
         instance = Instance(
             name=self._name,
             epoch=_EPOCH,
             now=now,
-            cluster=self._make_cluster(records, [one.view for one in seen if one.id in jobs]),
+            cluster=self._make_cluster(records, [one.view for one in seen if one.id in jobs], limits),
             queues=frame.queues,
             jobs=tuple(jobs.values()),
             reservations=tuple(_reservations(records.reservations, frame.site, now)),
@@ -173,10 +186,16 @@ class SnapshotMaker:
     def _new_frame(self, records: SlurmRecords) -> _Frame:
         site = _site(records)
         reservations = {entry.name: entry for entry in records.reservations}
-        return _Frame(replace(records, jobs=()), site, reservations, FrozenMap(_queues(records, site, self._choices)))
+        queues = FrozenMap(_queues(records, site, self._choices))
+        partitions = {entry.name: entry for entry in records.partitions}
+        is_known = records.limits is not None and (not records.config or are_enforced(records.config))
+        limits = records.limits if is_known else None
+        return _Frame(replace(records, jobs=()), site, reservations, queues, partitions, limits)
 
-    def _tell_apart(self, records: Iterable[JobRecord]) -> list[_Seen]:
+    def _tell_apart(self, records: tuple[JobRecord, ...]) -> list[_Seen]:
         """Return jobs and tasks in the order of their numbers; what an array's other records name is not repeated."""
+        if self._apart[0] is records:
+            return self._apart[1]
         ordered = sorted(
             records, key=lambda record: (record.array or record.number, record.task is None, record.number)
         )
@@ -186,7 +205,8 @@ class SnapshotMaker:
         for record in ordered:
             for one in self._seen[id(record)][1]:
                 found.setdefault(one.id, one)
-        return list(found.values())
+        self._apart = records, list(found.values())
+        return self._apart[1]
 
     def _make_job(self, one: _Seen, frame: _Frame, now: int) -> _Made:
         """Make a job that runs or waits, or the reason why it cannot be planned, and the facts of any job."""
@@ -195,16 +215,19 @@ class SnapshotMaker:
         if before is not None and before.one is one and before.has_order is has_order and before.is_still(frame, now):
             return before
         job: Job | Inexpressible | None = None
+        takes: tuple[Take, ...] = ()
         if not one.view.state.is_over:
             try:
                 job = _job(one, frame.site, frame.reservations, now)
+                if frame.limits is not None:
+                    takes = takes_of(job, one.view, frame.site, frame.limits, frame.partitions)
             except Inexpressible as error:
                 job = error
         facts = _facts(one, has_order=has_order)
         if before is not None:
             job = before.job if job == before.job else job
             facts = before.facts if facts == before.facts else facts
-        return _Made(one, frame, now, job, has_order, facts)
+        return _Made(one, frame, now, job, has_order, facts, takes)
 
     def _link(self, seen: Sequence[_Seen], jobs: dict[str, Job], left: dict[str, Inexpressible]) -> None:
         """Give jobs their dependencies; a job that waits for one that is left is left too."""
@@ -225,14 +248,31 @@ class SnapshotMaker:
             for key in lost:
                 del jobs[key]
 
-    def _make_cluster(self, records: SlurmRecords, views: Sequence[JobRecord]) -> Cluster:
-        """Make the nodes in classes; those that some job requires or excludes have properties that say so."""
+    def _limit(self, jobs: dict[str, Job], takes: Mapping[str, tuple[Take, ...]]) -> Amounts:
+        """Give jobs licences for the limits that they could exceed together, and return these."""
+        found, binding = limited(jobs, takes)
+        before, mine = self._limited, dict[str, tuple[Job, Job]]()
+        for key, licenses in found.items():
+            bare = jobs[key]
+            new = with_licenses(bare, licenses)
+            job, of = before.get(key, (None, None))
+            jobs[key] = job if job is not None and of is bare and job.licenses == new.licenses else new
+            mine[key] = jobs[key], bare
+        self._limited = mine
+        return binding
+
+    def _make_cluster(self, records: SlurmRecords, views: Sequence[JobRecord], limits: Amounts) -> Cluster:
+        """Make the nodes in classes; those that some job requires or excludes have properties that say so.
+
+        Its licences are those of Slurm, and those that stand for limits.
+        """
         hosts = frozenset(name for text in {view.required_nodes for view in views} for name in _hosts(text))
         texts = dict.fromkeys(view.excluded_nodes for view in views if view.excluded_nodes)
-        of = records.nodes, records.licenses, hosts, tuple(texts)
+        licenses = Amounts({**records.licenses, **limits})
+        of = records.nodes, licenses, hosts, tuple(texts)
         if self._cluster is None or self._cluster[0] != of:
             excluded = {text: frozenset(_hosts(text)) for text in texts}
-            self._cluster = of, _cluster(records.nodes, hosts, excluded, records.licenses)
+            self._cluster = of, _cluster(records.nodes, hosts, excluded, licenses)
         return self._cluster[1]
 
 
@@ -415,7 +455,7 @@ def _cluster(
     classes = []
     for (amounts, properties, weight, state), group in groupby(nodes, kind):
         names = tuple(node.name for node in group)
-        classes.append(NodeClass(names=names, resources=amounts, properties=properties, priority=weight, state=state))  # type: ignore[arg-type]
+        classes.append(NodeClass(names=names, resources=amounts, properties=properties, priority=weight, state=state))  # type: ignore[arg-type]  # parts of a key
     return Cluster(classes=tuple(classes), licenses=licenses)
 
 
@@ -484,6 +524,7 @@ def _facts(one: _Seen, *, has_order: bool) -> JobFacts:
     record, marker = one.view, one.marker
     is_waiting = record.state in (JobState.WAITING, JobState.HELD)
     nodes: Iterable[str] = ()
+    is_shown = is_waiting and marker is not None and bool(marker.shown) and one.record.begin == marker.shown
     if has_order and marker is not None:
         nodes = _hosts(marker.ordered)
     elif record.state is JobState.RUNNING:
@@ -494,7 +535,8 @@ def _facts(one: _Seen, *, has_order: bool) -> JobFacts:
         state=record.state,
         revision=revision_of(one.view),
         restarts=record.restarts,
-        is_steered=is_waiting and (one.record.begin == GATE or has_order),
+        is_steered=is_waiting and (one.record.begin == GATE or has_order or is_shown),
+        shown=marker.shown if is_shown and marker is not None else None,
         due=marker.at if has_order and marker is not None else None,
         nodes=tuple(sorted(nodes)),
         # Slurm writes a start for jobs that were cancelled as they waited, too

@@ -150,6 +150,7 @@ def _job(record: _Record) -> JobRecord:
         user=record["UserId"].partition("(")[0],
         group=record["GroupId"].partition("(")[0],
         account=record["Account"],
+        qos=record["QOS"],
         name=record["JobName"],
         partitions=tuple(part for part in record["Partition"].split(",") if part),
         array=record.number("ArrayJobId"),
@@ -261,6 +262,7 @@ def _partition(record: _Record) -> PartitionRecord:
         tier=record.number("PriorityTier") or 0,
         state=record["State"] or "UP",
         is_exclusive=record["OverSubscribe"] == "EXCLUSIVE",
+        qos=record["QoS"],
     )
 
 

@@ -12,6 +12,9 @@ import pytest
 
 from tests.bridge.slurm.laboratory import Laboratory, is_installed
 
+#: Accounts of every Debian: an administrator's, an operator's, a user's, and another user's.
+ADMINISTRATOR, OPERATOR, USER, OTHER = "backup", "mail", "games", "news"
+
 
 @pytest.fixture(scope="session")
 def one_lab() -> Iterator[Laboratory]:
@@ -37,3 +40,28 @@ def lab(one_lab: Laboratory) -> Iterator[Laboratory]:
     one_lab.reset()
     yield one_lab
     one_lab.gate.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="session")
+def one_accounting(one_lab: Laboratory) -> Iterator[Laboratory]:
+    """Start a second cluster, with a slurmdbd and accounts of all levels; `one_lab` says what is missing."""
+    directory = Path(tempfile.mkdtemp(prefix="cpsched-lab-", dir="/tmp"))  # paths of sockets are short
+    directory.chmod(0o755)
+    lab = Laboratory(directory)
+    try:
+        lab.script("start", "--administrator", ADMINISTRATOR, "--seconds", "120")
+        lab.run("sacctmgr", "-i", "add", "user", OPERATOR, "account=staff", "AdminLevel=Operator")
+        lab.run("sacctmgr", "-i", "add", "user", USER, "account=staff")
+        shutil.chown(lab.gate.parent, ADMINISTRATOR)
+        yield lab
+    finally:
+        lab.script("stop")
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def accounting(one_accounting: Laboratory) -> Iterator[Laboratory]:
+    """Return the cluster with a slurmdbd, with an empty queue, all nodes idle and the gate open."""
+    one_accounting.reset()
+    yield one_accounting
+    one_accounting.gate.unlink(missing_ok=True)

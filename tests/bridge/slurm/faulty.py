@@ -14,6 +14,7 @@ here={here}; name=${{0##*/}}; real=/usr/bin/$name
 case "$name $*" in
 *--version) call=version;;
 "squeue "*--format*) call=look;;
+"squeue "*--Format*) call=lines;;
 "squeue "*) call=jobs;;
 "sinfo "*) call=nodes;;
 "scontrol ") call=orders;;
@@ -50,8 +51,8 @@ esac
 class FaultyCommands:
     """A directory with ``squeue``, ``sinfo`` and ``scontrol``, which are Slurm's own until a fault is set.
 
-    A call is ``look``, ``jobs``, ``nodes``, ``partitions``, ``reservations``, ``licenses``, ``config``, ``version`` or
-    ``orders``. Mutable.
+    A call is ``look``, ``lines``, ``jobs``, ``nodes``, ``partitions``, ``reservations``, ``licenses``, ``config``,
+    ``version`` or ``orders``. Mutable.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from cpsched.bridge import Gate, JobFacts, Snapshot, Start
 from cpsched.bridge.slurm import SlurmClient, SlurmManager
-from cpsched.domain import Placement
+from cpsched.domain import Amounts, Placement
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "scripts" / "slurm-lab"
@@ -29,7 +29,7 @@ class Laboratory:
     """One emulated cluster. The manager is that of the product, the rest are the commands of users and operators."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self.gate = directory, directory / "gate"
+        self.directory, self.gate = directory, directory / "run" / "gate"
         self.client = SlurmClient(conf=str(directory / "etc" / "slurm.conf"))
         self.manager = SlurmManager(self.client, gate=self.gate)
 
@@ -112,6 +112,6 @@ class Laboratory:
 
 def start(snapshot: Snapshot, job: str, *nodes: str, at: int | None = None, cores: int = 1) -> Start:
     """Return the order to start a job of a snapshot on some nodes with so many cores on each, at once by default."""
-    allocation = tuple(Placement(node=node, resources={"cores": cores}, chunk=0, count=1) for node in nodes)  # type: ignore[arg-type]
+    allocation = tuple(Placement(node=node, resources=Amounts({"cores": cores}), chunk=0, count=1) for node in nodes)
     when = snapshot.taken_at if at is None else at
     return Start(job=job, at=when, allocation=allocation, revision=snapshot.jobs[job].revision)

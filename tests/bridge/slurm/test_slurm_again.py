@@ -90,7 +90,7 @@ def test_a_snapshot_beside_the_one_before_is_one_made_anew(seed: int) -> None:
         texts = said("jobs", jobs), said("nodes", nodes, rng.choice([2, 4, None]))
         held = read_answer({"reservations": RESERVATIONS_2205[: turn // 10]}, "held")
         parts = [
-            reader.read(text, "again", kind)
+            reader.read(text.encode(), "again", kind)
             for reader, text, kind in zip(readers, texts, ("jobs", "nodes"), strict=True)
         ]
         anew = [read_answer(parse_answer(text, "anew"), "anew") for text in texts]
@@ -106,7 +106,7 @@ def test_what_is_as_before_is_the_same_object() -> None:
     jobs = [waiting(1), waiting(2, dependency="afterok:1(unfulfilled)"), running(3, "m1", {"m1": (1, 100)}), waiting(4)]
 
     def look(at: int) -> Any:
-        records, _ = merge_records([("", reader.read(said("jobs", jobs), "squeue", "jobs")), ("", nodes)])
+        records, _ = merge_records([("", reader.read(said("jobs", jobs).encode(), "squeue", "jobs")), ("", nodes)])
         return maker.make(records, at)
 
     first = look(NOW)
@@ -132,7 +132,7 @@ def test_an_entry_that_is_as_before_is_not_read_anew(monkeypatch: pytest.MonkeyP
     jobs = [waiting(number) for number in range(1, 6)]
     other = [*jobs[:2], waiting(3, cpus=2), *jobs[3:]]
     for answer in (jobs, jobs, other, other[1:]):
-        reader.read(said("jobs", answer), "squeue", "jobs")
+        reader.read(said("jobs", answer).encode(), "squeue", "jobs")
         read.append(-1)
     assert read == [0, 5, -1, -1, 0, 1, -1, 0, 0, -1]
 
@@ -164,10 +164,10 @@ def test_strange_answers_are_read_as_a_whole(text: str) -> None:
             return error.faults
 
     reader = AnswerReader()
-    reader.read(said("jobs", [waiting(1), waiting(2)]), "squeue", "jobs")
+    reader.read(said("jobs", [waiting(1), waiting(2)]).encode(), "squeue", "jobs")
     expected = outcome(lambda: read_answer(parse_answer(text, "squeue"), "squeue"))
     for _ in range(2):
-        assert outcome(lambda: reader.read(text, "squeue", "jobs")) == expected
+        assert outcome(lambda: reader.read(text.encode(), "squeue", "jobs")) == expected
 
 
 def test_an_answer_of_something_else_is_refused() -> None:
@@ -175,5 +175,5 @@ def test_an_answer_of_something_else_is_refused() -> None:
     reader = AnswerReader()
     for text in (said("nodes", [{"name": "n1", "state": "idle"}]), "{}"):
         with pytest.raises(DocumentError, match="Expected a list of jobs"):
-            reader.read(text, "squeue", "jobs")
-    assert reader.read(said("jobs", []), "squeue", "jobs").jobs == ()
+            reader.read(text.encode(), "squeue", "jobs")
+    assert reader.read(said("jobs", []).encode(), "squeue", "jobs").jobs == ()

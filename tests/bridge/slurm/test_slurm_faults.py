@@ -38,6 +38,7 @@ ANSWERS: tuple[tuple[str, str, int, str, str], ...] = (
     ("partitions", "say", 0, "<html>\x1b[2J</html>", ""),
     ("config", "say", 0, "", ""),
     ("look", "hang", 0, "", ""),
+    ("lines", "say", 1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"),
 )
 MORE_ANSWERS: tuple[tuple[str, str, int, str, str], ...] = (
     ("jobs", "say", 0, "", ""),
@@ -121,6 +122,20 @@ def test_a_command_that_hangs_or_answers_nonsense(
         faults.clear()
     site.settle(jobs)
     assert not loop.is_dead()
+
+
+@pytest.mark.parametrize("kind", ["half", "say"])
+def test_lines_that_are_cut_off_or_say_nothing(loop: Loop, kind: str) -> None:
+    """Jobs run all the same: they are read themselves where their lines are not there."""
+    site, faults = loop.site, loop.faults
+    before, failed = faults.hits(), site.metric(MANAGER_FAILED)
+    faults.set("lines", kind)
+    jobs = [site.submit() for _ in range(4)]
+    site.lab.wait(lambda: sum(site.runs()[job] for job in jobs) == len(jobs), 30)
+    assert faults.hits() > before
+    assert site.metric(MANAGER_FAILED) == failed
+    faults.clear()
+    site.settle(jobs)
 
 
 def test_each_known_error_of_an_order(loop: Loop) -> None:

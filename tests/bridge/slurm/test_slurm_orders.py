@@ -78,6 +78,28 @@ def test_what_is_so_already_is_not_sent() -> None:
     assert sent(Hold(job="7"), own) == (f"update JobId=7 StartTime=uts{GATE} AdminComment=cpsched:1",)
 
 
+def test_an_announced_start_is_the_begin_while_it_is_far_away() -> None:
+    """A steered job without an order begins at the announced second, or in 2099 if that is near; others have a note."""
+    far, near = (Announce(job="7", start=NOW + seconds, nodes=("g1", "g2"), why="a b") for seconds in (601, 600))
+    (line,) = sent(far, STEERED)
+    note = f"cpsched:1;shown={NOW + 601};start=2027-01-15T08:10:01Z;where=g[1-2];why=a_b"
+    assert line == f"update JobId=7 StartTime=uts{NOW + 601} AdminComment={note}"
+    shown = replace(STEERED, begin=NOW + 601, admin_comment=note)
+    assert sent(far, shown) == ()
+    view, marker = user_view(shown)
+    assert (view.begin, marker is not None and marker.shown) == (None, NOW + 601)
+    assert f"StartTime=uts{GATE} " in sent(near, shown)[0]
+    assert f"StartTime=uts{GATE} " in sent(Hold(job="7"), shown)[0]
+    assert "shown=" not in sent(Hold(job="7"), shown)[0]
+    assert "shown=" not in sent(start(shown, "g1", "g2"), shown)[0]
+    assert sent(HandBack(job="7"), shown) == (f"update JobId=7 StartTime=uts{NOW} AdminComment=",)
+    ordered = replace(
+        STEERED, begin=NOW + 9, required_nodes="g1", admin_comment=f"cpsched:1;ordered=g1;given={NOW + 9}"
+    )
+    for job in (ordered, replace(STEERED, begin=NOW - 5, admin_comment="")):
+        assert "StartTime" not in sent(far, job)[0]
+
+
 def test_a_job_that_slurm_holds_for_our_order_is_released() -> None:
     """BadConstraints after an order of ours is our fault: the next order releases the job."""
     bad = replace(
@@ -128,6 +150,7 @@ def test_strange_nodes_and_numbers_of_nodes_are_refused() -> None:
         assert caught.value.refusal is refusal
 
 
+@pytest.mark.slow
 @given(
     st.builds(
         Marker,

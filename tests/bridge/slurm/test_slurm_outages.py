@@ -35,7 +35,8 @@ def test_slurmctld_restarts_in_the_middle_of_a_cycle(
         faults.set(instant, "pause")
         lab.wait(lambda: faults.is_paused, 30)
         paused, state = time.time(), lab.directory / "state" / "job_state"
-        if signal == "KILL":  # what Slurm has not written down it forgets
+        if signal == "KILL":  # what Slurm has not written down it forgets, and it writes when something has changed
+            jobs.append(site.submit("--nodes=8", "--exclusive"))
             lab.wait(lambda: state.stat().st_mtime > paused, 11)
         lab.script("kill", "slurmctld", "--signal", signal)
         failed = site.metric(MANAGER_FAILED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from cpsched.bridge import (
     Start,
 )
 from cpsched.bridge.slurm.amounts import tres_value
+from cpsched.bridge.slurm.marker import GATE
 from cpsched.bridge.slurm.snapshot import revision_of
 from cpsched.bridge.slurm.text_reader import read_text
 from cpsched.domain import NodeState
@@ -38,7 +40,7 @@ FIELDS = (
 
 def results(receipts: object) -> list[Result]:
     """Return the results of receipts."""
-    return [receipt.result for receipt in receipts]  # type: ignore[attr-defined]
+    return [receipt.result for receipt in receipts]  # type: ignore[attr-defined]  # receipts, whatever the manager
 
 
 def submit_many_kinds(lab: Laboratory) -> list[str]:
@@ -196,15 +198,30 @@ def test_hostile_names_come_to_nothing(lab: Laboratory) -> None:
 
 
 def test_announced_starts_are_shown(lab: Laboratory) -> None:
-    """The planned start, the nodes and the reason stand in AdminComment, in signs that need no quotes."""
+    """The planned start stands in squeue --start, and with nodes and reason in AdminComment, until a hold."""
     lab.close()
     job = lab.submit()
     order = Announce(job=job, start=1_900_000_000, nodes=("g1", "g2"), why="behind job 12")
     assert results(lab.manager.apply([order])) == [Result.DONE]
     assert results(lab.manager.apply([order])) == [Result.ALREADY]
     shown = lab.run("squeue", "--noheader", "--Format=admin_comment:120").strip()
-    assert shown == "cpsched:1;start=2030-03-17T17:46:40Z;where=g[1-2];why=behind_job_12"
-    assert lab.facts(job).is_steered
+    assert shown == "cpsched:1;shown=1900000000;start=2030-03-17T17:46:40Z;where=g[1-2];why=behind_job_12"
+    assert lab.client.command("squeue", "--start", "--noheader", "--format=%S").out.strip() == "1900000000"
+    facts = lab.facts(job)
+    assert (facts.state, facts.is_steered, facts.shown, facts.due) == (JobState.WAITING, True, 1_900_000_000, None)
+    assert results(lab.manager.apply([Hold(job=job)])) == [Result.DONE]
+    facts = lab.facts(job)
+    assert (facts.is_steered, facts.shown) == (True, None)
+    assert lab.raw(job)["eligible_time"] == GATE
+    near = replace(order, start=int(time.time()) + 300)
+    for one in (order, near):
+        assert results(lab.manager.apply([one])) == [Result.DONE]
+    assert lab.facts(job).shown is None
+    snapshot = lab.manager.snapshot()
+    for other in (order, start(snapshot, job, "m1")):
+        assert results(lab.manager.apply([other])) == [Result.DONE]
+    lab.wait(lambda: lab.facts(job).state is JobState.RUNNING)
+    assert lab.facts(job).nodes == ("m1",)
 
 
 def test_an_impossible_order_is_mended(lab: Laboratory) -> None:

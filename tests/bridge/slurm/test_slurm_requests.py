@@ -227,6 +227,7 @@ def test_amounts_that_cannot_be_read_are_refused(reader: Any, text: str) -> None
         reader(text)
 
 
+@pytest.mark.slow
 def test_many_jobs_on_many_nodes_take_no_time_to_speak_of() -> None:
     """3,000 waiting jobs on 5,000 nodes become a snapshot in less than 3 s of processor time (0.4 s were measured)."""
     nodes = [node(f"n{index}") for index in range(5000)]

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
+import pwd
 import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cpsched.bridge import HandBack, Hold, JobState, Order, Refusal, Result
 from cpsched.bridge.slurm import SlurmClient, SlurmManager
+from tests.bridge.slurm.conftest import ADMINISTRATOR, OPERATOR, OTHER, USER
 from tests.bridge.slurm.laboratory import Laboratory, start
 from tests.bridge.slurm.site import Site
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
-
-#: Accounts of every Debian: an administrator's, an operator's, a user's, and another user's.
-ADMINISTRATOR, OPERATOR, USER, OTHER = "backup", "mail", "games", "news"
-
-
-@pytest.fixture(scope="module")
-def lab(one_lab: Laboratory) -> Iterator[Laboratory]:
-    """Return a second cluster, with a slurmdbd and accounts of all levels; `one_lab` says what is missing."""
-    directory = Path(tempfile.mkdtemp(prefix="cpsched-lab-", dir="/tmp"))  # paths of sockets are short
-    directory.chmod(0o755)
-    lab = Laboratory(directory)
-    try:
-        lab.script("start", "--administrator", ADMINISTRATOR, "--seconds", "120")
-        lab.run("sacctmgr", "-i", "add", "user", OPERATOR, "account=staff", "AdminLevel=Operator")
-        yield lab
-    finally:
-        lab.script("stop")
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def commands_of(account: str, folder: Path) -> Path:
@@ -51,8 +33,9 @@ def submit(lab: Laboratory, *arguments: str) -> str:
     return lab.run(*command, "--wrap", "exec sleep 1").strip()
 
 
-def test_an_administrator_steers_the_jobs_of_others(lab: Laboratory, tmp_path: Path) -> None:
+def test_an_administrator_steers_the_jobs_of_others(accounting: Laboratory, tmp_path: Path) -> None:
     """With an administrator's rights the daemon plans, orders, announces, and hands back all that waits."""
+    lab = accounting
     site = Site(lab, tmp_path, commands=str(commands_of(ADMINISTRATOR, tmp_path)))
     try:
         daemon = site.daemon()
@@ -74,8 +57,9 @@ def test_an_administrator_steers_the_jobs_of_others(lab: Laboratory, tmp_path: P
 
 
 @pytest.mark.parametrize("account", [OPERATOR, OTHER])
-def test_fewer_rights_are_not_enough(lab: Laboratory, tmp_path: Path, account: str) -> None:
+def test_fewer_rights_are_not_enough(accounting: Laboratory, tmp_path: Path, account: str) -> None:
     """An operator, who may not write AdminComment, and a user read all; their orders are refused and change nothing."""
+    lab = accounting
     lab.close()
     job = submit(lab)
     client = SlurmClient(directory=str(commands_of(account, tmp_path)), conf=str(lab.directory / "etc" / "slurm.conf"))
@@ -87,3 +71,42 @@ def test_fewer_rights_are_not_enough(lab: Laboratory, tmp_path: Path, account: s
     assert [(one.result, one.refusal) for one in receipts[:2]] == [(Result.REFUSED, Refusal.FORBIDDEN)] * 2
     assert (lab.facts(job).state, lab.facts(job).is_steered) == (JobState.WAITING, True)
     lab.run("scancel", job)
+
+
+def test_the_daemon_runs_as_an_account_of_its_own(accounting: Laboratory) -> None:
+    """As an administrator of Slurm, and nobody else, it steers jobs of users, writes for itself alone, and stops."""
+    lab, folder = accounting, accounting.gate.parent / "site"
+    folder.mkdir()
+    shutil.chown(folder, ADMINISTRATOR)
+    site = Site(lab, folder, account=ADMINISTRATOR)
+    try:
+        daemon = site.daemon()
+        uid = pwd.getpwnam(ADMINISTRATOR).pw_uid
+        said = Path(f"/proc/{daemon.pid}/status").read_text()
+        assert f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n" in said
+        lab.wait(lab.gate.exists)
+        jobs = [submit(lab, "-n4"), submit(lab, "-N2", "-n4")]
+        later = submit(lab, "--begin=now+1hour")
+        site.wait_for_silence_of(jobs, 60)
+        facts, orders = lab.manager.snapshot().jobs, site.orders()
+        for job in jobs:
+            assert facts[job].state is JobState.COMPLETED
+            assert facts[job].nodes in {nodes for _, nodes in orders[job]}
+        written = [path for path in folder.iterdir() if path != site.path]
+        assert {path.name for path in written} >= {"cpsched.db", "log", "heartbeat"}
+        assert {(path.stat().st_uid, path.stat().st_mode & 0o077) for path in written} == {(uid, 0)}
+        site.stop(daemon)
+        assert [(job, note) for job, _, note in site.waiting()] == [(later, "")]
+        lab.run("scancel", later)
+    finally:
+        site.end()
+        shutil.rmtree(folder)
+
+
+def test_root_is_refused(lab: Laboratory, tmp_path: Path) -> None:
+    """The process ends at once, with a message, where root starts it and the file does not allow that."""
+    site = Site(lab, tmp_path)
+    site.path.write_text(site.path.read_text().replace("allow_root = true", "allow_root = false"))
+    assert site.start().wait(60) != 0
+    assert not lab.gate.exists()
+    assert not (tmp_path / "cpsched.db").exists()

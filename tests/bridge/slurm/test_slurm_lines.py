@@ -1,0 +1,187 @@
+"""Looks at Slurm's jobs by a line for each: when the JSON of all jobs is read, and when it is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from cpsched.bridge import Hold, Refusal, Result, Start
+from cpsched.bridge.commands import Answer
+from cpsched.bridge.slurm import SlurmClient, SlurmManager
+from cpsched.bridge.slurm.json_reader import read_answer
+from cpsched.bridge.slurm.lines import COLUMNS, END, as_ordered, lines_by_job
+from cpsched.bridge.slurm.marker import GATE
+from cpsched.domain import Amounts, Placement
+from tests.bridge.slurm.answers import NODES_2205, NOW, Document, waiting
+
+#: Which column has what of a job; of the others all have the same.
+KEYS = {
+    "JobID": "job_id",
+    "ReqNodes": "required_nodes",
+    "NumNodes": "node_count",
+    "MinCPUs": "minimum_cpus_per_node",
+    "NumCPUs": "cpus",
+    "EligibleTime": "eligible_time",
+    "Reason": "state_reason",
+    "admin_comment": "admin_comment",
+    "State": "job_state",
+    "TimeLimit": "time_limit",
+}
+
+
+def line(job: Document) -> str:
+    """Return the line of a job."""
+    values = [str(job.get(KEYS.get(column, ""), "")) or "(null)" for column in COLUMNS]
+    return "".join(f"{value}{END}" for value in values)
+
+
+def steered(number: int, **fields: Any) -> Document:
+    """Return a waiting job that is steered."""
+    return waiting(
+        number, **{"eligible_time": GATE, "state_reason": "BeginTime", "admin_comment": "cpsched:1", **fields}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told(SlurmClient):
+    """Answers from some jobs, which lines for scontrol change; counts the answers in JSON. Mutable."""
+
+    jobs_by_id: dict[str, Document] = field(default_factory=dict)
+    read: list[str] = field(default_factory=list)
+
+    def command(self, *arguments: str, given: str = "", codes: Sequence[int] = (0,)) -> Answer:
+        """Answer as Slurm would."""
+        said = ""
+        if "--version" in arguments:
+            said = "slurm 22.05.8"
+        elif "--json" in arguments and arguments[0] == "squeue":
+            self.read.append("jobs")
+            said = json.dumps({"jobs": list(self.jobs_by_id.values())}, indent=2)
+        elif "--json" in arguments:
+            said = json.dumps({"nodes": NODES_2205}, indent=2)
+        elif any(one.startswith("--Format") for one in arguments):
+            said = "".join(f"{line(job)}\n" for job in self.jobs_by_id.values())
+        elif given:
+            self._obey(given)
+        elif arguments[-1] == "config":
+            said = "Configuration data as of 2026-01-01\nSelectType = select/cons_tres\n"
+        elif "show" in arguments:
+            said = f"No {arguments[-1]} in the system\n"
+        return Answer(0, said.encode(), "")
+
+    def _obey(self, given: str) -> None:
+        for order in given.splitlines():
+            words = dict(word.split("=", 1) for word in order.split()[1:])
+            job = self.jobs_by_id[words["JobId"]]
+            job |= {"admin_comment": words["AdminComment"], "eligible_time": int(words["StartTime"][3:])}
+            if "ReqNodeList" in words:
+                job["required_nodes"] = words["ReqNodeList"]
+
+
+def manager_of(*jobs: Document) -> tuple[SlurmManager, Told]:
+    """Return a manager that has taken a snapshot of some jobs, and its Slurm."""
+    slurm = Told(jobs_by_id={str(job["job_id"]): job for job in jobs})
+    manager = SlurmManager(slurm, clock=lambda: NOW)
+    manager.snapshot()
+    assert slurm.read.pop() == "jobs"
+    return manager, slurm
+
+
+def start_of(manager: SlurmManager, job: str) -> Start:
+    """Return an order to start a job as it is now."""
+    revision = manager.snapshot().jobs[job].revision
+    place = Placement(node="m1", resources=Amounts({"cores": 1}), chunk=0, count=1)
+    return Start(job=job, at=NOW + 5, allocation=(place,), revision=revision)
+
+
+def test_jobs_whose_lines_are_as_before_are_not_read_again() -> None:
+    """Another look, an order that is carried out, and the look after it read no JSON; what the order did is seen."""
+    manager, slurm = manager_of(steered(1), steered(2))
+    (receipt,) = manager.apply([start_of(manager, "1")])
+    assert receipt.result is Result.DONE
+    facts = manager.snapshot().jobs["1"]
+    assert (facts.due, facts.nodes) == (NOW + 5, ("m1",))
+    assert slurm.read == []
+    slurm.jobs_by_id["2"]["time_limit"] = 99
+    assert manager.snapshot().instance.jobs[1].walltime == 99 * 60
+    assert slurm.read == ["jobs"]
+
+
+@pytest.mark.parametrize(
+    ("what", "refusal"),
+    [({"time_limit": 99}, Refusal.CHANGED), ({"state_reason": "JobHeldUser", "priority": 0}, Refusal.HELD)],
+)
+def test_a_job_whose_line_has_changed_is_read_again_before_an_order(what: Document, refusal: Refusal) -> None:
+    """It was changed between the snapshot and the order: it is not started."""
+    manager, slurm = manager_of(steered(1), steered(2))
+    order = start_of(manager, "1")
+    slurm.jobs_by_id["1"] |= what
+    (receipt,) = manager.apply([order])
+    assert (receipt.result, receipt.refusal) == (Result.REFUSED, refusal)
+    assert slurm.read == ["jobs"]
+
+
+def test_an_order_that_is_not_seen_to_be_done_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that is as before says that nothing was done: the receipt is what the jobs themselves say."""
+    manager, slurm = manager_of(steered(1))
+    monkeypatch.setattr(Told, "_obey", lambda self, given: None)
+    (receipt,) = manager.apply([start_of(manager, "1")])
+    assert receipt.result is Result.UNKNOWN
+    assert slurm.read == ["jobs"]
+
+
+@pytest.mark.parametrize("said", ["", "garbage", line(steered(1))])
+def test_lines_that_leave_jobs_out_are_not_trusted(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """Where squeue prints nothing, or not all, each look reads the jobs themselves."""
+    manager, slurm = manager_of(steered(1), steered(2))
+    monkeypatch.setattr(Told, "lines", lambda self: said)
+    for limit in (30, 40):
+        slurm.jobs_by_id["2"]["time_limit"] = limit
+        assert manager.snapshot().instance.jobs[1].walltime == 60 * limit
+    (receipt,) = manager.apply([start_of(manager, "1")])
+    assert receipt.result is Result.DONE
+    assert slurm.read == ["jobs"] * 5
+
+
+def test_jobs_are_read_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not everything is in the lines: a job that excludes other nodes than before is seen some seconds later."""
+    manager, slurm = manager_of(steered(1))
+    slurm.jobs_by_id["1"]["excluded_nodes"] = "m2"
+    manager.snapshot()
+    assert slurm.read == []
+    monkeypatch.setattr("cpsched.bridge.slurm.manager._TRUSTED", -1.0)
+    (job,) = manager.snapshot().instance.jobs
+    assert job.request.chunks[0].where != {}
+    assert slurm.read == ["jobs"]
+
+
+def test_a_job_is_read_from_its_line_as_from_json() -> None:
+    """What an order may change is the same in both; more is not read from lines."""
+    job = steered(1)
+    (record,) = read_answer({"jobs": [job]}, "squeue").jobs
+    changed = job | {"required_nodes": "g[1-2]", "eligible_time": NOW, "admin_comment": "cpsched:1;at=5"}
+    changed |= {"minimum_cpus_per_node": 3, "state_reason": "Resources"}
+    (expected,) = read_answer({"jobs": [changed]}, "squeue").jobs
+    assert as_ordered(record, line(job), line(changed)) == expected
+    for other in ({"job_state": "RUNNING"}, {"time_limit": 5}, {"state_reason": "JobHeldAdmin"}, {"cpus": "1K"}):
+        assert as_ordered(record, line(job), line(changed | other)) is None
+    assert as_ordered(replace(record, state=record.state.HELD), line(job), line(changed)) is None
+    assert as_ordered(record, line(job), line(changed) + END) is None
+
+
+def test_lines_are_told_apart_by_number() -> None:
+    """Each line is that of the job whose number it begins with."""
+    jobs = [steered(1), steered(2), steered(17)]
+    assert lines_by_job("".join(f"{line(job)}\n" for job in jobs)) == {str(job["job_id"]): line(job) for job in jobs}
+
+
+def test_an_order_for_a_task_of_an_array_reads_all_jobs() -> None:
+    """Such a task has no line of its own."""
+    array = {"array_job_id": 9, "array_task_string": "3-4"}
+    manager, slurm = manager_of(steered(9, **array))
+    manager.apply([Hold(job="9_3")])
+    assert slurm.read == ["jobs"]
