@@ -50,12 +50,14 @@ _MOST_REASONS = 3
 
 @dataclass(slots=True, kw_only=True)
 class _Changes:
-    """What a step changes. Mutable."""
+    """The parts of the state that a step changes. Mutable."""
 
     plan: dict[str, PlannedStart | None] = field(default_factory=dict)
     promises: dict[str, Promise | None] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)
+    #: The jobs that have started later than planned, each with its seconds and the plan's entry.
+    late: list[tuple[str, int, PlannedStart]] = field(default_factory=list)
 
 
 def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
@@ -130,6 +132,7 @@ def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
         changes.records.append(JobOver(job=job, state=None, start=None, end=None))
     plannable = {job.id for job in snapshot.instance.jobs if job.running is None}
     _give_up(state, snapshot, plannable, changes)
+    _push(state, changes)
     if state.snapshot is not None and state.snapshot.instance.cluster != snapshot.instance.cluster:
         changes.stale.append("nodes have changed their state")
     rebuffed = {job: one for job, one in state.rebuffed.items() if job in snapshot.jobs}
@@ -184,6 +187,23 @@ def _note_start(state: State, job: str, old: JobFacts | None, facts: JobFacts, s
         changes.records.append(PromiseMoved(job=job, before=promise.start, after=start, reason=reason))
     if not is_as_planned and not state.policy.is_dry_run:
         changes.stale.append(f"job {job} was started otherwise than planned")
+    if entry is not None and entry.nodes == facts.nodes and start > entry.start:
+        changes.late.append((job, start - entry.start, entry))
+
+
+def _push(state: State, changes: _Changes) -> None:
+    """Note which planned starts do not hold any more, since a job that started late has the nodes for longer."""
+    if not changes.late:
+        return
+    first = min(entry.planned.end for _, _, entry in changes.late)
+    last = max(entry.planned.end + seconds for _, seconds, entry in changes.late)
+    behind = [(job, entry) for job, entry in state.plan.items() if first <= entry.start < last]
+    for job, seconds, entry in changes.late:
+        end, nodes = entry.planned.end, set(entry.nodes)
+        for other, after in behind:
+            if end <= after.start < end + seconds and not nodes.isdisjoint(after.nodes):
+                changes.stale.append(f"job {job} started {seconds} s late, and job {other} was to follow it at once")
+                break
 
 
 def _give_up(state: State, snapshot: Snapshot, plannable: set[str], changes: _Changes) -> None:

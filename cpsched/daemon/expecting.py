@@ -31,7 +31,7 @@ _STEPS = 8
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the classes of a job are made of; the walltime is in seconds."""
+    """The facts by which jobs are put into classes; the walltime is in seconds."""
 
     queue: str | None
     user: str | None
@@ -52,7 +52,7 @@ class Kind:
 
 
 class Expectations:
-    """What has been learnt so far. Mutable."""
+    """The runtimes learnt so far. Mutable."""
 
     def __init__(self) -> None:
         #: By class: the sum of the shares of the walltime that jobs took, and their number, both decayed.

@@ -11,7 +11,7 @@ __all__ = ["uncollected"]
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let Python not look for cyclic garbage meanwhile.
+    """Make a context in which Python does not look for cyclic garbage.
 
     It would walk all that there is again and again while a snapshot grows, which takes a third of its time, and finds
     nothing: snapshots, plans and documents have no cycles.

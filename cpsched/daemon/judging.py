@@ -7,6 +7,7 @@ there, unless a rule of the site counts what is elsewhere: the judge takes secon
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -28,7 +29,7 @@ from cpsched.engine import Outcome
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.planner import slices_of
 from cpsched.portfolio import plan_of
-from cpsched.verify import Judge
+from cpsched.verify import Judge, Violation
 
 __all__ = ["vetoes"]
 
@@ -50,27 +51,63 @@ def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[Planne
     waiting = {job.id: job for job in snapshot.instance.jobs if job.running is None}
     planned: dict[str, PlannedJob] = {}
     asked = [(one.id, one.start, one.segments[0].allocation) for one in ordered]
+    is_late = any(start < snapshot.taken_at for _, start, _ in asked)
     for job_id, at, allocation in [*asked, *((one.job, one.at, one.allocation) for one in starts)]:
         if job_id in waiting and snapshot.jobs[job_id].state is JobState.WAITING:
-            begin = max(at, snapshot.taken_at)
-            segment = Segment(start=begin, end=begin + waiting[job_id].walltime, allocation=allocation)
-            planned[job_id] = PlannedJob(id=job_id, start=begin, end=segment.end, segments=(segment,))
+            segment = Segment(start=at, end=at + waiting[job_id].walltime, allocation=allocation)
+            one = PlannedJob(id=job_id, start=at, end=segment.end, segments=(segment,))
+            planned[job_id] = _begun_at(one, max(at, snapshot.taken_at))
     candidates = [start.job for start in starts if start.job in planned]
     if not candidates:
         return {}
+    if is_late:
+        planned |= _held_up(snapshot, {job: one for job, one in planned.items() if job not in candidates})
     found = dict.fromkeys(_unready(waiting, snapshot, planned), "dependency: it waits for a job that does not run")
     planned = {job: one for job, one in planned.items() if job not in found}
+    for violation in _violations(snapshot, planned):
+        for name in _named(violation, candidates) or candidates:
+            found.setdefault(name, str(violation))
+    return {name: words for name, words in found.items() if name in candidates}
+
+
+def _violations(snapshot: Snapshot, planned: Mapping[str, PlannedJob]) -> tuple[Violation, ...]:
+    """Return what is wrong with jobs beside those that run."""
     if not planned:
-        return {name: words for name, words in found.items() if name in candidates}
+        return ()
     instance = _about(snapshot.instance, planned)
     jobs = tuple(planned[job.id] if job.running is None else repeated(job) for job in instance.jobs)
     outcome = Outcome(jobs=jobs, waiting_room=())
     plan = plan_of(instance, "daemon", outcome, slices=slices_of(instance), budget=0, elapsed=0)
-    for violation in Judge(instance_to_document(instance)).violations(plan_to_document(plan), claims=False):
-        named = [name for name in candidates if name == violation.subject or f"job {name}" in violation.message]
-        for name in named or candidates:
-            found.setdefault(name, str(violation))
-    return {name: words for name, words in found.items() if name in candidates}
+    return tuple(Judge(instance_to_document(instance)).violations(plan_to_document(plan), claims=False))
+
+
+def _named(violation: Violation, names: Iterable[str]) -> list[str]:
+    """Return which of some jobs a violation names."""
+    in_words = {name: rf"\bjob {re.escape(name)}(?![^\s,;:)])" for name in names}
+    return [
+        name for name, words in in_words.items() if name == violation.subject or re.search(words, violation.message)
+    ]
+
+
+def _held_up(snapshot: Snapshot, ordered: Mapping[str, PlannedJob]) -> dict[str, PlannedJob]:
+    """Return ordered jobs that cannot start yet, since a job that is late still has their nodes, from its end on.
+
+    The manager starts them then; until then they are no fault of others.
+    """
+    moved: dict[str, PlannedJob] = {}
+    for name in {name for violation in _violations(snapshot, ordered) for name in _named(violation, ordered)}:
+        nodes = {one.node for one in ordered[name].segments[0].allocation}
+        last = [job.running.segments[-1] for job in snapshot.instance.jobs if job.running is not None]
+        ends = [one.end for one in last if nodes & {held.node for held in one.allocation}]
+        moved[name] = _begun_at(ordered[name], max([ordered[name].start, *ends]))
+    return moved
+
+
+def _begun_at(planned: PlannedJob, at: int) -> PlannedJob:
+    """Return a job of one segment with another start."""
+    (segment,) = planned.segments
+    end = at + segment.end - segment.start
+    return replace(planned, start=at, end=end, segments=(replace(segment, start=at, end=end),))
 
 
 def _unready(waiting: Mapping[str, Job], snapshot: Snapshot, planned: Mapping[str, PlannedJob]) -> list[str]:

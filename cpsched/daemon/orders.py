@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cpsched.bridge import Announce, Gate, HandBack, Hold, JobState, Order, Snapshot, Start
+from cpsched.bridge import Announce, Gate, HandBack, Hold, JobFacts, JobState, Order, Snapshot, Start
 from cpsched.daemon.state import State
 
 __all__ = ["announcements", "hand_back_orders", "wanted_orders"]
 
 #: Seconds after which the gate is closed again: a manager may open it when it hears nothing for long.
 _RENEWAL = 120
+#: Seconds before the start that users are shown from which on a job without an order is held: by then it has an order
+#: or another start, and a manager that hears nothing would start it.
+_NOTICE = 300
 
 
 def wanted_orders(state: State) -> tuple[Order, ...]:
@@ -42,16 +45,22 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
                 starts.append(
                     Start(job=job.id, at=planned.start, allocation=planned.allocation, revision=planned.revision)
                 )
-        elif facts.due is not None or not facts.is_steered:
+        elif facts.due is not None or not facts.is_steered or _is_near(state, job.id, facts, snapshot.taken_at):
             orders.append(Hold(job=job.id))
     for left in snapshot.left:
         facts = snapshot.jobs[left.id]
         if left.is_for_manager and facts.is_steered:
             orders.append(HandBack(job=left.id))
-        elif facts.due is not None:  # held when it had its order: it would start by it as soon as it is released
+        elif facts.due is not None or _is_near(state, left.id, facts, snapshot.taken_at):
+            # held when it had its order, or was shown its start: it would start by it as soon as it is released
             orders.append(Hold(job=left.id))
     starts.sort(key=lambda start: (start.at, start.job))
     return (*orders, *starts)
+
+
+def _is_near(state: State, job: str, facts: JobFacts, now: int) -> bool:
+    """Tell whether the start that a job's users are shown comes soon, and no other one is announced at once."""
+    return facts.shown is not None and facts.shown < now + _NOTICE and job not in state.unannounced
 
 
 def announcements(state: State) -> tuple[Announce, ...]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from cpsched.daemon.state import State
-from cpsched.domain import EngineReport, Instance, Plan, Score
-from cpsched.portfolio import WindowPlanner
+from cpsched.domain import EngineReport, Instance, Plan, PlannedJob, Score
+from cpsched.portfolio import LivePlan, WindowPlanner
 
 __all__ = ["Made", "Planner", "plan_of_state"]
 
@@ -42,7 +42,7 @@ def plan_of_state(state: State, instance: Instance) -> Plan | None:
 
 
 class Planner:
-    """Makes one plan after the other.
+    """Makes one plan after the other; mutable: the plan that it brought up to date last lives on.
 
     Parameters
     ----------
@@ -56,6 +56,9 @@ class Planner:
 
     def __init__(self, engine: WindowPlanner, *, gain: float, report: Callable[[str, Exception], None]) -> None:
         self.engine, self.gain, self._report = engine, gain, report
+        #: The plan that lives, and its jobs by id.
+        self._live: LivePlan | None = None
+        self._places: dict[str, PlannedJob] = {}
 
     def prepare(self) -> None:
         """Compile or load what planning needs."""
@@ -74,8 +77,31 @@ class Planner:
         planner = WindowPlanner(name="planner", budget=0.0, most=self.engine.most)
         ways = {"the planner": lambda: planner.plan(window, None)}
         if previous is not None:
-            ways = {"the update of the plan before": lambda: self.engine.follow(window, previous), **ways}
+            ways = {"the update of the plan before": lambda: self._updated(window, previous), **ways}
         return self._first_of(ways, why)
+
+    def _updated(self, window: Instance, previous: Plan) -> Plan:
+        """Bring a plan up to date: that which lives if it is the same, and else one made anew from it."""
+        live, self._live = self._live, None  # one that fails does not live on
+        if live is None or not self._is_plan_of(live, window, previous):
+            # all of its jobs wait, also those that were to start before now
+            first = min((job.start for job in previous.jobs), default=window.now)
+            live = LivePlan(self.engine.head(window), replace(previous, now=min(first, window.now)))
+        plan = self.engine.follow(window, live)
+        self._live, self._places = live, {job.id: job for job in plan.jobs}
+        return plan
+
+    def _is_plan_of(self, live: LivePlan, window: Instance, previous: Plan) -> bool:
+        """Tell whether a plan that lives has all jobs that wait in a window where a plan has them.
+
+        It has not where another engine's plan was taken, or a job lost its place for a reason that is not in the
+        window: its start was refused, or did not come.
+        """
+        if window.now < live.window.now:
+            return False
+        wanted = {job.id: job for job in previous.jobs}
+        names = (name for job in window.jobs if job.running is None for name in job.element_ids)
+        return all((one := self._places.get(name)) is (other := wanted.get(name)) or one == other for name in names)
 
     def improve(self, window: Instance, previous: Plan | None, why: str, *, seconds: float) -> Made | None:
         """Make a better plan within some seconds, in all; one that moves promises later for too small a gain is none.

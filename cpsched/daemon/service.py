@@ -500,4 +500,4 @@ def _is_later(moved: PromiseMoved) -> bool:
 
 def _fields(record: object) -> dict[str, object]:
     """Return the fields of a record for the log."""
-    return {name: getattr(record, name) for name in record.__slots__}  # type: ignore[attr-defined]
+    return {name: getattr(record, name) for name in record.__slots__}  # type: ignore[attr-defined]  # a dataclass with slots

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from cpsched.bridge import MemoryManager, ResourceManager, World
+from cpsched.bridge import FilesManager, MemoryManager, ResourceManager, World
 from cpsched.bridge.slurm import SlurmManager, SlurmModel
 from cpsched.daemon import site_model
 from cpsched.daemon.heartbeat import Watchdog
@@ -15,7 +15,7 @@ from cpsched.daemon.metrics import Metrics
 from cpsched.daemon.planning import Planner
 from cpsched.daemon.replay import Replay, replay
 from cpsched.daemon.service import Daemon, Settings
-from cpsched.daemon.site_model import MemoryModel, SiteModel
+from cpsched.daemon.site_model import FilesModel, MemoryModel, SiteModel
 from cpsched.daemon.state import Policy
 from cpsched.daemon.store import Store
 from cpsched.errors import DocumentError, Fault
@@ -78,6 +78,8 @@ def manager_of(site: SiteModel, path: Path) -> ResourceManager:
     manager = site.manager
     if isinstance(manager, SlurmModel):
         return SlurmManager.of(manager)
+    if isinstance(manager, FilesModel):
+        return FilesManager(Path(manager.directory))
     return MemoryManager(World(read_instance(path.parent / manager.instance)), speed=manager.speed)
 
 

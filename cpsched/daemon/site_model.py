@@ -12,6 +12,7 @@ from cpsched.portfolio import ENGINES
 
 __all__ = [
     "CycleModel",
+    "FilesModel",
     "LogModel",
     "ManagerModel",
     "MemoryModel",
@@ -53,13 +54,23 @@ class MemoryModel(DocumentModel):
     speed: Annotated[Finite, Field(gt=0, le=10_000)] = Field(1.0, description="Its seconds per second")
 
 
+class FilesModel(DocumentModel):
+    """A directory: for software that cpsched does not know, a script of the site reads and writes there."""
+
+    kind: Literal["files"] = Field(description="Which resource manager")
+    directory: FilePath = Field(description="Where instance.json and orders.json are; it must exist")
+
+
 def _kind(table: object) -> str:
     kind = table.get("kind") if isinstance(table, dict) else getattr(table, "kind", None)
-    return "<slurm>" if kind == "slurm" else "<memory>"
+    return f"<{kind}>" if kind in ("files", "slurm") else "<memory>"
 
 
 ManagerModel = Annotated[
-    Annotated[MemoryModel, Tag("<memory>")] | Annotated[SlurmModel, Tag("<slurm>")], Discriminator(_kind)
+    Annotated[MemoryModel, Tag("<memory>")]
+    | Annotated[FilesModel, Tag("<files>")]
+    | Annotated[SlurmModel, Tag("<slurm>")],
+    Discriminator(_kind),
 ]
 
 

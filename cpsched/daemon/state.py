@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What the site wants of the core; changes when the configuration is read again."""
+    """The settings of the site that the core needs; they change when the configuration is read again."""
 
     #: Plan and compare, but give no orders.
     is_dry_run: bool = True
@@ -65,7 +65,7 @@ class PlannedStart:
 
     @property
     def allocation(self) -> tuple[Placement, ...]:
-        """What it starts on."""
+        """The nodes on which it starts, and how much of each."""
         return self.planned.segments[0].allocation
 
     @property

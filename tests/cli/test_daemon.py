@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,7 @@ def test_a_silent_store_is_bad_input(run: Run, config: Path) -> None:
     assert "nowhere" in shown.stderr
 
 
+@pytest.mark.slow
 def test_signals_reload_and_stop(repository: Path, config: Path) -> None:
     """On SIGHUP the file counts anew, one with faults does not, and on SIGTERM the daemon ends with code 0."""
     process = subprocess.Popen(  # noqa: S603
@@ -132,3 +134,26 @@ def test_signals_reload_and_stop(repository: Path, config: Path) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize("name", ["cpsched", "cpsched-watchdog", "cpsched-serve"])
+def test_a_unit_for_systemd_starts_what_there_is(run: Run, repository: Path, name: str) -> None:
+    """Its command has these options, runs as an account of its own, and writes for this alone."""
+    unit = ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]  # keys keep their capitals
+    unit.read(repository / "scripts" / "systemd" / f"{name}.service")
+    service = unit["Service"]
+    program, command, *arguments = service["ExecStart"].split()
+    assert program.endswith("/cpsched")
+    shown = run(command, "--help").output
+    assert all(word in shown for word in arguments if word.startswith("--"))
+    assert (service["User"], service["UMask"], service["Restart"]) == ("cpsched", "0077", "always")
+    assert service["NoNewPrivileges"] == "yes"
+
+
+@pytest.mark.parametrize("name", ["cpsched", "cpsched-watchdog"])
+def test_slurmctld_can_read_the_gate(repository: Path, name: str) -> None:
+    """It is another user than the daemon's, and the gate is in the daemon's directory below /run."""
+    text = (repository / "scripts" / "systemd" / f"{name}.service").read_text()
+    assert "RuntimeDirectory=cpsched\n" in text
+    assert "RuntimeDirectoryMode=0755\n" in text

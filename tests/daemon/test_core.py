@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -27,13 +27,15 @@ from cpsched.daemon.state import (
     Reloaded,
     Seen,
     Stopping,
+    Vetoed,
 )
-from cpsched.daemon.window import planning_window
-from cpsched.domain import NodeState, PlannedJob, Segment
+from cpsched.daemon.window import Told, planning_window
+from cpsched.domain import Instance, NodeState, Plan, PlannedJob, Segment
 from cpsched.engine import Outcome
-from cpsched.portfolio import WindowPlanner, plan_of
+from cpsched.portfolio import LivePlan, WindowPlanner, plan_of
 from tests.bridge.small_world import job, on, site, world
 from tests.daemon.loop import Loop
+from tests.daemon.making import planner
 from tests.sizes import examples
 
 LIVE = Policy(is_dry_run=False, horizon=20, patience=30, grain=10)
@@ -187,6 +189,57 @@ def test_a_promise_is_kept_or_there_is_a_reason(deeds: list[tuple[str, int]], se
     for record in loop.records:
         if isinstance(record, JobStarted) and record.promised is not None and record.at > record.promised:
             assert reasons[record.job, record.at]
+
+
+class CountedPlan(LivePlan):
+    """Counts how often a plan that lives is begun. Mutable."""
+
+    made: ClassVar[list[int]] = []
+
+    def __init__(self, window: Instance, plan: Plan) -> None:
+        self.made.append(window.now)
+        super().__init__(window, plan)
+
+
+@pytest.mark.slow
+@given(st.lists(DEEDS, min_size=5, max_size=40), st.integers(0, 1000))
+@examples(50)
+def test_a_plan_that_lives_is_one_made_anew(deeds: list[tuple[str, int]], seed: int) -> None:
+    """Whatever happens between two plans: the planner that keeps its plan has the plan of one that has none."""
+    rng, kept, told = random.Random(seed), planner(), Told()
+    loop = Loop(World(site(job("a"), job("b", runtime=40)), gate_is_closed=True, remember=10**6), LIVE)
+    for deed, number in deeds:
+        do(loop, deed, number, rng)
+        loop.look()
+        window = planning_window(loop.state, lead=number % 3 * 5, told=told)
+        previous = plan_of_state(loop.state, window.instance)
+        one, other = (each.follow(window.instance, previous, "a test") for each in (kept, planner()))
+        assert one is not None
+        assert other is not None
+        assert (one.plan.jobs, one.plan.waiting_room) == (other.plan.jobs, other.plan.waiting_room)
+        loop.take(Planned(plan=one.plan, revisions=window.revisions, why="a test"))
+
+
+def test_a_plan_lives_from_cycle_to_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs come, start and end: the plan follows. One of which a start was refused is made anew."""
+    monkeypatch.setattr("cpsched.daemon.planning.LivePlan", CountedPlan)
+    CountedPlan.made.clear()
+    loop, kept, told = Loop(world(job("a", runtime=40), job("b"), job("c")), LIVE), planner(), Told()
+    for number in range(6):
+        loop.look()
+        window = planning_window(loop.state, told=told)
+        found = kept.follow(window.instance, plan_of_state(loop.state, window.instance), "a test")
+        assert found is not None
+        loop.take(Planned(plan=found.plan, revisions=window.revisions, why="a test"))
+        loop.look()
+        loop.world.advance(loop.world.now + 15)
+        loop.world.submit(new_job(loop, number))
+    assert len(CountedPlan.made) == 1
+    loop.look()
+    loop.take(Vetoed(jobs={next(iter(loop.state.plan)): "a test"}))
+    window = planning_window(loop.state, told=told)
+    kept.follow(window.instance, plan_of_state(loop.state, window.instance), "a test")
+    assert len(CountedPlan.made) == 2
 
 
 def planned(loop: Loop, name: str, start: int, *nodes: str) -> Planned:
@@ -406,3 +459,25 @@ def test_an_order_on_a_job_that_is_held_is_taken_back() -> None:
     _, instructions = step(loop.state, Seen(snapshot=held))
     (acts,) = (one for one in instructions if isinstance(one, Act))
     assert acts.orders == (Hold(job="a"),)
+
+
+def test_a_start_that_is_shown_is_not_left_to_the_manager() -> None:
+    """Five minutes before the second that users are shown a job without an order is held, whoever else holds it."""
+    loop = Loop(world(job("a"), job("b")), LIVE)
+    loop.look()
+    loop.take(planned(loop, "b", 4000, "n1"))
+    snapshot = loop.manager.snapshot()
+    left = LeftJob(id="a", reason="it is held")
+    waiting = tuple(one for one in snapshot.instance.jobs if one.id != "a")
+    for shown, expected in ((snapshot.taken_at + 300, ()), (snapshot.taken_at + 299, (Hold(job="b"), Hold(job="a")))):
+        facts = {
+            name: replace(snapshot.jobs[name], state=state, due=None, nodes=(), is_steered=True, shown=shown)
+            for name, state in (("a", JobState.HELD), ("b", JobState.WAITING))
+        }
+        seen = replace(snapshot, instance=replace(snapshot.instance, jobs=waiting), left=(left,), jobs=facts)
+        _, instructions = step(replace(loop.state, unannounced={}), Seen(snapshot=seen))
+        orders = [order for one in instructions if isinstance(one, Act) for order in one.orders]
+        assert [order for order in orders if isinstance(order, Hold)] == list(expected)
+    _, instructions = step(replace(loop.state, unannounced={"b": "new"}), Seen(snapshot=seen))
+    orders = [order for one in instructions if isinstance(one, Act) for order in one.orders]
+    assert Hold(job="b") not in orders

@@ -91,7 +91,7 @@ def test_a_log_without_room_loses_lines_and_nothing_else() -> None:
             raise OSError(28, "No space left on device")
         return write(text)
 
-    stream.write = may_fail  # type: ignore[method-assign]
+    stream.write = may_fail  # type: ignore[method-assign]  # a disk that fills up
     log = make_log(stream=stream)
     for number in range(5):
         log.info("one", number=number)

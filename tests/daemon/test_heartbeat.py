@@ -68,12 +68,12 @@ def test_a_watchdog_tries_again(tmp_path: Path) -> None:
     def fail() -> None:
         raise BridgeError(("scontrol",), "no answer")
 
-    daemon.manager.snapshot = fail  # type: ignore[method-assign, assignment]
+    daemon.manager.snapshot = fail  # type: ignore[method-assign, assignment]  # a manager that hangs
     watchdog = Watchdog(daemon.manager, tmp_path / "heart", 60, lines.log, clock=lambda: seconds[0])
     seconds[0] = 61
     assert watchdog.look()
     assert there.gate_is_closed
-    daemon.manager.snapshot = snapshot  # type: ignore[method-assign]
+    daemon.manager.snapshot = snapshot  # type: ignore[method-assign]  # as it was
     assert watchdog.look()
     assert not there.gate_is_closed
     assert hand_back(daemon.manager) == 0

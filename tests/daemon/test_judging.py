@@ -87,6 +87,25 @@ def test_a_start_that_is_ordered_already_counts() -> None:
     assert vetoes(snapshot, [start], []) == {}
 
 
+def test_an_ordered_job_that_waits_for_its_nodes_is_no_fault_of_others() -> None:
+    """It starts when they are free: until then others start elsewhere, and afterwards they are its own."""
+    world = World(site(RUNS, job("a"), job("b"), job("c"), nodes="n[1-4]"), gate_is_closed=True)
+    snapshot = MemoryManager(world).snapshot()
+    segment = Segment(start=-5, end=95, allocation=on("n1"))
+    ordered = PlannedJob(id="b", start=-5, end=95, segments=(segment,))
+    starts = [
+        Start(job=name, at=at, allocation=on(node), revision=snapshot.jobs[name].revision)
+        for name, at, node in (("a", 0, "n4"), ("c", 100, "n1"))
+    ]
+    assert set(vetoes(snapshot, starts, [ordered])) == {"c"}
+
+
+def test_of_names_that_begin_alike_the_one_is_named() -> None:
+    """Job 10 is refused, and not job 1, which is elsewhere."""
+    jobs = [RUNS, job("1"), job("10")]
+    assert refused(("1", 0, ("n4",), 4), ("10", 0, ("n1",), 4), jobs=jobs) == {"10": "capacity"}
+
+
 def test_licences_elsewhere_count() -> None:
     """A licence that a job on other nodes holds is not there for the start."""
     held = RUNS | {"licenses": {"matlab": 1}}

@@ -75,11 +75,11 @@ def test_only_what_is_new_is_written_anew(monkeypatch: pytest.MonkeyPatch) -> No
     plan = solve(WINDOW, engine="planner", budget=0)
     presenter, state = Presenter(), state_of(WINDOW, plan)
     presenter.document(state, plan, budget=0)
-    later = replace(state, snapshot=replace(state.snapshot, instance=replace(WINDOW, now=50)))  # type: ignore[type-var]
+    later = replace(state, snapshot=replace(state.snapshot, instance=replace(WINDOW, now=50)))  # type: ignore[type-var]  # there is one
     assert presenter.document(later, plan, budget=0) is None
     jobs = (replace(WINDOW.jobs[0], priority=7), *WINDOW.jobs[1:-1])
     written.clear()
-    changed = replace(state, snapshot=replace(state.snapshot, instance=replace(WINDOW, jobs=jobs)))  # type: ignore[type-var]
+    changed = replace(state, snapshot=replace(state.snapshot, instance=replace(WINDOW, jobs=jobs)))  # type: ignore[type-var]  # there is one
     found = read(presenter.document(changed, plan, budget=0))
     assert [jobs for jobs in written if jobs] == [["j0"]]
     assert [(one["id"], one.get("priority")) for one in found["instance"]["jobs"]][:2] == [("j0", 7), ("j1", None)]

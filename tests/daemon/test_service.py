@@ -14,7 +14,7 @@ from cpsched.bridge import HandBack, JobState, MemoryManager, Order, Receipt, Sn
 from cpsched.daemon import Planner, Policy
 from cpsched.domain import Instance, NodeState, Plan
 from cpsched.errors import BridgeError, EngineError, StoreError
-from cpsched.portfolio import WindowPlanner
+from cpsched.portfolio import LivePlan, WindowPlanner
 from tests.bridge.small_world import job, on, site, world
 from tests.daemon.making import LIVE, daemon_on, finish, planner
 from tests.sizes import seeds
@@ -90,6 +90,7 @@ class Failing(MemoryManager):
         return receipts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["before", "half", "after"])
 @pytest.mark.parametrize("seed", seeds(10))
 def test_a_manager_that_fails_now_and_then_loses_no_job(tmp_path: Path, kind: str, seed: int) -> None:
@@ -154,7 +155,7 @@ class Broken(WindowPlanner):
         """Fail."""
         raise EngineError("no plan today")
 
-    def follow(self, window: Instance, previous: Plan) -> Plan:
+    def follow(self, window: Instance, previous: Plan | LivePlan) -> Plan:
         """Fail as a bug does."""
         raise ZeroDivisionError
 
@@ -213,6 +214,25 @@ def test_a_start_that_the_verifier_refuses_is_not_ordered(tmp_path: Path, monkey
     monkeypatch.undo()
     daemon.cycle()
     assert {entry.start for entry in there.jobs.values()} == {0}
+
+
+def test_a_late_start_moves_the_job_that_was_to_follow_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that starts late has its nodes for longer: the next one is planned anew, and not when it is refused."""
+    there = world(job("a"), job("b"), nodes="n1")
+    daemon, lines = daemon_on(there, tmp_path)
+    apply = daemon.manager.apply
+
+    def slowly(orders: Sequence[Order]) -> tuple[Receipt, ...]:
+        there.advance(there.now + 7)
+        return apply(orders)
+
+    monkeypatch.setattr(daemon.manager, "apply", slowly)
+    daemon.cycle()
+    monkeypatch.undo()
+    finish(daemon)
+    first, second = (there.jobs[name].start or 0 for name in "ab")
+    assert 0 < first == second - 100
+    assert not [line for line in lines.read() if "verifier" in line["event"]]
 
 
 def test_reading_the_file_again_changes_what_can_change(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def planned(name: str, start: int) -> PlannedStart:
     return PlannedStart(planned=PlannedJob(id=name, start=start, end=start + 100, segments=(segment,)), revision="0.1")
 
 
+@pytest.mark.slow
 def test_the_living_plan_is_read_as_it_was_written(store: Store) -> None:
     """Entries that were written, replaced and removed are read as they are, also with hostile names."""
     hostile = "x'; DROP TABLE plan; --\x1b[31m<b>\u202e"
@@ -231,7 +232,7 @@ def test_the_present_is_read_as_it_was_written(store: Store, url: str) -> None:
     assert reader.version() == 3
     store.set_present(8, 1003.0, gzip.compress(b"{}"))
     assert reader.present() is not None
-    assert reader.present().document == {}  # type: ignore[union-attr]
+    assert reader.present().document == {}  # type: ignore[union-attr]  # it has one
     reader.close()
 
 

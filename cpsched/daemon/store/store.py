@@ -63,7 +63,7 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """What is true now."""
+    """The window and the plan that are true now."""
 
     #: Counts up with every cycle.
     version: int
@@ -280,7 +280,7 @@ class Store:
             return connection.execute(select(PRESENT.c.version)).scalar()
 
     def present(self) -> Present | None:
-        """Return what is true now; None: nothing is known yet."""
+        """Return the window and the plan that are true now; None: none is known yet."""
         with self._begun() as connection:
             row = connection.execute(select(PRESENT)).one_or_none()
         if row is None:
