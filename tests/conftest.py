@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.sharing import Progress, compile_each_kernel_once, dealt
+from tests.sharing import Progress, compile_each_kernel_once, dealt, import_share
 
 #: No deadline per example: the first one of a kernel's test compiles it.
 settings.register_profile("large", deadline=None)
@@ -59,6 +60,20 @@ def is_worker() -> bool:
     return "PYTEST_XDIST_WORKER" in os.environ
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker begin with other files: pytest rewrites each file that it imports first, which takes a while."""
+    if is_worker():
+        number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+        import_share(session.config.rootpath, number, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+
+
+def pytest_collection_finish() -> None:
+    """Keep thousands of tests out of the garbage collector's way, which compiling kernels keeps busy."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests marked `large` and `slow` unless they are asked for, and deal the others to the workers."""
@@ -96,7 +111,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Tell how many tests this worker has left out."""
     if is_worker():
-        session.config.workeroutput["left_out"] = session.config.stash[_left_out]  # type: ignore[attr-defined]
+        session.config.workeroutput["left_out"] = session.config.stash[_left_out]  # type: ignore[attr-defined]  # xdist's own
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

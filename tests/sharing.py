@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import importlib
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 from threading import Event, Thread
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["Progress", "compile_each_kernel_once", "dealt", "waited_for"]
+__all__ = ["Progress", "compile_each_kernel_once", "dealt", "import_share", "waited_for"]
 
 #: The files that compile most kernels, in groups that need different ones: each worker begins with a group of its own.
 COMPILING = (
@@ -53,6 +54,16 @@ def dealt(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
         order += part + others[:fill]
         del others[:fill]
     return order
+
+
+def import_share(root: Path, number: int, workers: int) -> None:
+    """Import one worker's part of the files with tests, so that the others find them rewritten and compiled.
+
+    What goes wrong is left to pytest, which imports them again when it collects the tests.
+    """
+    for path in sorted((root / "tests").rglob("test_*.py"))[number::workers]:
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts))
 
 
 def compile_each_kernel_once(folder: Path) -> None:

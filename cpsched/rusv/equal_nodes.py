@@ -91,6 +91,18 @@ class EqualNodes:
         return bool((np.diff(self.asks.pools_of) == 1).all())
 
     @property
+    def is_summed(self) -> bool:
+        """Whether what all nodes have free together, of each resource, tells how many units are free: there is one
+        class of nodes, and chunks of one size take all of some resource of a node that is full.
+        """
+        if len(self._demands.layout.runs) != 1 or not self._pools:
+            return False
+        nodes = self._pools[0][0]
+        capacity = dict(nodes.columns)
+        full = [] if nodes.chunk is None else [divmod(capacity[column], amount) for column, amount in nodes.chunk]
+        return min(full, default=(0, 1))[1] == 0
+
+    @property
     def num_columns(self) -> int:
         """The number of pools and licenses."""
         return len(self._pools) + len(self._licenses)

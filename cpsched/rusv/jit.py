@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from numba.core import config, event, types
 from numba.core.registry import CPUDispatcher
 
-from cpsched.rusv.kernel_cache import folder_of_module
+from cpsched.rusv.kernel_cache import KernelCache
 
 __all__ = ["allocating_kernel", "announced", "inner_kernel", "kernel"]
 
@@ -48,6 +48,10 @@ class _Kernel(CPUDispatcher):
 
     numba on its own compiles a function once more for each constant that stands as an argument in a call.
     """
+
+    def enable_caching(self) -> None:
+        """Keep compiled code in the folder of the kernel's module."""
+        self._cache = KernelCache(self.py_func)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Return how a kernel is called from another one, by the types of the arguments without their values."""
@@ -91,11 +95,6 @@ def allocating_kernel(function: F) -> F:
 def _compiled(kind: type[_Kernel], function: F, **options: bool) -> F:
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets its options at run time
         return function
-    before = config.CACHE_DIR  # type: ignore[attr-defined]
-    config.CACHE_DIR = str(folder_of_module(function.__globals__))  # type: ignore[attr-defined]
-    try:
-        compiled = kind(function, targetoptions={**_OPTIONS, **options})
-        compiled.enable_caching()
-    finally:
-        config.CACHE_DIR = before  # type: ignore[attr-defined]
+    compiled = kind(function, targetoptions={**_OPTIONS, **options})
+    compiled.enable_caching()
     return cast(F, compiled)

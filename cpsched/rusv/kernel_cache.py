@@ -1,12 +1,14 @@
 """Where compiled kernels are kept on disk: one private folder for each module and each state of its source.
 
-Compiled code is loaded as it is found, so a folder that another user owns, or may write to, is never used.
+Compiled code is loaded as it is found, so a folder that another user owns, or may write to, is never used. Where the
+source lies does not matter: checkouts and installations with the same source share what is compiled.
 """
 
 from __future__ import annotations
 
 import atexit
 import errno
+import fcntl
 import hashlib
 import os
 import shutil
@@ -15,20 +17,80 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-__all__ = ["folder_of_module"]
+__all__ = ["KernelCache", "folder_of_module"]
 
 #: Folders that no process has used for so long (seconds) are removed when a new one is made.
 _UNUSED_FOR = 30 * 86400
 
 _folders: dict[str, Path] = {}
 _digests: dict[str, str] = {}
+
+
+class _FolderOfModule(_CacheLocator):
+    """Keeps the kernels of a module in its folder, whose name is a digest of the source: it needs no other stamp."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._path = str(folder_of_module(function.__globals__))
+        self._line = str(function.__code__.co_firstlineno)
+        self._py_file = file  # numba names it where code cannot be kept
+
+    def get_cache_path(self) -> str:
+        """Return the folder."""
+        return self._path
+
+    def get_source_stamp(self) -> str:
+        """Return the same stamp for all sources."""
+        return ""
+
+    def get_disambiguator(self) -> str:
+        """Return what tells functions of one name apart: the line on which they begin."""
+        return self._line
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _FolderOfModule:
+        """Make the locator of a function, wherever its file lies."""
+        return cls(py_func, py_file)
+
+
+class _InFolderOfModule(CompileResultCacheImpl):
+    """How numba writes and reads compiled code, with our place for it."""
+
+    _locator_classes = [_FolderOfModule]  # noqa: RUF012  # numba has no types
+
+
+class KernelCache(FunctionCache):
+    """The compiled code of one kernel on disk, by the types of its arguments; several processes may write at a time."""
+
+    _impl_class = _InFolderOfModule
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]  # numba has no types
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save compiled code; alone, as two writers could choose the same file for different types."""
+        with _locked(self.cache_path):
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # numba has no types
+
+
+@contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Hold the lock of a folder, which the system takes back if the process ends."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def folder_of_module(module_globals: Mapping[str, object]) -> Path:

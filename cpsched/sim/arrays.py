@@ -57,7 +57,7 @@ class Rule(NamedTuple):
     #: A job that has waited for so many seconds is old, and may come before others; -1: none is.
     patience: int
     #: Whether jobs are counted on interchangeable nodes: one that does not fit beside the head's reservation does not
-    #: fit either after others have started.
+    #: fit either after others have started, and several reservations need no nodes.
     is_counted: bool
 
 

@@ -8,6 +8,9 @@ to jobs behind it, so that a pass ends as soon as the system has not enough for 
 What is free in a later second is least when reservations begin, or other amounts are set aside: between these seconds
 jobs only end. So the amounts that are free at the start of each reservation, beside it (`beside`), tell with those that
 are free at the changes of what is set aside (`ahead`) what a job can have that begins before and ends after.
+
+Where jobs are counted on equal nodes (`is_counted`), the sums over the system say all that: a reservation is of mere
+sums, and a job that has enough at each second of its walltime has nodes, too, when it starts.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from cpsched.sim.aside_kernels import has_asides, lower_at, lower_until, next_ch
 from cpsched.sim.queue_kernels import has_promise, is_old, rest_after
 from cpsched.sim.run_kernels import begin_run, move_until, spell_job
 
-copy, lower_by_two = kernels.copy, kernels.lower_by_two
+copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D_SYS
 change, has_sums = instant_kernels.change, instant_kernels.has_sums
 map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now, instant_kernels.spell_out
 
@@ -100,7 +103,34 @@ def next_time(time, i, s):
 
 
 @inner_kernel
-def reserve_next(job, now, s, m, t, x):
+def spell_sums(demand, t, x):
+    """Write what a counted demand takes of the system to the scratch; return the number of node columns, none."""
+    for q in range(x.samounts.shape[0]):
+        x.samounts[q] = 0
+    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+        x.samounts[t.sysreq[k, 0]] = t.sysreq[k, 1]
+    return 0
+
+
+@inner_kernel
+def reserve_sums(job, time, s, m, t, x):
+    """Reserve the sums that a counted job takes from `time` on, if the system has them beside what is reserved; tell
+    whether it has. `slow` has what is free then beside running jobs.
+    """
+    v = s.clock[C_BLOCKED]
+    copy(s.sbeside[v], m.slow)
+    for w in range(v):
+        if s.reserved[w, V_START] <= time < s.reserved[w, V_END]:
+            for q in range(m.slow.shape[0]):
+                s.sbeside[v, q] -= s.reserved_sums[w, q]
+    if not has_sums(s.demand[job], s.sbeside[v], t.demands, t.sysreq):
+        return False
+    note_reservation(job, time, spell_sums(s.demand[job], t, x), s, x)
+    return True
+
+
+@inner_kernel
+def reserve_next(job, now, is_counted, s, m, t, x):
     """Reserve nodes for a job at its earliest start, on what is not free now rather than on what is. No reservation is
     made where it could start only after the last second at which it may, or never.
     """
@@ -118,6 +148,10 @@ def reserve_next(job, now, s, m, t, x):
         if is_plain and not has_sums(demand, m.slow, t.demands, t.sysreq):
             continue
         if not has_sums_between(demand, time, time + seconds, s, t):
+            continue
+        if is_counted:
+            if reserve_sums(job, time, s, m, t, x):
+                return
             continue
         move_until(time, s, m, t, x)
         copy(m.room, m.future)
@@ -165,7 +199,7 @@ def first_reserved(s):
 
 
 @inner_kernel
-def start_beside_reserved(job, now, s, m, t, x):
+def start_beside_reserved(job, now, is_counted, s, m, t, x):
     """Start a job if it fits beside what is reserved; tell whether it has started.
 
     Within a pass nothing becomes free: a demand that did not fit for some seconds does not fit for more later on.
@@ -178,10 +212,13 @@ def start_beside_reserved(job, now, s, m, t, x):
     if first_reserved(s) >= end and next_change(s) >= end:
         count, shortest = map_now(demand, m.free, m.sfree, t, x), 0
     elif has_sums(demand, m.sfree, t.demands, t.sysreq) and has_sums_between(demand, now, end, s, t):
-        copy(m.room, m.free)
-        copy(m.sroom, m.sfree)
-        lower_between(now, end, s, m, t)
-        count = map_now(demand, m.room, m.sroom, t, x)
+        if is_counted:
+            count = map_now(demand, m.free, m.sfree, t, x)
+        else:
+            copy(m.room, m.free)
+            copy(m.sroom, m.sfree)
+            lower_between(now, end, s, m, t)
+            count = map_now(demand, m.room, m.sroom, t, x)
     else:
         count = 0
     if count == 0:
@@ -191,7 +228,8 @@ def start_beside_reserved(job, now, s, m, t, x):
         return False
     if is_old(job, s):
         rest_after(job, now, s)
-    take_ahead(spell_job(job, s, t, x), now + 1, end, s, x)
+    filled = spell_sums(demand, t, x) if is_counted else spell_job(job, s, t, x)
+    take_ahead(filled, now + 1, end, s, x)
     return True
 
 
@@ -241,7 +279,7 @@ def pass_reserving(now, rule, s, m, t, x):
             continue  # it has started before the arrays had to grow
         if not is_let_in(job, rule, s):
             return
-        if start_beside_reserved(job, now, s, m, t, x):
+        if start_beside_reserved(job, now, rule.is_counted, s, m, t, x):
             s.clock[C_OVERTAKING] += 1
             continue
         if s.clock[C_LACKS]:
@@ -255,4 +293,4 @@ def pass_reserving(now, rule, s, m, t, x):
         is_bound = has_promise(job, s)
         if (left > 0 or is_bound) and s.clock[C_BLOCKED] < s.reserved.shape[0]:
             left -= not is_bound
-            reserve_next(job, now, s, m, t, x)
+            reserve_next(job, now, rule.is_counted, s, m, t, x)

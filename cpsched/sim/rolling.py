@@ -16,7 +16,7 @@ __all__ = ["Planned", "Planning", "Rolling"]
 
 
 class Planned(Protocol):
-    """What is planned of a window: a plan of cpsched, or the outcome of an engine."""
+    """A plan of a window: of cpsched, or the outcome of an engine."""
 
     @property
     def jobs(self) -> Sequence[PlannedJob]:

@@ -58,10 +58,16 @@ def play_rule(
 
 
 def is_counted(world: World, rule: QueueRule) -> bool:
-    """Tell whether which nodes the head's reservation has makes no difference: all jobs are counted on equal nodes, of
-    which none are set aside.
+    """Tell whether it makes no difference which nodes are reserved: all jobs are counted on equal nodes, of which none
+    are set aside.
+
+    For the head of the queue alone the reservation has nodes all the same. Several reservations are of sums, which have
+    to say how many jobs there is room for.
     """
-    if rule.backfill is not BackfillRule.NOT_DELAYING or has_asides(world.state):
+    is_of_head = rule.backfill is BackfillRule.NOT_DELAYING
+    if not (is_of_head or rule.backfill is BackfillRule.RESERVING) or has_asides(world.state):
         return False
     nodes = EqualNodes.of(world.load.columns.demands)
-    return nodes is not None and nodes.is_apart
+    if nodes is None:
+        return False
+    return nodes.is_apart if is_of_head else nodes.is_summed and not world.state.fixed[:, 1].any()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cpsched.domain import Instance
 
-__all__ = ["Item", "conservative_by_counts", "easy_by_counts", "items_of"]
+__all__ = ["Item", "conservative_by_counts", "easy_by_counts", "items_of", "reserving_by_counts"]
 
 
 class Item(NamedTuple):
@@ -150,6 +150,42 @@ def conservative_by_counts(items: Sequence[Item], size: int) -> list[int]:
         for job in [job for job, start in reserved.items() if start == now]:
             starts[job] = reserved.pop(job)
             insort(ends, (now + items[job].runtime, job))
+    return starts
+
+
+def reserving_by_counts(items: Sequence[Item], size: int, reservations: int, key: Callable[[Item], float]) -> list[int]:
+    """Return the start of each job where the first so many jobs that have to wait are reserved a time, anew at each
+    event: in the order of the queue, by `key`, then by submission, a job starts or is reserved the earliest time beside
+    those before it.
+    """
+    starts = [-1] * len(items)
+    coming = sorted(range(len(items)), key=lambda job: (items[job].submit, job))
+    queue: list[tuple[float, int]] = []
+    ends: list[tuple[int, int]] = []
+    arrived = 0
+    while arrived < len(items) or ends:
+        now = min([items[job].submit for job in coming[arrived : arrived + 1]] + [end for end, _ in ends[:1]])
+        while ends and ends[0][0] == now:
+            ends.pop(0)
+        while arrived < len(items) and items[coming[arrived]].submit == now:
+            insort(queue, (key(items[coming[arrived]]), coming[arrived]))
+            arrived += 1
+        profile, left = _Profile(size), reservations
+        for _, job in ends:
+            profile.shift(0, starts[job] + items[job].walltime, -items[job].width)
+        profile.forget(now)
+        for _, job in queue:
+            item = items[job]
+            start = profile.earliest(item.width, item.walltime)
+            if start == now:
+                starts[job] = now
+                insort(ends, (now + item.runtime, job))
+            elif left == 0:
+                continue
+            else:
+                left -= 1
+            profile.shift(start, start + item.walltime, -item.width)
+        queue = [entry for entry in queue if starts[entry[1]] < 0]
     return starts
 
 

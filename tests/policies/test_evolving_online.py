@@ -68,6 +68,7 @@ def test_a_growing_job_keeps_its_node(name: str) -> None:
     assert {one.node for one in planned.segments[0].allocation} <= {one.node for one in planned.segments[1].allocation}
 
 
+@pytest.mark.slow
 def test_steps_are_held_where_that_helps() -> None:
     """Without a limit of holds, some steps of random jobs are longer than their walltimes; without holds, none is."""
 

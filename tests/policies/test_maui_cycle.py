@@ -186,6 +186,7 @@ def test_the_job_mix_takes_no_less_than_the_minimum_and_no_more_than_one_after_t
         assert least <= makespan <= latest + sum(job.runtime or 0 for job in mix.jobs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 3, 10])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("is_exact", [True, False])
@@ -200,6 +201,7 @@ def test_nobody_starts_after_a_reserved_time(seed: int, depth: int, is_exact: bo
         assert runs.start[in_order[number]] <= promised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_defaults_are_easy_backfilling(seed: int) -> None:
     """With queue time as the only component and one reservation, Maui is EASY; without backfill it is strict FIFO."""

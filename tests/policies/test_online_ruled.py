@@ -42,6 +42,7 @@ ALL = ("fcfs", "first_fit", "easy", "conservative", "maui", "slurm", "static_bac
 pytestmark = pytest.mark.kernels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 200, 20))
 def test_queue_rules_keep_the_rules_of_a_site(first: int) -> None:
     """The judge finds no fault with what happened, and the naive twin starts the same jobs at the same seconds."""

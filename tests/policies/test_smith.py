@@ -63,6 +63,7 @@ def starving(seed: int) -> list[Job]:
     return [*wide, *(job(f"s{n}", 2, 5, 2 * n) for n in range(900))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_nobody_starves(seed: int) -> None:
     """A job waits until it is old, and then for each older one and itself until the machine is empty, and as long as

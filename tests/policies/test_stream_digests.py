@@ -70,6 +70,7 @@ def of_scheduler(name: str) -> dict[str, str]:
     return {key: digest(simulate(workload, make_scheduler(name)).record().jobs) for key, workload in streams.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SCHEDULERS))
 def test_streams_of_jobs(name: str) -> None:
     """Each scheduler starts the jobs of a stream as it always has, on the same nodes."""

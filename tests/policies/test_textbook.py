@@ -14,12 +14,12 @@ from cpsched.formats.logs import log_to_instance
 from cpsched.formats.swf import machine_of_log, read_swf
 from cpsched.policies import make_scheduler
 from cpsched.rusv import EqualNodes
-from cpsched.sim import QueueRule, rule_loop, simulate
+from cpsched.sim import BackfillRule, Order, QueueRule, rule_loop, simulate
 from cpsched.sim.load import Load
 from cpsched.sim.rule_loop import is_counted
 from cpsched.sim.world import World
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
-from tests.oracle.textbook import Item, conservative_by_counts, easy_by_counts, items_of
+from tests.oracle.textbook import Item, conservative_by_counts, easy_by_counts, items_of, reserving_by_counts
 from tests.policies import ruled
 from tests.policies.maui_runs import judged
 from tests.sim.played import starts
@@ -81,6 +81,7 @@ def counted(instance: Instance) -> tuple[list[Item], int]:
     return items, size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cores", "nodes", "exclusive", "parts", "classes"])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("first", range(0, 20, 10))
@@ -91,6 +92,19 @@ def test_jobs_on_equal_nodes_start_as_in_the_textbook(first: int, rule: str, kin
         instance = crowd_of_equals(seed, kind)
         history = judged(instance, make_scheduler(name, **parameters))
         assert history.runs.start.tolist() == textbook(*counted(instance)), seed
+
+
+@pytest.mark.parametrize("reservations", [1, 3, 16])
+@pytest.mark.parametrize("kind", ["cores", "nodes", "parts"])
+def test_several_reservations_on_equal_nodes_are_of_counts(kind: str, reservations: int) -> None:
+    """The jobs with reservations and all others start as where processors have no names, smallest areas first."""
+    rule = QueueRule(name="few", backfill=BackfillRule.RESERVING, order=Order.AREA, reservations=reservations)
+    for seed in range(4):
+        instance = crowd_of_equals(seed, kind)
+        assert is_counted(World(Load(instance)), rule)
+        items, size = counted(instance)
+        expected = reserving_by_counts(items, size, reservations, lambda item: item.walltime * item.width)
+        assert judged(instance, rule).runs.start.tolist() == expected, seed
 
 
 @pytest.mark.slow
@@ -106,6 +120,7 @@ def test_jobs_of_real_logs_start_as_in_the_textbook(log: str, rule: str, shared_
     assert runs.start.tolist() == textbook(items_of(instance), instance.cluster.totals["cores"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cores", "nodes", "exclusive", "parts", "classes"])
 def test_where_jobs_are_counted_one_look_through_the_queue_is_enough(
     kind: str, monkeypatch: pytest.MonkeyPatch
@@ -151,6 +166,7 @@ def test_a_filler_takes_what_the_head_does_not_need() -> None:
         assert found["last"] > 105_233
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cores", "nodes", "exclusive", "parts", "classes"])
 def test_a_window_of_equal_nodes_is_planned_as_in_the_textbook(kind: str) -> None:
     """The rules that plan a window start each job as the textbook's do, if all jobs run for their walltimes; the plan

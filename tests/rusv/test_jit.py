@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpsched.rusv import jit
+from cpsched.rusv import jit, kernel_cache
 
 
 @pytest.fixture
 def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Callable[[Any], int]]:
     """Make an inner kernel that raises one value, and a kernel that has it raise three; nothing is compiled yet."""
-    monkeypatch.setattr(jit, "folder_of_module", lambda _: tmp_path)
+    monkeypatch.setattr(kernel_cache, "folder_of_module", lambda _: tmp_path)
 
     @jit.inner_kernel
     def raised(values: Any, place: Any) -> Any:

@@ -163,3 +163,57 @@ def test_folders_of_old_versions_go(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     kernel_cache.folder_of_module(module(tmp_path, "three", "a = 1"))
     assert not old.exists()
     assert young.exists()
+
+
+_KERNEL = """
+from cpsched.rusv.jit import kernel
+
+@kernel
+def doubled(value):
+    return 2 * value
+"""
+
+#: Calls the kernel with a number of one kind, and prints what it found in the cache.
+_CALL = """
+import sys, numpy, doubling
+print(doubling.doubled(getattr(numpy, sys.argv[1])(21)), doubling.doubled.stats.cache_hits)
+"""
+
+
+def test_checkouts_with_the_same_source_share_compiled_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled from a file is loaded for a file of the same text elsewhere, and not for one of another text."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def found(folder: str, text: str) -> int:
+        kernel_cache._folders.clear()
+        kernel_cache._digests.clear()
+        (tmp_path / folder).mkdir()
+        made = module(tmp_path / folder, "doubling", text)
+        exec(compile(text, str(made["__file__"]), "exec"), made)  # noqa: S102  # the text above
+        doubled: Any = made["doubled"]
+        assert doubled(21) == 42
+        return len(doubled.stats.cache_hits)
+
+    assert found("here", _KERNEL) == 0
+    assert found("there", _KERNEL) == 1
+    assert found("beyond", _KERNEL + "\nMORE = 1\n") == 0
+
+
+@pytest.mark.slow
+def test_processes_that_compile_at_a_time_keep_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four processes that compile a kernel for different types leave each of them loadable, and right."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "doubling.py").write_text(_KERNEL, encoding="utf-8")
+    kinds = ["int8", "int32", "float32", "float64"]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}"}
+
+    def started(kind: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(  # noqa: S603  # the interpreter that runs the tests
+            [sys.executable, "-c", _CALL, kind], env=environment, stdout=subprocess.PIPE, text=True
+        )
+
+    for expected in ("Counter()", "Counter({"):
+        for kind, process in [(kind, started(kind)) for kind in kinds]:
+            answer, _ = process.communicate()
+            assert answer.split(maxsplit=1)[0] == ("42.0" if "float" in kind else "42")
+            assert expected in answer

@@ -157,6 +157,7 @@ def test_release_is_the_inverse_of_book(pair: Pair, history: list[tuple[str, int
     assert pair.timeline.breakpoints().tolist() == breaks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_blocks_split_and_join(unit: int) -> None:
     """150 bookings make many blocks; released at random, all join again.

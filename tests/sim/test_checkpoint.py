@@ -102,6 +102,7 @@ def in_pieces(
             checkpoint, pieces = replace(checkpoint, resume=True), pieces + 1
 
 
+@pytest.mark.slow
 @examples(50)
 @given(
     workloads() | restricted_workloads(),
@@ -284,6 +285,7 @@ def changed_values(array: np.ndarray) -> Iterator[np.ndarray]:
             yield other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.large)])
 def test_a_changed_checkpoint_is_refused(state: Checkpoint, every: int) -> None:
     """Each array and each scalar, changed in value, length, shape or type, or left out, leads to one line."""

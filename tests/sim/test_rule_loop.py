@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
 from cpsched.metrics import Ending
 from cpsched.rusv import FOREVER
-from cpsched.sim import BackfillRule, Order, Prediction, QueueRule
+from cpsched.sim import BackfillRule, History, Order, Prediction, QueueRule, rule_loop
 from cpsched.sim.load import Load
-from cpsched.sim.rule_loop import play_rule
+from cpsched.sim.rule_loop import is_counted, play_rule
 from cpsched.sim.world import World
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import Machine
@@ -47,6 +47,18 @@ def world_after(instance: Instance, rule: QueueRule, *, room: int | None = None)
 # --- the naive twin --------------------------------------------------------------------------------------------------
 
 
+def played_on_nodes(instance: Instance, rule: QueueRule, predicts: Prediction | None = None) -> History:
+    """Play a workload with reservations of nodes, as the twin's are, where the event loop would reserve mere counts."""
+
+    def is_counted_for_one(world: World, rule: QueueRule) -> bool:
+        return rule.backfill is not BackfillRule.RESERVING and is_counted(world, rule)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rule_loop, "is_counted", is_counted_for_one)
+        return played(instance, rule, predicts=predicts)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 200, 20))
 def test_busy_machines_are_played_as_by_the_naive_twin(first: int) -> None:
     """Starts, ends, nodes, endings and what outages cut short are the same where nearly everybody has to wait."""
@@ -54,7 +66,7 @@ def test_busy_machines_are_played_as_by_the_naive_twin(first: int) -> None:
         drawn = BusyMachine(seed)
         instance, rule = drawn.workload(), drawn.rule()
         predicts = (None, Prediction.ALL, Prediction.ORDER)[seed % 3]
-        history = played(instance, rule, predicts=predicts)
+        history = played_on_nodes(instance, rule, predicts)
         story = play_naively(instance, rule, predicts=predicts)
         assert story_of(instance, history) == story, (seed, rule)
         cut = [name for name, _ in story.attempts]
@@ -68,10 +80,11 @@ def test_odd_machines_are_played_as_by_the_naive_twin(
     instance: Instance, rule: QueueRule, predicts: Prediction | None
 ) -> None:
     """So they are on all kinds of nodes: guarded, drained, keeping cores free, with jobs on them at the beginning."""
-    history = played(instance, rule, predicts=predicts)
+    history = played_on_nodes(instance, rule, predicts)
     assert story_of(instance, history) == play_naively(instance, rule, predicts=predicts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 200, 20))
 def test_restricted_machines_are_played_as_by_the_naive_twin(first: int) -> None:
     """So they are where amounts are set aside for a time, and jobs have deadlines or may start at one second only."""
@@ -79,7 +92,7 @@ def test_restricted_machines_are_played_as_by_the_naive_twin(first: int) -> None
         drawn = BusyMachine(seed)
         instance, rule = drawn.restricted(), drawn.rule()
         predicts = (None, None, Prediction.ORDER)[seed % 3]
-        history = played(instance, rule, predicts=predicts)
+        history = played_on_nodes(instance, rule, predicts)
         assert keeps_aside(instance, history)
         assert story_of(instance, history) == play_naively(instance, rule, predicts=predicts), (seed, rule)
 
@@ -88,7 +101,7 @@ def test_restricted_machines_are_played_as_by_the_naive_twin(first: int) -> None
 @given(restricted_workloads(), rules())
 def test_odd_machines_with_restrictions_are_played_as_by_the_naive_twin(instance: Instance, rule: QueueRule) -> None:
     """So they are on all kinds of nodes."""
-    history = played(instance, rule)
+    history = played_on_nodes(instance, rule)
     assert story_of(instance, history) == play_naively(instance, rule, predicts=None)
 
 
