@@ -51,6 +51,9 @@ class Counter:
         self._times: Ints = times[order]
         self._deltas: Ints = np.concatenate([uses.used, -uses.used, amounts, -amounts])[order]
         self._jobs: Ints = np.concatenate([uses.job, uses.job, nobody, nobody])[order]
+        # of some changes at the same second the last one
+        self._last_ones: Ints = np.flatnonzero(np.diff(self._times, append=FOREVER + 1))
+        self._borders: Ints = np.append(self._times[self._last_ones], FOREVER)
 
     def lacking(self, occupation: Occupation | None) -> list[tuple[int, int]]:
         """Return the intervals in which less is left than the job takes; with None, if no other job took anything."""
@@ -58,18 +61,14 @@ class Counter:
             return [(0, FOREVER)]
         is_there = self._jobs < 0 if occupation is None else ~occupation.is_away[self._jobs]
         used = np.cumsum(np.where(is_there, self._deltas, 0))
-        changes = np.append(self._times[1:] > self._times[:-1], True) if len(self._times) else np.zeros(0, dtype=bool)
-        times, is_short = self._times[changes], self.total - used[changes] < self.amount
-        flips = np.flatnonzero(np.diff(np.concatenate([[0], is_short, [0]])))
-        borders = np.append(times, FOREVER)
-        return [(int(borders[first]), int(borders[last])) for first, last in flips.reshape(-1, 2).tolist()]
+        is_short = np.zeros(len(self._last_ones) + 2, dtype=np.int8)
+        is_short[1:-1] = self.total - used[self._last_ones] < self.amount
+        spans: list[list[int]] = self._borders[np.flatnonzero(np.diff(is_short))].reshape(-1, 2).tolist()
+        return [(first, last) for first, last in spans]
 
     def first(self, occupation: Occupation | None, earliest: int, duration: int) -> int:
         """Return the first start from a second on at which enough is left; `FOREVER` if there is none."""
-        for start, end in self.lacking(occupation):
-            if end > earliest and start < earliest + duration:
-                earliest = end
-        return min(earliest, FOREVER)
+        return _first_beside(self.lacking(occupation), earliest, duration)
 
     def last(self, occupation: Occupation, start: int, duration: int) -> int:
         """Return the last start up to which enough is left at each, from one on at which it is."""
@@ -87,11 +86,11 @@ class Gate:
 
     def first(self, earliest: int, duration: int) -> int:
         """Return the first start from a second on that all counters allow; `FOREVER` if there is none."""
-        before = -1
+        before, lacking = -1, [counter.lacking(self.occupation) for counter in self.counters]
         while before < earliest < FOREVER:
             before = earliest
-            for counter in self.counters:
-                earliest = counter.first(self.occupation, earliest, duration)
+            for times in lacking:
+                earliest = _first_beside(times, earliest, duration)
         return earliest
 
     def last(self, start: int, duration: int) -> int:
@@ -99,3 +98,11 @@ class Gate:
         if self.occupation is None:
             raise ValueError("asked of no occupation")
         return min((counter.last(self.occupation, start, duration) for counter in self.counters), default=FOREVER)
+
+
+def _first_beside(times: Sequence[tuple[int, int]], earliest: int, duration: int) -> int:
+    """Return the first start from a second on at which a job lies beside some times; `FOREVER` if there is none."""
+    for start, end in times:
+        if end > earliest and start < earliest + duration:
+            earliest = end
+    return min(earliest, FOREVER)

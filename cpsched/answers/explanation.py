@@ -11,7 +11,7 @@ __all__ = ["Blocked", "Cause", "CauseKind", "Change", "ChangeKind", "Explanation
 
 
 class CauseKind(StrEnum):
-    """What keeps a job from starting at a second, in the order in which the causes are looked for."""
+    """The kinds of causes for which a job cannot start at a second, in the order in which they are looked for."""
 
     #: The job's own times: `now`, its submission, `not_before`, `start_at`, `deadline`.
     TIME = "time"
@@ -36,7 +36,7 @@ class CauseKind(StrEnum):
 
 
 class ChangeKind(StrEnum):
-    """What would let a job start earlier."""
+    """A change to a job or to the machine with which the job would start earlier."""
 
     CHUNKS = "chunks"
     CORES = "cores"
@@ -50,7 +50,7 @@ class ChangeKind(StrEnum):
 
 
 class State(StrEnum):
-    """What a plan makes of a job."""
+    """The states that a job can have in a plan."""
 
     RUNNING = "running"
     PLANNED = "planned"
@@ -73,7 +73,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """What keeps a job from starting."""
+    """One cause for which a job cannot start, and the interval in which it holds."""
 
     kind: CauseKind
     #: In one sentence without names of jobs.

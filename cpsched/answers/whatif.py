@@ -23,7 +23,7 @@ SOURCE = "the change"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What is to be different; each part may be empty."""
+    """The change that is asked about; each part may be empty."""
 
     #: New jobs, as `parse_submission` reads them.
     add: tuple[str, ...] = ()

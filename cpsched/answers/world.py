@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -151,23 +151,27 @@ class World:
                 for one in instance.set_aside
                 if name in one.licenses and (end := one.end - self.instance.now) > 0
             ]
-            uses = self._uses(window.instance, name, job.id) if is_made_up(name) else self._license_uses(name)
+            uses = self._uses(window.takes[name], job.id) if name in window.takes else self._license_uses(name)
             yield Counter(name, window.rules.get(name), amount, total, closed, uses)
 
     def _license_uses(self, name: str) -> Uses:
         """Return the amounts of a licence of the cluster that the jobs of the plan take."""
         if name not in self._known_uses:
-            self._known_uses[name] = self._uses(self._licensed, name, None)
+            takes = {job.id: amount for job in self._licensed.elements() if (amount := job.licenses.get(name, 0))}
+            self._known_uses[name] = self._uses(takes, None)
         return self._known_uses[name]
 
-    def _uses(self, instance: Instance, name: str, but: str | None) -> Uses:
-        """Return the amounts of a licence of an instance that the jobs of the plan take, without one job."""
+    def _uses(self, takes: Mapping[str, int], but: str | None) -> Uses:
+        """Return the amounts of a licence that the jobs of the plan take, of which those of one entry take the same,
+        without one job.
+        """
         now, place_of = self.instance.now, self.occupation.place_of
         rows = []
-        for other in instance.elements():
-            run = self.planned.get(other.id)
-            if run is not None and other.id != but and (amount := other.licenses.get(name, 0)):
-                rows.append((place_of[other.id], amount, max(0, run.start - now), run.end - now))
+        for entry, amount in takes.items():
+            for name in self.members.get(entry, (entry,)):
+                run = self.planned.get(name)
+                if run is not None and name != but:
+                    rows.append((place_of[name], amount, max(0, run.start - now), run.end - now))
         return Uses.of(rows)
 
     def refusal(self, job: Job) -> str | None:

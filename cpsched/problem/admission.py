@@ -17,6 +17,7 @@ from cpsched.domain import (
     NodeClass,
     NodeState,
     Request,
+    Step,
     WaitingReason,
     is_optional,
 )
@@ -58,9 +59,10 @@ def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, 
 
 def refusals(instance: Instance) -> dict[str, Refusal]:
     """Return why waiting jobs can never start, dependencies ignored, by id; asked once for all jobs that ask for the
-    same.
+    same, and nodes once for all that ask for the same of them.
     """
     known: dict[object, Refusal | None] = {}
+    of_nodes: dict[tuple[Step, ...], Refusal | None] = {}
     found = {}
     for job in instance.elements():
         if job.running is not None:
@@ -69,7 +71,11 @@ def refusals(instance: Instance) -> dict[str, Refusal]:
         times = (job.submit, job.not_before, job.start_at, job.deadline) if is_bounded else None
         key = (job.steps, job.licenses, job.queue, times)
         if key not in known:
-            known[key] = refusal(instance, job)
+            known[key] = _of_amounts(instance, job)
+            if known[key] is None:
+                if job.steps not in of_nodes:
+                    of_nodes[job.steps] = _of_nodes(instance.cluster, job)
+                known[key] = of_nodes[job.steps] or _late(instance, job)
         verdict = known[key]
         if verdict is not None:
             found[job.id] = verdict
@@ -102,6 +108,11 @@ def refusal(instance: Instance, job: Job) -> Refusal | None:
         Faults that need a search (several kinds of chunks that do not fit beside each other, chunks that find no node
     for several steps) are not found here.
     """
+    return _of_amounts(instance, job) or _of_nodes(instance.cluster, job) or _late(instance, job)
+
+
+def _of_amounts(instance: Instance, job: Job) -> Refusal | None:
+    """Return whether a job is too long for its queue, or asks for too many licences."""
     queue = instance.queues.get(job.queue) if job.queue is not None else None
     if queue is not None and queue.max_walltime is not None and job.walltime > queue.max_walltime:
         return WaitingReason.WALLTIME, (
@@ -111,19 +122,24 @@ def refusal(instance: Instance, job: Job) -> Refusal | None:
         total = instance.cluster.licenses.get(name, 0)
         if amount > total:
             return WaitingReason.UNSATISFIABLE, f"asks for {amount} {name} licenses; there are {total}"
+    return None
+
+
+def _of_nodes(cluster: Cluster, job: Job) -> Refusal | None:
+    """Return whether the empty nodes of a cluster have no room for a step of a job."""
     reasons = [(False, WaitingReason.UNSATISFIABLE), (True, WaitingReason.UNAVAILABLE)]
-    if all(node_class.state is NodeState.UP for node_class in instance.cluster.classes):
+    if all(node_class.state is NodeState.UP for node_class in cluster.classes):
         reasons.pop()  # it would be asked again
     for only_up, reason in reasons:
         for number, step in enumerate(job.steps):
-            lacking = _lacking(instance.cluster, step.request, job.walltime, only_up=only_up)
+            lacking = _lacking(cluster, step.request, job.walltime, only_up=only_up)
             if lacking is not None:
                 where = ["with the nodes that are up now"] * only_up + [f"step {number}"] * job.is_evolving
                 return reason, ": ".join([*where, lacking])
-    return _late(instance, job)
+    return None
 
 
-def _late(instance: Instance, job: Job) -> tuple[WaitingReason, str] | None:
+def _late(instance: Instance, job: Job) -> Refusal | None:
     """Return whether the job's own times leave no start."""
     earliest = instance.earliest_start(job)
     if job.start_at is not None and job.start_at < earliest:

@@ -69,7 +69,7 @@ class Measures:
         self._most: dict[str, dict[str, int]] = {}
 
     def forget(self, job_id: str) -> None:
-        """Let another job have this id from now on."""
+        """Give the id to another job from now on."""
         self._totals.pop(job_id, None)
         self._parts.pop(job_id, None)
         self._most.pop(job_id, None)

@@ -84,12 +84,13 @@ def merged(asides: Iterable[SetAside], closed: Mapping[str, Iterable[Amount]]) -
     closed
         Amounts of licences that are set aside, too: when, and how much, by the name of the licence.
     """
-    nodes: dict[tuple[int, int], dict[str, dict[str, int]]] = {}
+    nodes: dict[tuple[int, int], dict[str, Placement]] = {}
     licenses: dict[tuple[int, int], dict[str, int]] = {}
     for aside in asides:
         of_nodes = nodes.setdefault((aside.start, aside.end), {})
         for placement in aside.allocation:
-            _add(of_nodes.setdefault(placement.node, {}), placement.resources)
+            here = of_nodes.get(placement.node)
+            of_nodes[placement.node] = placement if here is None else _together(here, placement)
         _add(licenses.setdefault((aside.start, aside.end), {}), aside.licenses)
     for name, parts in closed.items():
         for start, end, amount in parts:
@@ -97,15 +98,24 @@ def merged(asides: Iterable[SetAside], closed: Mapping[str, Iterable[Amount]]) -
             loans[name] = loans.get(name, 0) + amount
     # the same few amounts are set aside at many times: one value serves them all
     values: dict[tuple[tuple[str, int], ...], Amounts] = {}
+    allocations: dict[tuple[int, ...], tuple[Placement, ...]] = {}
     found = []
     for time, loans in sorted(licenses.items(), key=itemgetter(0)):
         key = tuple(loans.items())
         if key not in values:
             values[key] = Amounts(loans)
-        held = nodes.get(time, {})
-        allocation = tuple(Placement(node=node, resources=Amounts(of_node)) for node, of_node in held.items())
-        found.append(SetAside(start=time[0], end=time[1], allocation=allocation, licenses=values[key]))
+        held = tuple(nodes.get(time, {}).values())
+        held = allocations.setdefault(tuple(map(id, held)), held)
+        found.append(SetAside(start=time[0], end=time[1], allocation=held, licenses=values[key]))
     return tuple(found)
+
+
+def _together(one: Placement, other: Placement) -> Placement:
+    """Return two amounts of a node as one."""
+    total: dict[str, int] = {}
+    _add(total, one.resources)
+    _add(total, other.resources)
+    return Placement(node=one.node, resources=Amounts(total))
 
 
 def _add(total: dict[str, int], amounts: Amounts) -> None:

@@ -6,7 +6,7 @@ it, and of which there is none while the limit holds; a free pool is one that jo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -96,7 +96,7 @@ def counters_of(
     soft: bool,
     record: bool = False,
     about: Job | None = None,
-    hopeless: Collection[str] = (),
+    hopeless: Callable[[], Collection[str]] = tuple,
 ) -> Iterator[Counter]:
     """Yield the counters of all limits and free pools that can bind.
 
@@ -111,13 +111,14 @@ def counters_of(
     about
         The only job whose limits matter; None: all.
     hopeless
-        Waiting jobs that can never start, by id: no outstanding area is spent on them.
+        Returns the waiting jobs that can never start, by id: no outstanding area is spent on them.
     """
     limits = _Limits(instance, times, measures, soft=soft, record=record, about=about, hopeless=hopeless)
     yield from limits.counters()
     supply = Supply(instance)
     for number, pool in enumerate(instance.free_pools):
-        if pool.nodes is None or pool.resource in instance.cluster.licenses:
+        is_of_nodes = pool.nodes is not None and pool.resource not in instance.cluster.licenses
+        if not is_of_nodes and (about is None or not is_let_in(pool, about)):
             path = f"free_pools[{number}]"
             yield from _counter_of_pool(instance, pool, path, supply, measures, times, record=record)
 
@@ -185,11 +186,14 @@ class _Limits:
         soft: bool,
         record: bool,
         about: Job | None,
-        hopeless: Collection[str],
+        hopeless: Callable[[], Collection[str]],
     ) -> None:
         self._instance, self._times, self._measures = instance, times, measures
         self._soft, self._record, self._about, self._hopeless = soft, record, about, hopeless
         self._supply = Supply(instance)
+        #: What jobs take, by consumer and resource, and when a limit does not hold, by its path, consumer and resource.
+        self._found: dict[tuple[str, str], Mapping[str, int]] = {}
+        self._pauses: dict[tuple[str, str, str], Intervals] = {}
 
     def counters(self) -> Iterator[Counter]:
         """Yield the counters of all limits that can bind."""
@@ -209,8 +213,11 @@ class _Limits:
             if limit.soft and not self._soft:
                 continue
             times_of_limit = self._times.of(limit.validity)
-            for (kind, subject), jobs in by_subject.items():
-                if not _is_about(limit.consumer, kind, subject):
+            consumer = limit.consumer
+            named = [] if consumer.name is None else [(consumer.kind, consumer.name)]
+            for kind, subject in named or [one for one in by_subject if one[0] is consumer.kind]:
+                jobs = by_subject.get((kind, subject), ())
+                if not jobs:
                     continue
                 resources = (limit.resource,) if limit.resource != "*" else self._supply.names
                 for resource in resources:
@@ -249,14 +256,22 @@ class _Limits:
         if items is None:
             return
         most = items.of(self._supply.of(bound.resource))
-        takes = {job.id: amount for job in bound.jobs if (amount := self._measures.most_of(job, bound.resource))}
+        takes = self._takes(bound)
         rule = self._rule(bound, f"may have {most} {bound.resource} at a time")
-        is_strict = any(_is_uneven(job) for job in bound.jobs if job.id in takes)
+        is_strict = any(job_id in takes for job_id in self._uneven)
         if self._record and bound.limit.soft:
             takes = {name: min(amount, most) for name, amount in takes.items()}
         yield from _counter(
             self._instance, rule, bound.jobs, takes, most, bound.times, is_strict=is_strict, record=self._record
         )
+
+    def _takes(self, bound: _Bound) -> Mapping[str, int]:
+        """Return what the jobs of a consumer take of a resource at most; added up once for all limits of them."""
+        key = bound.consumer, bound.resource
+        if key not in self._found:
+            most = ((job.id, self._measures.most_of(job, bound.resource)) for job in bound.jobs)
+            self._found[key] = {job_id: amount for job_id, amount in most if amount}
+        return self._found[key]
 
     def _requests(self, bound: _Bound) -> Iterator[Counter]:
         """Yield the counters of limits on the duration and the area of a request."""
@@ -269,9 +284,9 @@ class _Limits:
         for most, measure, words in measures:
             if most is None:
                 continue
-            asked = {job: size for job in bound.jobs if self._starts(job) and (size := measure(job, resource))}
-            beyond = {job.id: 1 for job, size in asked.items() if size > most}
-            steady = frozenset(job.id for job in asked if _is_uneven(job) and job.id not in beyond)
+            asked = [(job, size) for job in bound.jobs if self._starts(job) and (size := measure(job, resource))]
+            beyond = {job.id: 1 for job, size in asked if size > most}
+            steady = frozenset(job.id for job, _ in asked if job.id in self._uneven and job.id not in beyond)
             yield from _counter(
                 self._instance,
                 self._rule(bound, words),
@@ -299,21 +314,32 @@ class _Limits:
         """
         instance = self._instance
         if job.running is not None:
+            end = job.running.segments[-1].end
+            if any(start < end for start, _ in bound.times):
+                return True
             begun = replace(instance, now=job.running.start)
-            return bool(intervals(bound.limit.validity, begun, job.running.segments[-1].end))
+            return bool(intervals(bound.limit.validity, begun, end))
         first, end = self._span(job)
         return any(start < end and stop > first for start, stop in bound.times)
 
     def _avoids(self, job: Job, bound: _Bound) -> bool:
         """Tell whether a waiting job has time to run while a limit does not hold."""
-        first, end = self._span(job)
-        return any(stop - start >= job.walltime for start, stop in minus(((first, end),), bound.times))
+        (first, end), walltime = self._span(job), job.walltime
+        key = bound.path, bound.consumer, bound.resource
+        if key not in self._pauses:
+            self._pauses[key] = minus(((self._instance.now, self._instance.now + FOR_EVER),), bound.times)
+        return any(min(stop, end) - max(start, first) >= walltime for start, stop in self._pauses[key])
+
+    @cached_property
+    def _uneven(self) -> frozenset[str]:
+        """The jobs that may have less at some time than they have at most."""
+        return frozenset(job.id for job in self._instance.jobs if _is_uneven(job))
 
     def _span(self, job: Job) -> tuple[int, int]:
         """Return the seconds within which a waiting job runs."""
         first, last = self._instance.earliest_start(job), self._instance.latest_start(job)
         # a job that is held or shrunk ends later than its walltime says
-        end = self._instance.now + FOR_EVER if last is None or _is_uneven(job) else last + job.walltime
+        end = self._instance.now + FOR_EVER if last is None or job.id in self._uneven else last + job.walltime
         return first, max(first, end)
 
     def _outstanding(self, bound: _Bound) -> Iterator[Counter]:
@@ -339,17 +365,23 @@ class _Limits:
             }
             yield from _counter(instance, rule, bound.jobs, areas, most, bound.times, record=True)
             return
-        meeting = [job for job in bound.jobs if self._meets(job, bound)]
-        left -= sum(self._measures.area_of(job, bound.resource) for job in meeting if job.running is not None)
+        areas = {job.id: area for job in bound.jobs if (area := self._measures.area_of(job, bound.resource))}
+        is_enough = sum(areas.values()) <= left
+        meeting = [
+            job
+            for job in bound.jobs
+            if job.id in areas and (not is_enough or job.id in self._uneven) and self._meets(job, bound)
+        ]
+        left -= sum(areas[job.id] for job in meeting if job.running is not None)
         beyond: dict[str, int] = {}
         steady: set[str] = set()
-        waiting = [job for job in meeting if job.running is None and job.id not in self._hopeless]
+        waiting = [job for job in meeting if job.running is None and job.id not in self._hopeless()]
         for job in sorted(waiting, key=lambda job: (self._avoids(job, bound), self._turns[job.id])):
-            area = self._measures.area_of(job, bound.resource)
-            if 0 < area <= left:
+            area = areas[job.id]
+            if area <= left:
                 left -= area
-                steady |= {job.id} if _is_uneven(job) else set()
-            elif area:
+                steady |= {job.id} & self._uneven
+            else:
                 beyond[job.id] = 1
         yield from _counter(
             instance, rule, bound.jobs, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady)

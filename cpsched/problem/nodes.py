@@ -30,6 +30,7 @@ from cpsched.domain import (
     SetAside,
     WaitingReason,
 )
+from cpsched.problem.alone import Alone, alone_in, rests_of_running
 from cpsched.problem.amounts import Amount, Supply
 from cpsched.problem.asides import beside, closed, closed_within, held_by
 from cpsched.problem.calendar import Intervals
@@ -330,6 +331,7 @@ class NodeRules:
         """Set the amounts of reservations aside, and give their jobs nodes of their own."""
         instance, guests = self._instance, self._guests
         reservations = {one.id: (number, one) for number, one in enumerate(instance.reservations)}
+        rests: list[SetAside] = []
         for slice_ in self._slices:
             number, reservation = reservations[slice_.id]
             start = max(slice_.start, instance.now)
@@ -339,24 +341,34 @@ class NodeRules:
             is_free = reservation.request is not None and not reservation.allocation
             self.is_strict = self.is_strict or is_free or (reservation.validity is not None and slice_ in guests)
             held = _added_up(slice_.allocation)
-            # a guest that wants its node for itself has to have all of it, also what the reservation has not
-            is_alone = any(job.steps[0].request.place.exclusive for job in guests.get(slice_, ()))
-            self.is_strict = self.is_strict or is_alone
             closed = held
-            if is_alone or reservation.is_exclusive:
+            if reservation.is_exclusive:
                 closed = {node: instance.cluster.class_of[node].resources for node in held}
             allocation = tuple(Placement(node=node, resources=amounts) for node, amounts in closed.items())
             aside = SetAside(start=start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
+            jobs = guests.get(slice_, ())
+            others = self._held_beside(jobs)
             if reservation.is_closure or reservation.allocation:  # had whatever else is there
-                guests_of_it = {job.id for job in guests.get(slice_, ())}
-                others = [job for job in instance.jobs if job.running is not None and job.id not in guests_of_it]
-                self._asides += beside(aside, [*held_by(others), *self._asides], instance.cluster)
+                self._asides += beside(aside, [*others, *self._asides], instance.cluster)
             else:
                 self._asides.append(aside)
-            for stays in _held_after(slice_, guests.get(slice_, ())):
+            for stays in _held_after(slice_, jobs):
                 self._asides += beside(stays, self._asides, instance.cluster)
-            if slice_ in guests:
-                self._host(f"reservations[{number}]", reservation, slice_, held, guests[slice_])
+            if jobs:
+                others += [_as_aside(one) for one in self._slices if one is not slice_]
+                alone = alone_in(slice_, closed, jobs, others, instance.cluster, instance.now)
+                self._host(f"reservations[{number}]", reservation, slice_, held, jobs, alone)
+                rests += alone.rests
+                self.is_strict = self.is_strict or alone.is_strict
+        self._asides += rests
+        for jobs in guests.values():
+            held_by_others = [*self._held_beside(jobs), *self._asides]
+            self._asides += rests_of_running(jobs, held_by_others, instance.cluster)
+
+    def _held_beside(self, guests: Sequence[Job]) -> list[SetAside]:
+        """Return what running jobs have, but for those of a reservation."""
+        inside = {job.id for job in guests}
+        return list(held_by([job for job in self._instance.jobs if job.id not in inside]))
 
     def _slice_of(self, job: Job, given: dict[ReservedSlice, int]) -> ReservedSlice | None:
         """Return the first time of its reservation at which a job can run, or of a running job the one that is now.
@@ -396,6 +408,7 @@ class NodeRules:
         slice_: ReservedSlice,
         held: Mapping[str, Amounts],
         guests: Sequence[Job],
+        alone: Alone,
     ) -> None:
         """Make nodes of a reservation for its jobs."""
         entry = Rule(
@@ -408,8 +421,7 @@ class NodeRules:
             name = _virtual(node, slice_)
             self.stated[name] = node
             node_class = self._instance.cluster.class_of[node]
-            # on a part of a node a job of the reservation cannot be alone
-            whole = {entry.name: "whole"} if node_class.resources.items() <= amounts.items() else {}
+            whole = {entry.name: "whole"} if node in alone.shared else {}
             self._virtual.append(
                 replace(
                     node_class,
@@ -424,6 +436,10 @@ class NodeRules:
                     state=NodeState.UP,
                 )
             )
+        for node, times in alone.shared.items():
+            # of a node that others are on, something is set aside: enough is left for those who do not want it whole
+            allocation = (Placement(node=_virtual(node, slice_), resources=Amounts({entry.name: 1})),)
+            self._asides += [SetAside(start=start, end=end, allocation=allocation) for start, end in times]
         inside = {job.id for job in guests}
         running = (job for job in self._instance.jobs if job.running is not None and job.reservation == slice_.id)
         self._asides += _held_before(slice_, held, [job for job in running if job.id not in inside])
@@ -599,6 +615,11 @@ def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:
 def _asks_for(job: Job, resource: str) -> bool:
     """Tell whether a chunk of a job asks for a resource."""
     return any(resource in chunk.resources for step in job.steps for chunk in step.request.chunks)
+
+
+def _as_aside(slice_: ReservedSlice) -> SetAside:
+    """Return what a reservation has as an amount that is set aside."""
+    return SetAside(start=slice_.start, end=slice_.end, allocation=slice_.allocation)
 
 
 def _held_after(slice_: ReservedSlice, guests: Sequence[Job]) -> Iterator[SetAside]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 
 from cpsched.domain import (
     FOR_EVER,
@@ -47,8 +47,8 @@ class _Common:
     times: Times
     #: The amounts of jobs.
     measures: Measures
-    #: Waiting jobs that nodes and licences can never have, by id; none if no limit is on an outstanding area.
-    hopeless: frozenset[str]
+    #: Returns the waiting jobs that nodes and licences can never have, by id; asked only where an area is scarce.
+    hopeless: Callable[[], frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,8 @@ class Reduced:
     rules: Mapping[str, Rule]
     #: By licence that stands for a rule, the amount that its jobs may take together while the rule holds.
     left: Mapping[str, int]
+    #: By licence that stands for a rule, the amount that each job takes of it, by the id of its entry.
+    takes: Mapping[str, Mapping[str, int]]
     _nodes: NodeRules | None = None
     #: The jobs that rules about nodes are about, as they are stated, by the ids that they have in a plan; and of those
     #: that run the allocations, stated and as engines have them.
@@ -149,13 +151,14 @@ def reduced(
         Whether the jobs are played, not planned. An outstanding area is then that of the jobs that run at a time; a job
         that runs may start again, when it has been cut short; and a soft limit holds for jobs together, not for one.
     about
-        The only job that is asked about; limits of other users and groups are left out.
+        The only job that is asked about: the window has no others, nor limits and free pools that do not count it, nor
+        what is set aside on nodes.
     like
         A reduced window of the same jobs but for `about`; what both have in common is not found again.
     """
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
     if not (instance.limits or instance.free_pools or instance.reservations or has_nodes):
-        return Reduced(instance=instance, rules={}, left={})
+        return Reduced(instance=instance, rules={}, left={}, takes={})
     has_outstanding = any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits)
     if has_outstanding:
         instance = _expanded(instance)
@@ -163,21 +166,27 @@ def reduced(
     times = Times(instance, _end_of_calendars(instance)) if common is None else common.times
     nodes = NodeRules(instance, slices, times, record=record)
     if common is None:
-        hopeless = frozenset[str]()
-        if has_outstanding:
-            hopeless = frozenset(job.id for job in instance.jobs) - placeable(nodes.apply(replace(instance, limits=())))
+        bare = replace(instance, limits=())
+
+        @cache
+        def hopeless() -> frozenset[str]:
+            return frozenset(job.id for job in bare.jobs) - placeable(nodes.apply(bare))
+
         common = _Common(times=times, measures=Measures(instance.now), hopeless=hopeless)
     counters = _counters(instance, common, soft=soft, record=record, about=about)
     rules = {counter.rule.name: counter.rule for counter in counters} | nodes.rules
+    if about is not None:
+        instance = replace(instance, jobs=tuple(job for job in instance.jobs if job.id in _ids(about)))
     plain = nodes.apply(_with_counters(instance, counters))
     closed = {counter.rule.name: counter.closed for counter in counters}
-    plain = replace(plain, set_aside=merged(plain.set_aside, closed))
+    plain = replace(plain, set_aside=merged(plain.set_aside if about is None else (), closed))
     touched = {job.id: job for job in instance.jobs if nodes.touches(job)}
     running = {job.id: repeated(job) for job in plain.jobs if job.running is not None and job.id in touched}
     return Reduced(
         instance=plain,
         rules=rules,
         left={counter.rule.name: counter.left for counter in counters},
+        takes={counter.rule.name: counter.takes for counter in counters},
         _nodes=nodes,
         _stated={element: job for job in touched.values() for element in job.element_ids},
         _facts={job_id: (repeated(touched[job_id]), held) for job_id, held in running.items()},
@@ -188,15 +197,25 @@ def reduced(
 
 def _counters(instance: Instance, common: _Common, *, soft: bool, record: bool, about: Job | None) -> list[Counter]:
     """Return the counters of a window; see `reduced`."""
-    measures, hopeless = common.measures, common.hopeless
+    measures, other = common.measures, frozenset[str]() if about is None else frozenset([about.id])
     if about is not None:  # it is another job than the one of this id in other windows
         measures.forget(about.id)
-        hopeless -= {about.id}
+
+    def hopeless() -> frozenset[str]:
+        return common.hopeless() - other
+
     found = counters_of(instance, common.times, measures, soft=soft, record=record, about=about, hopeless=hopeless)
     counters = list(found)
     if about is not None:
         measures.forget(about.id)
+        ids = _ids(about)
+        counters = [one for one in counters if not ids.isdisjoint(one.takes) or not ids.isdisjoint(one.steady)]
     return counters
+
+
+def _ids(job: Job) -> frozenset[str]:
+    """Return the ids of a job and of its elements."""
+    return frozenset([job.id, *job.element_ids])
 
 
 def _closing(

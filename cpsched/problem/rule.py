@@ -14,7 +14,7 @@ MARK = "\x1f"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What a made-up licence or resource stands for."""
+    """The rule that a made-up licence or resource stands for."""
 
     #: Its place in the document: ``limits[3]``.
     path: str

@@ -103,13 +103,15 @@ class Spread:
         self._resource, self._times, self._quota, self._taken = resource, times, quota, taken
         self._parts: dict[str, list[Amount]] = {}
         self._aside: dict[tuple[int, int], list[Placement]] = {}
-        self._amounts: dict[int, Amounts] = {}  # the same few amounts are set aside at many times
+        self._placements: dict[tuple[str, int], Placement] = {}  # the same few amounts are set aside at many times
 
     def close(self, node: str, amounts: Iterable[Amount]) -> None:
         """Set amounts aside on a node."""
         for start, end, amount in amounts:
-            resources = self._amounts.setdefault(amount, Amounts({self._resource: amount}))
-            self._aside.setdefault((start, end), []).append(Placement(node=node, resources=resources))
+            key = node, amount
+            if key not in self._placements:
+                self._placements[key] = Placement(node=node, resources=Amounts({self._resource: amount}))
+            self._aside.setdefault((start, end), []).append(self._placements[key])
 
     def part(self, slice_: ReservedSlice, node: str, name: str, amount: int) -> None:
         """Give a part of a node's quota, at most `amount`, to the jobs of a reservation, whose node is `name`."""

@@ -166,7 +166,7 @@ class Case:
 
     @cached_property
     def slices_of(self) -> Mapping[str, tuple[Slice, ...]]:
-        """What each reservation got, in order of time, by its id."""
+        """The nodes of each reservation, in order of time, by its id."""
         return {
             name: tuple(slice_ for slice_ in self.plan.slices if slice_.reservation.id == name)
             for name in dict.fromkeys(slice_.reservation.id for slice_ in self.plan.slices)

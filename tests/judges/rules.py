@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
+from cpsched.domain import fitted
+from cpsched.engine import Board, Budget
 from cpsched.errors import UnsupportedError
 from cpsched.formats import parse_instance, plan_to_document
-from cpsched.planner import PlannerEngine
+from cpsched.metrics import least_value, objective_value
+from cpsched.planner import PlannerEngine, placeable_beside, slices_of
 from cpsched.policies import POLICIES
 from cpsched.portfolio import Team, solve
+from cpsched.problem import reduced
 from cpsched.search import Search, SearchParams
 from cpsched.verify import Judge
 from tests.judges.bounds import DEFECTS
@@ -20,12 +25,14 @@ from tests.judges.ruled_windows import Document, features_of, ruled_window
 from tests.oracle.brute_force import Best, TooLargeError, Window
 from tests.oracle.literal_rules import Booked
 
-__all__ = ["Comparison", "RulesCase", "judge_rules", "mutants", "plan_document"]
+__all__ = ["Comparison", "RulesCase", "judge_proofs", "judge_rules", "mutants", "plan_document"]
 
 #: Plans that each window is asked about, each a change of the best one.
 MUTANTS = 12
 #: Steps of the search, deterministic time of CP-SAT, and rules that plan each window.
 SEARCH_STEPS, DETERMINISTIC_TIME, RULES = 40, 0.1, 3
+#: The deterministic time in which CP-SAT is to prove what it finds.
+PROVES_IN = 5.0
 #: The engines that work in processes of their own plan one window in so many, with so many seconds.
 SELDOM, SECONDS = 50, 1.0
 #: Seconds that an engine in this process may take at most; it ends by itself long before.
@@ -48,6 +55,8 @@ class RulesCase:
     #: Plans of the engines that have the least value, and those that are said to have it.
     best: Counter[str] = field(default_factory=Counter)
     proven: Counter[str] = field(default_factory=Counter)
+    #: What CP-SAT proved of the engines' window, beside brute force: whether it has all plans, and what came of it.
+    proofs: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: Changed plans by the first rule that they break, or "none".
     verdicts: Counter[str] = field(default_factory=Counter)
     #: Whether the oracle had too much to try.
@@ -74,6 +83,18 @@ def judge_rules(seed: int, *, engines: bool = True, has_processes: bool | None =
         engines=engines,
         has_processes=seed % SELDOM == 0 if has_processes is None else has_processes,
     )
+
+
+def judge_proofs(seed: int) -> RulesCase:
+    """Draw a window, and compare what CP-SAT proves of it with brute force; no other engine plans it."""
+    document = ruled_window(seed)
+    case = RulesCase(document=document, features=features_of(document))
+    window = Window(document)
+    try:
+        Comparison(case, window, window.best(), seed).prove()
+    except TooLargeError:
+        case.is_too_large = True
+    return case
 
 
 def judge_document(document: Document, seed: int, *, engines: bool = True, has_processes: bool = False) -> RulesCase:
@@ -143,6 +164,41 @@ class Comparison:
             self.plan(names[(RULES * self.seed + place) % len(names)], 0.0)
         for name in ("portfolio", "minizinc") if has_processes else ():
             self.plan(name, SECONDS)
+        self.prove()
+
+    def prove(self) -> None:
+        """Let CP-SAT prove the engines' window, whether or not it has all plans that the rules allow, and compare with
+        the best plan beside the same nodes of reservations.
+        """
+        slices = slices_of(self.instance)
+        window = fitted(reduced(self.instance, slices).instance).instance
+        kind = "some plans are lost" if window.is_restricted else "has all plans"
+        window = replace(window, is_restricted=False)
+        first = PlannerEngine().plan(window, None).jobs
+        board = Board(
+            first,
+            by="planner",
+            budget=Budget(ENOUGH),
+            value_of=partial(objective_value, window),
+            judge=lambda _: (),
+            placeable=placeable_beside(window, {job.id for job in first}),
+            least_of=partial(least_value, window),
+        )
+        CpHere(PROVES_IN).improve(window, board, seed=self.seed)
+        if not board.is_optimal:
+            self.case.proofs[kind, "not proven"] += 1
+            return
+        had = [one for one in slices if one.reason is None]
+        booked = [
+            self.window.slice_of(one.id, [(held.node, held.chunk or 0, held.count or 0) for held in one.allocation])
+            for one in had
+        ]
+        least, number = self._best_within_soft_limits(booked), len(board.best.ids) - len(self.window.running)
+        found, best = (-number, board.best.value), (-len(least.jobs), least.value)
+        is_equal = found[0] == best[0] and abs(found[1] - best[1]) <= NEAR * max(1.0, abs(best[1]))
+        self.case.proofs[kind, "as brute force" if is_equal else "brute force finds better"] += 1
+        if not is_equal and (kind == "has all plans" or found < best):
+            self.case.failures.append(f"cp: proves {number} jobs and {found[1]:.12g}, the oracle has {best}")
 
     def plan(self, name: str, budget: float, team: Team | None = None) -> None:
         """Plan the window with an engine, on one core."""
@@ -180,11 +236,7 @@ class Comparison:
         most = window.best_beside(slices) if slices or window.reservations else best
         if len(jobs) < len(most.jobs) and name in self._complete:
             # a soft limit is exceeded only where nobody else starts later for it: as if it were a hard one
-            kept = (
-                self._best_within_soft_limits(slices)
-                if any(one.get("soft") for one in self.case.document.get("limits", []))
-                else most
-            )
+            kept = self._best_within_soft_limits(slices)
             missing = sorted(kept.ids - {one.id for one in jobs})
             if len(jobs) < len(kept.jobs):
                 say.append(f"{name}: loses a job: plans {len(jobs)}, the oracle {len(kept.jobs)} (with {missing})")
@@ -211,6 +263,8 @@ class Comparison:
     def _best_within_soft_limits(self, slices: Sequence[Booked]) -> Best:
         """Return the best plan beside given slices if soft limits were hard ones."""
         document = self.case.document
+        if not any(one.get("soft") for one in document.get("limits", [])):
+            return self.window.best_beside(slices) if slices or self.window.reservations else self.best
         limits = [{key: value for key, value in one.items() if key != "soft"} for one in document["limits"]]
         return Window({**document, "limits": limits}).best_beside(slices)
 

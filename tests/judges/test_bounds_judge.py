@@ -25,6 +25,7 @@ FEATURES = (
 MENDED = (2520, 2525, 3037, 30078)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(40), *MENDED])
 def test_no_bound_is_above_any_plan(seed: int) -> None:
     """All plans of a random window pass the verifier, and no bound of any engine is above any of them."""

@@ -14,6 +14,7 @@ from tests.sizes import seeds
 MENDED = (69, 71, 550)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*seeds(300), *(pytest.param(seed, id=f"mended-{seed}") for seed in MENDED)])
 def test_no_job_is_lost_and_that_is_proven(seed: int) -> None:
     """The number of jobs and the value are those of the best of all plans, also after a first plan that loses jobs."""

@@ -21,6 +21,7 @@ def sources(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Sourc
     return sources_of([repository / name for name in names], tmp_path_factory.mktemp("sources"))
 
 
+@pytest.mark.slow
 def test_changed_files_are_read_or_refused(sources: Sources, tmp_path: Path) -> None:
     """Each ends with a documented exit code; some are fine and some are refused, of each kind."""
     answers = [judge_document(seed, sources, tmp_path) for seed in range(30)]

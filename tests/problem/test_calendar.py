@@ -42,6 +42,7 @@ def test_equals_every_minute(
     assert found == matching_minutes(expression, epoch, ZoneInfo(zone) if zone else None, now, now + more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca", "America/St_Johns"])
 @pytest.mark.parametrize("expression", ["30-45/5 1-2 * * *", "* 0-2,22-23 1-31/3 * sun,mon"])
 def test_two_changes_equal_every_minute(zone: str, expression: str) -> None:

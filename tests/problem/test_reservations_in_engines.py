@@ -106,6 +106,7 @@ class TestReservations:
         assert got == {("k", -10): {"n4"}, ("m", 100): {"n4"}}
         assert starts == {"guest": 150, "b": 300}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("request_", "others", "start"),
         [
@@ -142,6 +143,43 @@ class TestReservations:
         starts, got = _planned(engine, jobs, [here | {"request": "ncpus=2"}])
         assert got == {("s", 100): {"n1"}}
         assert starts == {"r": -50, "g": 150}
+
+    @pytest.mark.parametrize(
+        ("place", "others", "start"),
+        [
+            ("free", [], 0),
+            ("free", [job("r", "bob", "ncpus=2", 100, running=RUNNING)], 50),
+            ("free", [job("o", "bob", "ncpus=1", 100, reservation="t")], 100),
+            ("excl", [job("o", "bob", "ncpus=1", 100)], 0),
+        ],
+        ids=["nobody", "running job", "reservation", "exclusive reservation"],
+    )
+    def test_a_part_of_a_node_for_itself(
+        self, engine: str, place: str, others: list[dict[str, Any]], start: int
+    ) -> None:
+        """A job has its node for itself in a reservation of two cores, when nobody else is on the rest; until the
+        reservation ends, the rest is nobody's.
+        """
+        reservations = [{"id": "s", "start": 0, "end": 200, "request": f"ncpus=2,place={place}"}]
+        if others and "reservation" in others[0]:
+            reservations.append({"id": "t", "start": 0, "end": 100, "request": "ncpus=2"})
+        guests = [job("g", "alice", "ncpus=1", 60, reservation="s", place="excl")]
+        instance = instance_of([*others, *guests, job("x", "bob", "ncpus=1", 200)], "n1", reservations=reservations)
+        starts = {one.id: one.start for one in solve(instance, engine=engine, budget=0.5).jobs}
+        assert starts["g"] == start
+        assert starts["x"] == 200
+
+    def test_the_rest_of_a_node_that_a_running_job_has_for_itself(self, engine: str) -> None:
+        """What a job in a reservation has for itself is nobody else's, also when the reservation has ended."""
+        held = [{"node": "n1", "chunk": 0, "count": 1, "resources": {"cores": 2}}]
+        runs = job("r", "alice", "ncpus=2", 150, place="excl", reservation="s")
+        jobs = [runs | {"running": {"start": -50, "allocation": held}}, job("o", "bob", "ncpus=1", 10)]
+        instance = instance_of(
+            jobs, "n1", reservations=[{"id": "s", "start": -50, "end": 50, "request": "ncpus=2", "allocation": held}]
+        )
+        plan = solve(instance, engine=engine, budget=0.5)
+        assert {one.id: one.start for one in plan.jobs} == {"r": -50, "o": 100}
+        assert plan.events == ()
 
     def test_a_job_that_outlasts_its_reservation(self, engine: str) -> None:
         """What runs in a reservation beyond its end stays on its node, which is not free before."""

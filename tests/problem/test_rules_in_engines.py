@@ -63,6 +63,7 @@ def test_percent_of_what_is_up(engine: str) -> None:
         assert max(starts.values()) == last
 
 
+@pytest.mark.slow
 @each_engine
 def test_jobs_and_elements_of_arrays(engine: str) -> None:
     """A limit on `jobs` counts elements of arrays too, one on `arrayjobs` only them."""
@@ -182,6 +183,7 @@ def test_a_limit_on_a_licence(engine: str) -> None:
     assert sorted(planned(instance_of(jobs, limits=limits), engine)[0].values()) == [0, 10]
 
 
+@pytest.mark.slow
 @each_engine
 def test_a_soft_limit_is_exceeded_where_nobody_else_waits_for_it(engine: str) -> None:
     """With a soft limit of four cores a user's second job starts at once on a free node, but not before others."""
@@ -258,6 +260,7 @@ def test_a_part_of_some_nodes(engine: str) -> None:
 # --- reservations (OCCS-20, 42) ---
 
 
+@pytest.mark.slow
 @each_engine
 def test_a_downtime_and_a_reservation(engine: str) -> None:
     """A downtime of two nodes and a reservation of two leave nothing to others; guests run inside."""

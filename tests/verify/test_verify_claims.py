@@ -124,6 +124,7 @@ def test_in_a_record_only_what_comes_after_counts() -> None:
     assert len(verify(instance(*late), record)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_random_claims(seed: int) -> None:
     """Of random claims, the judge refuses no true one, and believes no false one that one kind of chunks decides."""
@@ -131,6 +132,7 @@ def test_random_claims(seed: int) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_random_openings_keep_every_rule(seed: int) -> None:
     """A random plan with its openings booked breaks no rule that it did not break before."""

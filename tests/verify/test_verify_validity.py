@@ -187,6 +187,7 @@ def test_the_repeated_hour_and_the_skipped_one() -> None:
     assert spring.first(0, DAY) is None
 
 
+@pytest.mark.slow
 def test_what_has_no_end_is_found_in_time() -> None:
     """A plan may have times far beyond those of its instance; a search over them ends after 400 years."""
     cron = parse_cron("* * * * *", Clock(EPOCH, ZoneInfo("Europe/Berlin")))
