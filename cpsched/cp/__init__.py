@@ -3,7 +3,7 @@
 May import: `planner`, `booking`, `problem`, `metrics`, `engine`, `domain`, `errors`; ortools (when a model is built),
 numpy. Begin with `model.py`, the table of contents of the model, and `improver.py`, which solves it in a process
 of its own (`process.py`, `worker.py`); `neighbourhoods/improver.py` improves parts of plans of any size;
-`bounds/bound.py` is the recipe of the bounds.
+`bounds/bound.py` is the recipe of the bounds; `orders.py` solves windows of a few jobs at once.
 
 Nothing is imported before it is asked for: the worker is on its way the sooner the less it loads.
 """
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cpsched.cp.bounds import Bound, lower_bound
     from cpsched.cp.improver import Cp
     from cpsched.cp.neighbourhoods.improver import Neighbourhoods
+    from cpsched.cp.orders import Orders
     from cpsched.cp.params import BoundParams, CpParams, ModelParams, NeighbourhoodParams
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ModelParams",
     "NeighbourhoodParams",
     "Neighbourhoods",
+    "Orders",
     "lower_bound",
 ]
 
@@ -38,6 +40,7 @@ __getattr__ = opener(
         "bounds": "Bound lower_bound",
         "improver": "Cp",
         "neighbourhoods.improver": "Neighbourhoods",
+        "orders": "Orders",
         "params": "BoundParams CpParams ModelParams NeighbourhoodParams",
     },
 )

@@ -145,7 +145,7 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What the neighbourhoods since the last such message came to."""
+    """The results of the neighbourhoods since the last such message."""
 
     #: How many there were; how many of them are proven to have no better plan than the one that is now kept; how many
     #: had a better one.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cpsched.portfolio.recipe import prepare, solve
     from cpsched.portfolio.replanning import replan
     from cpsched.portfolio.schedulers import (
+        ENGINES,
         factory_of,
         label_of,
         make_any_scheduler,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         scheduler_names,
     )
     from cpsched.portfolio.scoring import plan_of, verify_plan
-    from cpsched.portfolio.teams import ENGINES, Team, engine_names, team_of
+    from cpsched.portfolio.teams import Team, engine_names, team_of
 
 __all__ = [
     "ENGINES",
@@ -59,8 +60,8 @@ __getattr__ = opener(
         "online": "WindowPlanner make_engine_scheduler",
         "recipe": "prepare solve",
         "replanning": "replan",
-        "schedulers": "factory_of label_of make_any_scheduler parameter_text scheduler_names",
+        "schedulers": "ENGINES factory_of label_of make_any_scheduler parameter_text scheduler_names",
         "scoring": "plan_of verify_plan",
-        "teams": "ENGINES Team engine_names team_of",
+        "teams": "Team engine_names team_of",
     },
 )

@@ -38,7 +38,7 @@ _MOST_SEED = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a slice of work has found: None where that is nothing new."""
+    """The findings of a slice of work: None where there is nothing new."""
 
     best: Offer | None
     proof: Proof | None

@@ -38,7 +38,7 @@ _HARMLESS = (JobEnded, JobCancelled)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """What an event has led to."""
+    """The consequences of an event."""
 
     #: The event in words.
     words: str
@@ -80,7 +80,7 @@ class LivePlan:
 
     @property
     def slices(self) -> tuple[ReservedSlice, ...]:
-        """What the reservations of the window got."""
+        """The nodes that the reservations of the window have."""
         return self._plan.reservations
 
     def outcome(self) -> Outcome:

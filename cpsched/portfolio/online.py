@@ -97,7 +97,7 @@ class WindowPlanner:
         if any(job.changes for job in window.jobs):
             prepare(self.name, workers=self.workers)
         team = team_of(self.name, workers=self.workers)
-        head = _head(window, self.most)
+        head = self.head(window)
         if before is not None and team.first.name == "planner":
             team = replace(team, first=WarmStart(EngineWindow.of(head).held(before)))
         if self.budget > 0:
@@ -105,10 +105,14 @@ class WindowPlanner:
         document = instance_to_document(head)
         return solve(head, engine=self.name, budget=self.budget, seed=self.seed, team=team, document=document)
 
-    def follow(self, window: Instance, before: Plan) -> Plan:
-        """Keep the start and nodes of all jobs, or move them up, as far as possible."""
-        clock, head = Budget(0), _head(window, self.most)
-        live = LivePlan(head, before)
+    def head(self, window: Instance) -> Instance:
+        """Return a window with those of its waiting jobs that are planned."""
+        return _head(window, self.most)
+
+    def follow(self, window: Instance, before: Plan | LivePlan) -> Plan:
+        """Keep the start and nodes of all jobs, or move them up, as far as possible; a plan that lives follows."""
+        clock, head = Budget(0), self.head(window)
+        live = before if isinstance(before, LivePlan) else LivePlan(head, before)
         live.follow(head)
         return plan_of(head, self.name, live.outcome(), slices=live.slices, budget=0, elapsed=clock.elapsed)
 
@@ -149,7 +153,7 @@ class _Cycles:
 
     def follow(self, window: Instance) -> Outcome:
         """Keep the start and nodes of all jobs, or move them up, as far as possible."""
-        head = _head(window, self._engine.most)
+        head = self._engine.head(window)
         if self._live is None:
             if self._plan is None:
                 raise ValueError("there is no plan yet")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
-from cpsched.cp import BoundParams, LagrangianBound
+from cpsched import cp, search
 from cpsched.domain import Instance, Plan
 from cpsched.engine import Board, Budget, Progress
 from cpsched.formats import checked
@@ -14,14 +14,14 @@ from cpsched.metrics import least_value, objective_value
 from cpsched.planner import placeable_beside, warmup_evolving
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.lanes import run_lanes
+from cpsched.portfolio.merit import run_solver
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, scored, with_openings
 from cpsched.portfolio.soft_limits import beyond_soft_limits
 from cpsched.portfolio.strict import Strict
-from cpsched.portfolio.teams import Team, team_of
+from cpsched.portfolio.teams import Team, first_of, team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.problem import placeable
-from cpsched.search import warm_up_changing_search
 
 __all__ = ["prepare", "solve"]
 
@@ -47,9 +47,9 @@ def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecod
 
 
 @cache
-def _prepare_first(engine: str, solver: str, *, changing: bool) -> None:
+def _prepare_first(engine: str, *, changing: bool) -> None:
     """Compile or load what the first plan of an engine needs, once in a process."""
-    team_of(engine, solver=solver).first.prepare()
+    first_of(engine).prepare()
     if changing:
         warmup_evolving()
 
@@ -64,7 +64,7 @@ def _prepare(engine: str, workers: int, solver: str) -> None:
 def _prepare_changing() -> None:
     """Compile or load what evolving and malleable jobs need besides, once in a process."""
     warmup_evolving()
-    warm_up_changing_search()
+    search.warm_up_changing_search()
 
 
 def solve(
@@ -129,10 +129,12 @@ def solve(
     """
     if document is None:
         instance = checked(instance)
-    changing, is_prepared = any(job.changes for job in instance.jobs), team is not None
+    changing, is_given = any(job.changes for job in instance.jobs), team is not None
+    # for few jobs no solver need be loaded
+    opens = engine == "portfolio" and not is_given and not instance.has_strict_priorities
     if team is None:
-        team = team_of(engine, workers=workers, solver=solver)
-        _prepare_first(engine, solver, changing=changing)
+        team = Team(first=first_of(engine)) if opens else team_of(engine, workers=workers, solver=solver)
+        _prepare_first(engine, changing=changing)
     clock = Budget(budget)
     window = EngineWindow.of(instance)
     strict = None
@@ -148,12 +150,8 @@ def solve(
     are_all = not window.instance.is_restricted
     plan = verified(judge, instance, plan, engine=team.first.name, elapsed=clock.elapsed, claims=are_all)
     is_interrupted = False
-    if budget > 0 and not is_prepared:
-        try:
-            with clock.paused():
-                prepare(engine, workers=workers, solver=solver, changing=changing)
-        except KeyboardInterrupt:
-            is_interrupted = True
+    if budget > 0 and not is_given and not opens:
+        is_interrupted = _prepared(clock, engine, workers, solver, changing=changing)
     has_soft_limits = any(limit.soft for limit in instance.limits)
     # the time in which the last offers are judged, and jobs are moved up beyond soft limits
     reserve = 0.05 + 3 * (clock.elapsed - began) + (began if has_soft_limits else 0)
@@ -172,6 +170,13 @@ def solve(
         least_of=lambda jobs: least_value(instance, window.to_stated(jobs)),
     )
     board.takes_proofs = are_all
+    if budget > 0 and opens:
+        earlier = None if warm is None else WarmStart(window.held(warm))
+        is_interrupted = _opened(window.instance, board, earlier, seed=seed)
+        if not is_interrupted and not board.is_over:
+            team = team_of(engine, workers=workers, solver=solver)
+            is_interrupted = _prepared(clock, engine, workers, solver, changing=changing)
+            board.budget = clock.more(-min(reserve, 0.25 * budget))
     lanes = team.able(window.instance) if strict is None else ()
     if warm is not None and strict is None:
         lanes = ((WarmStart(window.held(warm)), *next(iter(lanes), ())), *lanes[1:])
@@ -180,7 +185,7 @@ def solve(
     elapsed, stopped = clock.elapsed, by_class or _why(board, is_interrupted=is_interrupted)
     if bound > 0 and stopped != "interrupted" and not board.is_optimal:
         board.budget = clock.more(bound)
-        prover = LagrangianBound(BoundParams(share=1.0))
+        prover = cp.LagrangianBound(cp.BoundParams(share=1.0))
         run_lanes(((prover,),), window.instance, board, seed=seed, deadline=board.budget, watch=watch)
     board.close()
     best = scored(instance, plan, board, window.to_stated(board.best.jobs), stopped=stopped, elapsed=elapsed)
@@ -191,6 +196,30 @@ def solve(
     if not are_all:
         return verified(judge, instance, best, engine=engine, elapsed=clock.elapsed)
     return best if board.best.version == 0 else with_openings(judge, instance, best, elapsed=clock.elapsed)
+
+
+def _opened(instance: Instance, board: Board, earlier: WarmStart | None, *, seed: int) -> bool:
+    """Try what solves a few jobs at once, an earlier plan before it; return whether the user interrupted it."""
+    first = cp.Orders()
+    if not first.is_for(board.best.jobs, instance):
+        return False
+    try:
+        for solver in (first,) if earlier is None else (earlier, first):
+            if not board.is_over:
+                run_solver(solver, instance, board, seed=seed)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _prepared(clock: Budget, engine: str, workers: int, solver: str, *, changing: bool) -> bool:
+    """Compile or load what an engine needs, in seconds that do not count; return whether the user interrupted it."""
+    try:
+        with clock.paused():
+            prepare(engine, workers=workers, solver=solver, changing=changing)
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 def _why(board: Board, *, is_interrupted: bool) -> str:

@@ -11,10 +11,13 @@ from cpsched.policies import POLICIES, SCHEDULERS, VARIANTS, EvolvingOnline, sch
 from cpsched.portfolio.online import make_engine_scheduler
 from cpsched.portfolio.online_rule import make_online_portfolio
 from cpsched.portfolio.outside import ENGINE_GROUP, POLICY_GROUP, announced, is_engine, load_outside
-from cpsched.portfolio.teams import ENGINES
+from cpsched.portfolio.teams import PLANNER_FIRST
 from cpsched.sim import QueueRule, Scheduler
 
-__all__ = ["factory_of", "label_of", "make_any_scheduler", "parameter_text", "scheduler_names"]
+__all__ = ["ENGINES", "factory_of", "label_of", "make_any_scheduler", "parameter_text", "scheduler_names"]
+
+#: The engines as users name them.
+ENGINES = (*PLANNER_FIRST, *POLICIES)
 
 #: The rules for windows that have no counterpart for streams of jobs.
 _WSPT = "wspt_list"

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cpsched.cp import BoundParams, Cp, CpParams, LagrangianBound, Neighbourhoods
+from cpsched import cp, mzn, policies, search
 from cpsched.domain import Instance
 from cpsched.engine import Engine, Improver
 from cpsched.errors import EngineError, UnsupportedError
-from cpsched.mzn import MiniZinc, MiniZincParams
 from cpsched.planner import PlannerEngine
-from cpsched.policies import POLICIES
 from cpsched.portfolio.merit import ByMerit, Member
 from cpsched.portfolio.outside import ENGINE_GROUP, announced, outside_engine
-from cpsched.search import Search, SearchParams
 
-__all__ = ["ENGINES", "Team", "engine_names", "team_of"]
+__all__ = ["PLANNER_FIRST", "Team", "engine_names", "first_of", "team_of"]
 
-#: The engines as users name them.
-ENGINES = ("portfolio", "planner", "search", "cp", "minizinc", *POLICIES)
-
-#: The most jobs of a window for which a single core, or engine cp, spends some of its time on this bound: such plans
-#: are found soon.
-_SMALL = BoundParams(most_jobs=50, least_seconds=0.8)
-#: The solvers of the lane that has no solver of its own, with their first shares: on a single core, and beside the
-#: search on others. In plain windows the search gains more than CP does, and most in one long turn, in which it cools
-#: once: turns for CP cost 1 % of the value there.
-_ALONE = (Member(Search(), plain=1.0, tight=0.4), Member(Neighbourhoods(), plain=0.0, tight=0.2))
-_BESIDE = (Member(Search(), plain=1.0, tight=0.3), Member(Neighbourhoods(), plain=0.0, tight=0.3))
-#: Lists alone, without steps from one plan to the next.
-_LISTS = SearchParams(max_steps=0)
+#: The engines that begin with the planner's plan.
+PLANNER_FIRST = ("portfolio", "planner", "search", "cp", "minizinc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +54,33 @@ class Team:
 
 def engine_names() -> tuple[str, ...]:
     """Return the names of all engines: ours, and those that other distributions announce."""
-    return (*ENGINES, *(name for name in announced(ENGINE_GROUP) if name not in ENGINES))
+    ours = (*PLANNER_FIRST, *policies.POLICIES)
+    return (*ours, *(name for name in announced(ENGINE_GROUP) if name not in ours))
+
+
+def first_of(engine: str) -> Engine:
+    """Return what makes the first plan of an engine; solvers and rules that it does not need are not loaded.
+
+    Parameters
+    ----------
+    engine
+        As `team_of` has it.
+
+    Raises
+    ------
+    EngineError
+        If there is no such engine.
+    DocumentError
+        If one from outside cannot be loaded, or is no engine.
+    """
+    if engine in PLANNER_FIRST:
+        return PlannerEngine()
+    if engine in policies.POLICIES:
+        return policies.POLICIES[engine]
+    outside = outside_engine(engine)
+    if outside is None:
+        raise EngineError(f"Expected an engine out of {', '.join(engine_names())}, or MODULE:NAME, got {engine!r}")
+    return outside
 
 
 def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
@@ -90,22 +102,44 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     DocumentError
         If one from outside cannot be loaded, or is no engine.
     """
-    if engine in POLICIES:
-        return Team(first=POLICIES[engine])
-    search: tuple[Improver, ...] = (Search(),)
-    # a single core proves small windows, if there is time; in larger ones plans are worth more than proofs
-    bound = LagrangianBound() if workers > 1 else LagrangianBound(_SMALL)
-    last: tuple[Improver, ...] = (Cp(), bound, ByMerit(_ALONE if workers == 1 else _BESIDE))
-    lanes: dict[str, tuple[tuple[Improver, ...], ...]] = {
-        "planner": (),
-        "search": (search,) * workers,
-        "cp": ((Search(_LISTS), Cp(CpParams(workers=workers)), LagrangianBound(_SMALL), Neighbourhoods()),),
-        "minizinc": ((MiniZinc(MiniZincParams(solver=solver)),),),
-        "portfolio": (search,) * (workers - 1) + (last,),
-    }
-    if engine in lanes:
-        return Team(first=PlannerEngine(), lanes=lanes[engine])
-    outside = outside_engine(engine)
-    if outside is None:
-        raise EngineError(f"Expected an engine out of {', '.join(engine_names())}, or MODULE:NAME, got {engine!r}")
-    return Team(first=outside)
+    return Team(first=first_of(engine), lanes=_lanes_of(engine, workers, solver))
+
+
+def _lanes_of(engine: str, workers: int, solver: str) -> tuple[tuple[Improver, ...], ...]:
+    """Return the solvers of an engine."""
+    match engine:
+        case "search":
+            return ((search.Search(),),) * workers
+        case "cp":
+            whole = cp.Cp(cp.CpParams(workers=workers))
+            # lists alone, without steps from one plan to the next
+            lists = search.Search(search.SearchParams(max_steps=0))
+            return ((lists, whole, cp.LagrangianBound(_small()), cp.Neighbourhoods()),)
+        case "minizinc":
+            return ((mzn.MiniZinc(mzn.MiniZincParams(solver=solver)),),)
+        case "portfolio":
+            # a single core proves small windows, if there is time; in larger ones plans are worth more than proofs
+            bound = cp.LagrangianBound() if workers > 1 else cp.LagrangianBound(_small())
+            last: tuple[Improver, ...] = (cp.Cp(), bound, _rest(is_alone=workers == 1))
+            return ((search.Search(),),) * (workers - 1) + (last,)
+    return ()
+
+
+def _small() -> cp.BoundParams:
+    """Return how a bound is proven where only windows of few jobs are worth the time: such plans are found soon."""
+    return cp.BoundParams(most_jobs=50, least_seconds=0.8)
+
+
+def _rest(*, is_alone: bool) -> ByMerit:
+    """Return the solvers of the lane that has no solver of its own, with their first shares.
+
+    In plain windows the search gains more than CP does, and most in one long turn, in which it cools once: turns for CP
+    cost 1 % of the value there. On a single core it is the only search.
+    """
+    shares = (0.4, 0.2) if is_alone else (0.3, 0.3)
+    return ByMerit(
+        (
+            Member(search.Search(), plain=1.0, tight=shares[0]),
+            Member(cp.Neighbourhoods(), plain=0.0, tight=shares[1]),
+        )
+    )

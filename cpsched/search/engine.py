@@ -296,7 +296,7 @@ class _Search:
         self._offer("list:bred")
 
     def go_on_with(self, chain: ChangingChain) -> None:
-        """Let another chain do the steps."""
+        """Continue with the steps of another chain."""
         self._chain, self._offset = chain, chain.offset()
 
     def run_chain(self) -> None:

@@ -114,6 +114,7 @@ def waiting_of(instance: Instance) -> list[Job]:
     return [job for job in instance.elements() if job.running is None]
 
 
+@pytest.mark.slow
 @examples(150, deadline=None)
 @given(instances().flatmap(pressed), st.sampled_from(OBJECTIVES), st.integers(0, 25), st.integers(0, 40))
 def test_costs_are_the_objective(
@@ -222,6 +223,7 @@ def random_window(rng: random.Random) -> Instance:
     return replace(base, cluster=Cluster(classes=classes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [250, pytest.param(2000, marks=pytest.mark.large)])
 def test_thousands_of_optima_are_not_below_the_bound(count: int) -> None:
     """On random windows, where all can be tried, no bound is above the optimum; with work many come near it."""

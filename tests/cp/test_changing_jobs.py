@@ -420,6 +420,7 @@ def test_worked_example(limit: int | None, times: tuple[int, ...]) -> None:
     assert (found.start, *(segment.end for segment in found.segments)) == times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2, None])
 @pytest.mark.parametrize("memory", [4, 0], ids=["nodes", "number of nodes"])
 def test_nobody_blocks_another(limit: int | None, memory: int) -> None:
@@ -562,6 +563,7 @@ def test_a_plan_of_another_kind_is_no_hint() -> None:
     assert placed_as_in(encoding_of(instance, plan), {"a": plan[0], "b": rounded_up}) is None
 
 
+@pytest.mark.slow
 def test_a_job_that_others_await_is_held(repository: Path) -> None:
     """A step may be held though another job waits for the end, and that waits for the end as it is then.
 
@@ -635,6 +637,7 @@ def test_some_plans_are_no_layers(name: str) -> None:
         assert (placed_as_in(encoding_of(case.instance, plan), {one.id: one for one in plan}) is not None) == is_known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(200))
 def test_all_plans_of_a_job_with_layers_only_are_layers(seed: int) -> None:
     """Any nodes that the verifier lets a job of one chunk on each node have are layers, if the model says so."""
@@ -658,6 +661,7 @@ def test_all_plans_of_a_job_with_layers_only_are_layers(seed: int) -> None:
     assert all(found) == has_layers_only(instance.cluster.classes, instance.jobs[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["whole nodes are counted", "capacity in each step", "capacity of two who shrink"])
 def test_the_improver_improves_such_windows(name: str) -> None:
     """The worker finds the optimum of a window of jobs that change; the board has a proof where one is honest."""

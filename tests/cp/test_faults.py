@@ -93,6 +93,7 @@ def board_for(instance: Instance, seconds: float) -> Board:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "seconds", "words"), FAULTS.values(), ids=FAULTS)
 def test_a_worker_that_goes_wrong_does_no_harm(script: str, seconds: float, words: str | None) -> None:
     """The improver returns, nothing but the poor plan is on the board, and an event has the words expected."""
@@ -109,6 +110,7 @@ def test_a_worker_that_goes_wrong_does_no_harm(script: str, seconds: float, word
         assert words in event.what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["hangs", "crashes", "writes garbage", "eats memory", "meets a bug"])
 def test_a_bound_that_goes_wrong_does_no_harm(fault: str) -> None:
     """So does the improver that only proves."""

@@ -68,6 +68,7 @@ def test_eight_jobs_on_eight_nodes_are_proven_optimal(seed: int) -> None:
     assert replies[-1] == Done(Verdict.OPTIMAL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny-order", "tiny-hold-back", "tiny-license"])
 def test_a_small_window_is_improved_and_proven(name: str) -> None:
     """On the board stand the optimum, found by cp, and a proof that says how; nothing is left to find."""

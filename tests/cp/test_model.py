@@ -81,6 +81,7 @@ def optimum_of(
     return best, bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", MODELS, ids=lambda params: str([f for f in params.__slots__ if getattr(params, f)]))
 @pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
 def test_tiny_windows_are_solved(case: TinyCase, params: ModelParams) -> None:
@@ -197,6 +198,7 @@ HETEROGENEOUS = instance_of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", MODELS, ids=lambda params: str([f for f in params.__slots__ if getattr(params, f)]))
 def test_the_solver_says_that_the_hint_is_complete_and_feasible(params: ModelParams) -> None:
     """The log of CP-SAT speaks of a complete and feasible hint, with every kind of variable in the model."""

@@ -70,6 +70,7 @@ def test_each_step_leaves_a_plan_that_is_no_worse(instance: Instance, seed: int)
         value = new
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [16, 64])
 def test_jobs_that_the_whole_model_leaves_alone_are_planned_better(nodes: int) -> None:
     """24 jobs: on 64 nodes all start at once, on fewer ones cp finds a better plan than the planner's."""
@@ -120,6 +121,7 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
     assert board.best.by == "cp"
 
 
+@pytest.mark.slow
 def test_a_job_without_a_start_gets_one_though_others_have_to_wait() -> None:
     """A job with a deadline that a plan has left out is planned, and so is what waits for it: others move back."""
     nodes = [{"names": "n[1-2]", "resources": {"cores": 4}}]

@@ -63,6 +63,7 @@ def test_a_model_that_was_not_begun_proves_no_number_of_jobs() -> None:
     assert min(numbers) > len(plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(300))
 def test_some_optimal_plan_has_tight_starts(seed: int) -> None:
     """With all seconds to choose from, no plan is better than the best one that starts when something ends."""

@@ -76,7 +76,7 @@ def test_a_closed_board_stays_as_it_is() -> None:
 def test_an_offer_that_is_judged_while_the_board_closes_comes_too_late() -> None:
     """The judge takes its time; when the board has been closed meanwhile, the plan does not count."""
     board = board_of()
-    board._judge = lambda jobs: board.close() or []  # type: ignore[func-returns-value]
+    board._judge = lambda jobs: board.close() or []  # type: ignore[func-returns-value]  # it returns None, and no faults follow
     assert not board.offer([job(1)], by="search")
     assert board.best.value == 100
 

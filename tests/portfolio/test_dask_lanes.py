@@ -53,6 +53,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 def test_a_slice_of_work_is_a_better_plan() -> None:
     """What a worker does with a plan, done here: it returns a better one that plans the same jobs."""
     instance = read_instance(WINDOW)

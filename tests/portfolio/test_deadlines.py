@@ -16,6 +16,7 @@ from cpsched.verify import verify
 CASES = Path(__file__).parents[1] / "cases"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["planner", "search", "cp", "portfolio"])
 @pytest.mark.parametrize("name", ["deadline-order", "deadline-wide", "deadline-dependency"])
 def test_all_jobs_have_places(name: str, engine: str) -> None:

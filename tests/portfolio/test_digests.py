@@ -60,6 +60,7 @@ def digests(engine: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_plans_are_those_that_were_recorded(engine: str) -> None:
     """Each engine plans each window as it did when the plans were recorded."""

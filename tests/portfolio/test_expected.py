@@ -38,6 +38,7 @@ def planned(instance: Instance, engine: str, budget: float = 1.0) -> Plan:
 PAIR = ({"walltime": 200, "expected": 20}, {"walltime": 100, "expected": 100})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["search", "cp", "portfolio"])
 def test_the_slowdown_is_that_of_the_expected_runtime(engine: str) -> None:
     """First the job with the small expectation: 1 + 300 / 100 in place of 1 + 120 / 20. It holds its walltime."""
@@ -48,6 +49,7 @@ def test_the_slowdown_is_that_of_the_expected_runtime(engine: str) -> None:
     assert {job.id: job.start for job in walltimes.jobs} == {"j1": 0, "j0": 100}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["cp", "portfolio"])
 def test_bounds_are_of_the_expected_runtime(engine: str) -> None:
     """The plan is proven, so that its bound is its value."""
@@ -61,6 +63,7 @@ def test_smiths_order_reckons_with_the_expected_runtime() -> None:
     assert {job.id: job.start for job in plan.jobs} == {"j0": 0, "j1": 200}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["planner", "search", "cp"])
 @pytest.mark.parametrize("objective", ["slowdown", "weighted_wait", "completion"])
 def test_expecting_the_walltime_changes_nothing(engine: str, objective: str) -> None:

@@ -35,6 +35,7 @@ def solved(path: Path, engine: str, budget: float = 1.0) -> Plan:
     return plan
 
 
+@pytest.mark.slow
 @each_engine
 def test_jobs_do_not_run_on_slivers_to_start_at_once(cases: Path, engine: str) -> None:
     """Six jobs of an hour end two by two, after one, two and three hours: none of them runs for 16 hours on a tenth of
@@ -45,6 +46,7 @@ def test_jobs_do_not_run_on_slivers_to_start_at_once(cases: Path, engine: str) -
     assert max(job.end for job in plan.jobs) == 3 * 3600
 
 
+@pytest.mark.slow
 @each_engine
 def test_one_after_the_other_is_best_by_default(cases: Path, engine: str) -> None:
     """Two jobs of 100 s that can both run on a quarter of one node, for 400 s, run one after the other."""
@@ -53,6 +55,7 @@ def test_one_after_the_other_is_best_by_default(cases: Path, engine: str) -> Non
     assert plan.objective.value == pytest.approx(100 / 1800)
 
 
+@pytest.mark.slow
 @each_engine
 def test_a_waiting_job_expands_when_its_guest_has_ended(cases: Path, engine: str) -> None:
     """A job of 100 s runs on half of its cores beside one of 10 s, and then on all of them: it ends at 105, not 110."""
@@ -65,6 +68,7 @@ def test_a_waiting_job_expands_when_its_guest_has_ended(cases: Path, engine: str
     ]
 
 
+@pytest.mark.slow
 @each_engine
 def test_a_running_job_expands_step_by_step(cases: Path, engine: str) -> None:
     """A running job lends half of its cores to two guests, has a quarter back when the first has ended, then all."""

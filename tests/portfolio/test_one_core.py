@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cpsched.cp import Cp, LagrangianBound
 from cpsched.formats import parse_instance
 from cpsched.portfolio import solve, team_of
 
 
+@pytest.mark.slow
 def test_a_window_of_ten_jobs_is_proven_on_one_core() -> None:
     """On 200 nodes, too many for CP-SAT, ten jobs wait for the end of what runs: no plan can do better, and that is
     proven with one core as with two.

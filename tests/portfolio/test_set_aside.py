@@ -54,6 +54,7 @@ def two_nodes(jobs: Sequence[Job], *asides: SetAside, **licenses: int) -> Instan
     return window([nodes("n1 n2", cores=4)], *jobs, licenses=licenses, set_aside=asides)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_job_ends_before_a_node_is_set_aside_or_waits(engine: str) -> None:
     """A job of 50 s runs before both nodes are set aside from 60 to 100; one of 70 s waits for their return."""
@@ -62,6 +63,7 @@ def test_a_job_ends_before_a_node_is_set_aside_or_waits(engine: str) -> None:
     assert found == {"short": 0, "long": 100}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_part_of_a_node_is_set_aside(engine: str) -> None:
     """Two cores of one node are set aside: a job of four cores takes the other node, one with both nodes waits."""
@@ -78,6 +80,7 @@ def test_exclusive_jobs_avoid_nodes_of_which_something_is_set_aside(engine: str)
     assert starts(two_nodes(jobs, *asides), engine)["alone"] in (80, 90)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_licences_are_set_aside(engine: str) -> None:
     """Of three licences two are set aside from 10 to 50: a job of two and one of one follow each other around that."""
@@ -89,6 +92,7 @@ def test_licences_are_set_aside(engine: str) -> None:
     assert found == {"two": 50, "one": 50 if engine == "fcfs" else 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_set_aside_for_ever_never_returns(engine: str) -> None:
     """A node that is set aside for ever from 40 on is used until then."""

@@ -174,6 +174,7 @@ def test_the_highest_class_is_optimal_beside_nothing_else() -> None:
     assert plan.objective.value > solve(replace(instance, has_strict_priorities=False), budget=3).objective.value - 1e-9
 
 
+@pytest.mark.slow
 def test_weights_and_strict_classes_move_an_important_job() -> None:
     """A job of priority 1000 goes last where the sum is smaller so; a weight moves it, and so do strict classes."""
     document = json.loads((CASES / "priority.json").read_text())
@@ -321,6 +322,7 @@ def crowd(num_jobs: int, num_classes: int) -> Instance:
     return strict(window([nodes("n1 n2 n3 n4", cores=4)], *jobs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["portfolio", "search", "cp"])
 def test_the_answer_comes_before_the_budget_ends(engine: str) -> None:
     """However many classes there are, the answer comes in time; the highest ones get their part of the budget first."""

@@ -23,6 +23,7 @@ INSTANCES = Path(__file__).parents[2] / "instances"
 @pytest.fixture(autouse=True)
 def _nobody_improves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the earlier plan be the only one that is offered."""
+    monkeypatch.setattr("cpsched.cp.orders.MOST_JOBS", 0)
     monkeypatch.setattr("cpsched.portfolio.recipe.team_of", lambda *_, **__: Team(first=PlannerEngine()))
 
 

@@ -211,6 +211,7 @@ def test_windows_of_the_experiment_get_much_better() -> None:
             assert placed.end - placed.start == job.walltime
 
 
+@pytest.mark.slow
 def test_same_seed_same_plan() -> None:
     """With a limit of steps the plan depends on nothing but instance and seed."""
     instance = evolving_window(2)

@@ -50,6 +50,7 @@ def project(num_jobs: int, seed: int, objective: ObjectiveTerm) -> Instance:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [ObjectiveTerm.MAKESPAN, ObjectiveTerm.WEIGHTED_WAIT, ObjectiveTerm.SLOWDOWN])
 def test_projects_get_better(objective: ObjectiveTerm) -> None:
     """Plans of random projects verify, and together are worth less than what the lists find."""

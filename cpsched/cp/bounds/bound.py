@@ -18,7 +18,7 @@ from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.engine import Budget
 from cpsched.metrics import least_running_cost
 
-__all__ = ["Bound", "lower_bound"]
+__all__ = ["Bound", "fits", "lower_bound", "waiting_jobs"]
 
 #: Approximate seconds to build a relaxation: a constant, and a part per job; with less time it is not begun.
 _SETUP = 0.25
@@ -74,7 +74,7 @@ def lower_bound(
     if any(weight < 0 for weight in instance.objective.weights.values()):
         return None
     budget = Budget(max(0.0, seconds))
-    chosen = _waiting(instance, jobs)
+    chosen = waiting_jobs(instance, jobs)
     eased = with_least_running(instance)
     starts = earliest_starts(eased, chosen, budget)
     base = sum_down(least_cost(instance, job, start).value for job, start in zip(chosen, starts, strict=True))
@@ -89,14 +89,14 @@ def lower_bound(
             [starts[place] for place in relaxed],
             most_vectors=max(16, min(300, int(_VECTORS_PER_SECOND * seconds))),
         )
-        if _fits(relaxation):
+        if fits(relaxation):
             makespan = max(makespan, shortest_makespan(relaxation))
             gain, how = _gain(relaxation, budget, seed, evaluations, how)
     factor = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0))
     return Bound(round_down(base + gain + factor * makespan + least_running_cost(instance)), how)
 
 
-def _waiting(instance: Instance, jobs: Collection[str]) -> list[Job]:
+def waiting_jobs(instance: Instance, jobs: Collection[str]) -> list[Job]:
     """Return the chosen jobs in document order."""
     wanted = set(jobs)
     chosen = [job for job in instance.elements() if job.id in wanted and job.running is None]
@@ -106,7 +106,7 @@ def _waiting(instance: Instance, jobs: Collection[str]) -> list[Job]:
     return chosen
 
 
-def _fits(relaxation: Relaxation) -> bool:
+def fits(relaxation: Relaxation) -> bool:
     """Return whether whole numbers of 64 bits hold all areas."""
     tasks = relaxation.tasks
     longest = float(tasks.earliest.max() + (tasks.durations * tasks.counts.astype(np.float64)).sum())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -53,6 +53,8 @@ class Relaxation:
     counts: tuple[int, ...]
     held: Ints
     capacities: Capacities
+    #: The places of the jobs of each group among those that were relaxed.
+    members: tuple[tuple[int, ...], ...]
 
     def surrogates(self, sizes: Ints) -> tuple[Ints, list[Profile]]:
         """Return (usage of each kind of job, capacity over time) of more surrogates; `sizes` has a row for each."""
@@ -85,19 +87,19 @@ def relax(instance: Instance, jobs: Sequence[Job], starts: Sequence[int], *, mos
     """
     units: dict[Unit, int] = {}
     kinds: dict[_Kind, int] = {}
-    rows: Counter[_Row] = Counter()
-    for job, start in zip(jobs, starts, strict=True):
+    rows: defaultdict[_Row, list[int]] = defaultdict(list)
+    for place, (job, start) in enumerate(zip(jobs, starts, strict=True)):
         held: Counter[int] = Counter()
         for unit, count in units_of(instance.cluster, job):
             held[units.setdefault(unit, len(units))] += count
         licenses = tuple(job.licenses.get(name, 0) for name in instance.cluster.licenses)
         kind = kinds.setdefault(_Kind(tuple(sorted(held.items())), licenses), len(kinds))
-        rows[_row(instance, job, start, kind)] += 1
+        rows[_row(instance, job, start, kind)].append(place)
     counts = [0] * len(units)
     numbered = list(kinds)
-    for row, jobs_in_row in rows.items():
+    for row, members in rows.items():
         for place, count in numbered[row.kind].units:
-            counts[place] += count * jobs_in_row
+            counts[place] += count * len(members)
     sizes = size_vectors(instance.cluster, list(units), most_vectors)
     held_units = np.zeros((len(numbered), len(units)), dtype=np.int64)
     for number, kind_of_job in enumerate(numbered):
@@ -110,7 +112,16 @@ def relax(instance: Instance, jobs: Sequence[Job], starts: Sequence[int], *, mos
         *(_license_profile(instance, name, total) for name, total in instance.cluster.licenses.items()),
     ]
     tasks = _tasks(rows, np.concatenate([held_units @ sizes.T, held_licenses], axis=1))
-    return Relaxation(instance, tasks, tuple(profiles), tuple(units), tuple(counts), held_units, capacities)
+    return Relaxation(
+        instance,
+        tasks,
+        tuple(profiles),
+        tuple(units),
+        tuple(counts),
+        held_units,
+        capacities,
+        tuple(map(tuple, rows.values())),
+    )
 
 
 def _row(instance: Instance, job: Job, start: int, kind: int) -> _Row:
@@ -122,7 +133,7 @@ def _row(instance: Instance, job: Job, start: int, kind: int) -> _Row:
     return _Row(kind, start - now, latest, job.steps[0].walltime, rates)
 
 
-def _tasks(rows: Counter[_Row], usage: Ints) -> Tasks:
+def _tasks(rows: Mapping[_Row, Sequence[int]], usage: Ints) -> Tasks:
     """Turn groups into arrays; kinks that a group does not have cost nothing."""
     width = max((len(row.rates) for row in rows), default=0)
     padded = [row.rates + ((0, Fraction(0)),) * (width - len(row.rates)) for row in rows]
@@ -131,7 +142,7 @@ def _tasks(rows: Counter[_Row], usage: Ints) -> Tasks:
         return np.array(values, dtype=np.int64)
 
     return Tasks(
-        counts=column(list(rows.values())),
+        counts=column([len(members) for members in rows.values()]),
         earliest=column([row.earliest for row in rows]),
         latest=column([row.latest for row in rows]),
         durations=column([row.duration for row in rows]),

@@ -70,7 +70,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a neighbourhood came to."""
+    """The result of a neighbourhood."""
 
     kind: str
     end: End
@@ -187,7 +187,7 @@ def descend(request: Descend, tell: Callable[[Reply], None], is_asked: Callable[
 
 
 class _Tally:
-    """What steps came to; mutable."""
+    """The results of steps; mutable."""
 
     def __init__(self, number: int) -> None:
         self._number, self._tried, self._proven, self._improved = number, 0, 0, 0
