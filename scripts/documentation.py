@@ -50,6 +50,7 @@ _SITE = {
     '`[manager]` with `kind = "slurm"`': site_model.SlurmModel,
     "`[manager.queues.NAME]`": site_model.QueueModel,
     '`[manager]` with `kind = "memory"`': site_model.MemoryModel,
+    '`[manager]` with `kind = "files"`': site_model.FilesModel,
     "`[planning]`": site_model.PlanningModel,
     "`[cycle]`": site_model.CycleModel,
     "`[promises]`": site_model.PromisesModel,

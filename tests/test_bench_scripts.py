@@ -130,10 +130,10 @@ def test_neighbourhoods_are_measured(repository: Path) -> None:
 
 
 def test_answers_are_timed(repository: Path) -> None:
-    """bench_answers times explanations and submissions on a plan, and judges nothing at tiny sizes."""
-    ((title, rows),) = tables_of(run(repository, "bench_answers")).items()
+    """bench_answers times explanations and submissions on a plan, also with rules, and judges nothing at tiny sizes."""
+    (title, rows), (_, ruled) = tables_of(run(repository, "bench_answers")).items()
     assert title == "Answers about a plan of 100 jobs on 24 nodes, seconds"
-    assert [row[-1] for row in rows] == ["-", "-", "-"]
+    assert [row[-1] for row in (*rows, *ruled)] == ["-", "-", "-", "-"]
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser in PATH")
@@ -216,7 +216,8 @@ def test_windows_with_rules_are_planned(repository: Path) -> None:
 def test_random_judges_print_their_tables(repository: Path) -> None:
     """random_judges rules tells which rules the windows had, what changed plans broke, and who planned them."""
     tables = tables_of(run(repository, "random_judges", "rules"))
-    assert list(tables) == ["Rules", "Changed plans, by the first rule that they break", "Engines"]
+    changed, proofs = "Changed plans, by the first rule that they break", "What CP-SAT proves of its window"
+    assert list(tables) == ["Rules", changed, "Engines", proofs]
     engines = {row[0]: row[1:] for row in tables["Engines"]}
     assert engines["planner"][0] == "10"
 

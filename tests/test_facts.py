@@ -159,6 +159,7 @@ def _crowded(rng: Random) -> Document:
     return instance(*running, *waiting, cluster={"nodes": nodes})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("engine", ["planner", "search", "cp", "easy"])
 def test_random_crowds(seed: int, engine: str) -> None:

@@ -20,6 +20,7 @@ PLANNERS = ("booking", "planner", "policies", "search", "cp", "mzn", "portfolio"
 HIDDEN = frozenset({"runtime", "outages"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", PLANNERS)
 def test_nobody_who_plans_asks_for_what_is_hidden(repository: Path, room: str) -> None:
     """No module of a room that makes plans has an attribute of that name in its text."""

@@ -211,8 +211,8 @@ class LiveLedger(Ledger):
         self.modes = tuple(modes)
 
     def pass_time(self, instance: Instance) -> None:
-        """Let it be as late as in another window of the same cluster; no place of a waiting job begins before then,
-        and each running job is booked beyond it.
+        """Advance the clock to the `now` of another window of the same cluster. No place of a waiting job begins before
+        then, and each running job is booked beyond it.
         """
         seconds = instance.now - self.instance.now
         self.instance = instance

@@ -175,7 +175,7 @@ class RunningJobs:
         self._jobs[job.id] = job
 
     def pass_time(self, now: int) -> None:
-        """Let it be later; no job has ended by then that is still booked."""
+        """Advance the clock; no job that is still booked has ended by then."""
         self._now = now
 
     # --- other continuations ------------------------------------------------------------------------------------

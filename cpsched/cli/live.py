@@ -28,7 +28,7 @@ _AROUND = 6
 
 
 class _Screen:
-    """What is shown; mutable. It is drawn for the size that the terminal has by then."""
+    """The content of the screen; mutable. It is drawn for the size that the terminal has by then."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,7 @@
-"""The terminal: consoles that take text as it is, and a progress bar for long work."""
+"""The terminal: consoles that take text as it is, and a progress bar for long work.
+
+Rich is imported where something is drawn: a command that prints nothing need not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
-from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from cpsched.errors import Fault
 from cpsched.text import printable
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
     from cpsched.engine import Board
     from cpsched.sim import Moment
 
@@ -45,6 +47,8 @@ def output(*, stderr: bool = False) -> Console:
 
     ``FORCE_COLOR`` colours what goes into a pipe, and makes no terminal of it: it gets no bars and no lines of tables.
     """
+    from rich.console import Console
+
     is_terminal = is_terminal_at(sys.stderr if stderr else sys.stdout)
     system: Literal["auto", "standard"] = "standard" if _is_colour_forced() and not is_terminal else "auto"
     return Console(
@@ -79,6 +83,9 @@ def print_whole(renderable: RenderableType) -> None:
 
 def _take_boxes_off(renderable: RenderableType) -> None:
     """Remove the lines around tables, and keep their columns."""
+    from rich.console import Group
+    from rich.table import Table
+
     if isinstance(renderable, Table):
         renderable.box = None
         renderable.pad_edge = False
@@ -103,12 +110,13 @@ def warn(faults: Sequence[Fault], kind: str) -> None:
 @contextmanager
 def progress_bar(description: str, *, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
     """Yield a callback ``(done, total)`` that moves a bar on stderr; None if no terminal would show it."""
-    console = output(stderr=True)
-    if not (wanted and console.is_terminal):
+    if not (wanted and is_terminal_at(sys.stderr)):
         yield None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=output(stderr=True), transient=True) as progress:
         task = progress.add_task(description, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
@@ -116,12 +124,13 @@ def progress_bar(description: str, *, wanted: bool) -> Iterator[Callable[[int, i
 @contextmanager
 def improvement_bar(*, wanted: bool) -> Iterator[Callable[[Board], None] | None]:
     """Yield a callback that shows the improvement of a plan on stderr; None if no terminal would show it."""
-    console = output(stderr=True)
-    if not (wanted and console.is_terminal):
+    if not (wanted and is_terminal_at(sys.stderr)):
         yield None
         return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("improving"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=output(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None, visible=False)
 
         def show(board: Board) -> None:
@@ -152,10 +161,11 @@ def simulation_bar(
     wanted
         Whether the bar is wanted.
     """
-    console = output(stderr=True)
-    if not (wanted and console.is_terminal):
+    if not (wanted and is_terminal_at(sys.stderr)):
         yield None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (
         TextColumn(printable(description)),
         BarColumn(bar_width=20),
@@ -163,7 +173,7 @@ def simulation_bar(
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=output(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None)
 
         def show(moment: Moment) -> None:

@@ -179,7 +179,6 @@ def command(
     from cpsched.formats import checked, instance_to_document, parse_instance, write_instance, write_plan
     from cpsched.planner import compiling_announced, with_promised_starts
     from cpsched.portfolio import prepare, solve, team_of, with_dask_lanes
-    from cpsched.report import gantt_html
     from cpsched.writing import write_text
 
     _check_promise(promise, warm, output, instance_output)
@@ -216,7 +215,7 @@ def command(
             progress=progress,
             watch=watch,
         )
-    chart = "" if gantt is None else gantt_html(parsed, plan)
+    chart = "" if gantt is None else _chart(parsed, plan)
     if output is not None:
         write_plan(plan, output)
     if instance_output is not None:
@@ -228,6 +227,13 @@ def command(
         print_plan_as_json("solve", parsed, plan, written, warnings)
     elif not quiet:
         print_plan_summary(parsed, plan, written)
+
+
+def _chart(instance: Instance, plan: Plan) -> str:
+    """Return the page with the Gantt chart of a plan."""
+    from cpsched.report import gantt_html
+
+    return gantt_html(instance, plan)
 
 
 def _check_promise(promise: float | None, warm: str | None, output: Path | None, instance_output: Path | None) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from typing import Generic, TypeVar, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 
 class FrozenMap(Mapping[K, V], Generic[K, V]):
@@ -29,6 +30,31 @@ class FrozenMap(Mapping[K, V], Generic[K, V]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    # those of `Mapping` ask `__getitem__` for each key
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, /, default: V | T) -> V | T: ...
+    def get(self, key: K, /, default: V | T | None = None) -> V | T | None:
+        """Return the value of a key, or the default."""
+        return self._items.get(key, default)
+
+    def keys(self) -> KeysView[K]:
+        """Return the keys in the order of the source."""
+        return self._items.keys()
+
+    def values(self) -> ValuesView[V]:
+        """Return the values in the order of the source."""
+        return self._items.values()
+
+    def items(self) -> ItemsView[K, V]:
+        """Return the pairs in the order of the source."""
+        return self._items.items()
 
     def __hash__(self) -> int:
         if self._hash is None:

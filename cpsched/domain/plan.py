@@ -94,7 +94,7 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservedSlice:
-    """What a reservation got at its time, or of a recurring one in an occurrence."""
+    """The nodes of a reservation at its time; of a recurring one, in one occurrence."""
 
     id: str
     start: int

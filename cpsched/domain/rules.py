@@ -89,7 +89,8 @@ class ItemBound:
 
     def of(self, available: int) -> int:
         """Return the amount when `available` is up; percent round down."""
-        share = 0 if self.percent is None else int(self.percent * available / 100)
+        percent = self.percent
+        share = 0 if percent is None else percent.numerator * available // (100 * percent.denominator)
         return max(self.least or 0, share)
 
 

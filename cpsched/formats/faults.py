@@ -32,6 +32,7 @@ Location = tuple[str | int, ...]
 TAGS = frozenset(
     {
         "<memory>",
+        "<files>",
         "<slurm>",
         "<text>",
         "<chunks>",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby, product
 from math import prod
 
@@ -21,6 +22,8 @@ __all__ = ["MAX_NODES", "expand_hostlist", "fold_hostlist", "meant_range"]
 MAX_NODES = 10**6
 
 _MAX_DIGITS = 15
+#: As many names are written once, and known from then on.
+_MANY = 100
 _LITERAL = re.compile(r"[^\[\],@!&^*?\s\x00-\x1f\x7f-\x9f]+")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?")
 _NAMES_WITH_DASH = re.compile(r"(.*[^0-9])([0-9]{1,15})-\1([0-9]{1,15})")
@@ -156,6 +159,16 @@ def fold_hostlist(names: Sequence[str]) -> str:
 
     Neighbours that differ in their last number only share a bracket: n1, n2, n4 is ``n[1-2,4]``.
     """
+    return _fold(names) if len(names) < _MANY else _folded(tuple(names))
+
+
+@lru_cache(maxsize=16)
+def _folded(names: tuple[str, ...]) -> str:
+    """Write many names: those of a machine are written again and again."""
+    return _fold(names)
+
+
+def _fold(names: Sequence[str]) -> str:
     terms: list[str] = []
     for (prefix, suffix, has_number), group in groupby(map(_split, names), key=lambda s: (s[0], s[2], bool(s[1]))):
         numbers = [number for _, number, _ in group]

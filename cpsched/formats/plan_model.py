@@ -91,7 +91,7 @@ class WaitingJobModel(DocumentModel):
 
 
 class ReservedModel(DocumentModel):
-    """What a reservation got at a time, or why it could not be had."""
+    """The nodes of a reservation at a time, or the reason for which it has none."""
 
     id: Name
     start: PlanTime

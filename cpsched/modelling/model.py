@@ -345,8 +345,9 @@ class Model:
         )
 
     def __repr__(self) -> str:
-        jobs, nodes = len(self._document.get("jobs", [])), self._document["cluster"]["nodes"]
-        return f"<Model {self._document['name']!r}: {jobs} jobs, {len(nodes)} kinds of nodes>"
+        jobs, kinds = len(self._document.get("jobs", [])), len(self._document["cluster"]["nodes"])
+        words = f"{jobs} job{'s' * (jobs != 1)}, {kinds} kind{'s' * (kinds != 1)} of nodes"
+        return f"<Model {self._document['name']!r}: {words}>"
 
 
 def _request(chunks: Chunks) -> Any:

@@ -43,7 +43,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """What it is a report on, with its name."""
+        """The subject of the report, with its name."""
         return f"{self.kind}: {self.name}"
 
     @property

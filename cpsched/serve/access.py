@@ -19,7 +19,7 @@ __all__ = ["Token", "Viewer", "Visibility", "of_token", "read_tokens"]
 
 
 class Visibility(StrEnum):
-    """What readers see of the jobs of others."""
+    """The details that readers see of the jobs of others."""
 
     #: Everything.
     ALL = "all"

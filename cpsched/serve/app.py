@@ -74,7 +74,7 @@ def make_app(opened: Opened, settings: ServeSettings | None = None, *, log: Log 
 
 
 def _add_to_openapi(app: FastAPI, settings: ServeSettings) -> None:
-    """Let OpenAPI say what an error is, and that a token may be sent."""
+    """Describe errors and tokens in the OpenAPI document."""
     made = app.openapi
 
     def openapi() -> dict[str, object]:

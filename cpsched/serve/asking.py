@@ -218,7 +218,7 @@ def _submission_model(view: View, found: Submission, kind: Any, before: int | No
 
 
 async def _compared(parts: Parts, viewer: Viewer, asked: ChangesQuery) -> ComparisonModel:
-    """Return what a change of the whole would do."""
+    """Return which jobs would start earlier or later after a change of the instance."""
     view = parts.whole_sight(viewer)
     if asked.budget > 0 and not viewer.is_known:
         raise Problem(401, "A token is needed for a budget", headers={"WWW-Authenticate": "Bearer"})

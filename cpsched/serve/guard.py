@@ -87,7 +87,7 @@ class Guard:
         self._limit = RateLimit(settings.rate, settings.burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer why not."""
+        """Pass a request on, or answer why it is refused."""
         if scope["type"] != "http":
             await self.inner(scope, receive, send)
             return

@@ -31,7 +31,7 @@ _REQUEST, _HOST_LIST = 1024, 4096
 
 
 class _Strict(BaseModel):
-    """What is sent to us: no unknown keys, nothing converted."""
+    """A document that a client sends: no unknown keys, nothing converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -172,7 +172,7 @@ class JobsModel(BaseModel):
 
 
 class JobsQuery(_Strict):
-    """What part of the list of jobs is asked for."""
+    """The part of the list of jobs that is asked for."""
 
     model_config = ConfigDict(extra="forbid", strict=False)
     status: JobStatus | None = Field(None, description="Only these; left out: all")
@@ -224,7 +224,7 @@ class HolderModel(BaseModel):
 
 
 class CauseModel(BaseModel):
-    """What keeps a job from starting."""
+    """One cause for which a job cannot start."""
 
     kind: str = Field(description="As in docs/answers.md")
     detail: str

@@ -61,12 +61,12 @@ class Parts:
 
     @property
     def view_or_none(self) -> View | None:
-        """What is known; None: nothing yet."""
+        """The newest view; None: there is none yet."""
         return self._view
 
     @property
     def view(self) -> View:
-        """What is known.
+        """The newest view.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Parts:
         return self._view
 
     def sight(self, viewer: Viewer) -> Sight:
-        """Return what a reader sees of the newest view."""
+        """Return the part of the newest view that a reader may see."""
         view = self.view
         key = (view.version, viewer.user, viewer.is_operator)
         found = self._sights.pop(key, None) or Sight(view, viewer, self.visibility)

@@ -26,7 +26,7 @@ def _other_name(job: str) -> str:
 
 
 class Sight:
-    """What one reader sees of a view.
+    """The part of a view that one reader may see.
 
     Parameters
     ----------

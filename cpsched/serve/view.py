@@ -18,7 +18,7 @@ _MOST_MOVES = 8
 
 
 class Status(StrEnum):
-    """What becomes of a job."""
+    """The states of a job in a view."""
 
     RUNNING = "running"
     PLANNED = "planned"
@@ -104,7 +104,7 @@ class JobRow:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What is known at one moment. What is made of it is made once, when it is first asked for."""
+    """The window and its plan at one moment. Whatever is derived from them is made once, when it is first asked for."""
 
     #: Different for each view of a source.
     version: str
@@ -192,7 +192,7 @@ class View:
 
     @cached_property
     def used(self) -> dict[str, dict[str, int]]:
-        """What running jobs have on each node now."""
+        """The amounts that running jobs hold on each node now."""
         used: dict[str, dict[str, int]] = {}
         for one in self._held():
             on_node = used.setdefault(one.node, {})
@@ -216,7 +216,7 @@ class View:
 
 
 def _held_by(job: Job, now: int) -> tuple[Placement, ...]:
-    """Return what a job has now; of one that waits nothing."""
+    """Return the amounts that a job holds now; none for one that waits."""
     if job.running is None:
         return ()
     segments = job.running.segments

@@ -82,6 +82,7 @@ def test_a_campaign_writes_all_that_is_made_of_it(toml: Path, client: Client) ->
     assert "| easy | 0 |" in (folder / "page.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_finished_campaign_runs_nothing(toml: Path, client: Client) -> None:
     """A second run asks for no workers, and writes the same tables again."""
     run(toml, client)

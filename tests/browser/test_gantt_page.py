@@ -211,11 +211,12 @@ def test_a_finger_scrolls_the_page(charts: Charts) -> None:
     assert below is not None
     assert panel["y"] >= below["y"] + below["height"]
     page.evaluate("scrollTo(0, 0)")
-    swipe(page, 200, page.locator("#plot").bounding_box()["y"] + 60, -300)  # type: ignore[index]
+    swipe(page, 200, page.locator("#plot").bounding_box()["y"] + 60, -300)  # type: ignore[index]  # it is on the screen
     assert page.evaluate("scrollY") > 100
     assert not is_wider_than_screen(page)
 
 
+@pytest.mark.slow
 def test_a_large_machine(charts: Charts) -> None:
     """The chart of 10,000 jobs on 5,000 nodes shows all, is searched, zoomed to single nodes, and moved."""
     page = charts.open(*wide_plan())

@@ -14,17 +14,15 @@ from cpsched.domain import (
     Instance,
     Job,
     NodeClass,
-    Placement,
     Plan,
     PlannedJob,
     Queue,
     Request,
-    Running,
     Score,
-    Segment,
     Step,
 )
 from cpsched.metrics import objective_value, suffered
+from tests.placed_job import placed_job
 
 __all__ = ["wide_plan"]
 
@@ -102,13 +100,6 @@ def _job(
 ) -> tuple[Job, PlannedJob]:
     divisor = draw.choice((1, 4)) if len(hosts) == 1 else 1
     held = Amounts({name: amount // divisor for name, amount in kind.resources.items()})
-    segments = (
-        Segment(
-            start=start,
-            end=start + duration,
-            allocation=tuple(Placement(node=host, resources=held, chunk=0, count=1) for host in hosts),
-        ),
-    )
     user = f"user{draw.randrange(200):03}"
     job = Job(
         id=str(100_000 + number),
@@ -117,9 +108,8 @@ def _job(
         queue=draw.choice(_QUEUES),
         submit=start - draw.randrange(_HOUR) if is_running else -draw.randrange(_HOUR),
         steps=(Step(walltime=duration, request=Request(chunks=(Chunk(count=len(hosts), resources=held),))),),
-        running=Running(start=start, segments=segments) if is_running else None,
     )
-    return job, PlannedJob(id=job.id, start=start, end=start + duration, segments=segments)
+    return placed_job(job, hosts, start, is_running=is_running)
 
 
 def _instance(classes: tuple[NodeClass, ...], jobs: list[Job], nodes: int) -> Instance:

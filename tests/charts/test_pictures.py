@@ -54,6 +54,7 @@ def test_charts_can_draw_any_numbers(values: list[float]) -> None:
     assert "0" in {text.text for text in elements(svg, "text")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PICTURE_FORMATS)
 def test_all_charts_are_one_picture(kind: str) -> None:
     """Each format has its first bytes; the same charts give the same bytes."""

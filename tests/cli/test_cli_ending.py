@@ -30,6 +30,7 @@ run()
 """
 
 
+@pytest.mark.slow
 def test_a_terminated_command_keeps_its_best_plan(repository: Path, window: Window) -> None:
     """SIGTERM ends the improvement as Ctrl-C does: the planner's plan is written, and is verified."""
     out = window.folder / "out.json"

@@ -74,6 +74,7 @@ def test_a_campaign_is_a_page(campaign: Path, run: Run, tmp_path: Path, place: s
     assert "2 policies on 1 workload, 4 simulations of 2 replicas." in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "option", "head"), [("a.svg", (), b"<?xml"), ("a.bin", ("--format", "png"), b"\x89PNG")]
 )

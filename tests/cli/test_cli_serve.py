@@ -74,6 +74,7 @@ def test_a_plan_of_another_instance_is_refused(run: Run, window: Window, tmp_pat
         assert "Expected a" in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["fastapi", "uvicorn", "sqlalchemy"])
 def test_what_is_not_installed_is_named(tmp_path: Path, package: str) -> None:
     """Without the extra the command says what to install, and is no bug."""

@@ -46,6 +46,7 @@ def test_closed_streams(plan: Path, tmp_path: Path, redirections: str) -> None:
     assert _cpsched(f"verify {INSTANCE} mine.json", tmp_path) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_closed_standard_input(tmp_path: Path) -> None:
     """There is no instance on it."""
     code, said = _cpsched("solve - -o plan.json", tmp_path, "<&-")
@@ -53,6 +54,7 @@ def test_a_closed_standard_input(tmp_path: Path) -> None:
     assert said == "cpsched: <stdin>: 1 fault\n  file: Expected a JSON object, got an empty file\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", ["schema plan", "--help", "verify --help", "verify {instance} {plan}"])
 def test_a_full_standard_output(plan: Path, tmp_path: Path, arguments: str) -> None:
     """One line names the stream."""
@@ -81,6 +83,7 @@ def test_too_little_memory(tmp_path: Path, command: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_memory_that_does_not_suffice(tmp_path: Path) -> None:
     """Where memory ends on the way, that is one line, too."""
     path = tmp_path / "large.json"

@@ -143,6 +143,7 @@ def _mutations(value: Any) -> Iterator[Any]:
                     yield FrozenMap({one: value[key]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", tiny_cases()[:6], ids=lambda case: case.instance.name)
 def test_odd_values_are_refused_or_in_order(case: Any) -> None:
     """Whatever one field of an instance is changed to: it is refused as a document is, or its document is in order."""

@@ -40,6 +40,7 @@ def _reading(path: Path, reader: str) -> tuple[int, float, int]:
     return int(faults), float(seconds), int(memory)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", ["formats", "verify"])
 @pytest.mark.parametrize(
     ("content", "most_faults"),
@@ -68,6 +69,7 @@ def test_small_files_take_little(tmp_path: Path, reader: str, content: bytes, mo
     assert memory < 300
 
 
+@pytest.mark.slow
 def test_an_empty_list_of_jobs_is_refused_within_a_second(tmp_path: Path) -> None:
     """275 kB that were 7 GB in memory: a second and 300 MiB are more than enough to say no."""
     path = tmp_path / "bomb.json.gz"

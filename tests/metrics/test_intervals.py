@@ -26,6 +26,7 @@ def test_half_widths_are_those_of_the_table(count: int, level: float, quantile: 
     assert found.half_width == pytest.approx(quantile * deviation / math.sqrt(count), rel=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.6, 0.9, 0.975, 0.9999])
 def test_quantiles_are_right_where_they_have_a_closed_form(share: float) -> None:
     """With 1, 2 and 4 degrees of freedom; with very many they are those of the normal distribution."""

@@ -88,6 +88,7 @@ def _plan(job: Job, start: int, duration: int) -> PlannedJob:
     return PlannedJob(id=job.id, start=start, end=ends[-1], segments=segments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(200))
 def test_the_least_cost_is_that_of_trying_every_start_and_duration(seed: int) -> None:
     """At the first start the least cost is that of the cheapest duration; no later start undercuts it."""

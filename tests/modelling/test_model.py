@@ -221,7 +221,7 @@ def test_reprs_are_short(tmp_path: Path) -> None:
     """Models, instances, plans, logs and simulations of any size show themselves in a line."""
     model = small_model()
     plan = solved(model)
-    assert repr(model) == "<Model 'small': 2 jobs, 1 kinds of nodes>"
+    assert repr(model) == "<Model 'small': 2 jobs, 1 kind of nodes>"
     assert repr(model.instance()) == "<Instance 'small': 2 jobs on 2 nodes, now 100>"
     assert repr(plan).startswith("<Plan of 'small': 2 jobs, weighted_wait 0.333333, gap")
     assert repr(plan["wide"]) == "<PlannedJob 'wide': 100 to 700 s on n1, n2>"

@@ -54,6 +54,7 @@ def drawn(draw: Callable[[Random], Instance], count: int) -> list[Instance]:
     return list(itertools.islice(changing, count))
 
 
+@pytest.mark.slow
 @needs_minizinc
 @pytest.mark.parametrize(
     ("instance", "model"),
@@ -68,6 +69,7 @@ def test_the_optimum_is_that_of_trying_everything(instance: Instance, model: str
     assert board.best.value == pytest.approx(objective_value(instance, best_plan(instance, keeps_share=True)), abs=1e-9)
 
 
+@pytest.mark.slow
 @needs_minizinc
 @pytest.mark.parametrize("name", CASES)
 def test_each_rule_is_that_of_the_constraint_program(name: str) -> None:
@@ -101,6 +103,7 @@ def test_worked_example_of_evolving_jobs(limit: int | None, times: tuple[int, ..
     assert board.best.value == 2 + 12 + times[-1] + (0.25 * 8 if limit is None else 0)
 
 
+@pytest.mark.slow
 @needs_minizinc
 @pytest.mark.parametrize("limit", [1, 2, None])
 def test_nobody_blocks_another(limit: int | None) -> None:

@@ -69,6 +69,7 @@ def starts_of(instance: Instance, seconds: int = 0) -> dict[str, int]:
     return {job.id: job.start for job in board.best.jobs if job.id not in running}
 
 
+@pytest.mark.slow
 @needs_minizinc
 @pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
 def test_the_optimum_of_tiny_windows(case: TinyCase) -> None:
@@ -214,6 +215,7 @@ def is_plain(instance: Instance) -> bool:
     return not places["special"] and not any(c.keep_free for c in instance.cluster.classes)
 
 
+@pytest.mark.slow
 @needs_minizinc
 @pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
 def test_the_models_agree_when_they_are_run_by_hand(case: TinyCase, tmp_path: Path) -> None:

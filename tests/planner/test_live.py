@@ -141,6 +141,7 @@ def drawn_concern(random: Random, before: Instance, later: Instance) -> Concern:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.kernels
 @pytest.mark.parametrize("depth", [1000, 3, 0])
 @examples(100)

@@ -26,6 +26,7 @@ def assert_plans(path: Path) -> None:
     assert not verify(instance_to_document(instance), plan_to_document(plan))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
 def test_shipped_windows(path: Path) -> None:
     """Each window that the repository ships plans and verifies."""

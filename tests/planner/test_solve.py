@@ -70,6 +70,7 @@ def test_report_and_incumbents() -> None:
     assert (plan.instance, plan.now, plan.reservations) == ("small", 0, ())
 
 
+@pytest.mark.slow
 def test_a_bound_on_demand() -> None:
     """With seconds to prove in, the plan carries a bound and its gap; the judge finds both in order."""
     jobs = [waiting(name, 10, chunk(cores=3)) for name in "abc"]
@@ -123,6 +124,7 @@ def test_the_solvers_are_prepared_when_there_is_a_plan(monkeypatch: pytest.Monke
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setattr("cpsched.cp.orders.MOST_JOBS", 0)  # no window is so small that no solver is needed
     monkeypatch.setattr("cpsched.portfolio.recipe._prepare", interrupted)
     instance = window([FOUR], waiting("a", 50, chunk(cores=4)), waiting("b", 10, chunk(cores=4)))
     planned = solve(instance, engine="planner", budget=0)
@@ -168,6 +170,7 @@ def test_order_of_the_document() -> None:
     assert plan.jobs[1].segments == jobs[1].running.segments
 
 
+@pytest.mark.slow
 def test_array_of_2000() -> None:
     """2,000 elements of 1 core on 40 cores stand in 50 waves of 7 s; progress is told on the way."""
     calls: list[tuple[int, int]] = []

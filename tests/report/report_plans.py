@@ -15,19 +15,16 @@ from cpsched.domain import (
     Instance,
     Job,
     NodeClass,
-    Placement,
     Plan,
-    PlannedJob,
     Queue,
     Request,
     ReservedSlice,
-    Running,
     Score,
-    Segment,
     Step,
     WaitingJob,
     WaitingReason,
 )
+from tests.placed_job import placed_job
 
 #: Names as an attacker would choose them: markup, script ends, comments, separators, template marks, terminal codes.
 HOSTILE = (
@@ -51,15 +48,14 @@ def a_plan(names: tuple[str, ...], *, nodes: int = 4, epoch: bool = True) -> tup
     for k, name in enumerate(names):
         start = k * 600 - (60 if k == 0 else 0)
         hosts = node_names[:2] if k == 0 else (node_names[k % nodes],)
-        allocation = tuple(Placement(node=host, resources=one) for host in hosts)
-        segments = (Segment(start=start, end=start + 1200, allocation=allocation),)
         step = Step(
             walltime=1200,
             request=Request(chunks=(Chunk(count=len(hosts), resources=one, where=FrozenMap({name: name})),)),
         )
-        running = Running(start=start, segments=segments) if k == 0 else None
-        jobs.append(Job(id=name, user=name, group=name, queue=name, submit=-60, steps=(step,), running=running))
-        planned.append(PlannedJob(id=name, start=start, end=start + 1200, segments=segments))
+        job = Job(id=name, user=name, group=name, queue=name, submit=-60, steps=(step,))
+        job, place = placed_job(job, hosts, start, is_running=k == 0)
+        jobs.append(job)
+        planned.append(place)
     jobs.append(Job(id="w", user=names[0], submit=0, steps=(step,)))
     instance = Instance(
         name=names[0],
@@ -85,7 +81,9 @@ def a_plan(names: tuple[str, ...], *, nodes: int = 4, epoch: bool = True) -> tup
         ),
         engine=EngineReport(name="cp", version="0.1.0", budget=10, elapsed=9.7, stopped="budget"),
         jobs=tuple(planned),
-        reservations=(ReservedSlice(id=names[-1], start=2400, end=3000, allocation=allocation),),
+        reservations=(
+            ReservedSlice(id=names[-1], start=2400, end=3000, allocation=planned[-1].segments[0].allocation),
+        ),
         waiting_room=(WaitingJob(id="w", reason=WaitingReason.UNSATISFIABLE, detail=names[-1]),),
         incumbents=(
             Incumbent(at=0.5, value=52.9, by=names[0]),

@@ -118,6 +118,7 @@ def test_hostile_names_are_text() -> None:
     assert frame.count("<script") == 2
 
 
+@pytest.mark.slow
 def test_a_large_plan_is_a_page_below_8_mb() -> None:
     """10,000 jobs on 1,000 nodes: their bars are in the Gantt chart, all else is counted and binned."""
     report = plan_report(*a_plan(tuple(f"{k}" for k in range(10_000)), nodes=1000))

@@ -29,7 +29,7 @@ def a_run(runs: Runs, policy: str = "easy", **parts: object) -> SimulatedRun:
     made = SimulatedRun(
         workload="w", policy=policy, capacity={"cores": 20}, runs=runs, decision_seconds=np.array([0.5, 0.25])
     )
-    return replace(made, **parts)  # type: ignore[arg-type]
+    return replace(made, **parts)  # type: ignore[arg-type]  # each test names its parts
 
 
 def chart_of(charts: tuple[Chart, ...], title: str) -> Chart:

@@ -134,6 +134,7 @@ def test_a_client_that_goes_leaves_no_work_behind(tmp_path: Path) -> None:
         assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
     """The command says so and ends."""
     window = tmp_path / "window.json"

@@ -47,6 +47,7 @@ def test_the_share_is_looked_at_before_it_is_counted() -> None:
     assert not share_is_low(5, 10, 0.4)
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_the_reconstruction() -> None:
     """Over 300 seeds 75.5 ± 12.3 jobs are taken, of the classes 22.8, 30.1, 14.5, 4.0 and 4.2 (MIX-1)."""
     mixes = [job_mix(seed).jobs for seed in range(300)]

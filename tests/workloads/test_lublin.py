@@ -39,6 +39,7 @@ def many(request: pytest.FixtureRequest) -> tuple[str, Instance]:
     return request.param, lublin(MANY, 5, streams=(request.param,))
 
 
+@pytest.mark.slow
 def test_shares_of_sizes(many: tuple[str, Instance]) -> None:
     """Serial jobs, powers of two among the others, and jobs above the middle size have the shares of the table."""
     name, workload = many
@@ -87,6 +88,7 @@ def test_gaps_have_the_mean_of_their_distribution(many: tuple[str, Instance]) ->
     assert workload.jobs[-1].submit / MANY == pytest.approx(mean, abs=4 * deviation / math.sqrt(MANY))
 
 
+@pytest.mark.slow
 def test_arrivals_follow_the_day() -> None:
     """Of many jobs, each quarter of the day has its share: few in the night, most from noon to six."""
     submits = np.array([job.submit for seed in range(4) for job in lublin(MANY, seed).jobs])

@@ -21,6 +21,7 @@ def test_the_machine_is_oculus() -> None:
     assert {node.resources["mem"] for node in cluster.classes} == {65536, 262144, 1048576}
 
 
+@pytest.mark.slow
 def test_the_table() -> None:
     """Each size has its share of the jobs, and its means of walltime and of accuracy, within the errors of a sample."""
     jobs = [job for seed in range(3) for job in openccs_workload(50000, seed).jobs]
@@ -38,6 +39,7 @@ def test_the_table() -> None:
         assert accuracy[chosen].mean() == pytest.approx(size.accuracy, abs=4 * 0.5 / count**0.5)
 
 
+@pytest.mark.slow
 def test_jobs_a_day() -> None:
     """50,000 jobs take as long as 3,082 a day do, give or take half a day."""
     assert openccs_workload(50000, 1).jobs[-1].submit / 86400 == pytest.approx(50000 / 3082, abs=0.6)
