@@ -492,6 +492,7 @@ def test_the_bar_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
         assert show is None
     terminal = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
     monkeypatch.setattr(screen, "output", lambda **_: terminal)
+    monkeypatch.setattr(screen, "is_terminal_at", lambda _: True)
     with screen.simulation_bar("easy", date=lambda now: f"day {now}", wanted=True) as show:
         assert show is not None
         show(Moment(now=5, done=120, jobs=1000, queued=1234))

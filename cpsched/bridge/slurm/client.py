@@ -112,9 +112,15 @@ class SlurmClient:
         Raises
         ------
         BridgeError
-            If the command fails, or its answer cannot be understood.
+            If the command fails, or its answer cannot be understood; if it is too old a Slurm's, that is what is said.
         """
-        return (self._json("jobs", *_JOBS) if self.rest is None else self._rest(self.rest, "jobs")).jobs
+        if self.rest is not None:
+            return self._rest(self.rest, "jobs").jobs
+        try:
+            return self._json("jobs", *_JOBS).jobs
+        except BridgeError:
+            self.version()
+            raise
 
     def lines(self) -> str:
         """Ask Slurm for a line of each job, as `lines_by_job` reads them.
