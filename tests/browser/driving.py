@@ -56,10 +56,14 @@ def chromium() -> Iterator[Browser]:
 
 
 class Visits:
-    """Pages, each in a window of its own, and what was wrong with them. Mutable."""
+    """Pages, each in a window of its own, and what was wrong with them. Mutable.
 
-    def __init__(self, browser: Browser) -> None:
+    A page that is waited for longer than `patience` seconds is an error.
+    """
+
+    def __init__(self, browser: Browser, *, patience: float = 10.0) -> None:
         self._browser = browser
+        self._patience = patience
         self._contexts: list[BrowserContext] = []
         #: Errors and warnings of all pages so far; a test that provokes one takes it out.
         self.faults: list[str] = []
@@ -79,7 +83,7 @@ class Visits:
             timezone_id="Europe/Berlin",
         )
         self._contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(self._patience * 1000)
         page = context.new_page()
         self._listen(page)
         page.goto(url)
