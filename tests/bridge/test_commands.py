@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cpsched.bridge.commands import run
+from cpsched.bridge.slurm import SlurmClient
 from cpsched.errors import BridgeError
 
 
@@ -25,6 +26,15 @@ def test_variables_of_slurm_are_not_passed_on(monkeypatch: pytest.MonkeyPatch) -
     said = run(("/usr/bin/env",), seconds=10, environment={"SLURM_CONF": "/here"}).out
     assert "SQUEUE_FORMAT" not in said
     assert "SLURM_CONF=/here" in said
+
+
+def test_slurm_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Slurm's own commands do, ours look into SLURM_CONF, unless a site's file names another configuration."""
+    (tmp_path / "squeue").write_text('#!/bin/sh\necho "$SLURM_CONF"\n')
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("SLURM_CONF", "/elsewhere")
+    assert SlurmClient(directory=str(tmp_path)).command("squeue").out == "/elsewhere\n"
+    assert SlurmClient(directory=str(tmp_path), conf="/here").command("squeue").out == "/here\n"
 
 
 def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:

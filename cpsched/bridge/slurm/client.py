@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ class SlurmClient:
 
     #: The directory of ``squeue``, ``sinfo`` and ``scontrol``.
     directory: str = "/usr/bin"
-    #: The path of ``slurm.conf``; None: where Slurm looks for it.
+    #: The path of ``slurm.conf``; None: where Slurm looks for it, first of all in ``SLURM_CONF`` of the environment.
     conf: str | None = None
     #: Seconds for one command; a client of Slurm tries for 18 s to reach a controller that is down.
     seconds: float = 20
@@ -60,8 +61,9 @@ class SlurmClient:
             As `run`.
         """
         environment = {"TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
-        if self.conf is not None:
-            environment["SLURM_CONF"] = self.conf
+        conf = self.conf or os.environ.get("SLURM_CONF")
+        if conf:
+            environment["SLURM_CONF"] = conf
         name, *rest = arguments
         return run(
             (f"{self.directory}/{name}", *rest),

@@ -46,7 +46,7 @@ class SlurmModel(DocumentModel):
 
     kind: Literal["slurm"] = Field(description="Which resource manager")
     commands: _FilePath = Field("/usr/bin", description="The directory of squeue, sinfo and scontrol")
-    conf: Omittable[_FilePath] = Field(None, description="slurm.conf; default: where Slurm looks for it")
+    conf: Omittable[_FilePath] = Field(None, description="slurm.conf; default: SLURM_CONF, or where Slurm looks for it")
     seconds: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = Field(
         20.0, description="Seconds that one command may take"
     )
