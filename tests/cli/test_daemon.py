@@ -151,6 +151,13 @@ def test_a_unit_for_systemd_starts_what_there_is(run: Run, repository: Path, nam
     assert service["NoNewPrivileges"] == "yes"
 
 
+@pytest.mark.parametrize("name", ["cpsched", "cpsched-serve"])
+def test_a_service_keeps_its_compiled_kernels(repository: Path, name: str) -> None:
+    """Homes are hidden from it: kernels go where it may write, so that no restart compiles for a minute."""
+    text = (repository / "scripts" / "systemd" / f"{name}.service").read_text()
+    assert "CacheDirectory=cpsched\nCacheDirectoryMode=0700\nEnvironment=XDG_CACHE_HOME=%C\n" in text
+
+
 @pytest.mark.parametrize("name", ["cpsched", "cpsched-watchdog"])
 def test_slurmctld_can_read_the_gate(repository: Path, name: str) -> None:
     """It is another user than the daemon's, and the gate is in the daemon's directory below /run."""
