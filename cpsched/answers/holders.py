@@ -13,6 +13,7 @@ from cpsched.answers.forms import Block, Form, Found
 from cpsched.answers.occupation import Occupation
 from cpsched.booking import WHOLE_REQUEST
 from cpsched.domain import Request
+from cpsched.problem import Rule
 from cpsched.rusv import FOREVER
 
 __all__ = ["Held", "Question", "fits_until", "holders_at"]
@@ -36,6 +37,11 @@ class Question:
     earliest: int
     #: Licences, and rules that count what it takes.
     counters: tuple[Counter, ...]
+
+    @property
+    def refusing(self) -> Rule | None:
+        """The first rule of which there is never as much as the job takes; None: there is none."""
+        return next((one.rule for one in self.counters if one.rule is not None and one.amount > one.total), None)
 
     def find(self, occupation: Occupation, earliest: int, latest: int = FOREVER) -> Found | None:
         """Return the place with the first start in ``[earliest, latest]`` beside the jobs that are there."""
@@ -184,9 +190,11 @@ def _drop_nodes(occupation: Occupation, question: Question, start: int, after: i
     end = start + question.form.duration
     gains, lacking = _gains(occupation, question.form, start, end, is_later=after >= start)
     uses = occupation.on_nodes.during(start, end, after=after).but(occupation.away)
-    pairs = np.unique(np.stack([uses.used, uses.job], axis=1), axis=0)
+    pairs = np.unique(uses.used * len(occupation.ids) + uses.job)
     worth = gains.sum(axis=0)
-    nodes, jobs = pairs[worth[pairs[:, 0]] > 0].T
+    nodes, jobs = np.divmod(pairs, len(occupation.ids))
+    is_worth = worth[nodes] > 0
+    nodes, jobs = nodes[is_worth], jobs[is_worth]
     first_of = np.searchsorted(nodes, np.arange(len(worth) + 1)).tolist()
     by_job = nodes[np.argsort(jobs, kind="stable")]
     first_by = np.searchsorted(np.sort(jobs), np.arange(len(occupation.ids) + 1)).tolist()

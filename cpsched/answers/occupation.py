@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cpsched.booking import CheapFirst, Columns, amounts_aside, booked_remainder
 from cpsched.domain import FOR_EVER, Amounts, Instance, Job, PlannedJob, Segment
 from cpsched.errors import DocumentError, Fault
-from cpsched.problem import is_made_up
+from cpsched.problem import is_made_up, stated_name
 from cpsched.rusv import FOREVER, Booking, Timeline
 
 __all__ = ["Occupation", "Uses"]
@@ -78,6 +78,8 @@ class Occupation:
         self.place_of: dict[str, int] = {}
         self._bookings: list[list[Booking]] = []
         self._away: set[int] = set()
+        #: How often jobs were taken away or put back.
+        self.version = 0
         #: bool (jobs + 1,): which jobs are taken away; the last one, also at -1, stands for nobody, and is not.
         self.is_away: NDArray[np.bool_] = np.zeros(len(planned) + 1, dtype=bool)
         for one in instance.set_aside:
@@ -137,7 +139,7 @@ class Occupation:
             self._bookings.append(bookings)
         if faults:
             raise DocumentError("plan", faults)
-        self.on_nodes = Uses.of(nodes)
+        self.on_nodes = Uses.of(nodes)  # those of one job after the other
         if clipped:
             uses = self.on_nodes
             beside = set(uses.job[np.isin(uses.used, uses.used[np.isin(uses.job, list(clipped))])].tolist())
@@ -178,6 +180,7 @@ class Occupation:
             for job in jobs:
                 for booking in self._bookings[job]:
                     self.timeline.release(booking)
+            self.version += 1
             self._away.update(jobs)
             self.is_away[list(jobs)] = True
 
@@ -187,6 +190,7 @@ class Occupation:
             for job in jobs:
                 for booking in self._bookings[job]:
                     self.timeline.book(booking)
+            self.version += 1
             self._away.difference_update(jobs)
             self.is_away[list(jobs)] = False
 
@@ -223,6 +227,11 @@ class Occupation:
             self.put_back(self.away - before)
 
     @cached_property
+    def node_names(self) -> tuple[str, ...]:
+        """The names of the nodes of the timeline, by their numbers, as documents state them."""
+        return tuple(map(stated_name, self.columns.node_names))
+
+    @cached_property
     def node_of(self) -> Ints:
         """The number of the node that each column of the timeline belongs to."""
         demands = self.columns.demands
@@ -251,4 +260,5 @@ class Occupation:
     def nodes_of(self, job: int, start: int, end: int) -> set[int]:
         """Return the nodes that a job holds in ``[start, end)``."""
         uses = self.on_nodes
-        return set(uses.used[(uses.job == job) & (uses.start < end) & (uses.end > start)].tolist())
+        rows = slice(*np.searchsorted(uses.job, [job, job + 1]).tolist())
+        return set(uses.used[rows][(uses.start[rows] < end) & (uses.end[rows] > start)].tolist())

@@ -44,10 +44,12 @@ class Submission:
             return cls(job=job, planned=None, detail=world.refusal(job) or "nothing leaves it a start")
         found = inquiry.question.find(world.occupation, first - now)
         if found is None:
-            return cls(job=job, planned=None, detail="no start leaves it enough time before its latest end")
+            rule = inquiry.question.refusing
+            words = "no start leaves it enough time before its latest end"
+            return cls(job=job, planned=None, detail=words if rule is None else f"{rule.words} ({rule.path})")
         segments = found.segments(world.occupation.columns, now)
         planned = PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=segments)
-        return cls(job=job, planned=world.stated(planned))
+        return cls(job=job, planned=world.stated(job, planned))
 
 
 def parse_walltime(text: str) -> int | None:

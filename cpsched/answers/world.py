@@ -25,7 +25,7 @@ from cpsched.domain import (
 )
 from cpsched.errors import DocumentError, Fault, UnsupportedError
 from cpsched.planner import unsupported
-from cpsched.problem import Reduced, is_made_up, reduced, refusal
+from cpsched.problem import Reduced, exchanged, is_made_up, reduced, refusal
 from cpsched.rusv import FOREVER
 
 __all__ = ["World"]
@@ -56,7 +56,7 @@ class World:
         self.planned = {job.id: job for job in plan.jobs}
         self.members = instance.members()
         self._known_uses: dict[str, Uses] = {}
-        self._asked: tuple[Job, Reduced] | None = None  # the last window with another job
+        self._asked: tuple[Job, Reduced | None] | None = None  # the last window with another job
         self._reduced = reduced(instance, plan.reservations)
         features = unsupported(self._reduced.instance)
         if features:
@@ -76,11 +76,10 @@ class World:
             One of the instance, or a job like one of them.
         """
         engine, columns = self.occupation.instance, self.occupation.columns
-        if self.entries.get(job.id) is job:
-            window, counted = self._reduced, self._jobs[job.id]
-        else:
-            window = self._window_with(job)
-            counted = next(one for one in window.instance.elements() if one.id == job.id)
+        window = self._window_of(job)
+        if window is None:
+            raise ValueError(f"asked about job {job.id!r} beside nodes that have no part for it")
+        counted = self._jobs[job.id] if window is self._reduced else window.instance.jobs[0]
         plain = replace(counted, licenses=_stated(counted.licenses))
         if refusal(self._licensed, plain) is not None:
             return None
@@ -94,42 +93,20 @@ class World:
         """Return the world in which a job can be asked about: this one, or where a rule about nodes is about no job of
         the instance, a new one that has the job too.
         """
-        if self.entries.get(job.id) is job:
+        if self._window_of(job) is not None:
             return self
-        plain = next(one for one in self._window_with(job).instance.elements() if one.id == job.id)
-        asked = {
-            name
-            for step in plain.steps
-            for chunk in step.request.chunks
-            for name in (*chunk.resources, *chunk.where)
-            if is_made_up(name)
-        }
-        classes = self.occupation.instance.cluster.classes
-        known = {name for one in classes for name in (*one.resources, *one.properties)} if asked else set()
-        if asked <= known:
-            return self
-        others = tuple(one for one in self.entries.values() if one.id != job.id)
         run = tuple(one for one in self.plan.jobs if one.id != job.id)
-        instance = replace(self.instance, jobs=(*(replace(one, after=()) for one in others), replace(job, after=())))
+        instance = exchanged(self.instance, job)
+        instance = replace(instance, jobs=tuple(replace(one, after=()) for one in instance.jobs))
         return World(instance, replace(self.plan, jobs=run))
 
-    def _window_with(self, job: Job) -> Reduced:
-        """Return the window without rules, with a job that is not as the instance states it, or is new.
-
-        Jobs are not told what they wait for: that does not concern rules.
-        """
+    def _window_of(self, job: Job) -> Reduced | None:
+        """Return the window without rules that has a job; None: the nodes of this world have no part for it."""
+        if self.entries.get(job.id) is job:
+            return self._reduced
         if self._asked is None or self._asked[0] is not job:
-            others: list[Job] = []
-            if self.instance.limits or self.instance.free_pools:
-                others = [one for name, one in self._alone.items() if name != job.id]
-            window = replace(self.instance, jobs=(*others, replace(job, after=())))
-            self._asked = job, reduced(window, self.plan.reservations, about=job, like=self._reduced)
+            self._asked = job, self._reduced.with_job(job)
         return self._asked[1]
-
-    @cached_property
-    def _alone(self) -> dict[str, Job]:
-        """The jobs of the instance, none of which waits for others."""
-        return {name: replace(job, after=()) for name, job in self.entries.items()}
 
     def _counters(self, window: Reduced, job: Job) -> Iterator[Counter]:
         """Yield the licences, and the rules that count what a job takes, beside the jobs of the plan.
@@ -141,18 +118,25 @@ class World:
         job
             The job in it.
         """
+        now = self.instance.now
         for name, amount in job.licenses.items():
-            instance = window.instance if is_made_up(name) else self._licensed
-            total = instance.cluster.licenses[name]
-            # while a rule holds, all is closed that it closes: what running jobs have then is counted as theirs
-            most = total - window.left.get(name, 0) if is_made_up(name) else None
-            closed = [
-                (max(0, one.start - self.instance.now), end if end < FOR_EVER else FOREVER, most or one.licenses[name])
-                for one in instance.set_aside
-                if name in one.licenses and (end := one.end - self.instance.now) > 0
+            counter = window.counters.get(name)
+            if counter is not None:
+                # while a rule holds, all is closed that it closes: what running jobs have then is counted as theirs
+                total, most = counter.total, counter.total - counter.left
+                closed = [(start, end, most) for start, end, _ in counter.closed]
+                uses = self._uses(counter.takes, job.id)
+            else:
+                total = self._licensed.cluster.licenses.get(name, 0)
+                asides = (one for one in self._licensed.set_aside if name in one.licenses)
+                closed = [(one.start, one.end, one.licenses[name]) for one in asides]
+                uses = self._license_uses(name)
+            from_now = [
+                (max(0, start - now), end - now if end < now + FOR_EVER else FOREVER, most)
+                for start, end, most in closed
+                if end > now
             ]
-            uses = self._uses(window.takes[name], job.id) if name in window.takes else self._license_uses(name)
-            yield Counter(name, window.rules.get(name), amount, total, closed, uses)
+            yield Counter(name, window.rules.get(name), amount, total, from_now, uses)
 
     def _license_uses(self, name: str) -> Uses:
         """Return the amounts of a licence of the cluster that the jobs of the plan take."""
@@ -179,9 +163,9 @@ class World:
         found = refusal(self.instance, job)
         return None if found is None else found[1]
 
-    def stated(self, planned: PlannedJob) -> PlannedJob:
-        """Return a place that was found as a plan of the instance has it."""
-        (stated,) = self._reduced.to_stated((planned,))
+    def stated(self, job: Job, planned: PlannedJob) -> PlannedJob:
+        """Return a place that was found for a job as a plan of the instance has it."""
+        (stated,) = (self._window_of(job) or self._reduced).to_stated((planned,))
         return stated
 
     def released(self, job: Job) -> dict[str, int | None]:

@@ -11,7 +11,7 @@ from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, plac
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.precedences import Lag, Precedences, awaited_ends
 from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
-from cpsched.problem.reduction import Reduced, reduced
+from cpsched.problem.reduction import Reduced, exchanged, reduced
 from cpsched.problem.rule import Rule, is_made_up, stated_name
 from cpsched.problem.taken import Column, columns_of, taken_licenses, taken_on_nodes
 from cpsched.problem.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
@@ -44,6 +44,7 @@ __all__ = [
     "by_turn",
     "chunks_on_empty_node",
     "columns_of",
+    "exchanged",
     "intervals",
     "is_bound",
     "is_made_up",

@@ -8,6 +8,7 @@ amounts aside, and its jobs run on nodes of their own, which have these amounts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from cpsched.domain import (
@@ -60,6 +61,11 @@ class _Asked:
     #: A licence of which there is none: it cannot run.
     refused: Rule | None = None
 
+    def keep(self, rule: Rule, kept: KeepFree) -> None:
+        """Take of what a node keeps something free of, but for chunks that it is kept free for."""
+        self.takes[rule.name] = kept.resource
+        self.unless[rule.name] = kept.beneficiary
+
     def amounts(self, resources: Mapping[str, int], count: int) -> dict[str, int]:
         """Return what `count` chunks that take `resources` take of made-up resources."""
         return {
@@ -67,6 +73,18 @@ class _Asked:
             for name, of in self.takes.items()
             if (of is None or resources.get(of)) and self.unless.get(name) not in resources
         }
+
+
+@dataclass(frozen=True, slots=True)
+class _SpreadPool:
+    """A free pool of some nodes, as it is spread over them."""
+
+    rule: Rule
+    #: How much jobs without access may have of its resource on each node, and when.
+    quota: Mapping[str, int]
+    times: Intervals
+    #: The reservations whose jobs without access have a part of it.
+    hosts: frozenset[ReservedSlice]
 
 
 class NodeRules:
@@ -96,6 +114,13 @@ class NodeRules:
         self._asked: dict[str, _Asked] = {}
         #: How much free pools leave of their resource, by the pool's identity and node, as far as it is spread yet.
         self._quota: dict[tuple[int, str], int] = {}
+        #: Of free pools by their number: those that are spread, and those that would be if a job asked for them.
+        self._spread: dict[int, _SpreadPool] = {}
+        self._unasked: set[int] = set()
+        #: Of each reservation with jobs: what nodes keep free there, the rule that lets its jobs in, and whether there
+        #: are nodes that a job can have for itself.
+        self._kept: dict[ReservedSlice, dict[Rule, KeepFree]] = {}
+        self._hosts: dict[ReservedSlice, tuple[Rule, bool]] = {}
         self._asides: list[SetAside] = []
         self._virtual: list[NodeClass] = []
         self._totals = dict(instance.cluster.licenses)
@@ -121,6 +146,65 @@ class NodeRules:
     def _of(self, job: Job) -> _Asked:
         return self._asked.setdefault(job.id, _Asked())
 
+    def about(self, job: Job) -> NodeRules | None:
+        """Return these rules for one waiting job that the window does not have, or has in another form.
+
+        None: a rule concerns that job and no job of the window, so that the nodes have no part for it.
+        """
+        found = copy(self)
+        found._asked, found.closing, found.rules, found._totals = {}, {}, {}, {}
+        instance = self._instance
+        queue = None if job.queue is None else instance.queues.get(job.queue)
+        if job.queue is not None and queue is not None and queue.nodes is not None:
+            found._of(job).where[_rule_of_queue(job.queue).name] = "yes"
+        slice_ = None if job.reservation is None else self._slice_beside(job)
+        for number, pool in enumerate(instance.free_pools):
+            if is_let_in(pool, job):
+                continue
+            spread, is_asking = self._spread.get(number), _asks_for(job, pool.resource)
+            if spread is None:
+                if is_asking and number in self._unasked:
+                    return None
+                continue
+            if slice_ is not None and is_asking and slice_ not in spread.hosts and _has_nodes(slice_, pool):
+                return None
+            found._of(job).takes[spread.rule.name] = pool.resource
+            if job.reservation is None:
+                found._close(spread.rule, pool, [job], spread.quota, spread.times)
+        if job.reservation is None:
+            return found
+        reservations = {one.id: (number, one) for number, one in enumerate(instance.reservations)}
+        number, reservation = reservations[job.reservation]
+        if slice_ is None:
+            found._refuse_late(job, number)
+            return found
+        if slice_ not in self._hosts or self._keeps_free_more(slice_, job):
+            return None
+        if job.steps[0].request.place.exclusive and not self._hosts[slice_][1]:
+            return None
+        for rule, kept in self._kept.get(slice_, {}).items():
+            found._of(job).keep(rule, kept)
+        found._let_in(job, reservation, slice_)
+        return found
+
+    def _slice_beside(self, job: Job) -> ReservedSlice | None:
+        """Return the time of its reservation at which a job can run, if it is there in place of the one of its id."""
+        given: dict[ReservedSlice, int] = {}
+        for one in self._instance.jobs:
+            if job.id in one.element_ids:
+                break
+            if one.reservation is not None:
+                self._slice_of(one, given)
+        return self._slice_of(job, given)
+
+    def _keeps_free_more(self, slice_: ReservedSlice, job: Job) -> bool:
+        """Tell whether a job asks for more than the job of its id does of what nodes of a reservation keep free."""
+        before = [one for one in self._guests[slice_] if job.id in one.element_ids]
+        kept = {
+            kept for node in _added_up(slice_.allocation) for kept in self._instance.cluster.class_of[node].keep_free
+        }
+        return any(_asked_for([job], one) > _asked_for(before, one) for one in kept)
+
     # --- queues -------------------------------------------------------------------------------------------------
 
     def _queues(self) -> None:
@@ -128,7 +212,7 @@ class NodeRules:
         for name, queue in self._instance.queues.items():
             if queue.nodes is None:
                 continue
-            rule = Rule(path=f"queues.{name}.nodes", reason=WaitingReason.UNSATISFIABLE, words=f"nodes of {name}")
+            rule = _rule_of_queue(name)
             self.rules[rule.name] = rule
             for node in queue.nodes:
                 self._is.setdefault(node, {})[rule.name] = "yes"
@@ -149,7 +233,10 @@ class NodeRules:
             left = left_to_others(pool.items, self._supply.of(pool.resource, pool.nodes))
             times = self._times.of(pool.validity)
             has = {node: self._amount(node, pool.resource) for node in pool.nodes}
-            if not asking or not times or left >= sum(has.values()):
+            if not times or left >= sum(has.values()):
+                continue
+            if not asking:
+                self._unasked.add(number)
                 continue
             rule = Rule(
                 path=f"free_pools[{number}]",
@@ -183,6 +270,8 @@ class NodeRules:
             self._asides += spread.asides()
             for job in others:
                 self._of(job).takes[rule.name] = pool.resource
+            hosts = frozenset(slice_ for slice_, _, _ in hosting)
+            self._spread[number] = _SpreadPool(rule=rule, quota=quota, times=times, hosts=hosts)
 
     def _best_quota(
         self, pool: FreePool, has: Mapping[str, int], asking: Sequence[Job], found: Iterator[dict[str, int]]
@@ -308,9 +397,9 @@ class NodeRules:
             if amount:
                 allocation = (Placement(node=name, resources=Amounts({rule.name: amount})),)
                 self._asides.append(SetAside(start=start, end=end, allocation=allocation))
+        self._kept.setdefault(slice_, {})[rule] = kept
         for job in self._guests[slice_]:
-            self._of(job).takes[rule.name] = kept.resource
-            self._of(job).unless[rule.name] = kept.beneficiary
+            self._of(job).keep(rule, kept)
 
     # --- reservations -------------------------------------------------------------------------------------------
 
@@ -324,8 +413,7 @@ class NodeRules:
                 if slice_ is not None:
                     self._guests.setdefault(slice_, []).append(job)
                 elif job.running is None:
-                    words = f"reservation {job.reservation} has ended, or is too short, or could not be had"
-                    self._refuse(job, f"reservations[{numbers[job.reservation]}]", words)
+                    self._refuse_late(job, numbers[job.reservation])
 
     def _reservations(self) -> None:
         """Set the amounts of reservations aside, and give their jobs nodes of their own."""
@@ -394,6 +482,11 @@ class NodeRules:
                 return slice_
         return found[0] if found else None
 
+    def _refuse_late(self, job: Job, number: int) -> None:
+        """Give no start to a job that has no time in its reservation, which is one of a number."""
+        words = f"reservation {job.reservation} has ended, or is too short, or could not be had"
+        self._refuse(job, f"reservations[{number}]", words)
+
     def _refuse(self, job: Job, path: str, words: str) -> None:
         """Give a waiting job a licence of which there is none, so that it has no start."""
         rule = Rule(path=path, reason=WaitingReason.RESERVATION, words=words)
@@ -445,17 +538,23 @@ class NodeRules:
         self._asides += _held_before(slice_, held, [job for job in running if job.id not in inside])
         for license_name, amount in reservation.licenses.items():
             self._license(license_name, slice_, amount)
+        self._hosts[slice_] = entry, bool(alone.shared)
         for job in guests:
-            if reservation.users and job.user not in reservation.users and job.running is None:
-                self._refuse(job, path, f"only its users may run in reservation {reservation.id}")
-                continue
-            asked = self._of(job)
-            asked.slice_ = slice_
-            asked.takes[entry.name] = None
-            if job.steps[0].request.place.exclusive:
-                asked.where[entry.name] = "whole"
-            for license_name in job.licenses:
-                self._license(license_name, slice_, reservation.licenses.get(license_name, 0))
+            self._let_in(job, reservation, slice_)
+
+    def _let_in(self, job: Job, reservation: Reservation, slice_: ReservedSlice) -> None:
+        """Let a job into a reservation, if it is one of its users'."""
+        entry, _ = self._hosts[slice_]
+        if reservation.users and job.user not in reservation.users and job.running is None:
+            self._refuse(job, entry.path, f"only its users may run in reservation {reservation.id}")
+            return
+        asked = self._of(job)
+        asked.slice_ = slice_
+        asked.takes[entry.name] = None
+        if job.steps[0].request.place.exclusive:
+            asked.where[entry.name] = "whole"
+        for license_name in job.licenses:
+            self._license(license_name, slice_, reservation.licenses.get(license_name, 0))
 
     def _license(self, name: str, slice_: ReservedSlice, amount: int) -> None:
         """Give a reservation licences of its own."""
@@ -474,7 +573,7 @@ class NodeRules:
             instance,
             cluster=replace(instance.cluster, classes=(*classes, *self._virtual), licenses=Amounts(licenses)),
             queues=FrozenMap({name: replace(queue, nodes=None) for name, queue in instance.queues.items()}),
-            jobs=tuple(self._job(job) for job in instance.jobs),
+            jobs=tuple(map(self.applied_to, instance.jobs)),
             free_pools=(),
             reservations=(),
             set_aside=(*instance.set_aside, *self._asides),
@@ -500,7 +599,7 @@ class NodeRules:
                     properties=FrozenMap({**node_class.properties, **dict(facts)}),
                 )
 
-    def _job(self, job: Job) -> Job:
+    def applied_to(self, job: Job) -> Job:
         """Return a job that asks for what stands for the rules about it."""
         asked = self._asked.get(job.id)
         if asked is None:
@@ -576,6 +675,17 @@ class NodeRules:
         if asked is None or not asked.takes:
             return resources
         return Amounts({**resources, **asked.amounts(resources, count or 0)})
+
+
+def _rule_of_queue(name: str) -> Rule:
+    """Return the rule that stands for the nodes of a queue."""
+    return Rule(path=f"queues.{name}.nodes", reason=WaitingReason.UNSATISFIABLE, words=f"nodes of {name}")
+
+
+def _has_nodes(slice_: ReservedSlice, pool: FreePool) -> bool:
+    """Tell whether a reservation has nodes of a pool."""
+    among = set(pool.nodes or ())
+    return any(held.node in among for held in slice_.allocation)
 
 
 def _virtual(name: str, slice_: ReservedSlice) -> str:

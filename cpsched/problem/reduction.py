@@ -29,7 +29,7 @@ from cpsched.problem.counters import Counter, Times, counters_of
 from cpsched.problem.nodes import NodeRules
 from cpsched.problem.rule import Rule, is_made_up
 
-__all__ = ["Reduced", "reduced"]
+__all__ = ["Reduced", "exchanged", "reduced"]
 
 #: Seconds of calendars that are enumerated beyond the last second that jobs name: at most, and at least.
 _LONGEST, _SPARE = 2 * 366 * 86_400, 31 * 86_400
@@ -43,6 +43,8 @@ _NO_ROOM = (WaitingReason.UNSATISFIABLE, WaitingReason.UNAVAILABLE, WaitingReaso
 class _Common:
     """What is found once for several windows that differ in one job; mutable: it remembers what was asked."""
 
+    #: The window, as it is stated; arrays are single jobs where a rule may admit some of their elements only.
+    window: Instance
     #: When rules hold.
     times: Times
     #: The amounts of jobs.
@@ -59,10 +61,8 @@ class Reduced:
     instance: Instance
     #: The rules, by the names of the licences, resources and properties that stand for them.
     rules: Mapping[str, Rule]
-    #: By licence that stands for a rule, the amount that its jobs may take together while the rule holds.
-    left: Mapping[str, int]
-    #: By licence that stands for a rule, the amount that each job takes of it, by the id of its entry.
-    takes: Mapping[str, Mapping[str, int]]
+    #: The rules that count amounts, by the licences that stand for them.
+    counters: Mapping[str, Counter]
     _nodes: NodeRules | None = None
     #: The jobs that rules about nodes are about, as they are stated, by the ids that they have in a plan; and of those
     #: that run the allocations, stated and as engines have them.
@@ -94,6 +94,29 @@ class Reduced:
             return job if held is None else held
         of_job = self._stated[job.id]
         return _mapped(job, partial(self._nodes.reduced_node, of_job), partial(self._nodes.reduced_amounts, of_job))
+
+    def with_job(self, job: Job) -> Reduced | None:
+        """Return the window of one waiting job more, or of another one of the same id, to be asked about: it has only
+        that job, and only the limits and free pools that count it. What the job waits for does not matter to rules.
+
+        None: a rule about nodes concerns that job and no job of this window, which therefore has no part for it.
+        """
+        common, nodes = self._common, None if self._nodes is None else self._nodes.about(job)
+        if common is None:
+            return replace(self, instance=replace(self.instance, jobs=(job,)))
+        if nodes is None:
+            return None
+        window = exchanged(common.window, replace(job, after=()))
+        asked = window.jobs[-1]
+        counters = _counters_about(asked, window, common)
+        (counted,) = _with_counters(replace(window, jobs=(asked,)), counters).jobs
+        return Reduced(
+            instance=replace(self.instance, jobs=(nodes.applied_to(counted),)),
+            rules={counter.rule.name: counter.rule for counter in counters} | nodes.rules,
+            counters={counter.rule.name: counter for counter in counters},
+            _nodes=nodes,
+            _stated={job.id: asked} if nodes.touches(asked) else {},
+        )
 
     def stated_node(self, name: str) -> str:
         """Return the node of the instance that was given behind a node for engines."""
@@ -134,8 +157,6 @@ def reduced(
     *,
     soft: bool = True,
     record: bool = False,
-    about: Job | None = None,
-    like: Reduced | None = None,
 ) -> Reduced:
     """Return an instance for engines, which has other means than rules: licences, guards, and amounts set aside.
 
@@ -150,72 +171,67 @@ def reduced(
     record
         Whether the jobs are played, not planned. An outstanding area is then that of the jobs that run at a time; a job
         that runs may start again, when it has been cut short; and a soft limit holds for jobs together, not for one.
-    about
-        The only job that is asked about: the window has no others, nor limits and free pools that do not count it, nor
-        what is set aside on nodes.
-    like
-        A reduced window of the same jobs but for `about`; what both have in common is not found again.
     """
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
     if not (instance.limits or instance.free_pools or instance.reservations or has_nodes):
-        return Reduced(instance=instance, rules={}, left={}, takes={})
-    has_outstanding = any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits)
-    if has_outstanding:
+        return Reduced(instance=instance, rules={}, counters={})
+    if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
         instance = _expanded(instance)
-    common = None if like is None else like._common
-    times = Times(instance, _end_of_calendars(instance)) if common is None else common.times
+    times = Times(instance, _end_of_calendars(instance))
     nodes = NodeRules(instance, slices, times, record=record)
-    if common is None:
-        bare = replace(instance, limits=())
+    bare = replace(instance, limits=())
 
-        @cache
-        def hopeless() -> frozenset[str]:
-            return frozenset(job.id for job in bare.jobs) - placeable(nodes.apply(bare))
+    @cache
+    def hopeless() -> frozenset[str]:
+        return frozenset(job.id for job in bare.jobs) - placeable(nodes.apply(bare))
 
-        common = _Common(times=times, measures=Measures(instance.now), hopeless=hopeless)
-    counters = _counters(instance, common, soft=soft, record=record, about=about)
-    rules = {counter.rule.name: counter.rule for counter in counters} | nodes.rules
-    if about is not None:
-        instance = replace(instance, jobs=tuple(job for job in instance.jobs if job.id in _ids(about)))
+    measures = Measures(instance.now)
+    counters = list(counters_of(instance, times, measures, soft=soft, record=record, hopeless=hopeless))
     plain = nodes.apply(_with_counters(instance, counters))
-    closed = {counter.rule.name: counter.closed for counter in counters}
-    plain = replace(plain, set_aside=merged(plain.set_aside if about is None else (), closed))
+    plain = replace(plain, set_aside=merged(plain.set_aside, {one.rule.name: one.closed for one in counters}))
     touched = {job.id: job for job in instance.jobs if nodes.touches(job)}
     running = {job.id: repeated(job) for job in plain.jobs if job.running is not None and job.id in touched}
     return Reduced(
         instance=plain,
-        rules=rules,
-        left={counter.rule.name: counter.left for counter in counters},
-        takes={counter.rule.name: counter.takes for counter in counters},
+        rules={counter.rule.name: counter.rule for counter in counters} | nodes.rules,
+        counters={counter.rule.name: counter for counter in counters},
         _nodes=nodes,
         _stated={element: job for job in touched.values() for element in job.element_ids},
         _facts={job_id: (repeated(touched[job_id]), held) for job_id, held in running.items()},
         _closing=_closing(instance, counters, nodes.closing),
-        _common=common,
+        _common=_Common(window=instance, times=times, measures=measures, hopeless=hopeless),
     )
 
 
-def _counters(instance: Instance, common: _Common, *, soft: bool, record: bool, about: Job | None) -> list[Counter]:
-    """Return the counters of a window; see `reduced`."""
-    measures, other = common.measures, frozenset[str]() if about is None else frozenset([about.id])
-    if about is not None:  # it is another job than the one of this id in other windows
-        measures.forget(about.id)
-
-    def hopeless() -> frozenset[str]:
-        return common.hopeless() - other
-
-    found = counters_of(instance, common.times, measures, soft=soft, record=record, about=about, hopeless=hopeless)
-    counters = list(found)
-    if about is not None:
-        measures.forget(about.id)
-        ids = _ids(about)
-        counters = [one for one in counters if not ids.isdisjoint(one.takes) or not ids.isdisjoint(one.steady)]
-    return counters
+def exchanged(window: Instance, job: Job) -> Instance:
+    """Return a window with a job, which is its last one, in place of the job or element of an array of its id."""
+    others: list[Job] = []
+    for one in window.jobs:
+        if job.id not in one.element_ids:
+            others.append(one)
+        elif one.array is not None:  # an element is counted as one (``arrayjobs``) also where it is planned by itself
+            others += [replace(one, id=name, array=()) for name in one.element_ids if name != job.id]
+            job = replace(job, array=())
+    return replace(window, jobs=(*others, job))
 
 
-def _ids(job: Job) -> frozenset[str]:
-    """Return the ids of a job and of its elements."""
-    return frozenset([job.id, *job.element_ids])
+def _counters_about(job: Job, window: Instance, common: _Common) -> list[Counter]:
+    """Return the limits and free pools that count a job of a window, which the others of the window know as another one
+    of its id.
+    """
+    common.measures.forget(job.id)
+    found = list(
+        counters_of(
+            window,
+            common.times,
+            common.measures,
+            soft=True,
+            about=job,
+            hopeless=lambda: common.hopeless() - {job.id},
+        )
+    )
+    common.measures.forget(job.id)
+    return [counter for counter in found if job.id in counter.takes or job.id in counter.steady]
 
 
 def _closing(

@@ -307,6 +307,17 @@ def test_many_causes_are_sampled_evenly() -> None:
         assert could_start(instance, plan, "asked", blocked.start, without=set(holders(blocked)))
 
 
+def test_an_element_of_an_array_stays_one_when_it_is_changed() -> None:
+    """Elements of arrays may take 20 s up to second 80: a walltime of 20 s is suggested, none that is longer."""
+    instance = window(
+        {"id": "many", "request": "ncpus=1", "array": {"indices": "0-1"}},
+        limits=[{"consumer": {"user": "ann"}, "resource": "arrayjobs", "duration": 20,
+                 "validity": {"from": 0, "until": 80}}],
+    )  # fmt: skip
+    (change,) = (one for one in told(instance, "many[1]").changes if one.kind is ChangeKind.WALLTIME)
+    assert (change.amount, change.start) == (20, 0)
+
+
 def test_a_downtime_is_named_by_its_place() -> None:
     """All nodes are down from 50 to 80: a job of 100 s starts behind that, one of at most 50 s before it."""
     instance = window(

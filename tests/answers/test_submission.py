@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -97,6 +98,50 @@ def test_a_submission_that_cannot_run_says_why() -> None:
         found = answers.submit(parse_submission(text, instance))
         assert found.planned is None
         assert words in found.detail
+
+
+RESERVED = {"id": "course", "start": 30, "end": 500, "request": "1:ncpus=4", "users": ["ann"]}
+
+
+@pytest.mark.parametrize("place", ["free", "free:excl"])
+@pytest.mark.parametrize("guests", [0, 1])
+def test_a_submission_to_a_reservation_has_its_nodes(guests: int, place: str) -> None:
+    """It is on a node of the cluster that the reservation has, also where nobody else is in the reservation, or wants a
+    node of it alone.
+    """
+    inside = [{"id": "first", "request": "ncpus=2", "reservation": "course"}] * guests
+    instance = window({"id": "all", **ALL}, *inside, reservations=[RESERVED])
+    plan = planned(instance)
+    text = json.dumps({"request": "ncpus=2", "walltime": 50, "user": "ann", "reservation": "course", "place": place})
+    found = Answers(instance, plan).submit(parse_submission(text, instance)).planned
+    assert found is not None
+    ((held,),) = [segment.allocation for segment in found.segments]
+    assert held.node in {placement.node for one in plan.reservations for placement in one.allocation}
+    assert held.resources == {"cores": 2}
+    assert found.start == (130 if guests and place == "free:excl" else 30)
+
+
+def test_a_submission_that_a_rule_refuses_names_it() -> None:
+    """Who may not run in a reservation, or may have nothing, is told so."""
+    limit = {"consumer": {"user": "eve"}, "resource": "cores", "items": "0"}
+    instance = window({"id": "all", **ALL}, reservations=[RESERVED], limits=[limit])
+    answers = Answers(instance, planned(instance))
+    for more, words in (
+        ({"user": "bob", "reservation": "course"}, "only its users may run in reservation course (reservations[0])"),
+        ({"user": "eve"}, "user eve may have 0 cores at a time (limits[0])"),
+    ):
+        text = json.dumps({"request": "ncpus=1", "walltime": 10, **more})
+        found = answers.submit(parse_submission(text, instance))
+        assert (found.planned, found.detail) == (None, words)
+
+
+def test_a_submission_keeps_to_a_pool_that_nobody_else_is_kept_from() -> None:
+    """All jobs of the plan are let into the pool of two nodes: a new one that is not gets one of the others."""
+    pool = {"resource": "cores", "items": "100%", "open_to": {"users": ["ann"]}, "nodes": "n[1-2]"}
+    instance = window({"id": "one", "request": "ncpus=1", "user": "ann"}, free_pools=[pool])
+    found = Answers(instance, planned(instance)).submit(parse_submission("2:ncpus=4,walltime=9,user=bob", instance))
+    assert found.planned is not None
+    assert {held.node for held in found.planned.segments[0].allocation} == {"n3", "n4"}
 
 
 def test_an_id_that_is_taken_is_refused() -> None:
