@@ -54,7 +54,8 @@ _SPREAD = 0.3
 class SearchParams:
     """The parameters of the search."""
 
-    #: Steps after which the search ends even if budget is left; None: the budget alone ends it.
+    #: Steps after which the search ends even if budget is left; None: the budget alone ends it. With 0 there are lists
+    #: alone, and those by prices take no more than their shares of the time: the rest is for the solvers that follow.
     max_steps: int | None = None
     #: Steps per job in one cooling; if time is left, another cooling follows.
     steps_per_job: int = 1000
@@ -256,16 +257,16 @@ class _Search:
         """Try list schedules by prices: the first without noise, all others with it."""
         if self._keys is None or len(self._jobs) < _MANY:
             return
-        is_counted = self._params.max_steps is not None
+        is_counted, is_timed = self._params.max_steps is not None, not self._params.max_steps
         prices = Prices(self._instance, self._jobs, chain.full_costs, chain.earliest, chain.best_starts)
         until, rounds = self._time_share() + _PRICED, 0
-        while rounds < _MOST_ROUNDS and not self._is_over and (is_counted or self._time_share() < until):
+        while rounds < _MOST_ROUNDS and not self._is_over and not (is_timed and self._time_share() >= until):
             prices.improve()
             rounds += 1
         durations = np.array([job.walltime for job in self._jobs], dtype=np.float64)
         listed = self._promoted(chain, prices.starts)[0] if chain.is_open else prices.starts
         until, lists = self._time_share() + _LISTED, 0
-        while not self._is_over and (lists < _LISTS if is_counted else self._time_share() < until):
+        while not (self._is_over or (is_counted and lists >= _LISTS) or (is_timed and self._time_share() >= until)):
             noise = _SPREAD * random.random(len(self._jobs)) if lists else 0.0
             chain.plan_list(listed + noise * durations, limit=chain.best_value)
             lists += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +12,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, PlannedJob
+from cpsched.engine import Budget
 from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
-from cpsched.search import SearchParams
+from cpsched.search import Search, SearchParams
+from cpsched.search import engine as search_engine
 from cpsched.search import kernels as search_kernels
 from cpsched.search.chain import Chain
-from cpsched.workloads import TinyCase, tiny_cases
+from cpsched.workloads import TinyCase, eurora_window, tiny_cases
 from tests.oracle.random_instances import instances, pressed
-from tests.search.searched import planned, searched
+from tests.search.searched import board_of, planned, searched
 from tests.sizes import examples
 
 INSTANCES = Path(__file__).parents[2] / "instances"
@@ -153,6 +156,18 @@ def test_the_latest_start_for_a_cost_is_the_inverse_of_the_cost(
     if search_kernels.cost_of(0, start + 1, costs) > cost:
         assert search_kernels.cost_of(0, latest, costs) <= cost + 1e-6 * max(1.0, cost)
     assert search_kernels.latest_for(0, level - 0.1, costs) == -1
+
+
+def test_lists_alone_leave_time_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow machine lists by prices without steps end after their share of the time: CP-SAT follows them."""
+    monkeypatch.setattr(search_engine, "_MANY", 1)
+    instance = eurora_window(40, 1, busy=0.5)
+    ticks = count()
+    board = board_of(instance, planned(instance))
+    board.budget = Budget(20.0, clock=lambda: next(ticks) * 0.1)
+    Search(SearchParams(max_steps=0)).improve(instance, board, seed=0)
+    assert not board.is_over
+    assert board.budget.elapsed < 10
 
 
 @pytest.mark.parametrize("figures", [{"portion": 0}, {"max_steps": -1}, {"steps_per_job": 0}])
