@@ -112,9 +112,9 @@ def smith(
 
     Jobs with deadlines or hard limits of waiting come first, then the oldest of the jobs that have waited for
     `patience` seconds, as far as old jobs have not had 5 % of the machine in this way, then all others by Smith's rule
-    (1956) with expected runtimes. Nodes are reserved, by walltimes, for those of the first kind and the first
-    `reservations` others; a job starts if it delays no reservation, and if its key is at most e^`gate` times that of
-    the first of the others that is blocked.
+    (1956) with the geometric mean of expected runtime and walltime. Nodes are reserved, by walltimes, for those of the
+    first kind and the first `reservations` others; a job starts if it delays no reservation, and if its key is at most
+    e^`gate` times that of the first of the others that is blocked.
     """
     return QueueRule(
         name="smith",

@@ -117,8 +117,8 @@ def key_of(rule, job, now, s):
     """Return a job's key in the queue; the smallest key is served first.
 
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
-    WSPT is Smith's rule (1956). SMITH is the same, after jobs with promises, by the last second that was promised; for
-    an old job see `prefer_oldest`. KEY is a key of the rule's own, which is not computed here.
+    WSPT is Smith's rule (1956). SMITH is the same with the geometric mean of expected runtime and walltime, after jobs
+    with promises, by the last second that was promised; for an old job see `prefer_oldest`. KEY is a key of the rule's own, which is not computed here.
     """
     order = rule.order
     submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
@@ -134,7 +134,9 @@ def key_of(rule, job, now, s):
     if order == BY_KEY:
         return s.smith[job]
     if order == BY_SMITH:
-        return _PROMISED + s.promised[job] if s.promised[job] < FOREVER else length * s.smith[job]
+        if s.promised[job] < FOREVER:
+            return _PROMISED + s.promised[job]
+        return np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
     if order == BY_WFP3:
         ratio = wait / length
         return -(ratio * ratio * ratio) * cores

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, exp, frexp, inf, log2, log10
+from math import ceil, exp, frexp, inf, log2, log10, sqrt
 from typing import NamedTuple
 
 from cpsched.domain import FOR_EVER, Arrangement, DependencyType, Instance, Job, SetAside
@@ -475,7 +475,7 @@ class _Play:
                 promised = min(life.latest, inf if (due := self.instance.must_start_by(life.job)) is None else due)
                 if promised < inf:
                     return promised - 4e15
-                return length * self.smith(life.job)
+                return sqrt(length * life.job.walltime) * self.smith(life.job)
             case Order.WFP3:
                 return -((wait / length) ** 3) * cores
             case Order.UNICEF:
