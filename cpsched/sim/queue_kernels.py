@@ -118,7 +118,8 @@ def key_of(rule, job, now, s):
 
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
     WSPT is Smith's rule (1956). SMITH is the same with the geometric mean of expected runtime and walltime, after jobs
-    with promises, by the last second that was promised; for an old job see `prefer_oldest`. KEY is a key of the rule's own, which is not computed here.
+    with promises, by the last second that was promised; for an old job see `prefer_oldest`. KEY is a key of the rule's
+    own, which is not computed here.
     """
     order = rule.order
     submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
