@@ -30,7 +30,7 @@ def require_packages() -> None:
     missing = [name for name in ("distributed", "matplotlib", "pyarrow") if find_spec(name) is None]
     if missing:
         how = "pip install 'cpsched[bench]', or in a checkout ./scripts/venv bench"
-        raise CampaignError(f"Campaigns need {' and '.join(missing)}, which is not installed: {how}")
+        raise CampaignError(f"Campaigns need {', '.join(missing)}, not installed here: {how}")
 
 
 @contextmanager

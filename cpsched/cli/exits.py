@@ -19,6 +19,7 @@ class ExitCode(IntEnum):
     DISK_FULL = 6
     OUT_OF_MEMORY = 7
     NO_ANSWER = 8
+    CRASHED = 9
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
@@ -33,6 +34,7 @@ MEANINGS = {
     ExitCode.DISK_FULL: "no room to write a file (disk full, quota or size limit): it is named, an older one is kept",
     ExitCode.OUT_OF_MEMORY: "the system, or the limit of the process, had no more memory: nothing was written",
     ExitCode.NO_ANSWER: "the resource manager did not answer, or not in a way that can be understood",
+    ExitCode.CRASHED: "an error of cpsched's own, or in a policy or an engine of yours: its traceback is printed",
     ExitCode.INTERRUPTED: "interrupted: no plan was written; a simulation wrote its results up to then",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",
 }

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+import traceback
 from typing import Any, NoReturn
 
 import click
@@ -188,6 +189,11 @@ def run() -> None:
             main(prog_name="cpsched")
         except SystemExit as end:
             code = end.code
+        except OSError:
+            raise
+        except Exception:  # a bug, perhaps of the user's own module; Python's code for it is that of violations
+            traceback.print_exc()
+            code = ExitCode.CRASHED
         sys.stdout.flush()
     except OSError as error:
         if not code:  # click does not catch what its own help meets; what failed before was told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from cpsched.formats import read_plan
 from cpsched.verify import verify_files
 from tests.cli.conftest import Run, Window
 
+ROOT = Path(__file__).parents[2]
+
 #: Runs a command that gets a SIGTERM as soon as a solver has begun to improve the plan.
 _TERMINATED = """
 import os, signal, time
@@ -27,6 +30,16 @@ def begin(*arguments):
 
 lanes._run_lane = begin
 run()
+"""
+
+#: A module with an order of the queue that raises.
+_BROKEN = """
+from cpsched.policies import Policy, PolicyEngine, insert
+
+def order(instance, jobs):
+    raise LookupError("a typo of mine")
+
+engine = PolicyEngine(Policy(name="broken", order=order, serve=insert))
 """
 
 
@@ -78,3 +91,17 @@ def test_a_full_standard_output_has_the_same_exit_code(repository: Path) -> None
         ExitCode.DISK_FULL,
         "cpsched: [Errno 28] No space left on device: '<stdout>'\n",
     )
+
+
+@pytest.mark.slow
+def test_an_error_in_a_module_of_the_users_has_a_code_of_its_own(window: Window) -> None:
+    """Its traceback is printed, and the code is not 1, Python's own for errors, which is that of violations."""
+    (window.folder / "mine.py").write_text(_BROKEN)
+    done = subprocess.run(
+        [sys.executable, "-m", "cpsched", "solve", "window.json", "--engine", "mine:engine"],
+        cwd=window.instance_file.parent, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == ExitCode.CRASHED
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.endswith("LookupError: a typo of mine\n")
