@@ -45,7 +45,12 @@ class Question:
 
     def find(self, occupation: Occupation, earliest: int, latest: int = FOREVER) -> Found | None:
         """Return the place with the first start in ``[earliest, latest]`` beside the jobs that are there."""
-        return self.form.find(occupation.timeline, earliest, latest, self.gate(occupation))
+        gate = self.gate(occupation)
+        if (
+            gate.counters and gate.first(earliest, self.form.duration) > latest
+        ):  # in a longer mode it starts later still
+            return None
+        return self.form.find(occupation.timeline, earliest, latest, gate)
 
     def gate(self, occupation: Occupation | None) -> Gate:
         """Return the counters beside the jobs that are there; with None, beside no job."""

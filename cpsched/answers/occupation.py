@@ -71,13 +71,16 @@ class Occupation:
     def __init__(self, instance: Instance, planned: Sequence[PlannedJob]) -> None:
         self.instance = instance
         self.columns = Columns(instance.cluster, CheapFirst())
-        self.timeline = Timeline(self.columns.demands)
+        self._timeline = Timeline(self.columns.demands)
         #: What is left by the rules when no job holds anything.
         self.bare = Timeline(self.columns.demands)
         self.ids: list[str] = []
         self.place_of: dict[str, int] = {}
         self._bookings: list[list[Booking]] = []
         self._away: set[int] = set()
+        #: The jobs that the timeline does not have, and the version of which that is true.
+        self._released: set[int] = set()
+        self._released_at = 0
         #: How often jobs were taken away or put back.
         self.version = 0
         #: bool (jobs + 1,): which jobs are taken away; the last one, also at -1, stands for nobody, and is not.
@@ -86,7 +89,7 @@ class Occupation:
             amounts, _ = amounts_aside(one, self.columns)
             start, end = max(0, one.start - instance.now), one.end - instance.now
             if end > start:
-                for timeline in (self.timeline, self.bare):
+                for timeline in (self._timeline, self.bare):
                     booked_remainder(timeline, start, end if end < FOR_EVER else FOREVER, amounts, {})
         #: Running jobs that together take more of a column than there is, and those beside them on its nodes, with what
         #: each would have by itself, in the order in which they get what is left.
@@ -126,7 +129,7 @@ class Occupation:
                 if end <= start:
                     continue
                 amounts = self._amounts(job, segment)
-                pieces, is_less = booked_remainder(self.timeline, start, end, amounts, {})
+                pieces, is_less = booked_remainder(self._timeline, start, end, amounts, {})
                 if job.running is None and is_less and not self._is_stated_free(job, segment, start, end, pieces):
                     faults.append(Fault(f"job {one.id}", "Expected resources that are free beside the other jobs"))
                     continue
@@ -150,12 +153,12 @@ class Occupation:
         documents state: engines keep some rules more strictly than they are. Where it cannot, nothing of it is booked.
         """
         for piece in pieces:
-            self.timeline.release(piece)
+            self._timeline.release(piece)
         stated = self._amounts(job, segment, is_stated=True)
-        if not self.timeline.is_free(self.timeline.booking(start, end, stated, {})):
+        if not self._timeline.is_free(self._timeline.booking(start, end, stated, {})):
             return False
         for piece in pieces:
-            self.timeline.book(piece)
+            self._timeline.book(piece)
         return True
 
     def _amounts(self, job: Job, segment: Segment, *, is_stated: bool = False) -> dict[int, int]:
@@ -175,24 +178,34 @@ class Occupation:
     # --- taking away --------------------------------------------------------------------------------------------
 
     def take_away(self, jobs: Collection[int]) -> None:
-        """Release what some jobs hold, given by their places in `ids`; each is there."""
-        with self._crowd_apart(jobs):
-            for job in jobs:
-                for booking in self._bookings[job]:
-                    self.timeline.release(booking)
-            self.version += 1
-            self._away.update(jobs)
-            self.is_away[list(jobs)] = True
+        """Take away what some jobs hold, given by their places in `ids`; each is there."""
+        self.version += 1
+        self._away.update(jobs)
+        self.is_away[list(jobs)] = True
 
     def put_back(self, jobs: Collection[int]) -> None:
-        """Book again what some jobs hold, which were taken away."""
-        with self._crowd_apart(jobs):
-            for job in jobs:
-                for booking in self._bookings[job]:
-                    self.timeline.book(booking)
-            self.version += 1
-            self._away.difference_update(jobs)
-            self.is_away[list(jobs)] = False
+        """Put back what some jobs hold, which were taken away."""
+        self.version += 1
+        self._away.difference_update(jobs)
+        self.is_away[list(jobs)] = False
+
+    @property
+    def timeline(self) -> Timeline:
+        """The nodes with what the jobs hold that are there. It is brought up to date when it is asked for: often what
+        is counted beside nodes has the answer.
+        """
+        if self._released_at != self.version:
+            gone, back = self._away - self._released, self._released - self._away
+            with self._crowd_apart(gone | back):
+                for job in gone:
+                    for booking in self._bookings[job]:
+                        self._timeline.release(booking)
+                for job in back:
+                    for booking in self._bookings[job]:
+                        self._timeline.book(booking)
+                self._released = set(self._away)
+            self._released_at = self.version
+        return self._timeline
 
     @contextmanager
     def _crowd_apart(self, jobs: Collection[int]) -> Iterator[None]:
@@ -203,13 +216,13 @@ class Occupation:
             yield
             return
         for job in self._crowd:
-            for booking in self._bookings[job] if job not in self._away else ():
-                self.timeline.release(booking)
+            for booking in self._bookings[job] if job not in self._released else ():
+                self._timeline.release(booking)
             self._bookings[job] = []
         yield
         for job, pieces in self._crowd.items():
             for start, end, amounts in pieces if job not in self._away else ():
-                self._bookings[job] += booked_remainder(self.timeline, start, end, amounts, {})[0]
+                self._bookings[job] += booked_remainder(self._timeline, start, end, amounts, {})[0]
 
     @property
     def away(self) -> frozenset[int]:
