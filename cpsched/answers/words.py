@@ -20,6 +20,15 @@ MOST_HOLDERS = 10
 MOST_MOVED = 20
 
 
+def _planned(told: Explanation, second: int) -> str:
+    """Return in words when a plan has a job that could start at a second."""
+    if told.start is None:
+        return "the plan gives it no start"
+    if told.start == second:
+        return "so the plan has it"
+    return "the plan has it later" if told.start > second else "the plan has it earlier"
+
+
 def first_line(instance: Instance, explanation: Explanation) -> str:
     """Return in one sentence why a job does not start now, or that it runs."""
     told = explanation
@@ -31,7 +40,7 @@ def first_line(instance: Instance, explanation: Explanation) -> str:
         return "starts at the first second that it may"
     first = told.blocked[0]
     if first.cause.kind is CauseKind.NOTHING:
-        return f"could start at {moment(instance, first.start)}, beside all other jobs; the plan has it later"
+        return f"could start at {moment(instance, first.start)}, beside all other jobs; {_planned(told, first.start)}"
     words = f"not at {moment(instance, first.start)}: {printable(first.cause.detail)}"
     holders = first.cause.holders
     if not holders:

@@ -307,6 +307,15 @@ def test_many_causes_are_sampled_evenly() -> None:
         assert could_start(instance, plan, "asked", blocked.start, without=set(holders(blocked)))
 
 
+@pytest.mark.parametrize(("at", "words"), [(50, "earlier"), (0, "so the plan has it")])
+def test_a_second_at_which_a_job_could_start_is_held_against_its_plan(at: int, words: str) -> None:
+    """A job alone is planned for second 0: at 50 it could start, too, and is not told to be later."""
+    instance = window({"id": "asked", "request": "ncpus=1"})
+    line = first_line(instance, told(instance, "asked", at))
+    assert line.startswith(f"could start at now + {at} s")
+    assert line.endswith(words)
+
+
 def test_an_element_of_an_array_stays_one_when_it_is_changed() -> None:
     """Elements of arrays may take 20 s up to second 80: a walltime of 20 s is suggested, none that is longer."""
     instance = window(
