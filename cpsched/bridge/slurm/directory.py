@@ -95,7 +95,7 @@ def read_directory(path: Path, zone: tzinfo | None = None) -> Reading:
 def _begun(records: SlurmRecords) -> Iterator[Any]:
     """Yield jobs whose start is no estimate."""
     for job in records.jobs:
-        yield job if job.shares or job.state.is_over else replace(job, start=None)
+        yield job if job.shares or job.state.is_over else job._replace(start=None)
 
 
 def _read_file(file: Path, zone: tzinfo | None, skip: Callable[[str], None]) -> SlurmRecords | None:

@@ -89,11 +89,12 @@ def limited(
     totals: dict[str, int] = {}
     running: dict[str, int] = {}
     bounds: dict[str, int] = {}
-    for key, job in jobs.items():
-        for take in takes.get(key, ()):
+    takes = {key: mine for key, mine in takes.items() if key in jobs}
+    for key, mine in takes.items():
+        for take in mine:
             bounds[take.limit] = take.bound
             totals[take.limit] = totals.get(take.limit, 0) + take.amount
-            if job.running is not None:
+            if jobs[key].running is not None:
                 running[take.limit] = running.get(take.limit, 0) + take.amount
     binding = {
         name: max(bound, running.get(name, 0))
@@ -101,7 +102,7 @@ def limited(
         if totals[name] > bound and totals[name] > running.get(name, 0)
     }
     found = {
-        key: tuple((take.limit, take.amount) for take in takes.get(key, ()) if take.limit in binding) for key in jobs
+        key: tuple((take.limit, take.amount) for take in mine if take.limit in binding) for key, mine in takes.items()
     }
     return {key: one for key, one in found.items() if one}, Amounts(binding)
 

@@ -8,8 +8,6 @@ text that users may choose.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cpsched.bridge.protocol import JobState
 from cpsched.bridge.slurm.records import JobRecord
 
@@ -59,8 +57,7 @@ def as_ordered(record: JobRecord, before: str, now: str) -> JobRecord | None:
         return None
     if begin not in _NONE and not begin.isdecimal():
         return None
-    return replace(
-        record,
+    return record._replace(
         required_nodes="" if required in _NONE else required,
         nodes=int(nodes),
         cpus_per_node=int(cpus_per_node),

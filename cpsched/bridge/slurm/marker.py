@@ -9,8 +9,8 @@ remains in front of it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from cpsched.bridge.protocol import JobState
@@ -39,8 +39,7 @@ _SAYABLE = re.compile(r"[!-~]*")
 _PLAIN = "[]-_.,:/*+"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marker:
+class Marker(NamedTuple):
     """The note of one job. Times are Unix seconds; what the user did not give is 0 or empty."""
 
     #: The user's own ``--begin``.
@@ -63,6 +62,11 @@ class Marker:
     start: str = ""
     where: str = ""
     why: str = ""
+
+
+#: The fields that are numbers, and all others.
+_NUMBERS = frozenset(name for name, default in Marker._field_defaults.items() if isinstance(default, int))
+_TEXTS = frozenset(Marker._fields) - _NUMBERS
 
 
 def shown_time(second: int) -> str:
@@ -90,23 +94,22 @@ def read_marker(comment: str) -> Marker | None:
     _, mark, rest = comment.partition(_MARK)
     if not mark:
         return None
-    found: dict[str, int | str] = {}
-    kinds = {field.name: field.type for field in fields(Marker)}
+    found: dict[str, Any] = {}
     for key, value in _PAIR.findall(rest):
-        if kinds.get(key) == "int":
+        if key in _NUMBERS:
             if not value.isdecimal():
                 return None
             found[key] = int(value)
-        elif key in kinds:
+        elif key in _TEXTS:
             found[key] = unquote(value)
-    return Marker(**found)  # type: ignore[arg-type]  # each was read by its own type
+    return Marker(**found)
 
 
 def marked(prefix: str, marker: Marker) -> str:
     """Return a comment with a note."""
-    pairs = ((field.name, getattr(marker, field.name)) for field in fields(Marker))
-    said = "".join(f";{key}={quote(str(value), safe=_PLAIN)}" for key, value in pairs if value)
-    return f"{prefix}{_MARK}{said}"
+    pairs = zip(Marker._fields, marker, strict=True)
+    said = [f";{key}={quote(str(value), safe=_PLAIN)}" for key, value in pairs if value]
+    return f"{prefix}{_MARK}{''.join(said)}"
 
 
 def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
@@ -117,16 +120,15 @@ def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
     """
     marker = read_marker(job.admin_comment)
     if marker is None:
-        return (replace(job, begin=None) if job.begin == GATE else job), None
+        return (job._replace(begin=None) if job.begin == GATE else job), None
     if job.state is JobState.HELD and job.reason.startswith("BadConstraints") and marker.ordered:
-        job = replace(job, state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
+        job = job._replace(state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
     begin: int | None = job.begin
     if job.begin is not None and job.begin in (GATE, marker.given, marker.shown):
         begin = marker.begin or None
-    view = replace(job, begin=begin)
+    view = job._replace(begin=begin)
     if marker.ordered and job.required_nodes == marker.ordered:
-        view = replace(
-            view,
+        view = view._replace(
             required_nodes=marker.required,
             nodes=marker.nodes or 1,
             max_nodes=marker.most or None,

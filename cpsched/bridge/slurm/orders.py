@@ -147,15 +147,16 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None
     if isinstance(order, Start):
         change = _start(order, view, marker, prefix, now)
     elif isinstance(order, Announce):
-        change = _announce(order, job, marker, prefix, now)
+        kept = marker or Marker(begin=_own_begin(view, now))
+        change = _announce(order, job, kept, prefix, now)
     else:
         change = _undo(order, view, marker, prefix, now)
         if isinstance(order, HandBack) and marker is None and job.begin == GATE:
             change = replace(change, begin=now)  # its note is lost
         if not is_sayable(prefix):
             change = replace(change, comment=None)
-    is_ours = job.state is JobState.HELD and view.state is JobState.WAITING
-    change = replace(change, is_released=is_ours and not isinstance(order, Announce))
+    if job.state is JobState.HELD and view.state is JobState.WAITING and not isinstance(order, Announce):
+        change = replace(change, is_released=True)
     if change.cpus_per_node == job.cpus_per_node:
         change = replace(change, cpus_per_node=None, cpus=None)
     return None if change.is_done(job, now) else change
@@ -194,8 +195,7 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
         least = max(place.resources.get("cores", 1) for place in order.allocation)
     kept = marker or Marker(begin=_own_begin(view, now))
     if marker is None or not marker.ordered:
-        kept = replace(
-            kept,
+        kept = kept._replace(
             required=view.required_nodes,
             nodes=view.nodes,
             most=view.max_nodes or 0,
@@ -205,8 +205,7 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
     begin = max(order.at, now)
     if marker is not None and (marker.ordered, marker.at) == (hosts, order.at):
         begin = marker.given  # the same order again
-    kept = replace(
-        kept,
+    kept = kept._replace(
         ordered=hosts,
         at=order.at,
         given=begin,
@@ -226,14 +225,13 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
     )
 
 
-def _announce(order: Announce, job: JobRecord, marker: Marker | None, prefix: str, now: int) -> Change:
+def _announce(order: Announce, job: JobRecord, kept: Marker, prefix: str, now: int) -> Change:
     """Return a job with the note, and where it is steered and has no order with the announced start as its begin."""
-    kept = marker or Marker(begin=_own_begin(user_view(job)[0], now))
     why = "_".join(order.why.split())[:_LONGEST_WHY]
-    told = replace(kept, start=shown_time(order.start), where=fold_hostlist(order.nodes), why=why)
+    told = kept._replace(start=shown_time(order.start), where=fold_hostlist(order.nodes), why=why)
     if kept.ordered or job.begin is None or job.begin not in (GATE, kept.shown):
         return Change(job=order.job, comment=marked(prefix, told))
-    told = replace(told, shown=order.start if order.start > now + _NOTICE else 0)
+    told = told._replace(shown=order.start if order.start > now + _NOTICE else 0)
     return Change(job=order.job, comment=marked(prefix, told), begin=told.shown or GATE)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 
 from cpsched.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
@@ -300,7 +301,7 @@ def _tasks(record: JobRecord) -> Iterator[_Seen]:
         ids = record.ids
     except ValueError:
         ids = (str(record.number),)
-        view = replace(view, others=(*view.others, f"its array's tasks cannot be read ({record.tasks_text})"))
+        view = view._replace(others=(*view.others, f"its array's tasks cannot be read ({record.tasks_text})"))
     for key in ids:
         yield _Seen(key, record, view, marker)
 
@@ -348,17 +349,17 @@ def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], 
     """
     view = one.view
     queue = view.partitions[0] if view.partitions and view.partitions[0] in site.partitions else None
-    job = Job(
+    make = partial(
+        Job,
         id=one.id,
         user=_name(view.user),
         group=_name(view.group),
         project=_name(view.account),
         queue=queue,
         submit=min(view.submit, now),
-        steps=(),
     )
     if view.state is JobState.RUNNING:
-        return _running(job, view, site, now)
+        return _running(make, view, site, now)
     if view.state is JobState.HELD:
         raise Inexpressible(f"it is held ({view.reason})" if view.reason else "it is held", is_for_manager=False)
     if not is_sayable(prefix_of(one.record.admin_comment)):
@@ -373,8 +374,7 @@ def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], 
         raise Inexpressible("the tasks of its array are not known")
     request = request_of(view, site)
     begin = view.begin if view.begin is not None and view.begin > now else None
-    return replace(
-        job,
+    return make(
         steps=(Step(walltime=max(1, view.time_limit), request=request),),
         licenses=licenses_of(view),
         not_before=begin,
@@ -383,7 +383,7 @@ def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], 
     )
 
 
-def _running(job: Job, view: JobRecord, site: Site, now: int) -> Job:
+def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) -> Job:
     """Return a running job: the nodes that it holds are a fact."""
     if not view.shares:
         raise Inexpressible("it runs, and Slurm does not say where", is_for_manager=False)
@@ -406,12 +406,10 @@ def _running(job: Job, view: JobRecord, site: Site, now: int) -> Job:
     chunks = tuple(Chunk(count=counts[held], resources=held) for held in kinds)
     place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive == "node")
     segment = Segment(start=start, end=max(start + walltime, now + 1), allocation=allocation)
-    return replace(
-        job,
+    return make(
         steps=(Step(walltime=walltime, request=Request(chunks=chunks, place=place)),),
         licenses=licenses_of(view),
         running=Running(start=start, segments=(segment,)),
-        reservation=None,
     )
 
 

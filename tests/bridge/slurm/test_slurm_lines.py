@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -169,7 +169,7 @@ def test_a_job_is_read_from_its_line_as_from_json() -> None:
     assert as_ordered(record, line(job), line(changed)) == expected
     for other in ({"job_state": "RUNNING"}, {"time_limit": 5}, {"state_reason": "JobHeldAdmin"}, {"cpus": "1K"}):
         assert as_ordered(record, line(job), line(changed | other)) is None
-    assert as_ordered(replace(record, state=record.state.HELD), line(job), line(changed)) is None
+    assert as_ordered(record._replace(state=record.state.HELD), line(job), line(changed)) is None
     assert as_ordered(record, line(job), line(changed) + END) is None
 
 
