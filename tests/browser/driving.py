@@ -61,7 +61,7 @@ class Visits:
     A page that is waited for longer than `patience` seconds is an error.
     """
 
-    def __init__(self, browser: Browser, *, patience: float = 10.0) -> None:
+    def __init__(self, browser: Browser, *, patience: float = 60.0) -> None:
         self._browser = browser
         self._patience = patience
         self._contexts: list[BrowserContext] = []

@@ -49,14 +49,14 @@ def eventually(place: Locator, text: str | re.Pattern[str]) -> None:
     """Wait until an element has a text."""
     from playwright.sync_api import expect
 
-    expect(place).to_contain_text(text, timeout=10_000)
+    expect(place).to_contain_text(text, timeout=60_000)
 
 
 def focused(place: Locator) -> None:
     """Wait until an element has the focus, and is not drawn anew any more."""
     from playwright.sync_api import expect
 
-    expect(place).to_be_focused(timeout=10_000)
+    expect(place).to_be_focused(timeout=60_000)
 
 
 @pytest.mark.parametrize(("screen", "scheme"), SCREENS)

@@ -159,9 +159,14 @@ def test_starts_and_nodes_are_the_literal_planners(instance: Instance) -> None:
 @examples(15)
 @given(instances().flatmap(pressed))
 def test_rules_keep_the_limits(engine: str, instance: Instance) -> None:
-    """Under each rule, jobs that must start in time have the planner's starts and nodes, and the judge agrees."""
+    """Under each rule, jobs that must start in time have the planner's starts, and the judge agrees; if one of them is
+    too late the planner tries further orders, and has places for as many jobs at least.
+    """
     ours, planners = planned(instance, engine), planned(instance, "planner")
     waiting_jobs = tuple(job for job in instance.elements() if job.running is None)
     if not any(job.after for job in waiting_jobs):
-        for job in bound_jobs(instance, waiting_jobs):
-            assert ours[job.id] == planners[job.id]
+        bound = [job.id for job in bound_jobs(instance, waiting_jobs)]
+        if any(ours[name] is None for name in bound):
+            assert sum(start is None for start in planners.values()) <= sum(start is None for start in ours.values())
+        else:
+            assert [ours[name] for name in bound] == [planners[name] for name in bound]
