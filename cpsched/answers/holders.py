@@ -46,9 +46,8 @@ class Question:
     def find(self, occupation: Occupation, earliest: int, latest: int = FOREVER) -> Found | None:
         """Return the place with the first start in ``[earliest, latest]`` beside the jobs that are there."""
         gate = self.gate(occupation)
-        if (
-            gate.counters and gate.first(earliest, self.form.duration) > latest
-        ):  # in a longer mode it starts later still
+        # in a longer mode it starts later still
+        if gate.counters and gate.first(earliest, self.form.duration) > latest:
             return None
         return self.form.find(occupation.timeline, earliest, latest, gate)
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,20 @@ from tests.bridge.slurm.laboratory import Laboratory, is_installed
 ADMINISTRATOR, OPERATOR, USER, OTHER = "backup", "mail", "games", "news"
 
 
+@contextmanager
+def started(*options: str, mode: int = 0o700) -> Iterator[Laboratory]:
+    """Start a cluster in a directory of its own, whose mode says who may enter it; stop it at the end."""
+    directory = Path(tempfile.mkdtemp(prefix="cpsched-lab-", dir="/tmp"))  # paths of sockets are short
+    directory.chmod(mode)
+    lab = Laboratory(directory)
+    try:
+        lab.script("start", *options)
+        yield lab
+    finally:
+        lab.script("stop")
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def one_lab() -> Iterator[Laboratory]:
     """Start the cluster, and stop it at the end; skip, outside of CI, where Slurm is missing."""
@@ -24,14 +39,8 @@ def one_lab() -> Iterator[Laboratory]:
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
-    directory = Path(tempfile.mkdtemp(prefix="cpsched-lab-", dir="/tmp"))  # paths of sockets are short
-    lab = Laboratory(directory)
-    try:
-        lab.script("start")
+    with started() as lab:
         yield lab
-    finally:
-        lab.script("stop")
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture
@@ -45,18 +54,11 @@ def lab(one_lab: Laboratory) -> Iterator[Laboratory]:
 @pytest.fixture(scope="session")
 def one_accounting(one_lab: Laboratory) -> Iterator[Laboratory]:
     """Start a second cluster, with a slurmdbd and accounts of all levels; `one_lab` says what is missing."""
-    directory = Path(tempfile.mkdtemp(prefix="cpsched-lab-", dir="/tmp"))  # paths of sockets are short
-    directory.chmod(0o755)
-    lab = Laboratory(directory)
-    try:
-        lab.script("start", "--administrator", ADMINISTRATOR, "--seconds", "120")
+    with started("--administrator", ADMINISTRATOR, "--seconds", "120", mode=0o755) as lab:
         lab.run("sacctmgr", "-i", "add", "user", OPERATOR, "account=staff", "AdminLevel=Operator")
         lab.run("sacctmgr", "-i", "add", "user", USER, "account=staff")
         shutil.chown(lab.gate.parent, ADMINISTRATOR)
         yield lab
-    finally:
-        lab.script("stop")
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture
