@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cpsched.booking.changing import ChangingJobs
     from cpsched.booking.columns import WHOLE_REQUEST, Columns
     from cpsched.booking.continuing import Units, continuation, units_on
-    from cpsched.booking.ledger import Ledger, Place
+    from cpsched.booking.ledger import Ledger, Mark, Place
     from cpsched.booking.live_ledger import LiveLedger
     from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
     from cpsched.booking.modes import CompiledMode, compiled_modes
@@ -31,6 +31,7 @@ __all__ = [
     "Ledger",
     "LiveLedger",
     "Mapping",
+    "Mark",
     "Place",
     "Shape",
     "Units",
@@ -48,7 +49,7 @@ __getattr__ = opener(
         "changing": "ChangingJobs",
         "columns": "WHOLE_REQUEST Columns",
         "continuing": "Units continuation units_on",
-        "ledger": "Ledger Place",
+        "ledger": "Ledger Mark Place",
         "live_ledger": "LiveLedger",
         "mapping": "CheapFirst Mapping node_weight",
         "modes": "CompiledMode compiled_modes",

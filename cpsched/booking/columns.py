@@ -83,6 +83,10 @@ class Columns:
         self._number_system()
         self.demands = Demands(self._layout())
         self._compiled: dict[object, int] = {}
+        #: The runs for each kind of a request, or for the whole of a packed one, by the request and, where guards ask
+        #: for it, the walltime.
+        self._runs_of: dict[tuple[Request, int | None], tuple[tuple[int, ...], ...]] = {}
+        self._has_guards = any(node_class.admits for node_class in cluster.classes)
         self._kinds: list[int] = []
 
     # --- node columns -------------------------------------------------------------------------------------------
@@ -160,11 +164,14 @@ class Columns:
         Jobs with equal requests and the same admissible nodes share a demand.
         """
         pack = request.place.arrangement is Arrangement.PACK
-        runs = (
-            (self._runs_packing(request, walltime),)
-            if pack
-            else tuple(self._runs_for(chunk, request, walltime) for chunk in request.chunks)
-        )
+        of_request = request, walltime if self._has_guards else None
+        runs = self._runs_of.get(of_request)
+        if runs is None:
+            runs = self._runs_of[of_request] = (
+                (self._runs_packing(request, walltime),)
+                if pack
+                else tuple(self._runs_for(chunk, request, walltime) for chunk in request.chunks)
+            )
         key = (request, licenses, runs)
         if key not in self._compiled:
             self._compiled[key] = self._add_demand(request, licenses, runs, pack=pack)

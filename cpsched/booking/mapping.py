@@ -43,12 +43,14 @@ class CheapFirst:
 
     def node_order(self, cluster: Cluster) -> list[int]:
         """Order nodes by ascending weight; equal ones as the document has them."""
-        weights = [
-            weight
-            for node_class in cluster.classes
-            for weight in [node_weight(node_class, cluster)] * len(node_class.names)
+        weights = [node_weight(node_class, cluster) for node_class in cluster.classes]
+        rank = {weight: place for place, weight in enumerate(sorted(set(weights)))}
+        ranks = [
+            rank[weight]
+            for node_class, weight in zip(cluster.classes, weights, strict=True)
+            for _ in range(len(node_class.names))
         ]
-        return sorted(range(len(weights)), key=weights.__getitem__)
+        return sorted(range(len(ranks)), key=ranks.__getitem__)
 
     def chunk_order(self, cluster: Cluster, request: Request) -> list[int]:
         """Order kinds by descending largest share of what the best node has of a resource; equal ones as asked

@@ -193,6 +193,11 @@ class Job:
         return (*held, self.steps[-1].walltime)
 
     @property
+    def num_elements(self) -> int:
+        """How many jobs it has in a plan: the elements of an array, or itself."""
+        return len(self.array) if self.array else 1
+
+    @property
     def element_ids(self) -> tuple[str, ...]:
         """The ids that the job has in a plan: its own, or one for each element of an array."""
         if not self.array:

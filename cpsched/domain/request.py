@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from cpsched.domain.frozen import Amounts, FrozenMap
 
@@ -49,14 +50,14 @@ class Chunk:
         return Amounts({name: amount * count for name, amount in self.resources.items()})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """All chunks of a job (or of one step of an evolving job); a chunk's kind is its index here."""
 
     chunks: tuple[Chunk, ...]
     place: Place = Place()
 
-    @property
+    @cached_property
     def totals(self) -> Amounts:
         """The amounts that all chunks take together (jRS of OCCS-13, without licences)."""
         totals: dict[str, int] = {}

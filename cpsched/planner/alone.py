@@ -32,7 +32,7 @@ def hopeless(instance: Instance, names: Collection[str]) -> frozenset[str]:
         awaited = (one for dependency in waiting[name].after for one in members[dependency.job])
         chosen += [one for one in dict.fromkeys(awaited) if one in waiting and one not in chosen]
     jobs = awaited_first(instance, [waiting[name] for name in chosen])
-    lost = {name for name in refusals(instance) if name in chosen}
+    lost = set(refusals(instance, jobs))
     ledger = Ledger(instance, [replace(job, after=()) for job in jobs if job.id not in lost])
     if ledger.running.changeable:
         return frozenset()

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from cpsched.booking import Ledger
+from cpsched.booking import Ledger, Mark
 from cpsched.domain import (
     Instance,
     Job,
@@ -20,7 +20,7 @@ from cpsched.domain import (
     SetAside,
     Step,
 )
-from cpsched.problem import Intervals, occurrences, refusal
+from cpsched.problem import Intervals, Refusal, occurrences, refusal
 
 __all__ = ["slices_of"]
 
@@ -39,19 +39,20 @@ def slices_of(instance: Instance) -> tuple[ReservedSlice, ...]:
     """
     wanted = [_Wanted(one, occurrences(one, instance)) for one in instance.reservations]
     order = sorted((number for number, one in enumerate(wanted) if one.times), key=lambda k: wanted[k].times[0])
-    found = _slices_in_order(instance, wanted, order)
+    places = _Places(instance, wanted)
+    found = _slices_in_order(places, wanted, order)
     for number in [number for number in order if _is_in_others_way(found, number)][:_MOST_TRIED]:
         other = [number, *(one for one in order if one != number)]
-        slices = _slices_in_order(instance, wanted, other)
+        places.clear()
+        slices = _slices_in_order(places, wanted, other)
         if _num_had(slices) > _num_had(found):
             found, order = slices, other
     return tuple(slice_ for slices in found for slice_ in slices)
 
 
-def _slices_in_order(instance: Instance, wanted: Sequence[_Wanted], order: Sequence[int]) -> list[list[ReservedSlice]]:
+def _slices_in_order(places: _Places, wanted: Sequence[_Wanted], order: Sequence[int]) -> list[list[ReservedSlice]]:
     """Choose the nodes of each reservation, in an order of their numbers."""
     found: list[list[ReservedSlice]] = []
-    places = _Places(instance, wanted)
     for one in wanted:
         kept = one.times if one.reservation.is_closure else one.times[:1] if one.reservation.allocation else ()
         found.append(list(places.kept(one.reservation, kept)))
@@ -92,7 +93,8 @@ class _Places:
 
     def __init__(self, instance: Instance, wanted: Sequence[_Wanted]) -> None:
         self._window = replace(instance, jobs=tuple(job for job in instance.jobs if job.running is not None))
-        self._set_aside = list(instance.set_aside)
+        #: What reservations have got so far, as nobody else can have it.
+        self._got: list[SetAside] = []
         self._hosts = {job.reservation for job in self._window.jobs}
         self._has_others = any(one.state is not NodeState.UP for one in instance.cluster.classes)
         self._jobs: dict[tuple[str | None, bool], dict[tuple[str, int], Job]] = {}
@@ -102,7 +104,15 @@ class _Places:
                 jobs = self._jobs.setdefault(self._key(reservation), {})
                 for start, end in one.times:
                     jobs[reservation.id, start] = self._job(reservation, request, start, end)
-        self._ledgers: dict[tuple[str | None, bool], Ledger] = {}
+        #: Each with the mark at which no reservation has got anything.
+        self._ledgers: dict[tuple[str | None, bool], tuple[Ledger, Mark]] = {}
+        self._refused: dict[str, Refusal | None] = {}
+
+    def clear(self) -> None:
+        """Take back what reservations have got."""
+        self._got.clear()
+        for ledger, mark in self._ledgers.values():
+            ledger.back_to(mark)
 
     def _key(self, reservation: Reservation) -> tuple[str | None, bool]:
         """Return the key of a reservation's ledger: its own running jobs are not there; a downtime may have nodes
@@ -139,8 +149,8 @@ class _Places:
         if reservation.is_exclusive:
             allocation = self._whole(dict.fromkeys(held.node for held in allocation))
         aside = SetAside(start=slice_.start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
-        self._set_aside.append(aside)
-        for ledger in self._ledgers.values():
+        self._got.append(aside)
+        for ledger, _ in self._ledgers.values():
             ledger.set_aside([aside])
         return slice_
 
@@ -164,20 +174,24 @@ class _Places:
                 replace(one, admits=(), keep_free=(), state=NodeState.UP if key[1] else one.state)
                 for one in self._window.cluster.classes
             )
-            window = replace(
-                self._window,
-                jobs=self._others(reservation),
-                cluster=replace(self._window.cluster, classes=classes),
-                set_aside=tuple(self._set_aside),
-            )
-            jobs = [job for job in self._jobs[key].values() if refusal(window, job) is None]
-            self._ledgers[key] = Ledger(window, jobs)
-        return self._ledgers[key]
+            cluster = replace(self._window.cluster, classes=classes)
+            window = replace(self._window, jobs=self._others(reservation), cluster=cluster)
+            jobs = [job for job in self._jobs[key].values() if self._refusal(window, job) is None]
+            ledger = Ledger(window, jobs)
+            self._ledgers[key] = ledger, ledger.marked()
+            ledger.set_aside(self._got)
+        return self._ledgers[key][0]
+
+    def _refusal(self, window: Instance, job: Job) -> Refusal | None:
+        """Return why one time of a reservation cannot be had on its empty ledger."""
+        if job.id not in self._refused:
+            self._refused[job.id] = refusal(window, job)
+        return self._refused[job.id]
 
     def _asked(self, reservation: Reservation, start: int, end: int) -> ReservedSlice:
         """Return the nodes that a reservation gets by its request."""
         ledger, job = self._ledger(reservation), self._jobs[self._key(reservation)][reservation.id, start]
-        allocation, reason = tuple[Placement, ...](), refusal(ledger.instance, job)
+        allocation, reason = tuple[Placement, ...](), self._refusal(ledger.instance, job)
         if reason is None:
             ledger.plan([job.id])
             planned = ledger.planned(job.id)
@@ -195,7 +209,10 @@ class _Places:
             for job in self._others(reservation)
             for segment in (job.running.segments if job.running is not None else ())
         ]
-        held += [(aside.start, aside.end, aside.allocation, aside.licenses) for aside in self._set_aside]
+        held += [
+            (aside.start, aside.end, aside.allocation, aside.licenses)
+            for aside in (*self._window.set_aside, *self._got)
+        ]
         meant = [one for one in held if one[0] < end and one[1] > max(start, window.now)]
         reason = None
         down = [node for node in nodes if window.cluster.class_of[node].state is not NodeState.UP]

@@ -6,7 +6,7 @@ amount that it keeps free for others (OCCS-40) leaves room for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cpsched.domain import (
     Arrangement,
@@ -17,7 +17,6 @@ from cpsched.domain import (
     NodeClass,
     NodeState,
     Request,
-    Step,
     WaitingReason,
     is_optional,
 )
@@ -57,14 +56,20 @@ def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, 
     return min(offered.get(name, 0) // amount for name, amount in needed if name in offered or not is_optional(name))
 
 
-def refusals(instance: Instance) -> dict[str, Refusal]:
+def refusals(instance: Instance, jobs: Iterable[Job] | None = None) -> dict[str, Refusal]:
     """Return why waiting jobs can never start, dependencies ignored, by id; asked once for all jobs that ask for the
     same, and nodes once for all that ask for the same of them.
+
+    Parameters
+    ----------
+    jobs
+        Those that are asked about, arrays by their elements; None: all.
     """
     known: dict[object, Refusal | None] = {}
-    of_nodes: dict[tuple[Step, ...], Refusal | None] = {}
+    of_nodes: dict[object, Refusal | None] = {}
+    has_guards = any(node_class.admits for node_class in instance.cluster.classes)
     found = {}
-    for job in instance.elements():
+    for job in instance.elements() if jobs is None else jobs:
         if job.running is not None:
             continue
         is_bounded = job.start_at is not None or job.deadline is not None or instance.must_start_by(job) is not None
@@ -73,9 +78,11 @@ def refusals(instance: Instance) -> dict[str, Refusal]:
         if key not in known:
             known[key] = _of_amounts(instance, job)
             if known[key] is None:
-                if job.steps not in of_nodes:
-                    of_nodes[job.steps] = _of_nodes(instance.cluster, job)
-                known[key] = of_nodes[job.steps] or _late(instance, job)
+                # nodes know walltimes by their guards only
+                asked = job.steps if has_guards else tuple(step.request for step in job.steps)
+                if asked not in of_nodes:
+                    of_nodes[asked] = _of_nodes(instance.cluster, job)
+                known[key] = of_nodes[asked] or _late(instance, job)
         verdict = known[key]
         if verdict is not None:
             found[job.id] = verdict
@@ -170,11 +177,13 @@ def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool
         for node_class in classes:
             here = chunks_on_empty_node(node_class, chunk, walltime, exclusive=exclusive)
             held += len(node_class.names) * (min(here, 1) if request.place.arrangement is Arrangement.SCATTER else here)
-        if held == 0:
-            return _lacking_chunk(classes, chunk, walltime, exclusive=exclusive)
-        if held < chunk.count:
+            if held >= chunk.count:
+                break
+        else:
+            if held == 0:
+                return _lacking_chunk(classes, chunk, walltime, exclusive=exclusive)
             return f"asks for {chunk.count} chunks of {_words(chunk)}; at most {held} fit at a time"
-    if request.place.arrangement is Arrangement.SCATTER:
+    if request.place.arrangement is Arrangement.SCATTER and len(request.chunks) > 1:
         nodes = sum(
             len(c.names)
             for c in classes

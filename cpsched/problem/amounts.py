@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
 from cpsched.domain import Instance, Job, NodeState, Segment
 
-__all__ = ["JOBS", "Amount", "Measures", "Supply"]
+__all__ = ["JOBS", "Amount", "Measures", "Size", "Supply"]
 
 #: The resources of limits that count jobs, and elements of arrays.
 JOBS, ARRAY_JOBS = "jobs", "arrayjobs"
@@ -53,6 +54,20 @@ class Supply:
         return sum(one.resources.get(resource, 0) for one in classes if one.state is NodeState.UP)
 
 
+class Size(NamedTuple):
+    """How much of a resource a job has."""
+
+    #: The most at a time: of a waiting job, or of a running one from now on.
+    most: int
+    #: For how many seconds it has something of it, and how much, times for how long.
+    seconds: int
+    area: int
+
+
+#: The size of a job that has nothing of a resource.
+_NOTHING = Size(0, 0, 0)
+
+
 class Measures:
     """The amounts that the jobs of a window ask for and hold, by resource; each is added up once.
 
@@ -64,57 +79,54 @@ class Measures:
 
     def __init__(self, now: int) -> None:
         self._now = now
-        self._totals: dict[str, Sequence[tuple[int, int, Mapping[str, int]]]] = {}
-        self._parts: dict[str, dict[str, Sequence[Amount]]] = {}
-        self._most: dict[str, dict[str, int]] = {}
+        self._held: dict[str, Sequence[tuple[int, int, Mapping[str, int]]]] = {}
+        self._sizes: dict[str, dict[str, Size]] = {}
 
     def forget(self, job_id: str) -> None:
         """Give the id to another job from now on."""
-        self._totals.pop(job_id, None)
-        self._parts.pop(job_id, None)
-        self._most.pop(job_id, None)
+        self._held.pop(job_id, None)
+        for known in self._sizes.values():
+            known.pop(job_id, None)
 
-    def most_of(self, job: Job, resource: str) -> int:
-        """Return the most of a resource that a waiting job has at a time, or a running one from `now` on."""
-        known = self._most.setdefault(job.id, {})
-        if resource not in known:
-            parts, is_waiting = self._parts_of(job, resource), job.running is None
-            known[resource] = max((amount for _, end, amount in parts if is_waiting or end > self._now), default=0)
-        return known[resource]
+    def of(self, job: Job, resource: str) -> Size:
+        """Return how much of a resource a job has."""
+        known = self._sizes.get(resource)
+        if known is None:
+            known = self._sizes[resource] = {}
+        size = known.get(job.id)
+        if size is None:
+            size = known[job.id] = self._size(job, resource)
+        return size
 
-    def seconds_of(self, job: Job, resource: str) -> int:
-        """Return for how long a job has something of a resource."""
-        return sum(end - start for start, end, _ in self._parts_of(job, resource))
+    def _size(self, job: Job, resource: str) -> Size:
+        whole = _whole(job, resource)
+        if job.running is None and len(job.steps) == 1:
+            step = job.steps[0]
+            amount = step.request.totals.get(resource, 0) if whole is None else whole
+            return Size(amount, step.walltime, amount * step.walltime) if amount else _NOTHING
+        held = (
+            (start, end, totals.get(resource, 0) if whole is None else whole) for start, end, totals in self._parts(job)
+        )
+        parts, is_waiting = [part for part in held if part[2]], job.running is None
+        return Size(
+            max((amount for _, end, amount in parts if is_waiting or end > self._now), default=0),
+            sum(end - start for start, end, _ in parts),
+            sum(amount * (end - start) for start, end, amount in parts),
+        )
 
-    def area_of(self, job: Job, resource: str) -> int:
-        """Return how much of a resource a job has, times for how long."""
-        return sum(amount * (end - start) for start, end, amount in self._parts_of(job, resource))
-
-    def _parts_of(self, job: Job, resource: str) -> Sequence[Amount]:
-        """Return the times at which a running job has something of a resource, or in seconds from its start of a
-        waiting job the steps that ask for it.
+    def _parts(self, job: Job) -> Sequence[tuple[int, int, Mapping[str, int]]]:
+        """Add up the resources of nodes of a running job in each segment, or of a waiting one in each step, which
+        counts in seconds from its start.
         """
-        known = self._parts.setdefault(job.id, {})
-        if resource not in known:
-            whole = _whole(job, resource)
-            held = (
-                (start, end, totals.get(resource, 0) if whole is None else whole)
-                for start, end, totals in self._totals_of(job)
-            )
-            known[resource] = [part for part in held if part[2]]
-        return known[resource]
-
-    def _totals_of(self, job: Job) -> Sequence[tuple[int, int, Mapping[str, int]]]:
-        """Add up the resources of nodes of a running job in each segment, or of a waiting one in each step."""
-        if job.id not in self._totals:
+        if job.id not in self._held:
             if job.running is not None:
-                self._totals[job.id] = [(one.start, one.end, _summed(one)) for one in job.running.segments]
+                self._held[job.id] = [(one.start, one.end, _summed(one)) for one in job.running.segments]
             else:
                 ends = list(accumulate(step.walltime for step in job.steps))
-                self._totals[job.id] = [
+                self._held[job.id] = [
                     (end - step.walltime, end, step.request.totals) for step, end in zip(job.steps, ends, strict=True)
                 ]
-        return self._totals[job.id]
+        return self._held[job.id]
 
 
 def _whole(job: Job, resource: str) -> int | None:

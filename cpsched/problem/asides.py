@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from operator import itemgetter
 
 from cpsched.domain import Amounts, Cluster, Job, Placement, SetAside
 from cpsched.problem.amounts import Amount
@@ -52,16 +52,15 @@ def closed(total: int, left: int, times: Sequence[tuple[int, int]], taken: Seque
     """
     borders = {time for start, end, _ in taken for time in (start, end)}
     last_border = max(borders, default=-1)
-    for first, last in times:
-        if first >= last_border:  # nothing is taken any more
-            if total > left:
-                yield first, last, total - left
-            continue
+    after = bisect_left(times, (last_border,))  # nothing is taken any more
+    for first, last in times[:after]:
         cuts = sorted({first, last, *(time for time in borders if first < time < last)})
         for start, end in pairwise(cuts):
             used = sum(amount for begin, stop, amount in taken if begin <= start < stop)
             if (amount := total - max(left, used)) > 0:
                 yield start, end, amount
+    if total > left:
+        yield from [(first, last, total - left) for first, last in times[after:]]
 
 
 def closed_within(first: int, last: int, most: int, left: int, taken: Sequence[Amount]) -> Iterator[Amount]:
@@ -82,30 +81,38 @@ def merged(asides: Iterable[SetAside], closed: Mapping[str, Iterable[Amount]]) -
     asides
         Amounts that are set aside.
     closed
-        Amounts of licences that are set aside, too: when, and how much, by the name of the licence.
+        Amounts of other licences that are set aside, too: when, and how much, by the name of the licence, each at most
+        once for the same time.
     """
     nodes: dict[tuple[int, int], dict[str, Placement]] = {}
     licenses: dict[tuple[int, int], dict[str, int]] = {}
     for aside in asides:
-        of_nodes = nodes.setdefault((aside.start, aside.end), {})
-        for placement in aside.allocation:
-            here = of_nodes.get(placement.node)
-            of_nodes[placement.node] = placement if here is None else _together(here, placement)
-        _add(licenses.setdefault((aside.start, aside.end), {}), aside.licenses)
+        time = aside.start, aside.end
+        if aside.allocation:
+            of_nodes = nodes.setdefault(time, {})
+            for placement in aside.allocation:
+                here = of_nodes.get(placement.node)
+                of_nodes[placement.node] = placement if here is None else _together(here, placement)
+        _add(licenses.setdefault(time, {}), aside.licenses)
+    loans: dict[tuple[int, int], list[tuple[str, int]]] = {time: list(of.items()) for time, of in licenses.items()}
     for name, parts in closed.items():
         for start, end, amount in parts:
-            loans = licenses.setdefault((start, end), {})
-            loans[name] = loans.get(name, 0) + amount
+            if (start, end) in loans:
+                loans[start, end].append((name, amount))
+            else:
+                loans[start, end] = [(name, amount)]
     # the same few amounts are set aside at many times: one value serves them all
     values: dict[tuple[tuple[str, int], ...], Amounts] = {}
     allocations: dict[tuple[int, ...], tuple[Placement, ...]] = {}
     found = []
-    for time, loans in sorted(licenses.items(), key=itemgetter(0)):
-        key = tuple(loans.items())
+    for time in sorted(loans):
+        key = tuple(loans[time])
         if key not in values:
-            values[key] = Amounts(loans)
-        held = tuple(nodes.get(time, {}).values())
-        held = allocations.setdefault(tuple(map(id, held)), held)
+            values[key] = Amounts(key)
+        held: tuple[Placement, ...] = ()
+        if time in nodes:
+            held = tuple(nodes[time].values())
+            held = allocations.setdefault(tuple(map(id, held)), held)
         found.append(SetAside(start=time[0], end=time[1], allocation=held, licenses=values[key]))
     return tuple(found)
 

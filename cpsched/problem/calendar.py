@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from itertools import islice
-from typing import Self
+from functools import lru_cache
+from itertools import chain, islice
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
@@ -38,6 +38,8 @@ MOST_OCCURRENCES = 100
 LONGEST = 3660 * 86_400
 
 _DAY = 86_400
+#: Months of a year, and days of the longest one.
+_MONTHS, _DAYS = 12, 31
 #: Days after which dates, weekdays and the changes of a time zone repeat.
 _CYCLE = 146_097
 _UNIX = datetime(1970, 1, 1, tzinfo=UTC)
@@ -74,11 +76,13 @@ def intervals(validity: Validity, instance: Instance, until: int) -> Intervals:
     ValueError
         If a cron expression is given and the instance has no epoch.
     """
-    found = tuple(islice(_intervals(validity, instance, until), MOST_INTERVALS + 1))
-    if len(found) <= MOST_INTERVALS:
-        return found
-    end = until if validity.until is None else min(until, validity.until)
-    return (*found[: MOST_INTERVALS - 1], (found[MOST_INTERVALS - 1][0], end))
+    found: list[tuple[int, int]] = []
+    for some in _intervals(validity, instance, until):
+        found += some
+        if len(found) > MOST_INTERVALS:
+            end = until if validity.until is None else min(until, validity.until)
+            return (*found[: MOST_INTERVALS - 1], (found[MOST_INTERVALS - 1][0], end))
+    return tuple(found)
 
 
 def occurrences(reservation: Reservation, instance: Instance) -> Intervals:
@@ -88,35 +92,35 @@ def occurrences(reservation: Reservation, instance: Instance) -> Intervals:
     """
     if reservation.validity is not None:
         until = instance.now + LONGEST
-        return tuple(islice(_intervals(reservation.validity, instance, until), MOST_OCCURRENCES))
+        found = chain.from_iterable(_intervals(reservation.validity, instance, until))
+        return tuple(islice(found, MOST_OCCURRENCES))
     if reservation.start is None or reservation.end is None:
         raise ValueError(f"Expected start and end, or validity, in reservation {reservation.id}")
     return ((reservation.start, reservation.end),) if reservation.end > instance.now else ()
 
 
-def _intervals(validity: Validity, instance: Instance, until: int) -> Iterator[tuple[int, int]]:
-    """Yield the intervals of `intervals`, however many they are."""
+def _intervals(validity: Validity, instance: Instance, until: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield the intervals of `intervals`, however many they are, some at a time."""
     start = instance.now if validity.from_ is None else max(instance.now, validity.from_)
     end = until if validity.until is None else min(until, validity.until)
     if start >= end:
         return
     if validity.cron is None:
-        yield start, end
+        yield [(start, end)]
         return
     if instance.epoch is None or instance.epoch.tzinfo is None:
         raise ValueError("Expected an instance with an epoch with an offset, which a calendar needs")
     zone = instance.epoch.tzinfo if instance.time_zone is None else ZoneInfo(instance.time_zone)
     origin = (instance.epoch - _UNIX) // timedelta(seconds=1)
-    last: tuple[int, int] | None = None
-    for begin, stop in _Cron.parse(validity.cron).spans(zone, start + origin, end + origin):
-        if last is not None and last[1] == begin - origin:
-            last = (last[0], stop - origin)
-            continue
-        if last is not None:
-            yield last
-        last = (begin - origin, stop - origin)
-    if last is not None:
-        yield last
+    held: list[tuple[int, int]] = []
+    for spans in _parsed(validity.cron).spans(zone, start, end, origin):
+        if held and held[-1][1] == spans[0][0]:
+            spans[0] = held.pop()[0], spans[0][1]
+        if held:
+            yield held
+        held = spans
+    if held:
+        yield held
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,52 +135,64 @@ class _Cron:
     weekdays: frozenset[int]
     #: Whether a day has to match by day of month and by weekday, or by one of them.
     is_both: bool
+    #: Whether all dates match, so that the weekday alone counts.
+    is_by_weekday: bool
 
-    @classmethod
-    def parse(cls, expression: str) -> Self:
-        """Parse an expression that a document may have."""
-        parsed = CronSim(expression, _UNIX)
-        minutes = [(3600 * hour + 60 * minute) for hour in sorted(parsed.hours) for minute in sorted(parsed.minutes)]
-        return cls(
-            times=union([(minute, minute + 60) for minute in minutes]),
-            days=frozenset(parsed.days),
-            months=frozenset(parsed.months),
-            weekdays=frozenset(int(day) % 7 for day in parsed.weekdays if isinstance(day, int)),
-            is_both=parsed.day_and,
-        )
-
-    def spans(self, zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the matching times of ``[start, end)`` in order, day by day, in seconds of Unix time.
+    def spans(self, zone: tzinfo, start: int, end: int, origin: int) -> Iterator[list[tuple[int, int]]]:
+        """Yield the matching times of ``[start, end)`` in order, day by day, in seconds since `origin`, which is one of
+        Unix time.
 
         From `MOST_DAYS` days after `start` all time matches.
         """
-        last = min(end, start + MOST_DAYS * _DAY)
-        for begin, stop, offset in _offsets(zone, start, last):
+        last, times = min(end, start + MOST_DAYS * _DAY), self.times
+        for begin, stop, offset in _offsets(zone, start + origin, last + origin):
+            first, behind = begin - origin, stop - origin
             for day in range((begin + offset) // _DAY, (stop + offset - 1) // _DAY + 1):
                 if self._matches(day):
-                    midnight = day * _DAY - offset
-                    for time, until in self.times:
-                        span = max(begin, midnight + time), min(stop, midnight + until)
-                        if span[0] < span[1]:
-                            yield span
+                    midnight = day * _DAY - offset - origin
+                    spans = [(midnight + time, midnight + until) for time, until in times]
+                    if midnight < first or midnight + _DAY > behind:
+                        clipped = ((max(time, first), min(until, behind)) for time, until in spans)
+                        spans = [span for span in clipped if span[0] < span[1]]
+                    if spans:
+                        yield spans
         if last < end:
-            yield last, end
+            yield [(last, end)]
 
     def _matches(self, day: int) -> bool:
-        """Whether a day matches, numbered from 1 January 1970."""
+        """Whether a day matches, numbered from 1 January 1970, a Thursday."""
+        by_weekday = (day + 4) % 7 in self.weekdays
+        if self.is_by_weekday:
+            return by_weekday
         when = date.fromordinal((day + _UNIX.toordinal() - 1) % _CYCLE + 1)
-        by_date, by_weekday = when.day in self.days, when.isoweekday() % 7 in self.weekdays
+        by_date = when.day in self.days
         return when.month in self.months and ((by_date and by_weekday) if self.is_both else (by_date or by_weekday))
+
+
+@lru_cache(maxsize=256)
+def _parsed(expression: str) -> _Cron:
+    """Parse an expression that a document may have; a site has the same few in every window."""
+    parsed = CronSim(expression, _UNIX)
+    minutes = [(3600 * hour + 60 * minute) for hour in sorted(parsed.hours) for minute in sorted(parsed.minutes)]
+    days, months = frozenset(parsed.days), frozenset(parsed.months)
+    return _Cron(
+        times=union([(minute, minute + 60) for minute in minutes]),
+        days=days,
+        months=months,
+        weekdays=frozenset(int(day) % 7 for day in parsed.weekdays if isinstance(day, int)),
+        is_both=parsed.day_and,
+        is_by_weekday=parsed.day_and and len(months) == _MONTHS and days.issuperset(range(1, _DAYS + 1)),
+    )
 
 
 def _offsets(zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """Yield ``[begin, stop)`` and its offset from UTC in seconds, for the whole of ``[start, end)``, in Unix time.
 
-    One look a day and a bisection where the offset has changed: no zone has ever changed it twice within three days.
+    One look in two days and a bisection where the offset has changed: no zone has ever changed it twice within three.
     """
     offset = _offset(zone, start)
     while start < end:
-        stop = min(end, start + _DAY)
+        stop = min(end, start + 2 * _DAY)
         after = _offset(zone, stop)
         if after != offset:
             low, high = start, stop
@@ -190,8 +206,11 @@ def _offsets(zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int, int
         start = stop
 
 
+@lru_cache(maxsize=4096)
 def _offset(zone: tzinfo, time: int) -> int:
-    """Return the offset from UTC in seconds at a second of Unix time, however far away."""
+    """Return the offset from UTC in seconds at a second of Unix time, however far away; each calendar of a window asks
+    for the same seconds.
+    """
     if time >= _YEAR_2400:
         time = _YEAR_2400 + (time - _YEAR_2400) % (_CYCLE * _DAY)
     moment = _UNIX + timedelta(seconds=max(time, _YEAR_2))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
 from cpsched.domain import (
     FOR_EVER,
@@ -25,7 +26,7 @@ from cpsched.domain import (
     Validity,
     WaitingReason,
 )
-from cpsched.problem.amounts import Amount, Measures, Supply
+from cpsched.problem.amounts import Amount, Measures, Size, Supply
 from cpsched.problem.asides import closed
 from cpsched.problem.calendar import Intervals, intervals, minus, union
 from cpsched.problem.queue import planning_order
@@ -83,9 +84,14 @@ class Times:
     def _enumerated(self, validity: Validity) -> Intervals:
         until, end = self._until, self._instance.now + FOR_EVER
         found = intervals(validity, self._instance, until)
-        if validity.until is not None and validity.until <= end:
-            return union(found, [(until, validity.until)] if validity.until > until else [])
-        return union(found, [(max(until, validity.from_ or until), end)])
+        since = max(until, validity.from_ or until)
+        if validity.until is not None:
+            end = min(end, validity.until)
+        if since >= end:
+            return found
+        if found and found[-1][1] == since:
+            return (*found[:-1], (found[-1][0], end))
+        return (*found, (since, end))
 
 
 def counters_of(
@@ -142,7 +148,7 @@ def _counter(
     if not times:
         return
     entries = [job for job in jobs if takes.get(job.id)]
-    total = sum(takes[job.id] * len(job.element_ids) for job in entries)
+    total = sum(takes[job.id] * job.num_elements for job in entries)
     if total <= left or (not record and all(job.running is not None for job in entries)):
         if steady:
             yield Counter(rule=rule, takes={}, total=0, is_strict=True, steady=steady)
@@ -161,8 +167,23 @@ def _counter(
 # --- limits ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
+class _Asked(NamedTuple):
+    """How much of a resource the jobs of a consumer have."""
+
+    jobs: Sequence[Job]
+    #: Of each job that has something of it, by id.
+    sizes: Mapping[str, Size]
+    #: The most at a time, all elements together, and whether a waiting job has any.
+    total: int
+    is_waiting: bool
+    #: Of the jobs that may be started: the longest time, and the largest area.
+    longest: int
+    largest: int
+    #: Those that may have less at some time than they have at most.
+    uneven: frozenset[str]
+
+
+class _Bound(NamedTuple):
     """A limit applied to one consumer and one resource."""
 
     limit: Limit
@@ -171,7 +192,7 @@ class _Bound:
     consumer: str
     resource: str
     times: Intervals
-    jobs: Sequence[Job]
+    asked: _Asked
 
 
 class _Limits:
@@ -191,36 +212,38 @@ class _Limits:
         self._instance, self._times, self._measures = instance, times, measures
         self._soft, self._record, self._about, self._hopeless = soft, record, about, hopeless
         self._supply = Supply(instance)
-        #: What jobs take, by consumer and resource, and when a limit does not hold, by its path, consumer and resource.
-        self._found: dict[tuple[str, str], Mapping[str, int]] = {}
+        #: What jobs have, by consumer and resource, and when a limit does not hold, by its path, consumer and resource.
+        self._found: dict[tuple[ConsumerKind, str, str], _Asked] = {}
         self._pauses: dict[tuple[str, str, str], Intervals] = {}
 
     def counters(self) -> Iterator[Counter]:
         """Yield the counters of all limits that can bind."""
         for bound in self._bounds():
-            for part in (self._items, self._requests, self._outstanding):
-                yield from part(bound)
+            limit = bound.limit
+            if limit.items is not None:
+                yield from self._items(bound, limit.items)
+            if limit.duration is not None or limit.area is not None:
+                yield from self._requests(bound)
+                yield from self._outstanding(bound)
 
     def _bounds(self) -> Iterator[_Bound]:
         """Yield each limit for each consumer that has jobs, ``*`` once for each resource."""
-        instance = self._instance
+        instance, about = self._instance, self._about
         by_subject: dict[tuple[ConsumerKind, str], list[Job]] = {}
         for job in instance.jobs if instance.limits else ():
             for kind, subject in ((ConsumerKind.USER, job.user), (ConsumerKind.GROUP, job.group)):
-                if subject is not None and (self._about is None or subject in (self._about.user, self._about.group)):
+                if subject is not None and (about is None or subject in (about.user, about.group)):
                     by_subject.setdefault((kind, subject), []).append(job)
         for number, limit in enumerate(instance.limits):
             if limit.soft and not self._soft:
                 continue
-            times_of_limit = self._times.of(limit.validity)
+            times_of_limit, path = self._times.of(limit.validity), f"limits[{number}]"
             consumer = limit.consumer
             named = [] if consumer.name is None else [(consumer.kind, consumer.name)]
+            resources = (limit.resource,) if limit.resource != "*" else self._supply.names
             for kind, subject in named or [one for one in by_subject if one[0] is consumer.kind]:
                 jobs = by_subject.get((kind, subject), ())
-                if not jobs:
-                    continue
-                resources = (limit.resource,) if limit.resource != "*" else self._supply.names
-                for resource in resources:
+                for resource in resources if jobs else ():
                     times = times_of_limit
                     if limit.resource == "*":
                         own = (
@@ -229,68 +252,68 @@ class _Limits:
                             if other.resource == resource and _is_about(other.consumer, kind, subject)
                         )
                         times = minus(times, union(chain.from_iterable(own)))
-                    yield _Bound(limit, f"limits[{number}]", f"{kind} {subject}", resource, times, jobs)
+                    if times:
+                        asked = self._asked_by(kind, subject, resource, jobs)
+                        yield _Bound(limit, path, f"{kind} {subject}", resource, times, asked)
+
+    def _asked_by(self, kind: ConsumerKind, subject: str, resource: str, jobs: Sequence[Job]) -> _Asked:
+        """Add up what the jobs of a consumer have of a resource; once for all limits of them."""
+        key = kind, subject, resource
+        if key not in self._found:
+            measures = self._measures
+            sizes = {job.id: size for job in jobs if (size := measures.of(job, resource)).area}
+            having = [(job, sizes[job.id]) for job in jobs if job.id in sizes]
+            starting = [size for job, size in having if self._starts(job)]
+            self._found[key] = _Asked(
+                jobs=jobs,
+                sizes=sizes,
+                total=sum(size.most * job.num_elements for job, size in having),
+                is_waiting=any(size.most and job.running is None for job, size in having),
+                longest=max((size.seconds for size in starting), default=0),
+                largest=max((size.area for size in starting), default=0),
+                uneven=self._uneven.intersection(sizes),
+            )
+        return self._found[key]
 
     def _rule(self, bound: _Bound, words: str) -> Rule:
         return Rule(path=bound.path, reason=WaitingReason.LIMIT, words=f"{bound.consumer} {words}")
 
-    def _counter(
-        self,
-        bound: _Bound,
-        rule: Rule,
-        takes: Mapping[str, int],
-        left: int,
-        *,
-        is_strict: bool = False,
-        steady: frozenset[str] = frozenset(),
-    ) -> Iterator[Counter]:
-        """Yield the counter of a limit, see `_counter`."""
-        jobs, times, record = bound.jobs, bound.times, self._record
-        yield from _counter(
-            self._instance, rule, jobs, takes, left, times, is_strict=is_strict, steady=steady, record=record
-        )
-
-    def _items(self, bound: _Bound) -> Iterator[Counter]:
+    def _items(self, bound: _Bound, items: ItemBound) -> Iterator[Counter]:
         """Yield the counter of a limit on items at a time."""
-        items = bound.limit.items
-        if items is None:
+        most, asked = items.of(self._supply.of(bound.resource)), bound.asked
+        if asked.total <= most or not (self._record or asked.is_waiting):
             return
-        most = items.of(self._supply.of(bound.resource))
-        takes = self._takes(bound)
+        takes = {name: size.most for name, size in asked.sizes.items() if size.most}
         rule = self._rule(bound, f"may have {most} {bound.resource} at a time")
-        is_strict = any(job_id in takes for job_id in self._uneven)
+        is_strict = any(job_id in takes for job_id in asked.uneven)
         if self._record and bound.limit.soft:
             takes = {name: min(amount, most) for name, amount in takes.items()}
         yield from _counter(
-            self._instance, rule, bound.jobs, takes, most, bound.times, is_strict=is_strict, record=self._record
+            self._instance, rule, asked.jobs, takes, most, bound.times, is_strict=is_strict, record=self._record
         )
-
-    def _takes(self, bound: _Bound) -> Mapping[str, int]:
-        """Return what the jobs of a consumer take of a resource at most; added up once for all limits of them."""
-        key = bound.consumer, bound.resource
-        if key not in self._found:
-            most = ((job.id, self._measures.most_of(job, bound.resource)) for job in bound.jobs)
-            self._found[key] = {job_id: amount for job_id, amount in most if amount}
-        return self._found[key]
 
     def _requests(self, bound: _Bound) -> Iterator[Counter]:
         """Yield the counters of limits on the duration and the area of a request."""
-        limit, resource = bound.limit, bound.resource
+        limit, resource, asked = bound.limit, bound.resource, bound.asked
         if self._record and limit.soft:
             return
-        measures = [(limit.duration, self._measures.seconds_of, f"may use {resource} for {limit.duration} s in a job")]
+        measures = [(limit.duration, "seconds", asked.longest, f"may use {resource} for {limit.duration} s in a job")]
         if limit.area_scope is AreaScope.REQUEST:
-            measures.append((limit.area, self._measures.area_of, f"may ask for {limit.area} {resource} x s in a job"))
-        for most, measure, words in measures:
-            if most is None:
+            measures.append((limit.area, "area", asked.largest, f"may ask for {limit.area} {resource} x s in a job"))
+        for most, measure, greatest, words in measures:
+            if most is None or (greatest <= most and not asked.uneven):
                 continue
-            asked = [(job, size) for job in bound.jobs if self._starts(job) and (size := measure(job, resource))]
-            beyond = {job.id: 1 for job, size in asked if size > most}
-            steady = frozenset(job.id for job, _ in asked if job.id in self._uneven and job.id not in beyond)
+            starting = [
+                (job, getattr(asked.sizes[job.id], measure))
+                for job in asked.jobs
+                if job.id in asked.sizes and self._starts(job)
+            ]
+            beyond = {job.id: 1 for job, size in starting if size > most}
+            steady = frozenset(job.id for job, _ in starting if job.id in asked.uneven and job.id not in beyond)
             yield from _counter(
                 self._instance,
                 self._rule(bound, words),
-                bound.jobs,
+                asked.jobs,
                 beyond,
                 0,
                 bound.times,
@@ -346,7 +369,7 @@ class _Limits:
         """Yield the counter of a limit on the outstanding area: jobs are admitted in the order in which they are
         planned, as long as the area lasts; first those that can only run while the limit holds.
         """
-        limit, instance = bound.limit, self._instance
+        limit, instance, asked = bound.limit, self._instance, bound.asked
         if limit.area is None or limit.area_scope is not AreaScope.OUTSTANDING:
             return
         left = limit.area - sum(
@@ -360,16 +383,14 @@ class _Limits:
         if self._record:
             # an area beyond the limit never fits, by however much it is beyond
             most = max(0, left)
-            areas = {
-                job.id: min(self._measures.area_of(job, bound.resource), most + (not limit.soft)) for job in bound.jobs
-            }
-            yield from _counter(instance, rule, bound.jobs, areas, most, bound.times, record=True)
+            capped = {job_id: min(size.area, most + (not limit.soft)) for job_id, size in asked.sizes.items()}
+            yield from _counter(instance, rule, asked.jobs, capped, most, bound.times, record=True)
             return
-        areas = {job.id: area for job in bound.jobs if (area := self._measures.area_of(job, bound.resource))}
+        areas = {job_id: size.area for job_id, size in asked.sizes.items()}
         is_enough = sum(areas.values()) <= left
         meeting = [
             job
-            for job in bound.jobs
+            for job in asked.jobs
             if job.id in areas and (not is_enough or job.id in self._uneven) and self._meets(job, bound)
         ]
         left -= sum(areas[job.id] for job in meeting if job.running is not None)
@@ -384,7 +405,7 @@ class _Limits:
             else:
                 beyond[job.id] = 1
         yield from _counter(
-            instance, rule, bound.jobs, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady)
+            instance, rule, asked.jobs, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady)
         )
 
 
@@ -413,7 +434,7 @@ def _counter_of_pool(
 ) -> Iterator[Counter]:
     """Yield the counter of a free pool of the whole cluster."""
     others = [job for job in instance.jobs if not is_let_in(pool, job)]
-    takes = {job.id: amount for job in others if (amount := measures.most_of(job, pool.resource))}
+    takes = {job.id: amount for job in others if (amount := measures.of(job, pool.resource).most)}
     left = left_to_others(pool.items, supply.of(pool.resource))
     rule = Rule(
         path=path,
@@ -435,17 +456,17 @@ def is_let_in(pool: FreePool, job: Job) -> bool:
     or by the rule for all others.
     """
     access = pool.open_to
-    if job.user in access.users or job.group in access.groups or any(_asks_for(job, name) for name in access.asks_for):
+    if job.user in access.users or job.group in access.groups:
         return True
-    if _is_small(access, job):
+    if access.asks_for and any(_asks_for(job, name) for name in access.asks_for):
+        return True
+    if (access.max is not None or access.max_walltime is not None) and _is_small(access, job):
         return True
     return pool.otherwise_max_walltime is not None and job.walltime <= pool.otherwise_max_walltime
 
 
 def _is_small(access: Access, job: Job) -> bool:
-    """Tell whether a job meets both conditions on size and walltime, of which there is at least one."""
-    if access.max is None and access.max_walltime is None:
-        return False
+    """Tell whether a job meets both conditions on size and walltime; one that is not there is met."""
     is_short = access.max_walltime is None or job.walltime <= access.max_walltime
     return is_short and all(_peak(job, name) <= amount for name, amount in (access.max or {}).items())
 

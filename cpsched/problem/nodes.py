@@ -28,6 +28,7 @@ from cpsched.domain import (
     Reservation,
     ReservedSlice,
     Running,
+    Segment,
     SetAside,
     WaitingReason,
 )
@@ -232,7 +233,7 @@ class NodeRules:
             asking = [job for job in others if job.running is None and _asks_for(job, pool.resource)]
             left = left_to_others(pool.items, self._supply.of(pool.resource, pool.nodes))
             times = self._times.of(pool.validity)
-            has = {node: self._amount(node, pool.resource) for node in pool.nodes}
+            has = self._amounts(pool.nodes, pool.resource)
             if not times or left >= sum(has.values()):
                 continue
             if not asking:
@@ -284,8 +285,9 @@ class NodeRules:
             return best
         others = [one for one in self._instance.free_pools if one.resource == pool.resource and one is not pool]
         kinds: dict[object, tuple[Job, dict[str, int]]] = {}
+        empty = self._amounts(self._instance.cluster.node_names, pool.resource)
         for job in asking:
-            room = {node: self._amount(node, pool.resource) for node in self._instance.cluster.node_names}
+            room = empty.copy()
             for other in others:
                 if other.nodes is not None and not is_let_in(other, job):
                     left = left_to_others(other.items, self._supply.of(other.resource, other.nodes))
@@ -317,7 +319,7 @@ class NodeRules:
         since, until = times[-1]
         if until < now + FOR_EVER or since <= now or len(classes) > _MOST_WEIGHED:
             return
-        room = {node: self._amount(node, pool.resource) for node in classes} | dict(quota)
+        room = self._amounts(tuple(classes), pool.resource) | dict(quota)
         for job in jobs:
             if not has_room(job, pool.resource, room, classes) and since < self.closing.get(job.id, (until, rule))[0]:
                 self.closing[job.id] = since, rule
@@ -334,8 +336,10 @@ class NodeRules:
                     if node in among and amounts.get(pool.resource):
                         yield slice_, node, amounts[pool.resource]
 
-    def _amount(self, node: str, resource: str) -> int:
-        return self._instance.cluster.class_of[node].resources.get(resource, 0)
+    def _amounts(self, nodes: Sequence[str], resource: str) -> dict[str, int]:
+        """Return how much of a resource each of some nodes has."""
+        classes = self._instance.cluster.class_of
+        return {node: classes[node].resources.get(resource, 0) for node in nodes}
 
     def _taken(self, jobs: Sequence[Job], resource: str, unless: str | None = None) -> dict[str, list[Amount]]:
         """Return when running jobs have something of a resource from now on, by node; not in their reservations, which
@@ -629,23 +633,34 @@ class NodeRules:
         """Return where a job runs, with what it takes of made-up resources, on the nodes of its reservation."""
         if job.running is None:
             return None
+        known: dict[tuple[Amounts, tuple[str, ...]], Amounts] = {}
         segments = tuple(
-            replace(segment, allocation=tuple(self._placement(one, asked) for one in segment.allocation))
+            Segment(
+                start=segment.start,
+                end=segment.end,
+                allocation=tuple(self._placement(one, asked, known) for one in segment.allocation),
+            )
             for segment in job.running.segments
         )
         return replace(job.running, segments=segments)
 
-    def _placement(self, held: Placement, asked: _Asked) -> Placement:
-        """Return the placement of a running job with its amounts of made-up resources there."""
+    def _placement(
+        self, held: Placement, asked: _Asked, known: dict[tuple[Amounts, tuple[str, ...]], Amounts]
+    ) -> Placement:
+        """Return the placement of a running job with its amounts of made-up resources there; on most nodes a job has
+        the same (`known`).
+        """
         has = self._has_of(held.node, asked)
-        more = {
-            name: amount
-            for name, amount in asked.amounts(held.resources, 0).items()
-            if asked.takes[name] is not None and has.get(name)
-        }
         node = held.node if asked.slice_ is None else _virtual(held.node, asked.slice_)
         node = node if node in self.stated else held.node
-        return replace(held, node=node, resources=Amounts({**held.resources, **more}) if more else held.resources)
+        if not has:
+            return held if node == held.node else replace(held, node=node)
+        key = held.resources, tuple(name for name, amount in has.items() if amount)
+        if key not in known:
+            taken = asked.amounts(held.resources, 0)
+            more = {name: taken[name] for name in taken if name in key[1] and asked.takes[name] is not None}
+            known[key] = Amounts({**held.resources, **more}) if more else held.resources
+        return Placement(node=node, resources=known[key], chunk=held.chunk, count=held.count)
 
     def _has_of(self, node: str, asked: _Asked) -> Mapping[str, int]:
         """Return the made-up resources of a node for a job, which may have it in its reservation."""

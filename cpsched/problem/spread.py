@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cpsched.domain import Amounts, Arrangement, Job, NodeClass, NodeState, Placement, Request, ReservedSlice, SetAside
@@ -40,6 +40,8 @@ def quotas(has: Mapping[str, int], first: Mapping[str, int], up: Sequence[str], 
 
 def most_held(amounts: Sequence[Amount]) -> int:
     """Return the most of some amounts that are held at the same time."""
+    if len(amounts) == 1:
+        return amounts[0][2]
     return max(sum(one for first, last, one in amounts if first <= start < last) for start, _, _ in amounts)
 
 
@@ -62,22 +64,28 @@ def has_room(job: Job, resource: str, room: Mapping[str, int], classes: Mapping[
     classes
         The class of each node, which has the other resources; nothing else is there.
     """
-    there = [
-        replace(classes[node], names=(node,), resources=Amounts({**classes[node].resources, resource: amount}))
-        for node, amount in room.items()
-        if classes[node].state is NodeState.UP
-    ]
-    return all(_has_room_for(step.request, job.walltime, there) for step in job.steps)
+    up = [(classes[node], amount) for node, amount in room.items() if classes[node].state is NodeState.UP]
+
+    def nodes() -> Iterator[NodeClass]:
+        for node_class, amount in up:
+            yield replace(node_class, names=(), resources=Amounts({**node_class.resources, resource: amount}))
+
+    return all(_has_room_for(step.request, job.walltime, nodes) for step in job.steps)
 
 
-def _has_room_for(request: Request, walltime: int, nodes: Sequence[NodeClass]) -> bool:
+def _has_room_for(request: Request, walltime: int, nodes: Callable[[], Iterator[NodeClass]]) -> bool:
     """Tell whether each kind of chunks of a request has room on some nodes, each a class of its own."""
     place = request.place
     if place.arrangement is Arrangement.PACK:
-        return any(packs(node, request, walltime) for node in nodes)
+        return any(packs(node, request, walltime) for node in nodes())
     for chunk in request.chunks:
-        found = [chunks_on_empty_node(node, chunk, walltime, exclusive=place.exclusive) for node in nodes]
-        if sum(min(count, 1) if place.arrangement is Arrangement.SCATTER else count for count in found) < chunk.count:
+        left = chunk.count
+        for node in nodes():
+            count = chunks_on_empty_node(node, chunk, walltime, exclusive=place.exclusive)
+            left -= min(count, 1) if place.arrangement is Arrangement.SCATTER else count
+            if left <= 0:
+                break
+        else:
             return False
     return True
 

@@ -93,8 +93,12 @@ class NodeSteps:
         counts = changes.sum(axis=0)
         spans = np.stack([np.cumsum(counts) - counts, counts, counts], axis=1)
         self.arrays = arrays._replace(spans=spans, steps=steps, used=np.array([len(steps)], dtype=np.int64))
-        kernels.note_all_gaps(self.arrays)
+        self.note_gaps()
         self.grow()
+
+    def note_gaps(self) -> None:
+        """Note anew when each node has something of its first resource."""
+        kernels.note_all_gaps(self.arrays)
 
     def copy(self) -> NodeSteps:
         """Return a copy, which changes by itself."""

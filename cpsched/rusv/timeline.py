@@ -43,6 +43,8 @@ PORTION = 500
 #: The start of a job without a start.
 NOWHERE = -1
 _MEMORY = 16
+#: Where many bookings take more than this share (its inverse) of all node columns, rows of all nodes take less space.
+_SPELLED_OUT = 8
 #: Entries of jobs that are gone, at the most, beside as many as the jobs of a table have.
 _MOST_UNUSED = 1 << 16
 
@@ -591,12 +593,20 @@ class Timeline:
             scolumns=np.concatenate([one.system_columns for one in taken]),
             samounts=np.concatenate([one.system_amounts for one in taken]),
         )
-        done, _ = 0, self.kernel_arguments()
+        if np.diff(firsts[:, 0])[spans[:, 2]].sum() * _SPELLED_OUT > len(spans) * self.demands.num_columns:
+            self.kernel_arguments()
+        done, nodes = 0, self._nodes
         while done < len(spans):
             while self._state.head[[kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS]].min() < 2 * (len(spans) - done):
                 self.grow()
-            done = int(kernels.book_all(done, bookings, self._state))
-            if done < len(spans):
+            if nodes is None:
+                done, is_short = int(kernels.book_all(done, bookings, self._state)), False
+            else:
+                done, is_short = kernels.book_all_by_node(done, bookings, self._state, nodes.arrays)
+                nodes.note_gaps()
+            if is_short and nodes is not None:
+                nodes.grow()
+            elif done < len(spans):
                 yield done
                 done += 1
 

@@ -235,9 +235,13 @@ def test_no_nodes() -> None:
 
 
 @examples(EXAMPLES)
-@given(pair=pairs(), done=steps, data=st.data())
-def test_booking_many_at_once(pair: Pair, done: list[tuple[str, int, JobRow]], data: st.DataObject) -> None:
-    """Many bookings at once are those that are free, one after the other, in as many slots; the others are told."""
+@given(pair=pairs(), done=steps, data=st.data(), is_spelled_out=st.booleans())
+def test_booking_many_at_once(
+    pair: Pair, done: list[tuple[str, int, JobRow]], data: st.DataObject, *, is_spelled_out: bool
+) -> None:
+    """Many bookings at once are those that are free, one after the other, in as many slots; the others are told. So it
+    is with rows of all nodes, and with steps of each node.
+    """
     for step in done:
         perform(pair, step)
     timeline, widest = pair.timeline, pair.timeline.free_at(0)[0]
@@ -260,10 +264,21 @@ def test_booking_many_at_once(pair: Pair, done: list[tuple[str, int, JobRow]], d
             timeline.book(booking)
         else:
             refused.append(index)
-    expected = [(time, *map(list, timeline.free_at(time))) for time in timeline.breakpoints().tolist()]
+
+    def seen() -> list[object]:
+        free = [(time, *map(list, timeline.free_at(time))) for time in timeline.breakpoints().tolist()]
+        fits = [
+            timeline.earliest_fit(demand, earliest=0, latest=50, duration=duration)
+            for demand in range(len(timeline.demands))
+            for duration in (1, 9)
+        ]
+        return [*free, *(fit and (fit.start, fit.entries.tolist()) for fit in fits)]
+
+    expected = seen()
     timeline.back_to(mark)
-    assert list(timeline.book_all(np.array(rows, dtype=np.int64).reshape(-1, 3), taken)) == refused
-    assert [(time, *map(list, timeline.free_at(time))) for time in timeline.breakpoints().tolist()] == expected
+    with patch("cpsched.rusv.timeline._SPELLED_OUT", 10**9 if is_spelled_out else 0):
+        assert list(timeline.book_all(np.array(rows, dtype=np.int64).reshape(-1, 3), taken)) == refused
+    assert seen() == expected
     of_windows = [timeline.least_free(start, start + 9)[0].tolist() for start in range(0, 40, 7)]
     second_by_second = [
         np.min([timeline.free_at(time)[0] for time in range(start, start + 9)], axis=0).tolist()

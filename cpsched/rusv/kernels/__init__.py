@@ -73,6 +73,7 @@ from cpsched.rusv.kernels.axis import (
 from cpsched.rusv.kernels.mapping import clear_busy, count_kind, map_chunks, placement_columns, suffices
 from cpsched.rusv.kernels.nodes import (
     SLACK,
+    book_all_by_node,
     chunks_by_node,
     earliest_fit_by_node,
     has_space_for,
@@ -150,6 +151,7 @@ __all__ = [
     "add_break",
     "book",
     "book_all",
+    "book_all_by_node",
     "chunks_by_node",
     "clear_busy",
     "copy",

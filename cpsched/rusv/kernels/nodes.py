@@ -32,8 +32,9 @@ from cpsched.rusv.kernels.arrays import (
     S_FIRST,
     S_LENGTH,
     S_TERM,
+    Taken,
 )
-from cpsched.rusv.kernels.axis import copy, following, locate
+from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, has_free, locate, shift
 from cpsched.rusv.kernels.mapping import map_chunks, suffices
 from cpsched.rusv.kernels.windows import next_window
 from cpsched.rusv.vector import FOREVER
@@ -152,6 +153,22 @@ def note_all_gaps(o):
         note_gaps(node, o)
 
 
+@inner_kernel
+def shift_node(node, start, end, sign, columns, amounts, o):
+    """Add amounts of columns of a node, times `sign`, to what is free there in ``[start, end)``; there are rows enough.
+    The gaps of the node are the caller's.
+    """
+    make_room(node, o)
+    low = cut(node, start, o)
+    high = cut(node, end, o) if end < FOREVER else o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
+    for step in range(low, high):
+        for c in range(columns.shape[0]):
+            o.steps[step, o.place_of[columns[c]]] += sign * amounts[c]
+    if end < FOREVER:
+        join(node, high, o)
+    join(node, low, o)
+
+
 @kernel
 def shift_nodes(start, end, sign, columns, amounts, count, o):
     """Add the first `count` amounts of node columns, times `sign`, to what is free in ``[start, end)``; there are rows
@@ -162,17 +179,43 @@ def shift_nodes(start, end, sign, columns, amounts, count, o):
         node, behind = o.node_of[columns[k]], k + 1
         while behind < count and o.node_of[columns[behind]] == node:
             behind += 1
-        make_room(node, o)
-        low = cut(node, start, o)
-        high = cut(node, end, o) if end < FOREVER else o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
-        for step in range(low, high):
-            for c in range(k, behind):
-                o.steps[step, o.place_of[columns[c]]] += sign * amounts[c]
-        if end < FOREVER:
-            join(node, high, o)
-        join(node, low, o)
+        shift_node(node, start, end, sign, columns[k:behind], amounts[k:behind], o)
         note_gaps(node, o)
         k = behind
+
+
+@kernel
+def book_all_by_node(begin, bookings, s, o):
+    """Do what `book_all` does, on a timeline whose nodes have steps of their own.
+
+    Returns (index that was reached, whether that one lacks rows for steps). The gaps of the nodes are the caller's.
+    """
+    for n in range(begin, bookings.spans.shape[0]):
+        start, end, number = bookings.spans[n, 0], bookings.spans[n, 1], bookings.spans[n, 2]
+        first, last = bookings.firsts[number, 0], bookings.firsts[number + 1, 0]
+        sfirst, slast = bookings.firsts[number, 1], bookings.firsts[number + 1, 1]
+        columns, amounts = bookings.columns[first:last], bookings.amounts[first:last]
+        scolumns, samounts = bookings.scolumns[sfirst:slast], bookings.samounts[sfirst:slast]
+        if not has_space_for(columns, o):
+            return n, True
+        add_break(start, s)
+        if end < FOREVER:
+            add_break(end, s)
+        is_free = has_free(start, end, scolumns, samounts, s.srows, s.sblk, s)
+        if not (is_free and is_free_by_node(start, end, columns, amounts, o)):
+            drop_break(start, s)
+            if end < FOREVER:
+                drop_break(end, s)
+            return n, False
+        shift(start, end, -1, Taken(columns, amounts, scolumns, samounts), 0, slast - sfirst, s)
+        k = 0
+        while k < columns.shape[0]:
+            node, behind = o.node_of[columns[k]], k + 1
+            while behind < columns.shape[0] and o.node_of[columns[behind]] == node:
+                behind += 1
+            shift_node(node, start, end, -1, columns[k:behind], amounts[k:behind], o)
+            k = behind
+    return bookings.spans.shape[0], False
 
 
 @kernel
