@@ -47,13 +47,13 @@ class Effort:
 
 
 _EFFORTS = (
-    Effort(Size(4, 4), 50),
-    Effort(Size(6, 6), 100),
-    Effort(Size(8, 6), 400),
-    Effort(Size(8, 6), 400, hinted=False),
-    Effort(Size(10, 8), 100),
-    Effort(Size(10, 8), 1000, hinted=False),
-    Effort(Size(14, 10), 200),
+    Effort(Size(4, 4), 20),
+    Effort(Size(6, 6), 40),
+    Effort(Size(8, 6), 60),
+    Effort(Size(8, 6), 60, hinted=False),
+    Effort(Size(10, 8), 60),
+    Effort(Size(10, 8), 200),
+    Effort(Size(14, 10), 100),
 )
 
 
@@ -143,6 +143,8 @@ class Descent:
         parameters.cp_model_probing_level = 0
         parameters.linearization_level = 0
         parameters.cp_model_presolve = False
+        # where delays are decided first, most of the conflicts are about delays that no plan has
+        parameters.exploit_objective = False
         parameters.max_number_of_conflicts = effort.conflicts
         parameters.max_deterministic_time = _MOST_EFFORT
         if self._is_timed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from random import Random
 
 import numpy as np
@@ -17,6 +18,8 @@ __all__ = ["KINDS", "Choice", "Kind", "Size", "kinds_for", "lost"]
 
 #: How many pairs of a task and a second are rated before one is chosen.
 _RATED = (4, 16, 48)
+#: A neighbourhood is filled from so many times as many tasks as it can have; those behind are far from its first.
+_LOOKED_AT = 8
 #: The most tasks that are moved for a task without a start.
 _MOST_IN_WAY = 24
 #: How often only those are moved that are in its way at one second.
@@ -90,7 +93,8 @@ def ejection(occupation: Occupation, size: Size, random: Random) -> Choice | Non
     random.shuffle(admitted)
 
     is_rival = (occupation.starts < until) & (occupation.ends > moment)
-    price = occupation.is_on[admitted] @ np.where(is_rival, occupation.prices, 0.0)
+    rivals = np.flatnonzero(is_rival)
+    price = occupation.is_on[:, rivals][admitted] @ occupation.prices[rivals]
     order = np.argsort(price, kind="stable")[: max(size.sites - len([*occupation.sites_of(costly)]), 1)]
     best = [admitted[place] for place in order.tolist()]
     found = [number for site in best for number in _on(occupation, [site], moment, until)]
@@ -138,8 +142,9 @@ def _losses(occupation: Occupation, sites: NDArray[np.int64], number: int, momen
     until = moment + occupation.encoding.tasks[number].shortest
     is_there = (occupation.starts < until) & (occupation.ends > moment)
     is_there[number] = False
-    waits = np.where(is_there, occupation.prices * (until - occupation.starts), 0.0)
-    losses: NDArray[np.float64] = occupation.is_on[sites] @ waits
+    there = np.flatnonzero(is_there)
+    waits = occupation.prices[there] * (until - occupation.starts[there])
+    losses: NDArray[np.float64] = occupation.is_on[:, there][sites] @ waits
     return losses
 
 
@@ -331,7 +336,8 @@ def _room(occupation: Occupation, number: int, random: Random) -> tuple[list[int
     for row, site in enumerate(admitted):
         alternative = occupation.alternatives(part, number, site)
         if alternative is not None:
-            units[row] = free.units((replace(alternative, site=row),), (alternative.takes[0],))[0]
+            one, all_times = replace(alternative, site=row), (0, len(free.times))
+            units[row] = free.units((one,), (alternative.takes[0],), all_times)[0]
     first = int(np.searchsorted(free.times, task.earliest, side="right")) - 1
     starts = np.maximum(free.times[first : np.searchsorted(free.times, task.latest, side="right")], task.earliest)
     found = []
@@ -455,7 +461,7 @@ def _closed(occupation: Occupation, tasks: Sequence[int], sites: Iterable[int], 
     wanted = list(dict.fromkeys(sites))
     within = set(wanted)
     most = max(size.sites, len(wanted)) + 4
-    for number in dict.fromkeys(tasks):
+    for number in islice(dict.fromkeys(tasks), _LOOKED_AT * size.tasks):
         if len(kept) == size.tasks:
             break
         more = [site for site in occupation.sites_of(number) if site not in within]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.cp.encoding import Alternative, Encoding, Lag, Part
+from cpsched.cp.encoding import Alternative, Encoding, Lag, Part, Task
 from cpsched.cp.neighbourhoods.positions import Positions, Use
 from cpsched.cp.sites import Hold
 from cpsched.cp.solution import Placed
@@ -51,8 +51,10 @@ class Free(NamedTuple):
             if amount > 0
         )
 
-    def units(self, alternatives: Sequence[Alternative], takes: Sequence[Mapping[Column, int]]) -> NDArray[np.int64]:
-        """Return how many units are possible on sites: shape (alternatives, T).
+    def units(
+        self, alternatives: Sequence[Alternative], takes: Sequence[Mapping[Column, int]], within: tuple[int, int]
+    ) -> NDArray[np.int64]:
+        """Return how many units are possible on sites, never below 0: shape (alternatives, `within`).
 
         Parameters
         ----------
@@ -60,13 +62,23 @@ class Free(NamedTuple):
             The sites, each by its place among these sites.
         takes
             The amounts that a unit takes on each.
+        within
+            The first of `times` that is looked at, and that after the last one.
         """
-        found = np.empty((len(alternatives), len(self.times)), np.int64)
-        for row, (alternative, amounts) in enumerate(zip(alternatives, takes, strict=True)):
-            found[row] = alternative.most
-            for column, amount in amounts.items():
-                np.minimum(found[row], self.amounts[column][alternative.site] // amount, out=found[row])
-        return found
+        first, last = within
+        found = np.empty((len(alternatives), last - first), np.int64)
+        found[:] = np.array([alternative.most for alternative in alternatives], np.int64)[:, np.newaxis]
+        rows: dict[tuple[Column, int], list[int]] = {}
+        for row, amounts in enumerate(takes):
+            for of_column in amounts.items():
+                rows.setdefault(of_column, []).append(row)
+        for (column, amount), of_rows in rows.items():
+            sites = [alternatives[row].site for row in of_rows]
+            possible = self.amounts[column][sites, first:last]
+            if amount > 1:
+                possible //= amount
+            found[of_rows] = np.minimum(found[of_rows], possible)
+        return np.maximum(found, 0, out=found)
 
 
 class Occupation:
@@ -99,6 +111,8 @@ class Occupation:
         self.starts = np.full(count, -1, np.int64)
         self.ends = np.full(count, -1, np.int64)
         self.costs = np.zeros(count, np.float64)
+        self._is_running = np.array([task.is_running for task in encoding.tasks], bool)
+        self._admitted: dict[int, tuple[int, ...]] = {}
         self._lags: dict[int, list[Lag]] = {}
         for lag in encoding.lags:
             self._lags.setdefault(lag.before, []).append(lag)
@@ -142,7 +156,8 @@ class Occupation:
     @property
     def cost(self) -> float:
         """What the plan costs, in whole numbers."""
-        return float(self.costs.sum()) + self.encoding.costs.makespan * self.end_beside(())
+        makespan = self.encoding.costs.makespan
+        return float(self.costs.sum()) + (makespan * self.end_beside(()) if makespan else 0)
 
     def is_placed(self, number: int) -> bool:
         """Return whether a task has a start."""
@@ -167,13 +182,17 @@ class Occupation:
 
     def admitted(self, number: int) -> tuple[int, ...]:
         """Return the sites on which something of a task can be."""
-        task = self.encoding.tasks[number]
+        if number not in self._admitted:
+            self._admitted[number] = tuple(self._sites_for(self.encoding.tasks[number]))
+        return self._admitted[number]
+
+    def _sites_for(self, task: Task) -> Iterable[int]:
+        """Return the sites on which something of a task can be, each once."""
+        places = dict.fromkeys(alternative.site for part in task.parts for alternative in part.alternatives)
         if task.is_running:
-            return tuple(dict.fromkeys(a.site for part in task.parts for a in part.alternatives))
-        groups = dict.fromkeys(
-            self.encoding.sites[alternative.site].group for part in task.parts for alternative in part.alternatives
-        )
-        return tuple(site for group in groups for site in self.groups[group])
+            return places
+        groups = dict.fromkeys(self.encoding.sites[site].group for site in places)
+        return (site for group in groups for site in self.groups[group])
 
     def free_beside(self, sites: Sequence[int], tasks: Iterable[int]) -> Free:
         """Return the amounts of some sites that are free if some tasks have no place."""
@@ -227,7 +246,7 @@ class Occupation:
 
     def end_beside(self, tasks: Iterable[int]) -> int:
         """Return the second by which all but some waiting tasks have ended."""
-        ends = np.where([task.is_running for task in self.encoding.tasks], 0, self.ends)
+        ends = np.where(self._is_running, 0, self.ends)
         ends[list(tasks)] = 0
         return int(max(0, ends.max(initial=0)))
 

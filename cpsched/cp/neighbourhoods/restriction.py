@@ -53,7 +53,8 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
         In ascending order; those that have a start are on these sites.
     """
     whole = occupation.encoding
-    bounded = [_bounded(occupation, number, set(tasks)) for number in tasks]
+    among = set(tasks)
+    bounded = [_bounded(occupation, number, among) for number in tasks]
     if any(task.earliest > task.latest for task in bounded):
         return None
     ended = occupation.end_beside(tasks) if whole.costs.makespan else 0
@@ -62,8 +63,7 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
     if whole.machine is None:
         free = occupation.free_beside(sites, tasks)
         place = {site: number for number, site in enumerate(sites)}
-        parts = [_on_sites(occupation, task, place) for task in bounded]
-        parts = [replace(task, earliest=_earliest(free, task)) for task in parts]
+        parts = [_on_sites(occupation, free, number, task, place) for number, task in zip(tasks, bounded, strict=True)]
     ceiling = None
     if all(occupation.is_placed(number) for number in tasks):
         last = max(occupation.end_beside(()), ended) if whole.costs.makespan else 0
@@ -122,14 +122,16 @@ def _bounded(occupation: Occupation, number: int, tasks: Collection[int]) -> Tas
     return replace(task, earliest=earliest, latest=latest, end_by=end_by, is_optional=False)
 
 
-def _on_sites(occupation: Occupation, task: Task, place: Mapping[int, int]) -> Task:
-    """Return a task with these sites as alternatives, each by its place."""
+def _on_sites(occupation: Occupation, free: Free, number: int, task: Task, place: Mapping[int, int]) -> Task:
+    """Return a task with these sites as alternatives, each by its place, and not before it fits beside what is taken.
+
+    It fits no later than where it is now.
+    """
     groups = {site: occupation.encoding.sites[site].group for site in place}
     parts = []
     for part in task.parts:
-        found = []
         if task.is_running:
-            found = [replace(a, site=place[a.site]) for a in part.alternatives if a.site in place]
+            found = [Alternative(place[a.site], a.most, a.takes) for a in part.alternatives if a.site in place]
         else:
             by_group = {occupation.encoding.sites[a.site].group: a for a in part.alternatives}
             found = [
@@ -137,20 +139,24 @@ def _on_sites(occupation: Occupation, task: Task, place: Mapping[int, int]) -> T
                 for site, at in place.items()
                 if groups[site] in by_group
             ]
-        parts.append(replace(part, alternatives=tuple(found)))
-    return replace(task, parts=tuple(parts))
+        parts.append(Part(part.units, part.need, tuple(found), part.mode, part.first, part.last))
+    latest = task.latest if occupation.placed[number] is None else min(task.latest, int(occupation.starts[number]))
+    return replace(task, parts=tuple(parts), earliest=_earliest(free, task, parts, latest))
 
 
-def _earliest(free: Free, task: Task) -> int:
-    """Return a second before which a task cannot start beside what is taken: exact if it has one kind of chunks."""
+def _earliest(free: Free, task: Task, parts: Sequence[Part], latest: int) -> int:
+    """Return a second before which a task cannot start beside what is taken: exact if it has one kind of chunks.
+
+    Beyond `latest` if it fits nowhere before.
+    """
     if task.is_running or any(len(mode.spans) > 1 for mode in task.modes):
         return task.earliest
     found = []
     for number, mode in enumerate(task.modes):
         first = task.earliest
-        for part in task.parts:
-            if part.mode == number and first <= task.latest:
-                first = _first_fit(free, part, first, task.latest, mode.least)
+        for part in parts:
+            if part.mode == number and first <= latest:
+                first = _first_fit(free, part, first, latest, mode.least)
         found.append(first)
     return min(found)
 
@@ -159,17 +165,17 @@ def _first_fit(free: Free, part: Part, earliest: int, latest: int, seconds: int)
     """Return the first second from which all units of a part fit for so long; after `latest` if there is none."""
     if not part.alternatives:
         return latest + 1
-    units = free.units(part.alternatives, [alternative.takes[0] for alternative in part.alternatives])
     times = free.times
     begin = int(np.searchsorted(times, earliest, side="right")) - 1
-    total = np.maximum(units, 0).sum(axis=0)
-    starts = np.maximum(times[begin:], earliest)
-    lasts = np.searchsorted(times, starts + seconds)
-    for number in np.flatnonzero(total[begin:] >= part.need).tolist():
+    until = int(np.searchsorted(times, latest + seconds))
+    units = free.units(part.alternatives, [alternative.takes[0] for alternative in part.alternatives], (begin, until))
+    starts = np.maximum(times[begin:until], earliest)
+    lasts = np.searchsorted(times, starts + seconds) - begin
+    for number in np.flatnonzero(units.sum(axis=0) >= part.need).tolist():
         start = int(starts[number])
         if start > latest:
             break
-        if np.maximum(units[:, begin + number : int(lasts[number])].min(axis=1), 0).sum() >= part.need:
+        if units[:, number : int(lasts[number])].min(axis=1).sum() >= part.need:
             return start
     return latest + 1
 
@@ -187,10 +193,12 @@ def _where_possible(free: Free, task: Task) -> Task:
         possible = np.array([alternative.most for alternative in part.alternatives], np.int64)
         for segment in range(len(part.units)):
             takes = [alternative.takes[segment] for alternative in part.alternatives]
-            units = free.units(part.alternatives, takes)[:, first:last]
+            units = free.units(part.alternatives, takes, (first, last))
             np.minimum(possible, units.max(axis=1, initial=0), out=possible)
-        kept = tuple(replace(a, most=n) for a, n in zip(part.alternatives, possible.tolist(), strict=True) if n > 0)
-        parts.append(replace(part, alternatives=kept))
+        kept = tuple(
+            Alternative(a.site, n, a.takes) for a, n in zip(part.alternatives, possible.tolist(), strict=True) if n > 0
+        )
+        parts.append(Part(part.units, part.need, kept, part.mode, part.first, part.last))
     return replace(task, parts=tuple(parts))
 
 
@@ -291,7 +299,7 @@ def _costs(costs: Costs, tasks: Sequence[int], parts: Sequence[Task]) -> Costs:
         costs,
         rates=tuple(reached(costs.rates[number], task) for number, task in zip(tasks, parts, strict=True)),
         modes=tuple(
-            tuple(replace(mode, rates=reached(mode.rates, task)) for mode in costs.modes[number])
+            tuple(replace(one, rates=reached(one.rates, task)) if one.rates else one for one in costs.modes[number])
             for number, task in zip(tasks, parts, strict=True)
         ),
         places=(0,) * len(tasks),
