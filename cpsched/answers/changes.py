@@ -70,15 +70,16 @@ def _turned(world: World, dial: _Dial, before: int | None) -> Change | None:
     first = _start(world, dial.with_number(dial.least))
     if first is None or (before is not None and first >= before):
         return None
-    low, high = dial.least, dial.asked
+    low, high, early = dial.least, dial.asked, first
     while high - low > 1:
         middle = (low + high) // 2
         start = _start(world, dial.with_number(middle))
         # without a start in the plan any start is enough
-        is_early = start is not None and (before is None or start <= first)
-        low, high = (middle, high) if is_early else (low, middle)
-    start = _start(world, dial.with_number(low))
-    return None if start is None else Change(kind=dial.kind, detail=dial.words(low), start=start, amount=low)
+        if start is not None and (before is None or start <= first):
+            low, early = middle, start
+        else:
+            high = middle
+    return Change(kind=dial.kind, detail=dial.words(low), start=early, amount=low)
 
 
 def _dials(job: Job) -> Iterator[_Dial]:

@@ -54,14 +54,20 @@ class Counter:
         # of some changes at the same second the last one
         self._last_ones: Ints = np.flatnonzero(np.diff(self._times, append=FOREVER + 1))
         self._borders: Ints = np.append(self._times[self._last_ones], FOREVER)
-        #: The last answer of `lacking`, with the occupation that it is about.
+        self._users: Ints = np.unique(uses.job)
+        #: The answers of `lacking`, by which of the users are away; and the last one, with the occupation that it is
+        #: about.
+        self._known: dict[bytes, list[tuple[int, int]]] = {}
         self._found: tuple[Occupation | None, int, list[tuple[int, int]]] | None = None
 
     def lacking(self, occupation: Occupation | None) -> list[tuple[int, int]]:
         """Return the intervals in which less is left than the job takes; with None, if no other job took anything."""
         version = 0 if occupation is None else occupation.version
         if self._found is None or self._found[0] is not occupation or self._found[1] != version:
-            self._found = occupation, version, self._lacking(occupation)
+            key = b"" if occupation is None else occupation.is_away[self._users].tobytes()
+            if key not in self._known:
+                self._known[key] = self._lacking(occupation)
+            self._found = occupation, version, self._known[key]
         return self._found[2]
 
     def _lacking(self, occupation: Occupation | None) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cpsched.answers.counters import Counter, Gate
 from cpsched.answers.forms import Block, Form, Found
-from cpsched.answers.occupation import Occupation
+from cpsched.answers.occupation import Occupation, Uses
 from cpsched.booking import WHOLE_REQUEST
 from cpsched.domain import Request
 from cpsched.problem import Rule
@@ -102,7 +102,7 @@ def holders_at(occupation: Occupation, question: Question, start: int, until: in
                 _drop_counted(occupation, question, start, after)
                 _drop_nodes(occupation, question, start, after, fits)
         if not fits():  # several kinds of chunks can fail to find each other's nodes: all jobs are taken away
-            occupation.take_away(sorted(set(occupation.on_nodes.during(start, end).job.tolist()) - occupation.away))
+            occupation.take_away(sorted(set(occupation.near(start, end).job.tolist()) - occupation.away))
         sure = _surely_needed(occupation, question.form, occupation.away - before, start, end)
         others = _by_weight(occupation, occupation.away - before - sure, start, end)
         needed = [*sorted(sure), *_settle(occupation, others, fits)]
@@ -125,7 +125,7 @@ def _surely_needed(occupation: Occupation, form: Form, jobs: Collection[int], st
     kind = kinds[0][0]
     need = _need(occupation, kind, request)
     free = occupation.timeline.least_free(start, end)[0]
-    present = occupation.on_nodes.during(start, end).but(occupation.away)
+    present = occupation.near(start, end).but(occupation.away)
     is_alone = np.ones(demands.layout.num_nodes, dtype=bool)
     is_alone[present.used] = False
     units = demands.units_in(kind, free)
@@ -193,15 +193,14 @@ def _drop_nodes(occupation: Occupation, question: Question, start: int, after: i
     """Take jobs that begin later than `after` away from one node after the other, until the job fits."""
     end = start + question.form.duration
     gains, lacking = _gains(occupation, question.form, start, end, is_later=after >= start)
-    uses = occupation.on_nodes.during(start, end, after=after).but(occupation.away)
-    pairs = np.unique(uses.used * len(occupation.ids) + uses.job)
+    uses = occupation.near(start, end).during(start, end, after=after).but(occupation.away)
     worth = gains.sum(axis=0)
-    nodes, jobs = np.divmod(pairs, len(occupation.ids))
-    is_worth = worth[nodes] > 0
-    nodes, jobs = nodes[is_worth], jobs[is_worth]
-    first_of = np.searchsorted(nodes, np.arange(len(worth) + 1)).tolist()
-    by_job = nodes[np.argsort(jobs, kind="stable")]
-    first_by = np.searchsorted(np.sort(jobs), np.arange(len(occupation.ids) + 1)).tolist()
+    by_job, nodes_by_job = _pairs(uses, len(worth), worth > 0)
+    first_by = _firsts(by_job, len(occupation.ids))
+    # 16 bits are sorted in a tenth of the time
+    order = np.argsort(nodes_by_job.astype(np.uint16 if len(worth) <= 1 << 16 else np.int64), kind="stable")
+    nodes, jobs = nodes_by_job[order], by_job[order]
+    first_of = _firsts(nodes, len(worth))
     cost = 1 / np.maximum(1e-9, np.minimum(1, np.bincount(jobs, weights=worth[nodes], minlength=len(occupation.ids))))
     cost *= 1 + LATE * _ends(occupation, start, end) / end  # of equals those that end first
     price = np.bincount(nodes, weights=cost[jobs], minlength=len(worth))
@@ -218,11 +217,26 @@ def _drop_nodes(occupation: Occupation, question: Question, start: int, after: i
         away = [job for job in jobs[first_of[node] : first_of[node + 1]].tolist() if not occupation.is_away[job]]
         occupation.take_away(away)
         for job in away:
-            price[by_job[first_by[job] : first_by[job + 1]]] -= cost[job]
+            price[nodes_by_job[first_by[job] : first_by[job + 1]]] -= cost[job]
         free = is_open & (price <= 1e-9)
         free[node] = True
         lacking = lacking - gains[:, free].sum(axis=1)
         is_open &= ~free
+
+
+def _pairs(uses: Uses, num_nodes: int, is_worth: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Return each job with each of its nodes that are worth something, once and in this order."""
+    pairs = uses.job * num_nodes + uses.used
+    if (np.diff(pairs) <= 0).any():  # several segments, or kinds of chunks
+        pairs = np.unique(pairs)
+    jobs, nodes = np.divmod(pairs, num_nodes)
+    kept = np.flatnonzero(is_worth[nodes])
+    return jobs[kept], nodes[kept]
+
+
+def _firsts(numbers: Ints, count: int) -> list[int]:
+    """Return where each of so many numbers begins in sorted ones, and where the last one ends."""
+    return [0, *np.cumsum(np.bincount(numbers, minlength=count)).tolist()]
 
 
 def _gains(
@@ -257,7 +271,7 @@ def _gains(
 
 def _by_weight(occupation: Occupation, jobs: Collection[int], start: int, end: int) -> list[int]:
     """Order jobs so that those are spared first which are on few nodes, and of these the ones that end last."""
-    uses = occupation.on_nodes.during(start, end)
+    uses = occupation.near(start, end)
     nodes = np.bincount(uses.job, minlength=len(occupation.ids))
     ends = _ends(occupation, start, end)
     return sorted(jobs, key=lambda job: (int(nodes[job]), -int(ends[job]), job))
@@ -265,7 +279,7 @@ def _by_weight(occupation: Occupation, jobs: Collection[int], start: int, end: i
 
 def _ends(occupation: Occupation, start: int, end: int) -> Ints:
     """Return when each job ends that holds nodes in ``[start, end)``; 0 for the others."""
-    uses = occupation.on_nodes.during(start, end)
+    uses = occupation.near(start, end)
     ends: Ints = np.zeros(len(occupation.ids), dtype=np.int64)
     np.maximum.at(ends, uses.job, uses.end)
     return ends

@@ -226,7 +226,7 @@ class Inquiry:
     def _names(self, numbers: Iterable[int], occupation: Occupation | None = None) -> tuple[str, ...]:
         """Return the names of nodes in documents, in their order on the timeline."""
         names = (occupation or self.world.occupation).node_names
-        return tuple(dict.fromkeys(names[number] for number in sorted(numbers)))
+        return tuple(dict.fromkeys(map(names.__getitem__, sorted(numbers))))
 
     def _holder(self, name: str, nodes: tuple[str, ...]) -> Holder:
         """Return another job as the plan has it."""

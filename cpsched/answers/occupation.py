@@ -42,13 +42,16 @@ class Uses:
 
     def during(self, start: int, end: int, *, after: int = -1) -> Uses:
         """Return the uses that overlap ``[start, end)``, of those that begin later than `after`."""
-        here = (self.start < end) & (self.end > start) & (self.start > after)
-        return Uses(job=self.job[here], used=self.used[here], start=self.start[here], end=self.end[here])
+        return self._at(np.flatnonzero((self.start < end) & (self.end > start) & (self.start > after)))
 
     def but(self, jobs: Collection[int]) -> Uses:
         """Return the uses by all but some jobs."""
-        here = ~np.isin(self.job, list(jobs))
-        return Uses(job=self.job[here], used=self.used[here], start=self.start[here], end=self.end[here])
+        if not jobs:
+            return self
+        return self._at(np.flatnonzero(~np.isin(self.job, list(jobs))))
+
+    def _at(self, rows: Ints) -> Uses:
+        return Uses(job=self.job[rows], used=self.used[rows], start=self.start[rows], end=self.end[rows])
 
 
 class Occupation:
@@ -81,6 +84,11 @@ class Occupation:
         #: The jobs that the timeline does not have, and the version of which that is true.
         self._released: set[int] = set()
         self._released_at = 0
+        #: The jobs that are away throughout the present question; and a second timeline, with the jobs that it does not
+        #: have: of both, one is for these jobs.
+        self._home: frozenset[int] = frozenset()
+        self._other: tuple[Timeline, set[int]] | None = None
+        self._is_home = True
         #: How often jobs were taken away or put back.
         self.version = 0
         #: bool (jobs + 1,): which jobs are taken away; the last one, also at -1, stands for nobody, and is not.
@@ -143,6 +151,8 @@ class Occupation:
         if faults:
             raise DocumentError("plan", faults)
         self.on_nodes = Uses.of(nodes)  # those of one job after the other
+        #: The last answer of `near`, with its window.
+        self._near = (0, FOREVER), self.on_nodes
         if clipped:
             uses = self.on_nodes
             beside = set(uses.job[np.isin(uses.used, uses.used[np.isin(uses.job, list(clipped))])].tolist())
@@ -195,6 +205,7 @@ class Occupation:
         is counted beside nodes has the answer.
         """
         if self._released_at != self.version:
+            self._turn(self._away == self._home)
             gone, back = self._away - self._released, self._released - self._away
             with self._crowd_apart(gone | back):
                 for job in gone:
@@ -206,6 +217,19 @@ class Occupation:
                 self._released = set(self._away)
             self._released_at = self.version
         return self._timeline
+
+    def _turn(self, is_home: bool) -> None:
+        """Take the timeline for the jobs that a question takes away, or the one for all of them: questions about a
+        second and the next one take away almost the same jobs, and in between all are there.
+        """
+        if self._is_home == is_home or self._crowd:
+            return
+        if self._other is None:
+            copy = Timeline(self.columns.demands)
+            copy.back_to(self._timeline.marked())
+            self._other = copy, set(self._released)
+        self._is_home = is_home
+        (self._timeline, self._released), self._other = self._other, (self._timeline, self._released)
 
     @contextmanager
     def _crowd_apart(self, jobs: Collection[int]) -> Iterator[None]:
@@ -232,12 +256,21 @@ class Occupation:
     @contextmanager
     def without(self, jobs: Collection[int]) -> Iterator[None]:
         """Take some jobs away for the time of a block; what else it takes away is put back too."""
-        before = self.away
+        before, home = self.away, self._home
         self.take_away([job for job in jobs if job not in before])
+        if not before:
+            self._home = self.away
         try:
             yield
         finally:
             self.put_back(self.away - before)
+            self._home = home
+
+    def near(self, start: int, end: int) -> Uses:
+        """Return the uses of nodes that overlap ``[start, end)``; questions ask for those of one window many times."""
+        if self._near[0] != (start, end):
+            self._near = (start, end), self.on_nodes.during(start, end)
+        return self._near[1]
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:

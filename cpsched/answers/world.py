@@ -56,6 +56,8 @@ class World:
         self.planned = {job.id: job for job in plan.jobs}
         self.members = instance.members()
         self._known_uses: dict[str, Uses] = {}
+        #: Of the licences of rules: the job that was left out last, and what the others took.
+        self._known_takes: dict[str, tuple[str, dict[str, int], Uses]] = {}
         self._asked: tuple[Job, Reduced | None] | None = None  # the last window with another job
         self._reduced = reduced(instance, plan.reservations)
         features = unsupported(self._reduced.instance)
@@ -125,7 +127,7 @@ class World:
                 # while a rule holds, all is closed that it closes: what running jobs have then is counted as theirs
                 total, most = counter.total, counter.total - counter.left
                 closed = [(start, end, most) for start, end, _ in counter.closed]
-                uses = self._uses(counter.takes, job.id)
+                uses = self._counted_uses(name, counter.takes, job.id)
             else:
                 total = self._licensed.cluster.licenses.get(name, 0)
                 asides = (one for one in self._licensed.set_aside if name in one.licenses)
@@ -137,6 +139,14 @@ class World:
                 if end > now
             ]
             yield Counter(name, window.rules.get(name), amount, total, from_now, uses)
+
+    def _counted_uses(self, name: str, takes: Mapping[str, int], but: str) -> Uses:
+        """Return what `_uses` does for the licence of a rule: mostly what it was for another form of the same job."""
+        others = {entry: amount for entry, amount in takes.items() if entry != but}
+        known = self._known_takes.get(name)
+        if known is None or known[:2] != (but, others):
+            known = self._known_takes[name] = but, others, self._uses(takes, but)
+        return known[2]
 
     def _license_uses(self, name: str) -> Uses:
         """Return the amounts of a licence of the cluster that the jobs of the plan take."""
