@@ -152,7 +152,8 @@ class Job:
     @property
     def walltime(self) -> int:
         """The requested duration in seconds, over all steps."""
-        return sum(step.walltime for step in self.steps)
+        steps = self.steps
+        return steps[0].walltime if len(steps) == 1 else sum(step.walltime for step in steps)
 
     @property
     def expected_runtime(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ __all__ = ["FaultList", "Fields"]
 
 #: Slurm's numbers for "not set" and "no limit", of 16, 32 and 64 bits.
 _NO_VALUE = frozenset({2**16 - 2, 2**16 - 1, 2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
+_LEAST_NO_VALUE = min(_NO_VALUE)
 _MOST_FAULTS = 100
 _LONGEST_SHOWN = 64
 
@@ -26,6 +28,9 @@ class FaultList:
         """Note a fault; after a hundred no more are told."""
         if len(self._faults) < _MOST_FAULTS:
             self._faults.append(Fault(path, message))
+
+    def __len__(self) -> int:
+        return len(self._faults)
 
     def raise_if_any(self) -> None:
         """Refuse the answer if it has faults.
@@ -59,6 +64,15 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return self._source.get(key) is not None
 
+    def text_of(self, keys: Sequence[str]) -> bytes:
+        """Return a text of the values of some keys: two objects have the same one only if their values are the same."""
+        # version 2 writes equal values equally, and those of two types (1 and true) not
+        return marshal.dumps(list(map(self._source.get, keys)), 2)
+
+    def only(self, keys: Sequence[str]) -> Fields:
+        """Return the object with some of its keys alone."""
+        return Fields({key: self._source.get(key) for key in keys}, self._path, self._faults)
+
     def _wrong(self, key: str, expected: str, value: object) -> None:
         self._faults.add(f"{self._path}.{key}", f"Expected {expected}, got {shown(value)}")
 
@@ -70,6 +84,8 @@ class Fields:
         """Return the first of some keys that has a whole number; None where none is set, or it is infinite."""
         for key in keys:
             value = self._source.get(key)
+            if type(value) is int and 0 <= value < _LEAST_NO_VALUE:
+                return value
             if isinstance(value, dict):
                 value = value.get("number") if value.get("set") and not value.get("infinite") else None
             if value is None or value == "":
@@ -88,6 +104,8 @@ class Fields:
         """Return the first of some keys that has a text, lists joined by commas; empty where none has."""
         for key in keys:
             value = self._source.get(key)
+            if type(value) is str and value:
+                return value
             if isinstance(value, list):
                 value = ",".join(part for part in value if isinstance(part, str))
             if value is None or value == "":

@@ -28,6 +28,17 @@ __all__ = ["parse_answer", "read_answer"]
 _Record = TypeVar("_Record")
 
 _MINUTE = 60
+#: Keys in which many jobs are alike.
+_SHARED = (
+    "account", "array_job_id", "array_max_tasks", "array_task_string", "burst_buffer", "cluster_features",
+    "contiguous", "core_spec", "cores_per_socket", "cpus", "cpus_per_task", "cpus_per_tres", "deadline", "dependency",
+    "excluded_nodes", "exclusive", "features", "group_id", "group_name", "het_job_id", "hold", "job_state", "licenses",
+    "max_nodes", "memory_per_cpu", "memory_per_node", "memory_per_tres", "minimum_cpus_per_node", "minimum_switches",
+    "minimum_tmp_disk_per_node", "node_count", "partition", "qos", "required_nodes", "required_switches",
+    "restart_cnt", "resv_name", "shared", "sockets_per_node", "state_description", "state_reason", "tasks",
+    "tasks_per_board", "tasks_per_core", "tasks_per_node", "tasks_per_socket", "threads_per_core", "time_limit",
+    "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "tres_req_str", "user_id", "user_name",
+)  # fmt: skip
 _HELD = frozenset({"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"})
 
 
@@ -74,7 +85,7 @@ def read_answer(answer: Mapping[str, Any], source: str) -> SlurmRecords:
         return tuple(_read_each(top, key, reader))
 
     records = SlurmRecords(
-        jobs=read("jobs", _job),
+        jobs=read("jobs", _JobReader(faults)),
         nodes=read("nodes", _node),
         partitions=read("partitions", _partition),
         reservations=read("reservations", _reservation),
@@ -115,19 +126,52 @@ def _minutes(entry: Fields, *keys: str) -> int | None:
     return None if number is None else number * _MINUTE
 
 
-def _job(entry: Fields) -> JobRecord:
+class _JobReader:
+    """Reads the jobs of one answer; mutable. What many of them have in common is read once."""
+
+    def __init__(self, faults: FaultList) -> None:
+        self._faults = faults
+        #: By the text of their keys: jobs with what is in these keys, and whether Slurm holds them.
+        self._alike: dict[bytes, tuple[JobRecord, bool]] = {}
+
+    def __call__(self, entry: Fields) -> JobRecord:
+        """Return a job."""
+        text = entry.text_of(_SHARED)
+        if (known := self._alike.get(text)) is None:
+            before = len(self._faults)
+            known = _shared(entry.only(_SHARED))
+            if len(self._faults) == before:  # a fault is told of each job
+                self._alike[text] = known
+        job, is_held = known
+        state = job.state
+        if state is JobState.WAITING and (is_held or ("priority" in entry and entry.number("priority") == 0)):
+            state = JobState.HELD
+        return job._replace(
+            number=_required(entry, "job_id"),
+            state=state,
+            name=entry.text("name"),
+            task=entry.number("array_task_id"),
+            submit=entry.number("submit_time") or 0,
+            begin=_time(entry, "eligible_time"),
+            start=_time(entry, "start_time"),
+            end=_time(entry, "end_time"),
+            admin_comment=entry.text("admin_comment"),
+            shares=tuple(_shares(entry)) if state is JobState.RUNNING else (),
+            ran_on=entry.text("nodes"),
+        )
+
+
+def _shared(entry: Fields) -> tuple[JobRecord, bool]:
+    """Return a job with what is in the keys that many jobs have in common, and whether Slurm holds it."""
     words = _state_words(entry, "job_state")
     state = job_state(words)
     reason = entry.text("state_reason")
-    is_held = entry.flag("hold") or reason in _HELD or ("priority" in entry and entry.number("priority") == 0)
-    if state is JobState.WAITING and is_held:
-        state = JobState.HELD
     requested = tres_value(entry.text("tres_req_str"), "node")
     nodes = entry.number("node_count") or 1
     if requested is not None and requested.isdecimal() and state in (JobState.WAITING, JobState.HELD):
         nodes = int(requested)  # node_count of a waiting job may be an estimate
-    return JobRecord(
-        number=_required(entry, "job_id"),
+    job = JobRecord(
+        number=0,
         state=state,
         is_suspended="SUSPENDED" in words,
         is_completing="COMPLETING" in words,
@@ -136,16 +180,10 @@ def _job(entry: Fields) -> JobRecord:
         group=entry.text("group_name") or str(entry.number("group_id") or 0),
         account=entry.text("account"),
         qos=entry.text("qos"),
-        name=entry.text("name"),
         partitions=entry.texts("partition"),
         array=entry.number("array_job_id") or None,
-        task=entry.number("array_task_id"),
         tasks_text=entry.text("array_task_string"),
         throttle=entry.number("array_max_tasks") or None,
-        submit=entry.number("submit_time") or 0,
-        begin=_time(entry, "eligible_time"),
-        start=_time(entry, "start_time"),
-        end=_time(entry, "end_time"),
         time_limit=_minutes(entry, "time_limit"),
         deadline=_time(entry, "deadline"),
         nodes=nodes,
@@ -172,10 +210,8 @@ def _job(entry: Fields) -> JobRecord:
         exclusive=_exclusive(entry),
         others=tuple(_others(entry)),
         restarts=entry.number("restart_cnt") or 0,
-        admin_comment=entry.text("admin_comment"),
-        shares=tuple(_shares(entry)) if state is JobState.RUNNING else (),
-        ran_on=entry.text("nodes"),
     )
+    return job, entry.flag("hold") or reason in _HELD
 
 
 def _most_nodes(number: int | None) -> int | None:

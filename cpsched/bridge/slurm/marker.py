@@ -113,22 +113,25 @@ def marked(prefix: str, marker: Marker) -> str:
 
 
 def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
-    """Return a job as its user asked for it, with its note.
+    """Return a job as its user asked for it, without its note, and the note.
 
     A field that is not as the order set it was changed by somebody else since, and counts as it is. A job that is
     steered and has no note has lost it: somebody wrote over it, and the begin that its user asked for is not known.
     """
-    marker = read_marker(job.admin_comment)
+    prefix, marker = prefix_of(job.admin_comment), read_marker(job.admin_comment)
     if marker is None:
-        return (job._replace(begin=None) if job.begin == GATE else job), None
+        return job._replace(begin=None if job.begin == GATE else job.begin, admin_comment=prefix), None
     if job.state is JobState.HELD and job.reason.startswith("BadConstraints") and marker.ordered:
         job = job._replace(state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
     begin: int | None = job.begin
     if job.begin is not None and job.begin in (GATE, marker.given, marker.shown):
         begin = marker.begin or None
-    view = job._replace(begin=begin)
-    if marker.ordered and job.required_nodes == marker.ordered:
-        view = view._replace(
+    if not (marker.ordered and job.required_nodes == marker.ordered):
+        view = job._replace(begin=begin, admin_comment=prefix)
+    else:
+        view = job._replace(
+            begin=begin,
+            admin_comment=prefix,
             required_nodes=marker.required,
             nodes=marker.nodes or 1,
             max_nodes=marker.most or None,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from cpsched.bridge.slurm.amounts import license_amounts, tres_requests
 from cpsched.bridge.slurm.records import JobRecord, NodeRecord
-from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request
+from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request, Step
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 
-__all__ = ["HOST", "YES", "Inexpressible", "Site", "feature_property", "licenses_of", "outside_property", "request_of"]
+__all__ = ["HOST", "YES", "Inexpressible", "Site", "feature_property", "licenses_of", "outside_property", "step_of"]
 
 #: The property that names a node which some job requires.
 HOST = "host"
@@ -20,6 +20,8 @@ HOST = "host"
 YES = "yes"
 #: Generic resources that are parts of a GPU which others cannot have then.
 _PARTS = frozenset({"mps", "shard"})
+#: The fields of a record on which its request rests, beside the partition.
+_ASKED = slice(JobRecord._fields.index("nodes"), JobRecord._fields.index("others") + 1)
 _FEATURE = re.compile(r"[^&|,\[\]()*\s]+")
 
 
@@ -65,6 +67,23 @@ class Site:
     is_configured: bool = False
     #: What was found already, by partition, features and excluded nodes: many jobs ask alike. Mutable: a cache.
     sizes: dict[tuple[str, str, str], tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
+    #: The steps and licences of jobs, by all that these rest on. Mutable: a cache.
+    steps: dict[tuple[object, ...], tuple[Step, Amounts]] = field(default_factory=dict, compare=False, repr=False)
+
+
+def step_of(job: JobRecord, walltime: int, site: Site) -> tuple[Step, Amounts]:
+    """Return the request of a waiting job with its walltime (s), and its licences; of jobs that ask alike the same.
+
+    Raises
+    ------
+    Inexpressible
+        If they cannot be said.
+    """
+    asked = (walltime, job.partitions, *job[_ASKED])
+    if asked not in site.steps:
+        step = Step(walltime=max(1, walltime), request=request_of(job, site))
+        site.steps[asked] = step, licenses_of(job)
+    return site.steps[asked]
 
 
 def licenses_of(job: JobRecord) -> Amounts:

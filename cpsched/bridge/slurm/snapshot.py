@@ -7,8 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
+from typing import NamedTuple
 
 from cpsched.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.bridge.slurm.dependencies import dependencies_of
@@ -24,7 +25,7 @@ from cpsched.bridge.slurm.requests import (
     feature_property,
     licenses_of,
     outside_property,
-    request_of,
+    step_of,
 )
 from cpsched.bridge.slurm.site import SiteChoices
 from cpsched.domain import (
@@ -58,11 +59,9 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 #: The walltime (s) of a running job without a limit: a year.
 _NO_LIMIT = 365 * 86400
 _LONGEST_NAME = 256
-_UNUSABLE = frozenset({"DOWN", "INACTIVE"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(NamedTuple):
     """One job, or one task of an array, with what was noted of it."""
 
     id: str
@@ -101,8 +100,7 @@ class _Frame:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(NamedTuple):
     """What was made of one job, and of what."""
 
     one: _Seen
@@ -213,8 +211,13 @@ class SnapshotMaker:
         """Make a job that runs or waits, or the reason why it cannot be planned, and the facts of any job."""
         has_order = _has_order(one, now)
         before = self._made.get(one.id)
-        if before is not None and before.one is one and before.has_order is has_order and before.is_still(frame, now):
-            return before
+        if before is not None and before.is_still(frame, now):
+            if before.one is one and before.has_order is has_order:
+                return before
+            if before.one.view == one.view:  # what its user asked for; only its note is another one
+                facts = _facts(one, has_order=has_order)
+                facts = before.facts if facts == before.facts else facts
+                return before._replace(one=one, has_order=has_order, facts=facts)
         job: Job | Inexpressible | None = None
         takes: tuple[Take, ...] = ()
         if not one.view.state.is_over:
@@ -372,11 +375,11 @@ def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], 
         raise Inexpressible(f"its reservation {view.reservation} is not known")
     if view.array is not None and view.task is None and not view.tasks_text:
         raise Inexpressible("the tasks of its array are not known")
-    request = request_of(view, site)
     begin = view.begin if view.begin is not None and view.begin > now else None
+    step, licenses = step_of(view, view.time_limit, site)
     return make(
-        steps=(Step(walltime=max(1, view.time_limit), request=request),),
-        licenses=licenses_of(view),
+        steps=(step,),
+        licenses=licenses,
         not_before=begin,
         deadline=view.deadline,
         reservation=view.reservation or None,
@@ -498,16 +501,29 @@ def _reservations(records: Sequence[ReservationRecord], site: Site, now: int) ->
 
 def revision_of(job: JobRecord) -> str:
     """Return a short text that changes when what a plan of the job rests on does; of a job as its user asked for it."""
-    tres = (job.tres_per_job, job.tres_per_node, job.tres_per_socket, job.tres_per_task)
-    asked = (
+    return _digest(
         job.partitions,
         job.time_limit,
         (job.nodes, job.max_nodes, job.cpus, job.tasks, job.tasks_per_node, job.cpus_per_node, job.exclusive),
         (job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation),
         (job.memory_per_cpu, job.memory_per_node),
-        [text.replace("gres/", "gres:").replace("=", ":") for text in tres],
+        (job.tres_per_job, job.tres_per_node, job.tres_per_socket, job.tres_per_task),
         job.restarts,
     )
+
+
+@lru_cache(maxsize=2**14)  # many jobs ask alike
+def _digest(
+    partitions: tuple[str, ...],
+    time_limit: int | None,
+    shape: tuple[object, ...],
+    where: tuple[str, ...],
+    memory: tuple[int | None, ...],
+    tres: tuple[str, ...],
+    restarts: int,
+) -> str:
+    texts = [text.replace("gres/", "gres:").replace("=", ":") for text in tres]
+    asked = (partitions, time_limit, shape, where, memory, texts, restarts)
     return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
 
 

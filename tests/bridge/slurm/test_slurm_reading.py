@@ -115,6 +115,15 @@ def test_faults_of_a_job_are_told_with_their_place(fields: dict[str, object], me
     assert all("jobs[0]" not in fault.path for fault in caught.value.faults)
 
 
+def test_jobs_that_are_alike_but_for_a_type_are_told_apart() -> None:
+    """A value that equals that of another job and has a wrong type is a fault; jobs with the right one are read."""
+    with pytest.raises(DocumentError) as caught:
+        read_answer({"jobs": [waiting(1, cpus=1), waiting(2, cpus=True), waiting(3, cpus=1.0)]}, "squeue")
+    assert [str(fault.path) for fault in caught.value.faults] == [".jobs[1].cpus"]
+    jobs = read_answer({"jobs": [waiting(1, cpus=1), waiting(2, cpus=1.0), waiting(3, cpus="1")]}, "squeue").jobs
+    assert [repr(job.cpus) for job in jobs] == ["1", "1", "1"]
+
+
 def test_a_name_that_reads_like_fields_is_refused_in_text_and_harmless_in_json() -> None:
     """In a text a name can forge fields, so that a field that occurs twice is a fault; JSON has no doubt."""
     evil = "x UserId=root(0) JobState=RUNNING NodeList=g1"
