@@ -103,7 +103,7 @@ HOMES: dict[str, frozenset[str]] = {
         "fastapi": "serve",
         "matplotlib": "charts",
         "minizinc": "mzn",
-        "msgspec": "bridge",
+        "msgspec": "bridge daemon",
         "numba": "rusv",
         "numpy": "answers booking charts cp metrics planner policies report rusv search sim workloads",
         "ortools": "cp",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from cpsched.bridge import LeftJob
+from cpsched.daemon.json_text import json_text
 from cpsched.daemon.planning import plan_of_state
 from cpsched.daemon.state import PlannedStart, State
-from cpsched.domain import Job, Plan
+from cpsched.domain import Instance, Job, Plan
 from cpsched.formats import instance_to_document, plan_to_document
 
 __all__ = ["Presenter"]
@@ -25,15 +25,16 @@ class _Texts(Generic[T]):
     def __init__(self) -> None:
         self._known: dict[str, tuple[T, str]] = {}
 
-    def joined(self, things: Mapping[str, T], write: Callable[[Sequence[T]], Sequence[Any]]) -> str:
-        """Return the entries of some things, by id, with commas between them."""
-        new = {name: one for name, one in things.items() if name not in self._known or self._known[name][0] is not one}
-        written = dict(zip(new, write(tuple(new.values())), strict=True))
-        self._known = {
-            name: (one, json.dumps(written[name])) if name in written else self._known[name]
-            for name, one in things.items()
-        }
-        return ", ".join(text for _, text in self._known.values())
+    def of(self, things: Mapping[str, T], write: Callable[[Sequence[T]], Sequence[Any]]) -> list[str]:
+        """Return the entries of some things, by id, in their order; those of others are forgotten."""
+        known, nothing = self._known, (None, "")
+        new = {name: one for name, one in things.items() if known.get(name, nothing)[0] is not one}
+        if new:
+            written = map(json_text, write(tuple(new.values())))
+            known.update(zip(new, zip(new.values(), written, strict=True), strict=True))
+        if len(known) > len(things):
+            self._known = known = {name: known[name] for name in things}
+        return [known[name][1] for name in things]
 
 
 class Presenter:
@@ -42,6 +43,10 @@ class Presenter:
     def __init__(self) -> None:
         self._jobs, self._planned = _Texts[Job](), _Texts[PlannedStart]()
         self._last = ""
+
+    def entries(self, instance: Instance) -> dict[str, str]:
+        """Return the entries of an instance's jobs as JSON, by id."""
+        return dict(zip((job.id for job in instance.jobs), self._entries(instance), strict=True))
 
     def document(self, state: State, made: Plan | None, *, budget: float) -> bytes | None:
         """Return the present, gzipped; None: but for the time it is as it was last.
@@ -65,22 +70,25 @@ class Presenter:
             raise ValueError("expected a state with a snapshot")
         instance = state.snapshot.instance
         head = replace(instance, now=0, jobs=())
-        jobs = self._jobs.joined(
-            {job.id: job for job in instance.jobs},
-            lambda new: instance_to_document(replace(head, jobs=tuple(new))).get("jobs", ()),
-        )
         parts = [
-            f'"instance": {_with(instance_to_document(head), jobs)}',
+            f'"instance": {_with(instance_to_document(head), self._entries(instance))}',
             f'"plan": {self._plan(state, made or plan_of_state(state, head))}',
-            f'"left": {json.dumps([_left_entry(one) for one in state.snapshot.left])}',
-            f'"budget": {json.dumps(budget)}',
-            f'"dry_run": {json.dumps(state.policy.is_dry_run)}',
+            f'"left": {json_text([_left_entry(one) for one in state.snapshot.left])}',
+            f'"budget": {json_text(budget)}',
+            f'"dry_run": {json_text(state.policy.is_dry_run)}',
         ]
         text = f"{{{', '.join(parts)}}}"
         if text == self._last:
             return None
         self._last = text
         return gzip.compress(text.encode(), compresslevel=1, mtime=0)
+
+    def _entries(self, instance: Instance) -> list[str]:
+        head = replace(instance, now=0, jobs=())
+        return self._jobs.of(
+            {job.id: job for job in instance.jobs},
+            lambda new: instance_to_document(replace(head, jobs=tuple(new))).get("jobs", ()),
+        )
 
     def _plan(self, state: State, made: Plan | None) -> str:
         """Return the living plan, with the head of a plan document."""
@@ -95,13 +103,13 @@ class Presenter:
             entries: Sequence[Any] = document["jobs"]
             return entries
 
-        return _with(plan_to_document(head), self._planned.joined(state.plan, write))
+        return _with(plan_to_document(head), self._planned.of(state.plan, write))
 
 
-def _with(document: dict[str, Any], jobs: str) -> str:
+def _with(document: dict[str, Any], jobs: Sequence[str]) -> str:
     """Return a document as JSON with entries of jobs that are JSON already."""
     document.pop("jobs", None)
-    return f'{json.dumps(document)[:-1]}, "jobs": [{jobs}]}}'
+    return f'{json_text(document)[:-1]},"jobs":[{",".join(jobs)}]}}'
 
 
 def _left_entry(left: LeftJob) -> dict[str, str]:

@@ -278,10 +278,11 @@ class Daemon:
         if not (is_quick or can_improve):
             return
         lead = 0 if is_quick else math.ceil(settings.rate * max(0.0, settings.budget - (self._looked - began)))
-        window = planning_window(
-            self.state, lead=lead, price=settings.price, told=self._told, expectations=self._expectations
-        )
-        previous = plan_of_state(self.state, window.instance)
+        with uncollected():
+            window = planning_window(
+                self.state, lead=lead, price=settings.price, told=self._told, expectations=self._expectations
+            )
+            previous = plan_of_state(self.state, window.instance)
         if is_quick:
             made = self.planner.follow(window.instance, previous, why)
         else:
@@ -295,7 +296,8 @@ class Daemon:
         self._last_made, self._last_plan = made, made.plan
         self.metrics.fallbacks.inc(len(made.failures))
         is_told = not (is_quick and can_improve)
-        self._take(Planned(plan=made.plan, revisions=window.revisions, why=made.why, is_told=is_told))
+        with uncollected():
+            self._take(Planned(plan=made.plan, revisions=window.revisions, why=made.why, is_told=is_told))
         self._again = ""
         self._look()
 
@@ -482,7 +484,8 @@ class Daemon:
         settings = self.settings
         ids = {job.id for job in snapshot.instance.jobs}
         if new := ids - self._kept:
-            self.store.add_jobs(snapshot.instance, new)
+            entries = self._presenter.entries(snapshot.instance)
+            self.store.add_jobs({job: entries[job] for job in sorted(new)}, snapshot.taken_at)
         self._kept = ids
         now = snapshot.taken_at
         if settings.snapshot_every and (self._last_kept is None or now - self._last_kept >= settings.snapshot_every):

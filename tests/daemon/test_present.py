@@ -47,6 +47,13 @@ def test_a_reader_gets_the_window_and_the_plan() -> None:
     assert (found["budget"], found["dry_run"]) == (2.5, True)
 
 
+def test_half_a_pair_of_utf_16_in_a_name_is_written() -> None:
+    """Slurm's JSON can have such an escape in a name; it is no reason not to tell of the others."""
+    window = replace(WINDOW, jobs=(WINDOW.jobs[0], replace(WINDOW.jobs[1], user="x\ud800")))
+    found = read(Presenter().document(state_of(window, None), None, budget=0))
+    assert [one.get("user") for one in found["instance"]["jobs"]] == [None, "x\ud800"]
+
+
 def test_before_the_first_plan_there_is_none() -> None:
     """A daemon that has just begun has no plan, or that of the daemon before."""
     assert read(Presenter().document(state_of(WINDOW, None), None, budget=0))["plan"] is None

@@ -79,7 +79,7 @@ def step_of(job: JobRecord, walltime: int, site: Site) -> tuple[Step, Amounts]:
     Inexpressible
         If they cannot be said.
     """
-    asked = (walltime, job.partitions, *job[_ASKED])
+    asked = (walltime, job.partitions, *tuple(job)[_ASKED])
     if asked not in site.steps:
         step = Step(walltime=max(1, walltime), request=request_of(job, site))
         site.steps[asked] = step, licenses_of(job)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, Table, case, create_engine, delete, event, func, insert, select, update
@@ -18,9 +19,10 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from cpsched.bridge import Order, Receipt, Result
 from cpsched.daemon.expecting import LEARNT_FROM, Kind
+from cpsched.daemon.json_text import json_text
 from cpsched.daemon.state import JobOver, JobStarted, PlannedStart, Promise, PromiseMoved, Record, Save
 from cpsched.daemon.store.tables import CYCLES, HISTORY, ORDERS, PLAN, PRESENT, PROMISES, SNAPSHOTS, TIMED
-from cpsched.domain import Amounts, FrozenMap, Instance, Placement, PlannedJob, Segment
+from cpsched.domain import Amounts, Instance, Placement, PlannedJob, Segment
 from cpsched.errors import StoreError
 from cpsched.formats import instance_to_document
 
@@ -167,7 +169,7 @@ class Store:
             }
             self._replace(connection, PROMISES, promises)
             rows = [
-                {"at": at, "kind": _kind(record), "job": record.job, "content": json.dumps(_content(record))}
+                {"at": at, "kind": _kind(record), "job": record.job, "content": _content(record)}
                 for record in save.records
             ]
             if rows:
@@ -192,7 +194,7 @@ class Store:
                     "at": at,
                     "kind": type(order).__name__,
                     "job": getattr(order, "job", None),
-                    "content": json.dumps(_content(order)),
+                    "content": _content(order),
                 }
                 for place, order in enumerate(orders)
             ]
@@ -225,17 +227,13 @@ class Store:
 
     def add_snapshot(self, instance: Instance) -> None:
         """Add an instance document."""
-        document = gzip.compress(json.dumps(instance_to_document(instance)).encode(), mtime=0)
+        document = gzip.compress(json_text(instance_to_document(instance)).encode(), mtime=0)
         with self._begun() as connection:
             connection.execute(insert(SNAPSHOTS), [{"at": instance.now, "document": document}])
 
-    def add_jobs(self, instance: Instance, jobs: Collection[str]) -> None:
-        """Add the entries of jobs that were seen for the first time."""
-        entries = instance_to_document(replace(instance, jobs=tuple(job for job in instance.jobs if job.id in jobs)))
-        rows = [
-            {"at": instance.now, "kind": _SEEN, "job": entry["id"], "content": json.dumps(entry)}
-            for entry in entries["jobs"]
-        ]
+    def add_jobs(self, entries: Mapping[str, str], at: int) -> None:
+        """Add the entries of jobs that were seen for the first time: by id, as an instance document has them."""
+        rows = [{"at": at, "kind": _SEEN, "job": job, "content": entry} for job, entry in entries.items()]
         with self._begun() as connection:
             if rows:
                 connection.execute(insert(HISTORY), rows)
@@ -383,22 +381,11 @@ def _kind(record: Record) -> str:
     return type(record).__name__
 
 
-def _content(value: Record | Order) -> dict[str, Any]:
-    """Return the fields of a record or an order but its job, as JSON can have them."""
-    fields: dict[str, Any] = _plain(value)
+def _content(value: Record | Order) -> str:
+    """Return the fields of a record or an order but its job, as JSON."""
+    fields: dict[str, Any] = msgspec.to_builtins(value, enc_hook=dict)  # its maps
     fields.pop("job", None)
-    return fields
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON can have it."""
-    if value is None or isinstance(value, (int, str)):
-        return value
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, FrozenMap):
-        return dict(value)
-    return {name: _plain(getattr(value, name)) for name in value.__slots__}
+    return json_text(fields)
 
 
 def _plan_row(job: str, entry: PlannedStart | None) -> dict[str, Any] | None:
@@ -413,7 +400,7 @@ def _plan_row(job: str, entry: PlannedStart | None) -> dict[str, Any] | None:
         "start": entry.planned.start,
         "end": entry.planned.end,
         "revision": entry.revision,
-        "segments": json.dumps(segments),
+        "segments": json_text(segments),
     }
 
 

@@ -1,0 +1,18 @@
+"""Values as the text of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+__all__ = ["json_text"]
+
+
+def json_text(value: Any) -> str:
+    """Return a value of JSON as its text."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half a pair of UTF-16, which is no text of UTF-8 but by its escape
+        return json.dumps(value)
