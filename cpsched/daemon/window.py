@@ -111,7 +111,8 @@ def _planned(
     if before is not None and (before.promise is promise, before.price, before.expected) == (True, price, expected):
         return before
     told = None if promise is None else PromisedStart(start=promise.start, price=price)
-    planned = job if told is None and expected is None else replace(job, told=told, expected=expected)
+    is_as_seen = told is None and expected in (None, job.walltime)  # without a word it is its walltime
+    planned = job if is_as_seen else replace(job, told=told, expected=expected)
     return _Planned(job, promise, price, kind, expected, planned)
 
 

@@ -146,7 +146,7 @@ class _JobReader:
         state = job.state
         if state is JobState.WAITING and (is_held or ("priority" in entry and entry.number("priority") == 0)):
             state = JobState.HELD
-        return job._replace(
+        return job.but(
             number=_required(entry, "job_id"),
             state=state,
             name=entry.text("name"),

@@ -46,18 +46,18 @@ def as_ordered(record: JobRecord, before: str, now: str) -> JobRecord | None:
     before, now
         Its lines then and now.
     """
-    old, new = before.split(END), now.split(END)
-    first, last = 1, 1 + len(_ORDERED)
-    if len(new) != len(COLUMNS) + 1 or (old[0], old[last:]) != (new[0], new[last:]):
+    last = 1 + len(_ORDERED)
+    old, new = before.split(END, last), now.split(END, last)
+    if now.count(END) != len(COLUMNS) or (old[0], old[last:]) != (new[0], new[last:]):
         return None
-    required, nodes, _, cpus_per_node, cpus, begin, reason, comment = new[first:last]
+    required, nodes, _, cpus_per_node, cpus, begin, reason, comment = new[1:last]
     numbers = nodes, cpus_per_node, cpus
     is_held = reason.startswith(("JobHeld", "JobHold", "BadConstraints"))
     if record.state is not JobState.WAITING or is_held or not all(map(str.isdecimal, numbers)):
         return None
     if begin not in _NONE and not begin.isdecimal():
         return None
-    return record._replace(
+    return record.but(
         required_nodes="" if required in _NONE else required,
         nodes=int(nodes),
         cpus_per_node=int(cpus_per_node),

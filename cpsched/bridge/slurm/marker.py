@@ -37,6 +37,7 @@ _PAIR = re.compile(r"([a-z]+)=([^;\s]*)")
 _SAYABLE = re.compile(r"[!-~]*")
 #: Signs that stay as they are in a value.
 _PLAIN = "[]-_.,:/*+"
+_UNQUOTED = re.compile(rf"[A-Za-z0-9{re.escape(_PLAIN)}]*")
 
 
 class Marker(NamedTuple):
@@ -71,7 +72,7 @@ _TEXTS = frozenset(Marker._fields) - _NUMBERS
 
 def shown_time(second: int) -> str:
     """Return a second (Unix) as users can read it."""
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{datetime.fromtimestamp(second, UTC).replace(tzinfo=None).isoformat()}Z"
 
 
 def is_same_begin(wanted: int, got: int | None, now: int) -> bool:
@@ -108,8 +109,13 @@ def read_marker(comment: str) -> Marker | None:
 def marked(prefix: str, marker: Marker) -> str:
     """Return a comment with a note."""
     pairs = zip(Marker._fields, marker, strict=True)
-    said = [f";{key}={quote(str(value), safe=_PLAIN)}" for key, value in pairs if value]
+    said = [f";{key}={_quoted(str(value))}" for key, value in pairs if value]
     return f"{prefix}{_MARK}{''.join(said)}"
+
+
+def _quoted(text: str) -> str:
+    """Return a text with an escape for each sign that is not plain."""
+    return text if _UNQUOTED.fullmatch(text) else quote(text, safe=_PLAIN)
 
 
 def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
@@ -120,16 +126,16 @@ def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
     """
     prefix, marker = prefix_of(job.admin_comment), read_marker(job.admin_comment)
     if marker is None:
-        return job._replace(begin=None if job.begin == GATE else job.begin, admin_comment=prefix), None
+        return job.but(begin=None if job.begin == GATE else job.begin, admin_comment=prefix), None
     if job.state is JobState.HELD and job.reason.startswith("BadConstraints") and marker.ordered:
-        job = job._replace(state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
+        job = job.but(state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
     begin: int | None = job.begin
     if job.begin is not None and job.begin in (GATE, marker.given, marker.shown):
         begin = marker.begin or None
     if not (marker.ordered and job.required_nodes == marker.ordered):
-        view = job._replace(begin=begin, admin_comment=prefix)
+        view = job.but(begin=begin, admin_comment=prefix)
     else:
-        view = job._replace(
+        view = job.but(
             begin=begin,
             admin_comment=prefix,
             required_nodes=marker.required,

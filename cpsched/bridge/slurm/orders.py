@@ -77,15 +77,14 @@ class Change:
 
     def is_done(self, job: JobRecord, now: int) -> bool:
         """Tell whether a job that waits is so at a second; a begin that has passed is as good as another one."""
-        wanted = (
-            (self.required, job.required_nodes),
-            (self.cpus_per_node, job.cpus_per_node),
-            (None if self.nodes is None else self.nodes[0], job.nodes),
+        return (
+            self.required in (None, job.required_nodes)
+            and self.cpus_per_node in (None, job.cpus_per_node)
+            and (self.nodes is None or self.nodes[0] == job.nodes)
+            and (self.begin is None or is_same_begin(self.begin, job.begin, now))
+            and (self.comment is None or job.admin_comment.strip() == self.comment.strip())
+            and not self._is_held(job)
         )
-        is_same = all(want is None or want == got for want, got in wanted)
-        is_same = is_same and (self.begin is None or is_same_begin(self.begin, job.begin, now))
-        is_same = is_same and (self.comment is None or job.admin_comment.strip() == self.comment.strip())
-        return is_same and not self._is_held(job)
 
     def _is_held(self, job: JobRecord) -> bool:
         return self.is_released and job.state is JobState.HELD

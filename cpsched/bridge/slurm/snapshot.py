@@ -215,7 +215,7 @@ class SnapshotMaker:
             if before.one is one and before.has_order is has_order:
                 return before
             if before.one.view == one.view:  # what its user asked for; only its note is another one
-                facts = _facts(one, has_order=has_order)
+                facts = _facts(one, before.facts.revision, has_order=has_order)
                 facts = before.facts if facts == before.facts else facts
                 return before._replace(one=one, has_order=has_order, facts=facts)
         job: Job | Inexpressible | None = None
@@ -227,7 +227,7 @@ class SnapshotMaker:
                     takes = takes_of(job, one.view, frame.site, frame.limits, frame.partitions)
             except Inexpressible as error:
                 job = error
-        facts = _facts(one, has_order=has_order)
+        facts = _facts(one, revision_of(one.view), has_order=has_order)
         if before is not None:
             job = before.job if job == before.job else job
             facts = before.facts if facts == before.facts else facts
@@ -304,7 +304,7 @@ def _tasks(record: JobRecord) -> Iterator[_Seen]:
         ids = record.ids
     except ValueError:
         ids = (str(record.number),)
-        view = view._replace(others=(*view.others, f"its array's tasks cannot be read ({record.tasks_text})"))
+        view = view.but(others=(*view.others, f"its array's tasks cannot be read ({record.tasks_text})"))
     for key in ids:
         yield _Seen(key, record, view, marker)
 
@@ -534,7 +534,7 @@ def _has_order(one: _Seen, now: int) -> bool:
     return is_waiting and marker is not None and bool(marker.ordered) and _is_as_ordered(one.record, marker, now)
 
 
-def _facts(one: _Seen, *, has_order: bool) -> JobFacts:
+def _facts(one: _Seen, revision: str, *, has_order: bool) -> JobFacts:
     record, marker = one.view, one.marker
     is_waiting = record.state in (JobState.WAITING, JobState.HELD)
     nodes: Iterable[str] = ()
@@ -547,7 +547,7 @@ def _facts(one: _Seen, *, has_order: bool) -> JobFacts:
         nodes = _hosts(record.ran_on)
     return JobFacts(
         state=record.state,
-        revision=revision_of(one.view),
+        revision=revision,
         restarts=record.restarts,
         is_steered=is_waiting and (one.record.begin == GATE or has_order or is_shown),
         shown=marker.shown if is_shown and marker is not None else None,
