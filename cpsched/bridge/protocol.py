@@ -50,10 +50,9 @@ class JobState(StrEnum):
     #: A node of it failed, and it was not queued again.
     NODE_FAILED = "node_failed"
 
-    @property
-    def is_over(self) -> bool:
-        """Whether a job in this state never runs again."""
-        return self not in (JobState.WAITING, JobState.HELD, JobState.RUNNING)
+    def __init__(self, word: str) -> None:
+        #: Whether a job in this state never runs again.
+        self.is_over = word not in ("waiting", "held", "running")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

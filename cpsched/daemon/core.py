@@ -124,8 +124,9 @@ def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
     for job, facts in snapshot.jobs.items():
         if facts is not (old := before.get(job)) and facts != old:
             _job_changed(state, job, old, facts, changes)
-    for job, facts in before.items():
-        if job not in snapshot.jobs and not facts.state.is_over:
+    for job in sorted(before.keys() - snapshot.jobs.keys()):
+        facts = before[job]
+        if not facts.state.is_over:
             changes.records.append(JobOver(job=job, state=None, start=facts.start, end=None, nodes=facts.nodes))
             changes.stale.append(f"job {job} is gone")
     for job in sorted(state.unfinished.keys() - snapshot.jobs.keys()):
@@ -137,11 +138,9 @@ def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
         changes.stale.append("nodes have changed their state")
     rebuffed = {job: one for job, one in state.rebuffed.items() if job in snapshot.jobs}
     state = replace(state, snapshot=snapshot, rebuffed=rebuffed, unfinished={})
-    new = [
-        job
-        for job in plannable
-        if state.considered.get(job) != snapshot.jobs[job].revision and not state.is_barred(job)
-    ]
+    considered, seen = state.considered, snapshot.jobs
+    unplanned = [job for job in plannable if considered.get(job) != seen[job].revision]
+    new = [job for job in unplanned if not state.is_barred(job)]
     if new:
         changes.stale.append(f"{len(new)} job{'s' if len(new) > 1 else ''} without a plan")
     return state
@@ -209,19 +208,19 @@ def _push(state: State, changes: _Changes) -> None:
 def _give_up(state: State, snapshot: Snapshot, plannable: set[str], changes: _Changes) -> None:
     """Take those jobs from the plan that it cannot start any more, and their promises back."""
     why_left = {left.id: left.reason for left in snapshot.left}
+    seen, due = snapshot.jobs, snapshot.taken_at - state.policy.patience
     for job, entry in state.plan.items():
-        facts = snapshot.jobs.get(job)
+        facts = seen.get(job)
         if job not in plannable or facts is None:
             changes.plan[job] = None
         elif facts.revision != entry.revision:
             changes.plan[job] = None
             changes.stale.append(f"job {job} has changed")
-        elif entry.start + state.policy.patience < snapshot.taken_at:
+        elif entry.planned.start < due:
             changes.plan[job] = None
             changes.stale.append(f"job {job} has not started at its second")
-    for job, promise in state.promises.items():
-        if job in plannable:
-            continue
+    for job in [job for job in state.promises if job not in plannable]:
+        promise = state.promises[job]
         changes.promises[job] = None
         facts = snapshot.jobs.get(job)
         if facts is not None and facts.state in (JobState.WAITING, JobState.HELD):
@@ -239,12 +238,16 @@ def _planned(state: State, event: Planned, changes: _Changes) -> State:
     # of many jobs an engine plans the most urgent ones: the promises of the others are not touched
     looked_at = starts.keys() | details.keys()
     unannounced = dict(state.unannounced)
+    is_told = event.is_told and not state.policy.is_dry_run
     for job, revision in event.revisions.items():
         planned, old = starts.get(job), state.plan.get(job)
-        entry = None if planned is None else PlannedStart(planned=planned, revision=revision)
-        if entry != old:
-            changes.plan[job] = entry
-        if state.policy.is_dry_run or not event.is_told or job not in looked_at:
+        if old is not None and old.planned is planned and old.revision == revision:
+            entry: PlannedStart | None = old
+        else:
+            entry = None if planned is None else PlannedStart(planned=planned, revision=revision)
+            if entry != old:
+                changes.plan[job] = entry
+        if not is_told or job not in looked_at:
             continue
         moved = _promise(state, job, entry, event.why if entry is not None else details.get(job, event.why))
         if moved is not None:
@@ -270,7 +273,7 @@ def _promise(state: State, job: str, entry: PlannedStart | None, reason: str) ->
         return PromiseMoved(job=job, before=None, after=entry.start, reason="its first place in a plan")
     if entry is None:
         return PromiseMoved(job=job, before=promise.start, after=None, reason=reason)
-    if promise.start - state.policy.grain < entry.start <= promise.start:
+    if promise.start - state.policy.grain < entry.planned.start <= promise.start:
         return None
     return PromiseMoved(job=job, before=promise.start, after=entry.start, reason=reason)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cpsched.bridge import JobState
 from cpsched.domain import Job
@@ -29,8 +29,7 @@ _PRIOR = 4.0
 _STEPS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """The facts by which jobs are put into classes; the walltime is in seconds."""
 
     queue: str | None
@@ -74,11 +73,12 @@ class Expectations:
 
         The share of the walltime is a power of the eighth root of 2: what a job that ends tells of others changes few.
         """
-        if kind not in self._known:
+        known = self._known.get(kind)
+        if known is None:
             share = 1.0
             for name in kind.classes():
                 total, count = self._learnt.get(name, (0.0, 0.0))
                 share = (total + _PRIOR * share) / (count + _PRIOR)
             share = 2.0 ** (math.ceil(_STEPS * math.log2(max(share, 1e-6))) / _STEPS)
-            self._known[kind] = max(1, min(math.ceil(share * kind.walltime), kind.walltime))
-        return self._known[kind]
+            known = self._known[kind] = max(1, min(math.ceil(share * kind.walltime), kind.walltime))
+        return known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cpsched.bridge import Announce, Gate, HandBack, Hold, JobFacts, JobState, Order, Snapshot, Start
+from cpsched.bridge import Announce, Gate, HandBack, Hold, JobState, Order, Snapshot, Start
 from cpsched.daemon.state import State
 
 __all__ = ["announcements", "hand_back_orders", "wanted_orders"]
@@ -32,6 +32,7 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
     if snapshot.gate_is_closed is False or (snapshot.gate_is_closed and is_due):
         orders.append(Gate(is_closed=True))
     starts: list[Start] = []
+    soon = snapshot.taken_at + state.policy.horizon
     for job in snapshot.instance.jobs:
         if job.running is not None:
             continue
@@ -40,27 +41,33 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
             orders += [HandBack(job=job.id)] if facts.is_steered else []
             continue
         planned = state.plan.get(job.id)
-        if planned is not None and planned.start <= snapshot.taken_at + state.policy.horizon:
+        if planned is not None and planned.planned.start <= soon:
             if (facts.due, facts.nodes) != (planned.start, planned.nodes):
                 starts.append(
                     Start(job=job.id, at=planned.start, allocation=planned.allocation, revision=planned.revision)
                 )
-        elif facts.due is not None or not facts.is_steered or _is_near(state, job.id, facts, snapshot.taken_at):
+        elif (
+            facts.due is not None
+            or not facts.is_steered
+            or (facts.shown is not None and _is_near(state, job.id, facts.shown, snapshot.taken_at))
+        ):
             orders.append(Hold(job=job.id))
     for left in snapshot.left:
         facts = snapshot.jobs[left.id]
         if left.is_for_manager and facts.is_steered:
             orders.append(HandBack(job=left.id))
-        elif facts.due is not None or _is_near(state, left.id, facts, snapshot.taken_at):
+        elif facts.due is not None or (
+            facts.shown is not None and _is_near(state, left.id, facts.shown, snapshot.taken_at)
+        ):
             # held when it had its order, or was shown its start: it would start by it as soon as it is released
             orders.append(Hold(job=left.id))
     starts.sort(key=lambda start: (start.at, start.job))
     return (*orders, *starts)
 
 
-def _is_near(state: State, job: str, facts: JobFacts, now: int) -> bool:
+def _is_near(state: State, job: str, shown: int, now: int) -> bool:
     """Tell whether the start that a job's users are shown comes soon, and no other one is announced at once."""
-    return facts.shown is not None and facts.shown < now + _NOTICE and job not in state.unannounced
+    return shown < now + _NOTICE and job not in state.unannounced
 
 
 def announcements(state: State) -> tuple[Announce, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -26,15 +26,20 @@ class _Texts(Generic[T]):
         self._known: dict[str, tuple[T, str]] = {}
 
     def of(self, things: Mapping[str, T], write: Callable[[Sequence[T]], Sequence[Any]]) -> list[str]:
-        """Return the entries of some things, by id, in their order; those of others are forgotten."""
+        """Return the entries of some things, by id, in their order."""
         known, nothing = self._known, (None, "")
         new = {name: one for name, one in things.items() if known.get(name, nothing)[0] is not one}
         if new:
             written = map(json_text, write(tuple(new.values())))
             known.update(zip(new, zip(new.values(), written, strict=True), strict=True))
-        if len(known) > len(things):
-            self._known = known = {name: known[name] for name in things}
         return [known[name][1] for name in things]
+
+    def all_of(self, things: Mapping[str, T], write: Callable[[Sequence[T]], Sequence[Any]]) -> list[str]:
+        """Return the entries of all things that there are: others are forgotten."""
+        texts = self.of(things, write)
+        if len(self._known) > len(things):
+            self._known = {name: self._known[name] for name in things}
+        return texts
 
 
 class Presenter:
@@ -44,9 +49,10 @@ class Presenter:
         self._jobs, self._planned = _Texts[Job](), _Texts[PlannedStart]()
         self._last = ""
 
-    def entries(self, instance: Instance) -> dict[str, str]:
-        """Return the entries of an instance's jobs as JSON, by id."""
-        return dict(zip((job.id for job in instance.jobs), self._entries(instance), strict=True))
+    def entries(self, instance: Instance, jobs: Collection[str]) -> dict[str, str]:
+        """Return the entries of some of an instance's jobs as JSON, by id."""
+        some = {job.id: job for job in instance.jobs if job.id in jobs}
+        return dict(zip(some, self._jobs.of(some, _writer(instance)), strict=True))
 
     def document(self, state: State, made: Plan | None, *, budget: float) -> bytes | None:
         """Return the present, gzipped; None: but for the time it is as it was last.
@@ -70,8 +76,9 @@ class Presenter:
             raise ValueError("expected a state with a snapshot")
         instance = state.snapshot.instance
         head = replace(instance, now=0, jobs=())
+        jobs = self._jobs.all_of({job.id: job for job in instance.jobs}, _writer(instance))
         parts = [
-            f'"instance": {_with(instance_to_document(head), self._entries(instance))}',
+            f'"instance": {_with(instance_to_document(head), jobs)}',
             f'"plan": {self._plan(state, made or plan_of_state(state, head))}',
             f'"left": {json_text([_left_entry(one) for one in state.snapshot.left])}',
             f'"budget": {json_text(budget)}',
@@ -82,13 +89,6 @@ class Presenter:
             return None
         self._last = text
         return gzip.compress(text.encode(), compresslevel=1, mtime=0)
-
-    def _entries(self, instance: Instance) -> list[str]:
-        head = replace(instance, now=0, jobs=())
-        return self._jobs.of(
-            {job.id: job for job in instance.jobs},
-            lambda new: instance_to_document(replace(head, jobs=tuple(new))).get("jobs", ()),
-        )
 
     def _plan(self, state: State, made: Plan | None) -> str:
         """Return the living plan, with the head of a plan document."""
@@ -103,7 +103,13 @@ class Presenter:
             entries: Sequence[Any] = document["jobs"]
             return entries
 
-        return _with(plan_to_document(head), self._planned.of(state.plan, write))
+        return _with(plan_to_document(head), self._planned.all_of(state.plan, write))
+
+
+def _writer(instance: Instance) -> Callable[[Sequence[Job]], Sequence[Any]]:
+    """Return what writes entries of jobs as the document of their instance has them."""
+    head = replace(instance, jobs=())
+    return lambda jobs: instance_to_document(replace(head, jobs=tuple(jobs))).get("jobs", ())
 
 
 def _with(document: dict[str, Any], jobs: Sequence[str]) -> str:

@@ -484,8 +484,7 @@ class Daemon:
         settings = self.settings
         ids = {job.id for job in snapshot.instance.jobs}
         if new := ids - self._kept:
-            entries = self._presenter.entries(snapshot.instance)
-            self.store.add_jobs({job: entries[job] for job in sorted(new)}, snapshot.taken_at)
+            self.store.add_jobs(self._presenter.entries(snapshot.instance, new), snapshot.taken_at)
         self._kept = ids
         now = snapshot.taken_at
         if settings.snapshot_every and (self._last_kept is None or now - self._last_kept >= settings.snapshot_every):

@@ -120,7 +120,7 @@ class State:
 
     def is_barred(self, job: str) -> bool:
         """Tell whether a job, as it is now, is left to the manager's own scheduler after too many refusals."""
-        found = self.rebuffed.get(job)
+        found = self.rebuffed.get(job) if self.rebuffed else None  # most often none is
         if found is None or self.snapshot is None or found.count < self.policy.most_refusals:
             return False
         facts = self.snapshot.jobs.get(job)

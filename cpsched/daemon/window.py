@@ -75,6 +75,7 @@ def planning_window(
     jobs: list[Job] = []
     revisions: dict[str, str] = {}
     new: Told = {}
+    orders_starts = not state.policy.is_dry_run
     for job in snapshot.instance.jobs:
         if job.running is not None:
             jobs.append(_running_on(job, at))
@@ -82,7 +83,9 @@ def planning_window(
         if state.is_barred(job.id):
             continue
         entry = state.plan.get(job.id)
-        if entry is not None and not state.policy.is_dry_run and _starts(entry, snapshot, at, is_ahead=lead > 0):
+        # most start later
+        is_near = orders_starts and entry is not None and entry.planned.start <= at
+        if entry is not None and is_near and _starts(entry, snapshot, at, is_ahead=lead > 0):
             segment = replace(entry.planned.segments[0], end=max(entry.planned.end, at + 1))
             running = Running(start=entry.start, segments=(segment,))
             jobs.append(replace(job, running=running, told=None, after=(), malleability=None))

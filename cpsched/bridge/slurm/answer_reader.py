@@ -122,9 +122,16 @@ def _parts(data: bytes) -> _Parts | None:
     if not keys or not begin:
         return None
     indent, kind, inner = keys[1], begin[1], begin[3]
-    end = data.rfind(b"\n%b}\n%b]" % (inner, indent), begin.end())
-    rest = data[: begin.start(2)] + data[end + len(inner) + 2 :]
-    if end < 0 or rest.count(b'\n%b"%b":' % (indent, kind)) != 1:
+    # the answer is long: it is copied once
+    entries = data.split(b"\n%b},\n%b{\n" % (inner, inner))
+    first, last = entries[0], entries[-1]
+    start = begin.end() if len(entries) == 1 else 0
+    end = last.rfind(b"\n%b}\n%b]" % (inner, indent), start)
+    if end < 0 or len(first) < begin.end():
         return None
-    entries = data[begin.end() : end].split(b"\n%b},\n%b{\n" % (inner, inner))
+    rest = first[: begin.start(2)] + last[end + len(inner) + 2 :]
+    if rest.count(b'\n%b"%b":' % (indent, kind)) != 1:
+        return None
+    entries[-1] = last[:end]
+    entries[0] = entries[0][begin.end() :]
     return _Parts(_text(kind), _text(rest), entries)

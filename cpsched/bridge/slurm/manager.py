@@ -161,9 +161,17 @@ class SlurmManager:
         """Read all jobs, as Slurm has them now, a moment after they had these lines."""
         self._read_at = time.monotonic()
         self._jobs = self._client.jobs()
+        by_id: dict[str, JobRecord] = {}
+        are_whole = True
+        for record in self._jobs:
+            number = str(record.number)
+            are_whole = are_whole and number in lines
+            if record.array is None:
+                by_id[number] = record
+            else:
+                by_id.update(dict.fromkeys(_ids(record), record))
         # lines that leave jobs out are not trusted
-        self._lines = lines if all(str(record.number) in lines for record in self._jobs) else {}
-        self._by_id = {key: record for record in self._jobs for key in _ids(record)}
+        self._lines, self._by_id = lines if are_whole else {}, by_id
 
     def _after(self, changes: Collection[Change]) -> Mapping[str, JobRecord]:
         """Return all jobs after some were changed: by their lines if these say that all is done, and read otherwise."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from cpsched.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
@@ -101,29 +103,31 @@ class _Frame:
 
 
 class _Made(NamedTuple):
-    """What was made of one job, and of what."""
+    """What was made of one job, of what, and for how long it is that, if Slurm says the same of the job."""
 
     one: _Seen
     frame: _Frame
-    now: int
+    #: From this second on, and before that one.
+    first: int
+    until: float
     #: None: it is over.
     job: Job | Inexpressible | None
-    has_order: bool
     facts: JobFacts
     #: Of the limits that hold for it.
     takes: tuple[Take, ...]
 
-    def is_still(self, frame: _Frame, now: int) -> bool:
-        """Tell whether the job at a later second is what was made, if Slurm says the same of it."""
-        if frame is not self.frame or now < self.now:
-            return False
-        view, job = self.one.view, self.job
-        if now == self.now or job is None:
-            return True
-        if isinstance(job, Job) and job.running is not None:
-            has_begun = view.start is not None and view.start <= self.now
-            return has_begun and not view.is_completing and job.running.segments[-1].end > now
-        return view.submit <= self.now and (view.begin is None or view.begin <= self.now or view.begin > now)
+    def holds(self, frame: _Frame, now: int) -> bool:
+        """Tell whether it is what would be made with a frame at a second, if Slurm says the same of the job."""
+        return self.frame is frame and self.first <= now < self.until
+
+
+class _Apart(NamedTuple):
+    """A record, and the jobs or tasks that it stands for."""
+
+    #: Its place among others.
+    key: tuple[int, bool, int]
+    record: JobRecord
+    tasks: tuple[_Seen, ...]
 
 
 class SnapshotMaker:
@@ -141,7 +145,7 @@ class SnapshotMaker:
         self._choices, self._name = choices, name
         self._frame: _Frame | None = None
         #: By the identity of the record; the record is kept, so that no other one has its identity.
-        self._seen: Mapping[int, tuple[JobRecord, tuple[_Seen, ...]]] = {}
+        self._seen: Mapping[int, _Apart] = {}
         #: All records, and the jobs and tasks that they were told apart into.
         self._apart: tuple[tuple[JobRecord, ...], list[_Seen]] = (), []
         self._made: Mapping[str, _Made] = {}
@@ -157,12 +161,23 @@ class SnapshotMaker:
             self._frame = self._new_frame(records)
         frame = self._frame
         seen = self._tell_apart(records.jobs)
-        made = {one.id: self._make_job(one, frame, now) for one in seen}
-        left = {key: each.job for key, each in made.items() if isinstance(each.job, Inexpressible)}
-        jobs = {key: each.job for key, each in made.items() if isinstance(each.job, Job)}
+        before, made = self._made, dict[str, _Made]()
+        jobs, left = dict[str, Job](), dict[str, Inexpressible]()
+        facts, takes = dict[str, JobFacts](), dict[str, tuple[Take, ...]]()
+        for one in seen:
+            name, each = one.id, before.get(one.id)
+            if each is None or each.one is not one or not each.holds(frame, now):
+                each = _make_job(one, each, frame, now)
+            made[name], facts[name], job = each, each.facts, each.job
+            if isinstance(job, Job):
+                jobs[name] = job
+            elif job is not None:
+                left[name] = job
+            if each.takes:
+                takes[name] = each.takes
         self._made = made
         self._link(seen, jobs, left)
-        limits = self._limit(jobs, {key: each.takes for key, each in made.items() if each.takes})
+        limits = self._limit(jobs, takes)
         instance = Instance(
             name=self._name,
             epoch=_EPOCH,
@@ -179,7 +194,7 @@ class SnapshotMaker:
                 for key, reason in left.items()
             ),
             taken_at=now,
-            jobs={key: each.facts for key, each in made.items()},
+            jobs=facts,
         )
 
     def _new_frame(self, records: SlurmRecords) -> _Frame:
@@ -195,43 +210,16 @@ class SnapshotMaker:
         """Return jobs and tasks in the order of their numbers; what an array's other records name is not repeated."""
         if self._apart[0] is records:
             return self._apart[1]
-        ordered = sorted(
-            records, key=lambda record: (record.array or record.number, record.task is None, record.number)
-        )
         before = self._seen
-        self._seen = {id(record): before.get(id(record)) or (record, tuple(_tasks(record))) for record in ordered}
+        apart = [before.get(id(record)) or _apart(record) for record in records]
+        apart.sort(key=attrgetter("key"))
+        self._seen = {id(each.record): each for each in apart}
         found: dict[str, _Seen] = {}
-        for record in ordered:
-            for one in self._seen[id(record)][1]:
+        for each in apart:
+            for one in each.tasks:
                 found.setdefault(one.id, one)
         self._apart = records, list(found.values())
         return self._apart[1]
-
-    def _make_job(self, one: _Seen, frame: _Frame, now: int) -> _Made:
-        """Make a job that runs or waits, or the reason why it cannot be planned, and the facts of any job."""
-        has_order = _has_order(one, now)
-        before = self._made.get(one.id)
-        if before is not None and before.is_still(frame, now):
-            if before.one is one and before.has_order is has_order:
-                return before
-            if before.one.view == one.view:  # what its user asked for; only its note is another one
-                facts = _facts(one, before.facts.revision, has_order=has_order)
-                facts = before.facts if facts == before.facts else facts
-                return before._replace(one=one, has_order=has_order, facts=facts)
-        job: Job | Inexpressible | None = None
-        takes: tuple[Take, ...] = ()
-        if not one.view.state.is_over:
-            try:
-                job = _job(one, frame.site, frame.reservations, now)
-                if frame.limits is not None:
-                    takes = takes_of(job, one.view, frame.site, frame.limits, frame.partitions)
-            except Inexpressible as error:
-                job = error
-        facts = _facts(one, revision_of(one.view), has_order=has_order)
-        if before is not None:
-            job = before.job if job == before.job else job
-            facts = before.facts if facts == before.facts else facts
-        return _Made(one, frame, now, job, has_order, facts, takes)
 
     def _link(self, seen: Sequence[_Seen], jobs: dict[str, Job], left: dict[str, Inexpressible]) -> None:
         """Give jobs their dependencies; a job that waits for one that is left is left too."""
@@ -297,6 +285,11 @@ def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name
     return SnapshotMaker(choices, name=name).make(records, now)
 
 
+def _apart(record: JobRecord) -> _Apart:
+    """Tell a record apart."""
+    return _Apart((record.array or record.number, record.task is None, record.number), record, tuple(_tasks(record)))
+
+
 def _tasks(record: JobRecord) -> Iterator[_Seen]:
     """Yield a job, or the tasks that a record stands for."""
     view, marker = user_view(record)
@@ -335,6 +328,48 @@ def _site(records: SlurmRecords) -> Site:
         gives_whole_nodes=config.get("SelectType") == "select/linear",
         is_configured=bool(config),
     )
+
+
+def _make_job(one: _Seen, before: _Made | None, frame: _Frame, now: int) -> _Made:
+    """Make a job that runs or waits, or the reason why it cannot be planned, and the facts of any job.
+
+    What equals what was made before is the same object.
+    """
+    job: Job | Inexpressible | None = None
+    takes: tuple[Take, ...] = ()
+    if before is not None and before.holds(frame, now) and before.one.view == one.view:
+        # all that its user asked for is the same, and only the note is another one
+        job, takes, revision = before.job, before.takes, before.facts.revision
+    else:
+        revision = revision_of(one.view)
+        if not one.view.state.is_over:
+            try:
+                job = _job(one, frame.site, frame.reservations, now)
+                if frame.limits is not None:
+                    takes = takes_of(job, one.view, frame.site, frame.limits, frame.partitions)
+            except Inexpressible as error:
+                job = error
+    facts = _facts(one, revision, has_order=_has_order(one, now))
+    if before is not None:
+        job = before.job if job == before.job else job
+        facts = before.facts if facts == before.facts else facts
+    return _Made(one, frame, now, _until(one, job, now), job, facts, takes)
+
+
+def _until(one: _Seen, job: Job | Inexpressible | None, now: int) -> float:
+    """Return the second from which on a job may be another one than it is now, though Slurm says the same of it."""
+    view, marker, begin = one.view, one.marker, one.record.begin
+    if job is None:
+        return math.inf
+    if isinstance(job, Job) and job.running is not None:
+        has_begun = view.start is not None and view.start <= now
+        return job.running.segments[-1].end if has_begun and not view.is_completing else now + 1
+    if view.submit > now:
+        return now + 1
+    coming = [view.begin] if view.begin is not None else []
+    if marker is not None and marker.ordered and begin is not None:
+        coming.append(max(marker.given, begin))  # then its begin is as good as the ordered one
+    return min((at for at in coming if at > now), default=math.inf)
 
 
 def _name(text: str) -> str | None:
