@@ -40,6 +40,8 @@ LONGEST = 3660 * 86_400
 _DAY = 86_400
 #: Months of a year, and days of the longest one.
 _MONTHS, _DAYS = 12, 31
+#: Seconds for which an offset is asked for before times are told.
+_LONG = 64 * _DAY
 #: Days after which dates, weekdays and the changes of a time zone repeat.
 _CYCLE = 146_097
 _UNIX = datetime(1970, 1, 1, tzinfo=UTC)
@@ -190,20 +192,23 @@ def _offsets(zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int, int
 
     One look in two days and a bisection where the offset has changed: no zone has ever changed it twice within three.
     """
-    offset = _offset(zone, start)
-    while start < end:
-        stop = min(end, start + 2 * _DAY)
+    offset, at = _offset(zone, start), start
+    while at < end:
+        stop = min(end, at + 2 * _DAY)
         after = _offset(zone, stop)
         if after != offset:
-            low, high = start, stop
+            low, high = at, stop
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (middle, high) if _offset(zone, middle) == offset else (low, middle)
             yield start, high, offset
             start, offset = high, after
-        if start < stop:
+        if stop - start >= _LONG:
             yield start, stop, offset
-        start = stop
+            start = stop
+        at = stop
+    if start < end:
+        yield start, end, offset
 
 
 @lru_cache(maxsize=4096)

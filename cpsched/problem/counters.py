@@ -147,9 +147,16 @@ def _counter(
     """
     if not times:
         return
-    entries = [job for job in jobs if takes.get(job.id)]
-    total = sum(takes[job.id] * job.num_elements for job in entries)
-    if total <= left or (not record and all(job.running is not None for job in entries)):
+    total, is_waiting, running = 0, False, list[Amount]()
+    for job in jobs:
+        taken = takes.get(job.id)
+        if taken:
+            total += taken * job.num_elements
+            if job.running is None:
+                is_waiting = True
+            else:
+                running.append((job.running.start, job.running.segments[-1].end, taken))
+    if total <= left or not (record or is_waiting):
         if steady:
             yield Counter(rule=rule, takes={}, total=0, is_strict=True, steady=steady)
         return
@@ -157,9 +164,6 @@ def _counter(
     if times == ((instance.now, instance.now + FOR_EVER),):
         yield Counter(rule=rule, takes=takes, total=left, left=left, is_strict=is_strict, steady=steady)
         return
-    running = [
-        (job.running.start, job.running.segments[-1].end, takes[job.id]) for job in entries if job.running is not None
-    ]
     amounts = tuple(closed(total, left, times, running))
     yield Counter(rule=rule, takes=takes, total=total, left=left, closed=amounts, is_strict=is_strict, steady=steady)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from cpsched.domain import (
     FOR_EVER,
@@ -30,6 +31,7 @@ from cpsched.domain import (
     Running,
     Segment,
     SetAside,
+    Step,
     WaitingReason,
 )
 from cpsched.problem.alone import Alone, alone_in, rests_of_running
@@ -42,6 +44,8 @@ from cpsched.problem.spread import Spread, has_room, most_held, orders, quotas
 
 __all__ = ["NodeRules"]
 
+#: No field of a job.
+_UNCHANGED: Mapping[str, Any] = FrozenMap()
 #: More of a made-up resource than all jobs together ask for.
 _PLENTY = 10**6
 #: The most nodes of a cluster for which it is weighed on which of them free pools leave how much.
@@ -123,6 +127,8 @@ class NodeRules:
         self._kept: dict[ReservedSlice, dict[Rule, KeepFree]] = {}
         self._hosts: dict[ReservedSlice, tuple[Rule, bool]] = {}
         self._asides: list[SetAside] = []
+        #: The requests with what jobs ask for besides, by the request and that: a rule's name says what it is.
+        self._requests: dict[object, Request] = {}
         self._virtual: list[NodeClass] = []
         self._totals = dict(instance.cluster.licenses)
         #: The second from which on a rule leaves a waiting job nothing for ever, and that rule, by the job's id.
@@ -567,17 +573,26 @@ class NodeRules:
 
     # --- the instance -------------------------------------------------------------------------------------------
 
-    def apply(self, instance: Instance) -> Instance:
-        """Return an instance without these rules: the window, of which other rules may have been reduced before."""
+    def apply(self, instance: Instance, counted: Mapping[str, Mapping[str, Any]] = FrozenMap()) -> Instance:
+        """Return an instance without these rules: the window, of which other rules may have been reduced before.
+
+        Parameters
+        ----------
+        instance
+            The window.
+        counted
+            By job, the fields that other rules have changed.
+        """
+        jobs = tuple(self.applied_to(job, counted.get(job.id, _UNCHANGED)) for job in instance.jobs)
         if not (self._asked or self._asides):
-            return replace(instance, free_pools=(), reservations=())
+            return replace(instance, jobs=jobs, free_pools=(), reservations=())
         classes = tuple(self._classes(instance.cluster))
         licenses = {**self._totals, **instance.cluster.licenses}
         return replace(
             instance,
             cluster=replace(instance.cluster, classes=(*classes, *self._virtual), licenses=Amounts(licenses)),
             queues=FrozenMap({name: replace(queue, nodes=None) for name, queue in instance.queues.items()}),
-            jobs=tuple(map(self.applied_to, instance.jobs)),
+            jobs=jobs,
             free_pools=(),
             reservations=(),
             set_aside=(*instance.set_aside, *self._asides),
@@ -603,31 +618,51 @@ class NodeRules:
                     properties=FrozenMap({**node_class.properties, **dict(facts)}),
                 )
 
-    def applied_to(self, job: Job) -> Job:
-        """Return a job that asks for what stands for the rules about it."""
+    def applied_to(self, job: Job, counted: Mapping[str, Any] = _UNCHANGED) -> Job:
+        """Return a job that asks for what stands for the rules about it; `counted` are the fields that other rules have
+        changed.
+        """
         asked = self._asked.get(job.id)
         if asked is None:
-            return job
-        steps = tuple(replace(step, request=_extended(step.request, asked)) for step in job.steps)
-        job = replace(job, steps=steps, reservation=None, running=self._running(job, asked))
+            return replace(job, **counted) if counted else job
+        fields: dict[str, Any] = {
+            **counted,
+            "steps": tuple(
+                Step(walltime=one.walltime, request=self._extended(one.request, asked)) for one in job.steps
+            ),
+            "reservation": None,
+            "running": self._running(job, asked),
+        }
+        licenses, deadline = fields.get("licenses", job.licenses), fields.get("deadline", job.deadline)
+        slice_, own = asked.slice_, self._instance.cluster.licenses
         if asked.refused is not None:
-            return replace(job, licenses=Amounts({**job.licenses, asked.refused.name: 1}))
-        if asked.slice_ is None:
-            if job.id not in self.closing:
-                return job
-            since, _ = self.closing[job.id]
-            return replace(job, deadline=since if job.deadline is None else min(job.deadline, since))
-        slice_ = asked.slice_
-        own = self._instance.cluster.licenses
-        renamed = {_virtual(name, slice_) if name in own else name: amount for name, amount in job.licenses.items()}
-        if job.running is not None:
-            return replace(job, licenses=Amounts(renamed))
-        return replace(
-            job,
-            licenses=Amounts(renamed),
-            not_before=max(slice_.start, job.not_before or slice_.start),
-            deadline=slice_.end if job.deadline is None else min(job.deadline, slice_.end),
-        )
+            fields["licenses"] = Amounts({**licenses, asked.refused.name: 1})
+        elif slice_ is None:
+            if job.id in self.closing:
+                since, _ = self.closing[job.id]
+                fields["deadline"] = since if deadline is None else min(deadline, since)
+        else:
+            renamed = {_virtual(name, slice_) if name in own else name: amount for name, amount in licenses.items()}
+            fields["licenses"] = Amounts(renamed)
+            if job.running is None:
+                fields["not_before"] = max(slice_.start, job.not_before or slice_.start)
+                fields["deadline"] = slice_.end if deadline is None else min(deadline, slice_.end)
+        return replace(job, **fields)
+
+    def _extended(self, request: Request, asked: _Asked) -> Request:
+        """Return a request that asks for made-up resources and properties, too; one for all jobs that ask alike."""
+        key = request, tuple(asked.takes.items()), tuple(asked.where.items())
+        if key not in self._requests:
+            chunks = tuple(
+                replace(
+                    chunk,
+                    resources=Amounts({**chunk.resources, **asked.amounts(chunk.resources, 1)}),
+                    where=FrozenMap({**chunk.where, **asked.where}) if asked.where else chunk.where,
+                )
+                for chunk in request.chunks
+            )
+            self._requests[key] = replace(request, chunks=chunks)
+        return self._requests[key]
 
     def _running(self, job: Job, asked: _Asked) -> Running | None:
         """Return where a job runs, with what it takes of made-up resources, on the nodes of its reservation."""
@@ -706,19 +741,6 @@ def _has_nodes(slice_: ReservedSlice, pool: FreePool) -> bool:
 def _virtual(name: str, slice_: ReservedSlice) -> str:
     """Return the name of a node or licence inside a reservation."""
     return f"{name}{MARK}{slice_.id}{MARK}{slice_.start}"
-
-
-def _extended(request: Request, asked: _Asked) -> Request:
-    """Return a request that asks for made-up resources and properties, too."""
-    chunks = tuple(
-        replace(
-            chunk,
-            resources=Amounts({**chunk.resources, **asked.amounts(chunk.resources, 1)}),
-            where=FrozenMap({**chunk.where, **asked.where}) if asked.where else chunk.where,
-        )
-        for chunk in request.chunks
-    )
-    return replace(request, chunks=chunks)
 
 
 def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:

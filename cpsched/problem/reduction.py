@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from typing import Any
 
 from cpsched.domain import (
     FOR_EVER,
@@ -109,9 +110,9 @@ class Reduced:
         window = exchanged(common.window, replace(job, after=()))
         asked = window.jobs[-1]
         counters = _counters_about(asked, window, common)
-        (counted,) = _with_counters(replace(window, jobs=(asked,)), counters).jobs
+        counted = _counted(replace(window, jobs=(asked,)), counters).get(job.id, {})
         return Reduced(
-            instance=replace(self.instance, jobs=(nodes.applied_to(counted),)),
+            instance=replace(self.instance, jobs=(nodes.applied_to(asked, counted),)),
             rules={counter.rule.name: counter.rule for counter in counters} | nodes.rules,
             counters={counter.rule.name: counter for counter in counters},
             _nodes=nodes,
@@ -187,7 +188,7 @@ def reduced(
 
     measures = Measures(instance.now)
     counters = list(counters_of(instance, times, measures, soft=soft, record=record, hopeless=hopeless))
-    plain = nodes.apply(_with_counters(instance, counters))
+    plain = nodes.apply(_without_limits(instance, counters), _counted(instance, counters))
     plain = replace(plain, set_aside=merged(plain.set_aside, {one.rule.name: one.closed for one in counters}))
     touched = {job.id: job for job in instance.jobs if nodes.touches(job)}
     running = {job.id: repeated(job) for job in plain.jobs if job.running is not None and job.id in touched}
@@ -291,13 +292,15 @@ def _end_of_calendars(instance: Instance) -> int:
     ends = [job.running.segments[-1].end for job in jobs if job.running is not None]
     ends += [instance.earliest_start(job) if job.start_at is None else job.start_at for job in jobs]
     cores = max(1, instance.cluster.totals.get("cores", 1))
-    asked = (job.walltime * len(job.element_ids) * max(_cores(job), 1) for job in jobs)
+    asked = (job.walltime * job.num_elements * max(_cores(job), 1) for job in jobs)
     longest = max((job.walltime for job in jobs), default=0)
     return max([instance.now, *ends]) + min(3 * (sum(asked) // cores + longest) + _SPARE, _LONGEST)
 
 
 def _cores(job: Job) -> int:
     """Return the most cores that a job asks for."""
+    if len(job.steps) == 1:
+        return job.steps[0].request.totals.get("cores", 0)
     return max(step.request.totals.get("cores", 0) for step in job.steps)
 
 
@@ -330,35 +333,38 @@ def _earlier(one: int | None, other: int | None) -> int | None:
     return min((time for time in (one, other) if time is not None), default=None)
 
 
-def _with_counters(instance: Instance, counters: Sequence[Counter]) -> Instance:
-    """Return an instance with licences in place of limits and free pools; nothing of them is set aside yet."""
+def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:
+    """Return the fields of jobs, by id, that have licences in place of limits and free pools."""
     takes: dict[str, dict[str, int]] = {}
-    totals = dict(instance.cluster.licenses)
     ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
         name = counter.rule.name
-        totals[name] = counter.total
         for job_id, amount in counter.takes.items():
             takes.setdefault(job_id, {})[name] = amount
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
-    jobs = tuple(
-        replace(
-            job,
-            licenses=Amounts({**job.licenses, **takes.get(job.id, {})}),
-            malleability=None if job.id in steady else job.malleability,
-            expand_limit=1 if job.id in steady else job.expand_limit,
-            deadline=_earlier(job.deadline, ends.get(job.id)) if job.running is None else job.deadline,
-        )
-        if job.id in takes or job.id in steady
-        else job
-        for job in instance.jobs
-    )
+    found: dict[str, dict[str, Any]] = {}
+    for job in instance.jobs:
+        taken = takes.get(job.id)
+        if taken is None and job.id not in steady:
+            continue
+        fields = found[job.id] = {"licenses": Amounts({**job.licenses, **(taken or {})})}
+        if job.id in steady:
+            fields |= {"malleability": None, "expand_limit": 1}
+        if job.running is None and job.id in ends:
+            fields["deadline"] = _earlier(job.deadline, ends[job.id])
+    return found
+
+
+def _without_limits(instance: Instance, counters: Sequence[Counter]) -> Instance:
+    """Return an instance without limits, with the licences that stand for them and for free pools; no job takes them
+    yet, and nothing of them is set aside.
+    """
+    licenses = {**instance.cluster.licenses, **{counter.rule.name: counter.total for counter in counters}}
     return replace(
         instance,
-        cluster=replace(instance.cluster, licenses=Amounts(totals)),
-        jobs=jobs,
+        cluster=replace(instance.cluster, licenses=Amounts(licenses)),
         limits=(),
         usage=(),
         is_restricted=instance.is_restricted
