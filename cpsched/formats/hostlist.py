@@ -135,6 +135,8 @@ def expand_hostlist(text: str, *, limit: int = MAX_NODES) -> tuple[str, ...]:
     SyntaxFault
         If the text is no host list, or has more than `limit` names.
     """
+    if len(text) <= MAX_NAME and limit > 0 and _LITERAL.fullmatch(text):
+        return (text,)  # most jobs are on one node
     terms = _Parser(text).hostlist()
     count = sum(prod(sum(map(len, part)) for part in term if not isinstance(part, str)) for term in terms)
     if count > limit:
@@ -179,6 +181,7 @@ def _fold(names: Sequence[str]) -> str:
     return ",".join(terms)
 
 
+@lru_cache(maxsize=2**14)  # the nodes of a machine are written again and again
 def _split(name: str) -> tuple[str, str, str]:
     """Split a name around its last number; a name without one is all prefix."""
     match = _LAST_NUMBER.fullmatch(name)

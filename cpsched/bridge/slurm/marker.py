@@ -109,7 +109,7 @@ def read_marker(comment: str) -> Marker | None:
 def marked(prefix: str, marker: Marker) -> str:
     """Return a comment with a note."""
     pairs = zip(Marker._fields, marker, strict=True)
-    said = [f";{key}={_quoted(str(value))}" for key, value in pairs if value]
+    said = [f";{key}={value if isinstance(value, int) else _quoted(str(value))}" for key, value in pairs if value]
     return f"{prefix}{_MARK}{''.join(said)}"
 
 

@@ -172,8 +172,7 @@ class Store:
                 {"at": at, "kind": _kind(record), "job": record.job, "content": _content(record)}
                 for record in save.records
             ]
-            if rows:
-                connection.execute(insert(HISTORY), rows)
+            _insert(connection, HISTORY, rows)
 
     def _replace(self, connection: Connection, table: Table, rows: Mapping[str, dict[str, Any] | None]) -> None:
         """Write one row for each job in place of the one before; None: none."""
@@ -181,8 +180,7 @@ class Store:
         for first in range(0, len(jobs), _ROWS):
             connection.execute(delete(table).where(table.c.job.in_(jobs[first : first + _ROWS])))
         new = [row for row in rows.values() if row is not None]
-        if new:
-            connection.execute(insert(table), new)
+        _insert(connection, table, new)
 
     def begin(self, orders: Sequence[Order], at: int) -> tuple[int, ...]:
         """Write down orders before they are given, and return their numbers."""
@@ -198,8 +196,7 @@ class Store:
                 }
                 for place, order in enumerate(orders)
             ]
-            if rows:
-                connection.execute(insert(ORDERS), rows)
+            _insert(connection, ORDERS, rows)
             return tuple(range(first, first + len(rows)))
 
     def mark(self, numbers: Sequence[int], receipts: Sequence[Receipt]) -> None:
@@ -235,8 +232,7 @@ class Store:
         """Add the entries of jobs that were seen for the first time: by id, as an instance document has them."""
         rows = [{"at": at, "kind": _SEEN, "job": job, "content": entry} for job, entry in entries.items()]
         with self._begun() as connection:
-            if rows:
-                connection.execute(insert(HISTORY), rows)
+            _insert(connection, HISTORY, rows)
 
     def set_present(self, at: int, clock: float, document: bytes | None) -> None:
         """Write what is true now, in place of what was; without a document that of before holds."""
@@ -332,6 +328,18 @@ class Store:
         with self._begun() as connection:
             found = connection.execute(select(SNAPSHOTS.c.document).order_by(SNAPSHOTS.c.id).limit(1)).scalar()
         return None if found is None else json.loads(gzip.decompress(found))
+
+
+def _insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows that have the same columns: all at once, and each by the driver alone, in half of the time."""
+    if not rows:
+        return
+    compiled = insert(table).compile(dialect=connection.dialect, column_keys=list(rows[0]))
+    if compiled.positional:
+        names = compiled.positiontup or ()
+        connection.exec_driver_sql(str(compiled), [tuple(row[name] for name in names) for row in rows])
+    else:
+        connection.exec_driver_sql(str(compiled), list(rows))
 
 
 def _engine_of(url: str) -> Engine:
