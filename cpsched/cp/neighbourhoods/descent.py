@@ -50,10 +50,11 @@ _EFFORTS = (
     Effort(Size(4, 4), 20),
     Effort(Size(6, 6), 40),
     Effort(Size(8, 6), 60),
-    Effort(Size(8, 6), 60, hinted=False),
     Effort(Size(10, 8), 60),
     Effort(Size(10, 8), 200),
+    Effort(Size(10, 8), 500, hinted=False),
     Effort(Size(14, 10), 100),
+    Effort(Size(14, 10), 400),
 )
 
 

@@ -15,7 +15,7 @@ from cpsched.cp.sites import Hold, Pool, Site, added_up
 from cpsched.cp.solution import Placed
 from cpsched.problem import Column
 
-__all__ = ["Neighbourhood", "restricted"]
+__all__ = ["Neighbourhood", "first_fit", "restricted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,12 @@ def _earliest(free: Free, task: Task, parts: Sequence[Part], latest: int) -> int
         first = task.earliest
         for part in parts:
             if part.mode == number and first <= latest:
-                first = _first_fit(free, part, first, latest, mode.least)
+                first = first_fit(free, part, first, latest, mode.least)
         found.append(first)
     return min(found)
 
 
-def _first_fit(free: Free, part: Part, earliest: int, latest: int, seconds: int) -> int:
+def first_fit(free: Free, part: Part, earliest: int, latest: int, seconds: int) -> int:
     """Return the first second from which all units of a part fit for so long; after `latest` if there is none."""
     if not part.alternatives:
         return latest + 1
