@@ -285,6 +285,19 @@ def has_free(start, end, columns, amounts, rows, blocks, s):
     return True
 
 
+@inner_kernel
+def taken_of(number, bookings):
+    """Return what a booking takes, by its number among the amounts."""
+    first, last = bookings.firsts[number, 0], bookings.firsts[number + 1, 0]
+    sfirst, slast = bookings.firsts[number, 1], bookings.firsts[number + 1, 1]
+    return Taken(
+        bookings.columns[first:last],
+        bookings.amounts[first:last],
+        bookings.scolumns[sfirst:slast],
+        bookings.samounts[sfirst:slast],
+    )
+
+
 @kernel
 def book_all(begin, bookings, s):
     """Book one after another, from index `begin` on, up to the first one of which not all is free; return its index, or
@@ -292,18 +305,15 @@ def book_all(begin, bookings, s):
     """
     for k in range(begin, bookings.spans.shape[0]):
         start, end, number = bookings.spans[k, 0], bookings.spans[k, 1], bookings.spans[k, 2]
-        first, last = bookings.firsts[number, 0], bookings.firsts[number + 1, 0]
-        sfirst, slast = bookings.firsts[number, 1], bookings.firsts[number + 1, 1]
-        columns, amounts = bookings.columns[first:last], bookings.amounts[first:last]
-        scolumns, samounts = bookings.scolumns[sfirst:slast], bookings.samounts[sfirst:slast]
+        taken = taken_of(number, bookings)
         add_break(start, s)
         if end < FOREVER:
             add_break(end, s)
-        is_free = has_free(start, end, columns, amounts, s.rows, s.blk, s)
-        if not (is_free and has_free(start, end, scolumns, samounts, s.srows, s.sblk, s)):
+        is_free = has_free(start, end, taken.columns, taken.amounts, s.rows, s.blk, s)
+        if not (is_free and has_free(start, end, taken.scolumns, taken.samounts, s.srows, s.sblk, s)):
             drop_break(start, s)
             if end < FOREVER:
                 drop_break(end, s)
             return k
-        shift(start, end, -1, Taken(columns, amounts, scolumns, samounts), last - first, slast - sfirst, s)
+        shift(start, end, -1, taken, taken.columns.shape[0], taken.scolumns.shape[0], s)
     return bookings.spans.shape[0]

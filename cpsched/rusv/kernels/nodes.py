@@ -32,9 +32,8 @@ from cpsched.rusv.kernels.arrays import (
     S_FIRST,
     S_LENGTH,
     S_TERM,
-    Taken,
 )
-from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, has_free, locate, shift
+from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, has_free, locate, shift, taken_of
 from cpsched.rusv.kernels.mapping import map_chunks, suffices
 from cpsched.rusv.kernels.windows import next_window
 from cpsched.rusv.vector import FOREVER
@@ -169,6 +168,15 @@ def shift_node(node, start, end, sign, columns, amounts, o):
     join(node, low, o)
 
 
+@inner_kernel
+def behind_node(k, count, columns, o):
+    """Return the first index behind `k`, of `count`, whose column is of another node than that at `k`."""
+    behind = k + 1
+    while behind < count and o.node_of[columns[behind]] == o.node_of[columns[k]]:
+        behind += 1
+    return behind
+
+
 @kernel
 def shift_nodes(start, end, sign, columns, amounts, count, o):
     """Add the first `count` amounts of node columns, times `sign`, to what is free in ``[start, end)``; there are rows
@@ -176,9 +184,7 @@ def shift_nodes(start, end, sign, columns, amounts, count, o):
     """
     k = 0
     while k < count:
-        node, behind = o.node_of[columns[k]], k + 1
-        while behind < count and o.node_of[columns[behind]] == node:
-            behind += 1
+        node, behind = o.node_of[columns[k]], behind_node(k, count, columns, o)
         shift_node(node, start, end, sign, columns[k:behind], amounts[k:behind], o)
         note_gaps(node, o)
         k = behind
@@ -192,28 +198,24 @@ def book_all_by_node(begin, bookings, s, o):
     """
     for n in range(begin, bookings.spans.shape[0]):
         start, end, number = bookings.spans[n, 0], bookings.spans[n, 1], bookings.spans[n, 2]
-        first, last = bookings.firsts[number, 0], bookings.firsts[number + 1, 0]
-        sfirst, slast = bookings.firsts[number, 1], bookings.firsts[number + 1, 1]
-        columns, amounts = bookings.columns[first:last], bookings.amounts[first:last]
-        scolumns, samounts = bookings.scolumns[sfirst:slast], bookings.samounts[sfirst:slast]
+        taken = taken_of(number, bookings)
+        columns, amounts = taken.columns, taken.amounts
         if not has_space_for(columns, o):
             return n, True
         add_break(start, s)
         if end < FOREVER:
             add_break(end, s)
-        is_free = has_free(start, end, scolumns, samounts, s.srows, s.sblk, s)
+        is_free = has_free(start, end, taken.scolumns, taken.samounts, s.srows, s.sblk, s)
         if not (is_free and is_free_by_node(start, end, columns, amounts, o)):
             drop_break(start, s)
             if end < FOREVER:
                 drop_break(end, s)
             return n, False
-        shift(start, end, -1, Taken(columns, amounts, scolumns, samounts), 0, slast - sfirst, s)
+        shift(start, end, -1, taken, 0, taken.scolumns.shape[0], s)
         k = 0
         while k < columns.shape[0]:
-            node, behind = o.node_of[columns[k]], k + 1
-            while behind < columns.shape[0] and o.node_of[columns[behind]] == node:
-                behind += 1
-            shift_node(node, start, end, -1, columns[k:behind], amounts[k:behind], o)
+            behind = behind_node(k, columns.shape[0], columns, o)
+            shift_node(o.node_of[columns[k]], start, end, -1, columns[k:behind], amounts[k:behind], o)
             k = behind
     return bookings.spans.shape[0], False
 
