@@ -32,7 +32,7 @@ from cpsched.booking.shapes import Shape
 from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
 from cpsched.domain import modes as domain_modes
 from cpsched.problem import awaited_ends
-from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, StepSequences, Timeline, TimelineMark
+from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, StepSequences, Timeline, TimelineMark, behind
 
 __all__ = ["Ledger", "Mark", "Place"]
 
@@ -463,11 +463,9 @@ class Ledger:
         released, _ = self.table.window(self._row[job_id])
         return None if released >= FOREVER else self.instance.now + released
 
-    def followers(self, job_id: str) -> tuple[str, ...]:
-        """Return the waiting jobs that wait for another one, each once."""
-        row, table = self._row[job_id], self.table
-        rows = table.followers[table.followers_of[row] : table.followers_of[row + 1], 0]
-        return tuple(self.jobs[row].id for row in dict.fromkeys(rows.tolist()))
+    def behind(self, job_id: str) -> tuple[str, ...]:
+        """Return a waiting job and all that wait for it, directly or not, in the order in which they are found."""
+        return tuple(self.jobs[row].id for row in behind(self.table.links, [self._row[job_id]]))
 
     def is_booked(self, job_id: str) -> bool:
         """Return whether a waiting job has a place."""

@@ -180,21 +180,32 @@ def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
         cumulative(model, pool, uses)
 
 
-def lags(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Make a task wait for the tasks that it depends on: s_j >= s_i + lag_ij if p_j, and p_j <= p_i; and more if i is
-    held and j awaits its end.
+def milestones(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Make a task wait for the tasks that it depends on: s_j >= s_i + lag_i + lag_j if p_j, and p_j <= p_i; and more if
+    i is held and j awaits its end. Between several and several stands a moment m: m >= s_i + lag_i, s_j >= m + lag_j.
     """
-    for lag in encoding.lags:
-        task = encoding.tasks[lag.before]
-        since: LinearExpr = variables.starts[lag.before]
-        seconds = lag.seconds
-        if lag.is_from_end and task.is_elastic:
-            since, seconds = variables.times[lag.before, 0][-1], lag.seconds - task.job.walltime
-        wait = model.add(variables.starts[lag.after] >= since + seconds)
-        if lag.after in variables.places:
-            wait.only_enforce_if(variables.places[lag.after])
-            if lag.before in variables.places:
-                model.add_implication(variables.places[lag.after], variables.places[lag.before])
+    for number, milestone in enumerate(encoding.milestones):
+        before = [
+            (variables.passed(encoding.tasks[one], one, seconds, milestone), variables.places.get(one))
+            for one, seconds in milestone.before
+        ]
+        if number in variables.moments:
+            moment, reached = variables.moments[number], variables.reached.get(number)
+            for since, place in before:
+                _wait(model, moment, since, reached, place)
+            before = [(moment, reached)]
+        for one, delay in milestone.after:
+            for since, place in before:
+                _wait(model, variables.starts[one], since + delay, variables.places.get(one), place)
+
+
+def _wait(model: CpModel, time: LinearExpr, since: LinearExpr, is_there: IntVar | None, place: IntVar | None) -> None:
+    """Make a time wait for another one, and its being there for that one's place, as far as they may be left out."""
+    wait = model.add(time >= since)
+    if is_there is not None:
+        wait.only_enforce_if(is_there)
+        if place is not None:
+            model.add_implication(is_there, place)
 
 
 def _alternatives_by_segment(number: int, task: Task) -> Iterator[tuple[int, int, int, dict[Key, Alternative]]]:
@@ -220,5 +231,5 @@ CONSTRAINTS = (
     exclusive,
     whole_nodes,
     licenses,
-    lags,
+    milestones,
 )

@@ -31,9 +31,19 @@ from cpsched.domain import (
     modes,
 )
 from cpsched.domain import PlannedJob as Planned
-from cpsched.problem import Column, Lag, Machine, Precedences, awaited_ends, chunks_on_empty_node, columns_of, packs
+from cpsched.problem import (
+    Column,
+    Machine,
+    Milestone,
+    Precedences,
+    awaited_ends,
+    chunks_on_empty_node,
+    columns_of,
+    missing_from,
+    packs,
+)
 
-__all__ = ["Alternative", "Encoding", "Lag", "Part", "Task", "encode", "num_pairs"]
+__all__ = ["Alternative", "Encoding", "Milestone", "Part", "Task", "encode", "num_pairs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +138,7 @@ class Encoding:
     tasks: tuple[Task, ...]
     sites: tuple[Site, ...]
     licenses: Mapping[str, Pool]
-    lags: tuple[Lag, ...]
+    milestones: tuple[Milestone, ...]
     costs: Costs
     #: By then some optimal plan has ended.
     horizon: int
@@ -216,17 +226,17 @@ def encode(
         is_rigid and not instance.is_restricted and all(_is_unrestricted(instance, task, machine) for task in tasks)
     )
     costs = costs_of(instance, tasks, horizon=horizon)
-    lags = tuple(precedences.lags())
+    milestones = precedences.milestones()
     known = [planned.start - now for planned in plan]
     tight = None
     if not by_class:
-        tight = tight_starts(tasks, sites, licenses, lags, costs, horizon=horizon, known=known)
+        tight = tight_starts(tasks, sites, licenses, milestones, costs, horizon=horizon, known=known)
     return Encoding(
         now,
         tuple(tasks),
         sites,
         licenses,
-        lags,
+        milestones,
         costs,
         horizon,
         machine,
@@ -261,15 +271,15 @@ def _optional(instance: Instance, jobs: Sequence[Job]) -> frozenset[str]:
     nothing is set aside. A plan without it has room for it, and for those for which it waits, when all else has ended;
     so a plan with it has more jobs.
     """
-    members = instance.members()
     found = {job.id for job in jobs if instance.set_aside or instance.latest_start(job) is not None}
-    while more := {
-        job.id
-        for job in jobs
-        if job.id not in found and any(name in found for one in job.after for name in members[one.job])
-    }:
+    left = {job.id for job in instance.elements()} - found
+    while True:
+        missing = missing_from(instance, left)
+        more = {job.id for job in jobs if job.id in left and any(missing(one.job) for one in job.after)}
+        if not more:
+            return frozenset(found)
         found |= more
-    return frozenset(found)
+        left -= more
 
 
 def _known_shares(job: Job, planned: Planned | None) -> list[list[int]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from cpsched.cp.encoding import Encoding
+from cpsched.cp.encoding import Encoding, Milestone
 from cpsched.cp.solution import Placed
 from cpsched.cp.variables import Variables
 
@@ -47,8 +47,24 @@ def add_hints(model: CpModel, encoding: Encoding, variables: Variables, placed: 
         model.add_hint(variable, max(0, placed[number].start - kink))
     for (number, mode, kink), variable in variables.mode_delays.items():
         model.add_hint(variable, max(0, placed[number].start - kink) if placed[number].mode == mode else 0)
+    for number, variable in variables.moments.items():
+        milestone = encoding.milestones[number]
+        model.add_hint(variable, max([0, *_passed(encoding, placed, milestone)]))
+        if number in variables.reached:
+            model.add_hint(
+                variables.reached[number], int(not any(placed[one].is_absent for one, _ in milestone.before))
+            )
     if variables.makespan is not None:
         model.add_hint(variables.makespan, encoding.costs.makespan_of(placed, encoding.tasks))
+
+
+def _passed(encoding: Encoding, placed: Sequence[Placed], milestone: Milestone) -> Iterator[int]:
+    """Yield when the tasks before a milestone pass it, those that have a place."""
+    for number, seconds in milestone.before:
+        task, one = encoding.tasks[number], placed[number]
+        if not one.is_absent:
+            is_held = milestone.is_from_end and task.is_elastic
+            yield one.end + seconds - task.job.walltime if is_held else one.start + seconds
 
 
 def _times(encoding: Encoding, placed: Sequence[Placed], number: int, mode: int) -> Sequence[int]:

@@ -52,7 +52,7 @@ class Cp(InWorker[CpParams]):
             hint=placed_as_in(encoding, planned),
             seed=seed,
             workers=self.params.workers,
-            seconds=seconds_for(board, self.params.linked_share if encoding.lags else self.params.share),
+            seconds=seconds_for(board, self.params.linked_share if encoding.milestones else self.params.share),
             deterministic_time=self.params.deterministic_time,
         )
 

@@ -37,7 +37,7 @@ def equal_sites(encoding: Encoding) -> list[list[int]]:
 
 def equal_tasks(encoding: Encoding) -> list[list[int]]:
     """Return the groups of at least two tasks that ask for the same, and cost the same."""
-    awaited = {number for lag in encoding.lags for number in (lag.before, lag.after)}
+    awaited = {number for one in encoding.milestones for number, _ in (*one.before, *one.after)}
     groups: defaultdict[object, list[int]] = defaultdict(list)
     for number, task in enumerate(encoding.tasks):
         if number not in awaited:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from cpsched.cp.costs import Costs
 from cpsched.cp.sites import Pool, Site
-from cpsched.problem import Lag
+from cpsched.problem import Milestone
 
 if TYPE_CHECKING:
     from cpsched.cp.encoding import Task
@@ -38,7 +38,7 @@ def tight_starts(
     tasks: Sequence[Task],
     sites: Iterable[Site],
     licenses: Mapping[str, Pool],
-    lags: Sequence[Lag],
+    milestones: Sequence[Milestone],
     costs: Costs,
     *,
     horizon: int,
@@ -55,11 +55,13 @@ def tight_starts(
     """
     if not all(_has_fixed_durations(task) for task in tasks) or not _is_regular(costs):
         return None
-    if any(lag.seconds < 0 for lag in lags):
-        return None
     steps: list[set[int]] = [{mode.least for mode in task.modes} for task in tasks]
-    for lag in lags:
-        steps[lag.before].add(lag.seconds)
+    for milestone in milestones:
+        delays = {delay for _, delay in milestone.after}
+        for number, seconds in milestone.before:
+            steps[number] |= {seconds + delay for delay in delays}
+    if any(second < 0 for of_task in steps for second in of_task):
+        return None
     pools = [pool for site in sites for pool in site.pools.values()]
     bases = {task.earliest for task in tasks}
     bases |= {hold.end for pool in (*pools, *licenses.values()) for hold in pool.holds}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cpsched.cp.encoding import Alternative, Encoding, Task
+from cpsched.cp.encoding import Alternative, Encoding, Milestone, Task
 from cpsched.cp.solution import ABSENT, Placed
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ class Variables:
     mode_delays: dict[tuple[int, int, int], IntVar]
     #: Second by which all planned jobs have ended; None if the objective does not ask.
     makespan: IntVar | None
+    #: By milestone between several tasks and several others: the second at which it is reached, if all before it have
+    #: a place; and whether they have, where a plan may leave tasks behind it out.
+    moments: dict[int, IntVar] = field(default_factory=dict)
+    reached: dict[int, IntVar] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: CpModel, encoding: Encoding) -> Variables:
@@ -74,6 +78,9 @@ class Variables:
             if task.is_exclusive:
                 variables._add_hosts(model, number, task)
             variables._add_delays(model, encoding, number)
+        for number, milestone in enumerate(encoding.milestones):
+            if len(milestone.before) > 1 and len(milestone.after) > 1:
+                variables._add_moment(model, encoding, number, milestone)
         return variables
 
     def end_of(self, number: int, task: Task) -> LinearExpr:
@@ -106,6 +113,19 @@ class Variables:
             (mode,) = (mode for mode in range(len(task.modes)) if value(self.is_run_so(number, mode)))
             found.append(Placed(tuple(value(time) for time in self.times[number, mode]), tuple(of_task), mode))
         return tuple(found)
+
+    def passed(self, task: Task, number: int, seconds: int, milestone: Milestone) -> LinearExpr:
+        """Return when a task has run for so many seconds; one that may be held for longer, where its end counts."""
+        if milestone.is_from_end and task.is_elastic:
+            return self.times[number, 0][-1] + (seconds - task.job.walltime)
+        return self.starts[number] + seconds
+
+    def _add_moment(self, model: CpModel, encoding: Encoding, number: int, milestone: Milestone) -> None:
+        """Make the variables of a milestone."""
+        latest = max(max(encoding.tasks[one].latest + seconds, encoding.horizon) for one, seconds in milestone.before)
+        self.moments[number] = model.new_int_var(0, latest, f"milestone{number}")
+        if any(one in self.places for one, _ in milestone.after):
+            self.reached[number] = model.new_bool_var(f"reached{number}")
 
     def _add_modes(self, model: CpModel, number: int, task: Task) -> None:
         """Make the variables of the modes of a task, and the intervals of their segments."""

@@ -183,10 +183,15 @@ class Instance:
 
     def members(self) -> dict[str, tuple[str, ...]]:
         """Return the ids of the jobs behind each name that a dependency can give: a job, one element of an array, or
-        all.
+        all, also where each element is an entry of its own (with an empty `array`).
         """
-        members = {element: (element,) for job in self.jobs for element in job.element_ids}
-        return members | {job.id: job.element_ids for job in self.jobs}
+        members: dict[str, tuple[str, ...]] = {one: (one,) for job in self.jobs for one in job.element_ids}
+        members |= {job.id: job.element_ids for job in self.jobs}
+        apart: dict[str, list[str]] = {}
+        for job in self.jobs:
+            if job.array is not None and not job.array:
+                apart.setdefault(job.id.rpartition("[")[0], []).append(job.id)
+        return {name: tuple(elements) for name, elements in apart.items()} | members
 
     def __repr__(self) -> str:
         nodes = len(self.cluster.node_names)

@@ -18,7 +18,10 @@ def priority_classes(instance: Instance) -> dict[str, int]:
     classes = {job.id: instance.priority(job) for job in instance.jobs}
     entry_of = {name: job.id for job in instance.jobs for name in (job.id, *job.element_ids)}
     if any(job.after for job in instance.jobs):
-        awaited = {job.id: {entry_of[one.job] for one in job.after} for job in instance.jobs}
+        awaited = {job.id: {entry_of.get(one.job, one.job) for one in job.after} for job in instance.jobs}
+        arrays = {name: {*elements} for name, elements in instance.members().items() if name not in entry_of}
+        classes |= dict.fromkeys(arrays, min(classes.values()))
+        awaited |= arrays
         for waiting in reversed(list(TopologicalSorter(awaited).static_order())):
             for name in awaited[waiting]:
                 classes[name] = max(classes[name], classes[waiting])

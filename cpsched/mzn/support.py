@@ -10,11 +10,12 @@ from cpsched.mzn.evolving import can_be_held
 from cpsched.mzn.malleable import lending, longer_by, parts_of
 from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.mzn.times import Times
-from cpsched.problem import awaited_ends
+from cpsched.problem import Precedences, awaited_ends
 
 __all__ = ["model_for", "unsupported"]
 
-#: A model has a number for each kind of chunks and each node, and with more of them MiniZinc takes minutes to read it.
+#: A model has a number for each kind of chunks and each node, and a distance for each two jobs of which one waits for
+#: the other; with more of them MiniZinc takes minutes to read it.
 _MOST_PLACEMENTS = 100_000
 
 
@@ -87,6 +88,9 @@ def _too_large(instance: Instance) -> list[str]:
     amounts = [*instance.cluster.totals.values(), *instance.cluster.licenses.values()]
     if placements > _MOST_PLACEMENTS:
         return [f"jobs: {placements} pairs of a kind of chunks and a node; the model takes {_MOST_PLACEMENTS}"]
+    pairs = sum(len(one.before) * len(one.after) for one in Precedences(instance, jobs).milestones())
+    if pairs > _MOST_PLACEMENTS:
+        return [f"jobs: {pairs} pairs of jobs of which one waits for the other; the model takes {_MOST_PLACEMENTS}"]
     features = []
     if max(amounts, default=0) > MOST_INTEGER:
         features.append(f"cluster: {max(amounts)} of one resource; the model takes {MOST_INTEGER}")

@@ -39,7 +39,7 @@ class Times:
         """
         now = instance.now
         precedences = Precedences(instance, jobs)
-        lags = tuple(precedences.lags())
+        lags = tuple(lag for milestone in precedences.milestones() for lag in milestone.lags())
         earliest = [max(_first(instance, job) - now, precedences.released(job) or 0) for job in jobs]
         ends = [job.running.segments[-1].end - now for job in instance.jobs if job.running is not None]
         longest = longer + sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)

@@ -10,7 +10,7 @@ from cpsched.domain import FrozenMap, Instance, Job, PlannedJob, WaitingJob, Wai
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.planner.support import unsupported
-from cpsched.problem import Refusal, refusals
+from cpsched.problem import Refusal, missing_from, refusals
 
 __all__ = ["AdmissionResult", "without_start"]
 
@@ -84,17 +84,16 @@ class _Explanations:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._members = ledger.instance.members()
-        self._started = {job.id for job in ledger.instance.jobs if job.running is not None}
-        self._started.update(job.id for job in ledger.jobs if ledger.is_booked(job.id))
+        started = {job.id for job in ledger.instance.jobs if job.running is not None}
+        started.update(job.id for job in ledger.jobs if ledger.is_booked(job.id))
+        self._missing = missing_from(ledger.instance, started)
 
     def without_start(self, job: Job) -> WaitingJob:
         """Return why, by what comes first: another job, the job's own times, the nodes."""
         for dependency in job.after:
-            for name in self._members[dependency.job]:
-                if name not in self._started:
-                    detail = f"waits for {name} ({dependency.type}), which has no start"
-                    return WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
+            if (name := self._missing(dependency.job)) is not None:
+                detail = f"waits for {name} ({dependency.type}), which has no start"
+                return WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
         too_late = self._too_late(job)
         if too_late is not None:
             return WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail=too_late)

@@ -94,15 +94,15 @@ def _after(instance: Instance, started: Mapping[str, PlannedJob], at: int) -> In
     links = _Links(instance, started, at)
     jobs: list[Job] = []
     for entry in instance.jobs:
-        waiting = []
+        waiting, after = [], links.kept(entry)
         for element in entry.element_ids:
             run = started.get(element)
             if run is None:
                 waiting.append(element)
             elif run.end > at:
-                jobs.append(_started(entry, run, links.kept(entry)))
+                jobs.append(_started(entry, run, after))
         if waiting:
-            jobs.append(_waiting(entry, waiting, links))
+            jobs.append(_waiting(entry, waiting, after, links.passed(entry)))
     return replace(instance, now=at, jobs=tuple(jobs))
 
 
@@ -122,48 +122,56 @@ def _started_jobs(instance: Instance, plan: Plan, at: int) -> dict[str, PlannedJ
 
 
 class _Links:
-    """The rest of dependencies on jobs some of which have started, and some of which have ended."""
+    """The rest of dependencies on jobs some of which have started, and some of which have ended; mutable only in its
+    cache: all elements of an array have the same dependencies.
+    """
 
     def __init__(self, instance: Instance, started: Mapping[str, PlannedJob], at: int) -> None:
-        self._members, self._started, self.at = instance.members(), started, at
+        self._members, self._started, self._at = instance.members(), started, at
+        self._kept: dict[Dependency, tuple[Dependency, ...]] = {}
+        self._passed: dict[Dependency, int] = {}
 
     def kept(self, job: Job) -> tuple[Dependency, ...]:
         """Return the dependencies of a job on jobs that have not ended: of an array its waiting part, and each running
         element.
         """
-        return tuple(dict.fromkeys(link for dependency in job.after for link in self._kept(dependency)))
+        for dependency in job.after:
+            if dependency not in self._kept:
+                self._kept[dependency] = tuple(self._rest(dependency))
+        return tuple(dict.fromkeys(link for dependency in job.after for link in self._kept[dependency]))
 
-    def _kept(self, dependency: Dependency) -> Iterator[Dependency]:
+    def _rest(self, dependency: Dependency) -> Iterator[Dependency]:
         members = self._members[dependency.job]
         if any(name not in self._started for name in members):
             yield dependency
         for name in members:
-            if name in self._started and self._started[name].end > self.at:
+            if name in self._started and self._started[name].end > self._at:
                 yield replace(dependency, job=name)
 
-    def passed(self, job: Job) -> int:
-        """Return the earliest start that ended jobs allow a job that waited for them."""
-        moments = [self.at]
+    def passed(self, job: Job) -> int | None:
+        """Return the earliest start that ended jobs allow a job that waited for them; None: it may start at once."""
         for dependency in job.after:
-            for name in self._members[dependency.job]:
-                run = self._started.get(name)
-                if run is not None and run.end <= self.at:
-                    event = run.start if dependency.type is DependencyType.AFTER else run.end
-                    moments.append(event + dependency.delay)
-        return max(moments)
+            if dependency not in self._passed:
+                self._passed[dependency] = max(self._moments(dependency), default=self._at)
+        earliest = max((self._passed[dependency] for dependency in job.after), default=self._at)
+        return earliest if earliest > self._at else None
+
+    def _moments(self, dependency: Dependency) -> Iterator[int]:
+        for name in self._members[dependency.job]:
+            run = self._started.get(name)
+            if run is not None and run.end <= self._at:
+                yield dependency.delay + (run.start if dependency.type is DependencyType.AFTER else run.end)
 
 
-def _waiting(entry: Job, elements: Sequence[str], links: _Links) -> Job:
-    """Return a job, or what is left of an array, that waits on."""
-    array = None
-    if entry.array:
+def _waiting(entry: Job, elements: Sequence[str], after: tuple[Dependency, ...], passed: int | None) -> Job:
+    """Return a job, or what is left of an array, that waits on: not before those have `passed` that it waited for."""
+    array = entry.array
+    if array:
         left = set(elements)
-        array = tuple(index for index, name in zip(entry.array, entry.element_ids, strict=True) if name in left)
-    passed = links.passed(entry)
+        array = tuple(index for index, name in zip(array, entry.element_ids, strict=True) if name in left)
     not_before = entry.not_before
-    if passed > links.at:
+    if passed is not None:
         not_before = passed if not_before is None else max(passed, not_before)
-    after = links.kept(entry)
     if (array, after, not_before) == (entry.array, entry.after, entry.not_before):
         return entry  # the same object: who compares windows sees at once that nothing has changed
     return replace(entry, array=array, after=after, not_before=not_before)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
@@ -27,26 +28,37 @@ def hopeless(instance: Instance, names: Collection[str]) -> frozenset[str]:
     is its earliest in any plan. So no job starts before the earliest ends of those for which it waits.
     """
     waiting = {job.id: job for job in instance.elements() if job.running is None}
-    members, chosen = instance.members(), [name for name in waiting if name in names]
-    for name in chosen:
-        awaited = (one for dependency in waiting[name].after for one in members[dependency.job])
-        chosen += [one for one in dict.fromkeys(awaited) if one in waiting and one not in chosen]
+    chosen = _and_awaited(instance, waiting, [name for name in waiting if name in names])
     jobs = awaited_first(instance, [waiting[name] for name in chosen])
     lost = set(refusals(instance, jobs))
     ledger = Ledger(instance, [replace(job, after=()) for job in jobs if job.id not in lost])
     if ledger.running.changeable:
         return frozenset()
     precedences, earliest = Precedences(instance, jobs), dict[str, int]()
+    milestones = precedences.milestones()
+    waits: dict[str, list[tuple[int, int]]] = {}
+    for number, milestone in enumerate(milestones):
+        for index, delay in milestone.after:
+            waits.setdefault(jobs[index].id, []).append((number, delay))
+
+    @cache
+    def moment(number: int) -> int | None:
+        """Return the earliest second of a milestone in any plan; None: in no plan it is reached."""
+        before = [(jobs[index].id, seconds) for index, seconds in milestones[number].before]
+        is_reached = all(name in earliest for name, _ in before)
+        return max(earliest[name] + seconds for name, seconds in before) if is_reached else None
+
     for job in jobs:
         if job.id in lost:
             continue
         begin = max(instance.earliest_start(job), instance.now + (precedences.released(job) or 0))
-        before = [(jobs[index].id, lag) for one in job.after for index, lag, *_ in precedences.awaited(one).waiting]
         last = instance.latest_start(job)
-        if any(name in lost for name, _ in before):
+        passed = [(moment(number), delay) for number, delay in waits.get(job.id, ())]
+        times = [time + delay for time, delay in passed if time is not None]
+        if len(times) < len(passed):
             lost.add(job.id)
             continue
-        begin = max([begin, *(earliest[name] + lag for name, lag in before)])
+        begin = max([begin, *times])
         start = ledger.place([job.id], earliest=begin).get(job.id) if _is_plain(job) else begin
         if start is None or (last is not None and start > last):
             lost.add(job.id)
@@ -55,6 +67,20 @@ def hopeless(instance: Instance, names: Collection[str]) -> frozenset[str]:
         if ledger.is_booked(job.id):
             ledger.release(job.id)
     return frozenset(lost.intersection(names))
+
+
+def _and_awaited(instance: Instance, waiting: Mapping[str, Job], names: Sequence[str]) -> list[str]:
+    """Return waiting jobs and all waiting ones for which they wait, directly or not."""
+    members, found, asked = instance.members(), dict.fromkeys(names), set[str]()
+    pending = list(found)
+    for name in pending:
+        for dependency in waiting[name].after:
+            if dependency.job not in asked:
+                asked.add(dependency.job)
+                more = [one for one in members[dependency.job] if one in waiting and one not in found]
+                found |= dict.fromkeys(more)
+                pending += more
+    return pending
 
 
 def _is_plain(job: Job) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, NoReturn
 
 from cpsched.domain import (
@@ -209,16 +210,23 @@ def _hopeless(instance: Instance, fatal: Mapping[str, frozenset[DependencyType]]
     fatal
         The jobs that are gone, each with the dependencies on it that can be met no more.
     """
-    members, gone = instance.members(), dict(fatal)
-    waiting = [job for job in instance.elements() if job.running is None and job.id not in gone]
-    hopeless: dict[str, str] = {}
+    gone, hopeless = dict(fatal), dict[str, str]()
+    waiting: dict[tuple[str, DependencyType], list[str]] = {}
+    for job in instance.elements():
+        for one in job.after if job.running is None else ():
+            waiting.setdefault((one.job, one.type), []).append(job.id)
+    names: dict[str, list[str]] = {}
+    for entry, elements in instance.members().items():
+        for element in elements:
+            names.setdefault(element, []).append(entry)
     pending = list(gone)
     while pending:
         name = pending.pop()
-        for job in waiting:
-            if job.id not in gone and any(one.type in gone[name] and name in members[one.job] for one in job.after):
-                gone[job.id], hopeless[job.id] = _UNREACHABLE, name
-                pending.append(job.id)
+        for key in product(names.get(name, ()), sorted(gone[name])):
+            for job_id in waiting.pop(key, ()):
+                if job_id not in gone:
+                    gone[job_id], hopeless[job_id] = _UNREACHABLE, name
+                    pending.append(job_id)
     return hopeless
 
 

@@ -98,13 +98,9 @@ class Planner:
         Jobs that wait for it, directly or not, lose their places, whatever the type of the dependency: what
         their user wants without it is unknown. They stay in the waiting room.
         """
-        self.ledger.release(job_id)
-        leaving = list(self.ledger.followers(job_id))
-        while leaving:
-            follower = leaving.pop()
-            if self.ledger.is_booked(follower):
-                self.ledger.release(follower)
-                leaving.extend(self.ledger.followers(follower))
+        for name in self.ledger.behind(job_id):
+            if self.ledger.is_booked(name):
+                self.ledger.release(name)
         self._order.remove(job_id)
         self._admission = self._admission.without(job_id)
         moves, running = self.backfill(), self.ledger.running

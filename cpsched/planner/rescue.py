@@ -8,6 +8,7 @@ does not help and few jobs must start by some time, all orders of these are trie
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import permutations
 from math import factorial
 
@@ -72,11 +73,20 @@ def latest_starts(instance: Instance, jobs: Sequence[Job]) -> dict[str, int]:
     found = {job.id: last for job in jobs if (last := instance.latest_start(job)) is not None}
     if not any(job.after for job in jobs):
         return found
-    behind: dict[str, list[tuple[str, int]]] = {}
-    for lag in Precedences(instance, jobs).lags():
-        behind.setdefault(jobs[lag.before].id, []).append((jobs[lag.after].id, lag.seconds))
+    milestones = Precedences(instance, jobs).milestones()
+    leads: dict[str, list[tuple[int, int]]] = {}
+    for number, milestone in enumerate(milestones):
+        for index, seconds in milestone.before:
+            leads.setdefault(jobs[index].id, []).append((number, seconds))
+
+    @cache
+    def latest(number: int) -> int | None:
+        """Return the second by which a milestone is to be reached."""
+        after = ((jobs[index].id, delay) for index, delay in milestones[number].after)
+        return min((found[name] - delay for name, delay in after if name in found), default=None)
+
     for job in reversed(awaited_first(instance, jobs)):
-        times = [found[name] - seconds for name, seconds in behind.get(job.id, ()) if name in found]
+        times = [time - seconds for number, seconds in leads.get(job.id, ()) if (time := latest(number)) is not None]
         if times:
             found[job.id] = min(times) if job.id not in found else min(found[job.id], *times)
     return found

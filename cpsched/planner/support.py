@@ -6,9 +6,6 @@ from cpsched.domain import Instance, Job, needs_migration
 
 __all__ = ["changing", "unreduced", "unsupported"]
 
-#: Each element of an array that waits for an array waits for each of its elements; all these pairs are kept.
-MOST_LINKS = 2_000_000
-
 
 def unreduced(instance: Instance) -> tuple[str, ...]:
     """Return the rules of an instance that was not made for engines, each with its path: no engine knows rules."""
@@ -26,20 +23,9 @@ def unreduced(instance: Instance) -> tuple[str, ...]:
 def unsupported(instance: Instance) -> tuple[str, ...]:
     """Return the features of an instance that the planner cannot honour, each with its path."""
     features = [*unreduced(instance)]
-    links = _num_links(instance)
-    if links > MOST_LINKS:
-        features.append(f"jobs: {links:,} dependencies between single jobs, more than {MOST_LINKS:,}")
     for job in instance.jobs:
         features.extend(f"job {job.id}: {what}" for what in _unsupported_of(job))
     return tuple(features)
-
-
-def _num_links(instance: Instance) -> int:
-    """Return how many pairs of jobs there are of which one waits for the other."""
-    if not any(job.after for job in instance.jobs):
-        return 0
-    members = instance.members()
-    return sum(len(job.element_ids) * len(members[dependency.job]) for job in instance.jobs for dependency in job.after)
 
 
 def _unsupported_of(job: Job) -> list[str]:

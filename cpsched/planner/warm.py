@@ -46,7 +46,7 @@ def displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping
     mark, released = ledger.marked(), list[str]()
     near = [other for other, place in before.items() if place.start < end and place.end > start and is_movable(other)]
     for victim in sorted(near, key=lambda other: (instance.priority(jobs[other]), -before[other].start)):
-        leaving = _with_followers(ledger, victim)
+        leaving = list(reversed(ledger.behind(victim)))
         if not all(map(is_movable, leaving)):
             continue
         leaving = [other for other in leaving if ledger.is_booked(other)]
@@ -59,14 +59,6 @@ def displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping
                     ledger.restore(before[other])
             return
     ledger.back_to(mark)
-
-
-def _with_followers(ledger: Ledger, name: str) -> list[str]:
-    """Return a job and all that wait for it, directly or not, in reverse: the job itself is the last."""
-    found = [name]
-    for one in found:
-        found += [follower for follower in ledger.followers(one) if follower not in found]
-    return list(reversed(found))
 
 
 def shrunk(ledger: Ledger) -> list[str]:

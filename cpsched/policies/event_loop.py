@@ -8,14 +8,13 @@ fit beside the reservation.
 from __future__ import annotations
 
 from bisect import insort
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
 from cpsched.booking import Ledger
 from cpsched.domain import Job
 from cpsched.engine import Progress
-from cpsched.rusv import FOREVER
+from cpsched.rusv import FOREVER, Countdown
 
 __all__ = ["start_in_turn"]
 
@@ -65,8 +64,11 @@ class _EventLoop:
         heapify(self._events)
         #: The arrivals of jobs, with their ranks.
         self._arrivals: list[tuple[int, int]] = []
-        #: For how many others of the queue, that have not started, each job waits.
-        self._awaited = Counter(self._rank[follower] for job in queue for follower in ledger.followers(job.id))
+        row_of = {job.id: row for row, job in enumerate(ledger.jobs)}
+        self._rows = [row_of[job.id] for job in queue]
+        self._rank_of = {row: rank for rank, row in enumerate(self._rows)}
+        #: For which others of the queue, that have not started, the jobs wait.
+        self._awaited = Countdown(ledger.table.links, self._rows)
         for rank in range(len(queue)):
             self._expect(rank)
         #: Ranks of the jobs that have arrived and are not done, ascending.
@@ -79,7 +81,7 @@ class _EventLoop:
 
         A job that waits for a job without a start never arrives.
         """
-        if self._awaited[rank] == 0:
+        if self._awaited.is_over(self._rows[rank]):
             arrival = self._ledger.earliest_start(self._queue[rank].id)
             if arrival is not None:
                 heappush(self._arrivals, (arrival, rank))
@@ -162,9 +164,8 @@ class _EventLoop:
         for rank in ranks:
             job = self._queue[rank]
             heappush(self._events, now + job.walltime)
-            for follower in self._ledger.followers(job.id):
-                self._awaited[self._rank[follower]] -= 1
-                self._expect(self._rank[follower])
+            for row in self._awaited.passed(self._rows[rank]):
+                self._expect(self._rank_of[row])
         self._leave(ranks)
 
     def _leave(self, ranks: Collection[int]) -> None:

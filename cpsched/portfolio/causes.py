@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cpsched.domain import Instance, NodeState, PlannedJob, ReservedSlice
+from cpsched.domain import Dependency, Instance, NodeState, PlannedJob, ReservedSlice
 
 __all__ = ["Delay", "delays"]
 
@@ -90,6 +90,8 @@ class _Search:
         self._members = instance.members()
         self._before = {job.id: job for job in before}
         self._after = {job.id: job for job in after}
+        #: What `_last_of` has found: all elements of an array have the same dependencies.
+        self._last: dict[Dependency, tuple[str, int | None]] = {}
         self._on_node: dict[str, list[_Held]] = {}
         for job in after:
             for start, end, node in _held(job):
@@ -110,13 +112,23 @@ class _Search:
     def _awaited(self, job: PlannedJob) -> str | None:
         """Return a job that it waits for, and that starts or ends too late."""
         for dependency in self._jobs[job.id].after:
-            for name in self._members[dependency.job]:
-                run = self._after.get(name)
-                if run is None:
-                    return f"it waits for job {name}, which has no start"
-                if run.start + dependency.lag(run.end - run.start) > job.start:
-                    return f"it waits for job {name}, which ends at {run.end}"
+            name, moment = self._last_of(dependency)
+            if moment is None:
+                return f"it waits for job {name}, which has no start"
+            if moment > job.start:
+                return f"it waits for job {name}, which ends at {self._after[name].end}"
         return None
+
+    def _last_of(self, dependency: Dependency) -> tuple[str, int | None]:
+        """Return the last job that a dependency means, and when it lets others start; None: it has no start."""
+        if dependency not in self._last:
+            names = self._members[dependency.job]
+            runs = {name: self._after[name] for name in names if name in self._after}
+            moments = {name: run.start + dependency.lag(run.end - run.start) for name, run in runs.items()}
+            lost = next((name for name in names if name not in runs), None)
+            last = max(names, key=lambda name: moments.get(name, 0)) if lost is None else lost
+            self._last[dependency] = last, moments.get(last)
+        return self._last[dependency]
 
     def _holder(self, job: PlannedJob) -> str | None:
         """Return a job that has a node of the place then, and did not have it before."""

@@ -26,6 +26,7 @@ from cpsched.domain import (
 )
 from cpsched.engine import Engine, Outcome, Progress
 from cpsched.planner import PlannerEngine
+from cpsched.problem import missing_from
 
 __all__ = ["ByClass", "Classes", "Opened", "is_plain"]
 
@@ -97,10 +98,11 @@ class Classes:
         self.left = [rest for one in self.left if (rest := tuple(name for name in one if name not in entries))]
         waiting = {job.id: job for job in outcome.waiting_room}
         self._planned |= {job.id: job for job in outcome.jobs}
+        missing = missing_from(self._instance, self._had())
         for name in entries:
             for element in self._entries[name].element_ids:
                 if element not in self._planned and element not in waiting:
-                    waiting[element] = self._awaiting(element)
+                    waiting[element] = self._awaiting(element, missing)
         if waiting and self.left and self._opened is not None:
             opened = self._opened(tuple(self._planned.values()), tuple(waiting.values()))
             self._planned |= {job.id: job for job in opened.jobs}
@@ -121,26 +123,25 @@ class Classes:
 
     def _startable(self, entries: Collection[str]) -> set[str]:
         """Return the entries that wait for no job without a start."""
-        chosen = set(entries)
+        chosen, had = set(entries), self._had()
         while True:
-            lost = {
-                name
-                for name in chosen
-                for dependency in self._entries[name].after
-                for element in self._members[dependency.job]
-                if element not in self._planned and self._entry_of[element] not in chosen and not self._runs(element)
-            }
+            startable = had.union(*(self._entries[name].element_ids for name in chosen))
+            missing = missing_from(self._instance, startable)
+            lost = {name for name in chosen if any(missing(one.job) for one in self._entries[name].after)}
             if not lost:
                 return chosen
             chosen -= lost
 
-    def _awaiting(self, element: str) -> WaitingJob:
-        """Return why a job that is in no window waits."""
+    def _had(self) -> set[str]:
+        """Return the jobs that run, and those that have a plan."""
+        return {element for element in self._entry_of if element in self._planned or self._runs(element)}
+
+    def _awaiting(self, element: str, missing: Callable[[str], str | None]) -> WaitingJob:
+        """Return why a job that is in no window waits, given what is `missing_from` those that run or have a plan."""
         for dependency in self._entries[self._entry_of[element]].after:
-            for name in self._members[dependency.job]:
-                if name not in self._planned and not self._runs(name):
-                    detail = f"waits for {name} ({dependency.type}), which has no start"
-                    return WaitingJob(id=element, reason=WaitingReason.DEPENDENCY, detail=detail)
+            if (name := missing(dependency.job)) is not None:
+                detail = f"waits for {name} ({dependency.type}), which has no start"
+                return WaitingJob(id=element, reason=WaitingReason.DEPENDENCY, detail=detail)
         raise ValueError(f"job {element} is in no window, and waits for no job without a start")
 
     def _as_planned(self, job: Job, *, is_settled: bool) -> Job:

@@ -10,6 +10,7 @@ from cpsched.errors import UnverifiedError
 from cpsched.formats import plan_to_document
 from cpsched.metrics import objective_value, suffered
 from cpsched.portfolio.scoring import with_openings
+from cpsched.problem import missing_from
 from cpsched.verify import Judge, Violation
 
 __all__ = ["verified"]
@@ -80,8 +81,7 @@ def _refused(instance: Instance, plan: Plan, faults: Sequence[Violation]) -> Map
 def _honest(instance: Instance, plan: Plan, job_id: str) -> WaitingReason:
     """Return the reason that a job has for waiting if no start is found for it beside a plan."""
     job = next(job for job in instance.elements() if job.id == job_id)
-    members, placed = instance.members(), {job.id for job in plan.jobs}
-    if any(name not in placed for dependency in job.after for name in members[dependency.job]):
+    if any(map(missing_from(instance, {job.id for job in plan.jobs}), (one.job for one in job.after))):
         return WaitingReason.DEPENDENCY
     return WaitingReason.NOT_MAPPED if instance.latest_start(job) is None else WaitingReason.TOO_LATE
 

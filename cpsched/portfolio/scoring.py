@@ -27,7 +27,7 @@ from cpsched.domain import (
 from cpsched.engine import Board, Outcome
 from cpsched.formats import checked, instance_to_document, plan_to_document
 from cpsched.metrics import objective_value, suffered
-from cpsched.problem import is_made_up
+from cpsched.problem import is_made_up, missing_from
 from cpsched.verify import Judge, Violation
 
 __all__ = ["faults_of", "judge_of", "plan_of", "scored", "verify_plan", "with_jobs", "with_openings"]
@@ -99,11 +99,10 @@ def with_jobs(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob]) -> Pla
     if found.keys() == {job.id for job in plan.jobs}:
         return replace(plan, jobs=tuple(jobs), objective=score)
     before = {job.id: job for job in plan.waiting_room}
-    members = instance.members()
-    waiting = []
+    missing, waiting = missing_from(instance, found), list[WaitingJob]()
     for job in instance.elements():
         if job.id not in found:
-            awaited = ((one.type, name) for one in job.after for name in members[one.job] if name not in found)
+            awaited = ((one.type, name) for one in job.after if (name := missing(one.job)) is not None)
             waiting.append(_waiting(instance, job, before.get(job.id), next(awaited, None)))
     score = replace(score, suffered=suffered(instance, jobs))
     return replace(plan, jobs=tuple(jobs), objective=score, waiting_room=tuple(waiting))

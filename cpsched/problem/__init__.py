@@ -9,7 +9,7 @@ dependencies as distances between starts, `queue.py` the order in which jobs are
 
 from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, placeable, refusal, refusals
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
-from cpsched.problem.precedences import Lag, Precedences, awaited_ends
+from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, missing_from
 from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
 from cpsched.problem.reduction import Reduced, exchanged, reduced
 from cpsched.problem.rule import Rule, is_made_up, stated_name
@@ -30,6 +30,7 @@ __all__ = [
     "Intervals",
     "Lag",
     "Machine",
+    "Milestone",
     "Precedences",
     "Reduced",
     "Refusal",
@@ -50,6 +51,7 @@ __all__ = [
     "is_made_up",
     "map_to_nodes",
     "minus",
+    "missing_from",
     "occurrences",
     "packs",
     "placeable",

@@ -20,6 +20,7 @@ from cpsched.domain import (
     WaitingReason,
     is_optional,
 )
+from cpsched.problem.precedences import missing_from
 
 __all__ = ["Refusal", "capacity_for", "chunks_on_empty_node", "packs", "placeable", "refusal", "refusals"]
 
@@ -94,17 +95,16 @@ def placeable(instance: Instance) -> frozenset[str]:
 
     Refused jobs are left out (`refusal`), and those that wait for one of them, directly or not.
     """
-    jobs, members = instance.elements(), instance.members()
+    jobs = instance.elements()
     found = {job.id for job in jobs}
     lost = set(refusals(instance))
     while lost:
         found -= lost
+        missing = missing_from(instance, found)
         lost = {
             job.id
             for job in jobs
-            if job.id in found
-            and job.running is None
-            and any(name not in found for dependency in job.after for name in members[dependency.job])
+            if job.id in found and job.running is None and any(missing(one.job) for one in job.after)
         }
     return frozenset(found)
 

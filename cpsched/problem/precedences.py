@@ -1,13 +1,18 @@
-"""Dependencies between jobs as distances between their starts (OCCS-49)."""
+"""Dependencies between jobs as distances between their starts (OCCS-49).
+
+An array that waits for an array is not a distance for each pair of their elements, but one milestone between both: what
+depends on dependencies takes time and memory for the elements, not for the pairs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job
 
-__all__ = ["Awaited", "Lag", "Precedences", "awaited_ends"]
+__all__ = ["Lag", "Milestone", "Precedences", "awaited_ends", "missing_from"]
 
 
 class Lag(NamedTuple):
@@ -16,17 +21,40 @@ class Lag(NamedTuple):
     before: int
     after: int
     seconds: int
-    #: Whether it waits for the other's end: if that takes longer than its walltime, so much longer.
+
+
+class Milestone(NamedTuple):
+    """Some jobs, by index, let others start when each of them has been running for its seconds."""
+
+    #: (index, seconds).
+    before: tuple[tuple[int, int], ...]
+    #: (index, least seconds from the milestone to the start).
+    after: tuple[tuple[int, int], ...]
+    #: Whether it is reached when they end: if one takes longer than its walltime, so much later.
     is_from_end: bool
 
+    def lags(self) -> Iterator[Lag]:
+        """Yield the distances between two jobs, pair by pair."""
+        return (Lag(one, other, seconds + delay) for other, delay in self.after for one, seconds in self.before)
 
-class Awaited(NamedTuple):
-    """The jobs that a dependency means: on an array it is one on each of its elements."""
+    def among(self, place: Mapping[int, int]) -> Milestone:
+        """Return what is left of a milestone between some jobs, which get other indices."""
+        return Milestone(
+            tuple((place[job], seconds) for job, seconds in self.before if job in place),
+            tuple((place[job], delay) for job, delay in self.after if job in place),
+            self.is_from_end,
+        )
 
-    #: Those that wait themselves: (index, least seconds from its start).
+
+class _Awaited(NamedTuple):
+    """The jobs of one name, which may be an array's, and the seconds from their starts that count."""
+
+    #: Those that wait themselves: (index, seconds).
     waiting: tuple[tuple[int, int], ...]
-    #: The earliest start (s after `now`) that running jobs allow; None: a job has no start, so that there is none.
-    released: int | None
+    #: When the last of those that run has run for its seconds (s after `now`); None: none of them runs.
+    passed: int | None
+    #: Whether one of them has no start.
+    is_lost: bool
 
 
 class Precedences:
@@ -45,41 +73,52 @@ class Precedences:
         self._members = instance.members() if has_any else {}
         self._index = {job.id: index for index, job in enumerate(waiting)} if has_any else {}
         self._running = {job.id: job.running for job in instance.jobs if has_any and job.running is not None}
-        self._known: dict[Dependency, Awaited] = {}
+        self._known: dict[tuple[str, bool], _Awaited] = {}
 
-    def awaited(self, dependency: Dependency) -> Awaited:
-        """Return the jobs that a dependency means, with the distances from their starts."""
-        if dependency not in self._known:
-            self._known[dependency] = self._resolve(dependency)
-        return self._known[dependency]
+    def _awaited(self, dependency: Dependency) -> _Awaited:
+        """Return the jobs that a dependency means: on an array it is one on each of its elements."""
+        key = _event_of(dependency)
+        if key not in self._known:
+            self._known[key] = self._resolved(*key)
+        return self._known[key]
 
-    def _resolve(self, dependency: Dependency) -> Awaited:
-        waiting, released = list[tuple[int, int]](), 0
-        for name in self._members[dependency.job]:
+    def _resolved(self, entry: str, is_from_end: bool) -> _Awaited:
+        waiting, passed, is_lost = list[tuple[int, int]](), list[int](), False
+        for name in self._members[entry]:
             if name in self._index:
                 index = self._index[name]
-                waiting.append((index, dependency.lag(self._jobs[index].walltime)))
+                waiting.append((index, self._jobs[index].walltime if is_from_end else 0))
             elif name in self._running:
                 running = self._running[name]
-                lag = dependency.lag(running.segments[-1].end - running.start)
-                released = max(released, running.start + lag - self._now)
+                passed.append(running.segments[-1].end if is_from_end else running.start)
             else:
-                return Awaited(tuple(waiting), None)
-        return Awaited(tuple(waiting), released)
+                is_lost = True
+        return _Awaited(tuple(waiting), max(passed) - self._now if passed else None, is_lost)
 
-    def lags(self) -> Iterator[Lag]:
-        """Yield the distances between two of the jobs."""
-        for after, job in enumerate(self._jobs):
+    def milestones(self) -> tuple[Milestone, ...]:
+        """Return the milestones between the jobs, in the order in which jobs wait for them."""
+        after: dict[tuple[str, bool], list[tuple[int, int]]] = {}
+        for index, job in enumerate(self._jobs):
             for dependency in job.after:
-                is_from_end = dependency.type is not DependencyType.AFTER
-                for before, seconds in self.awaited(dependency).waiting:
-                    yield Lag(before, after, seconds, is_from_end)
+                if self._awaited(dependency).waiting:
+                    after.setdefault(_event_of(dependency), []).append((index, dependency.delay))
+        return tuple(Milestone(self._known[key].waiting, tuple(jobs), key[1]) for key, jobs in after.items())
 
     def released(self, job: Job) -> int | None:
         """Return the earliest start (s after `now`) that all jobs allow that it waits for and that run; None: none."""
-        found = [self.awaited(dependency).released for dependency in job.after]
-        known = [time for time in found if time is not None]
-        return max(known, default=0) if len(known) == len(found) else None
+        earliest = 0
+        for dependency in job.after:
+            awaited = self._awaited(dependency)
+            if awaited.is_lost:
+                return None
+            if awaited.passed is not None:
+                earliest = max(earliest, awaited.passed + dependency.delay)
+        return earliest
+
+
+def _event_of(dependency: Dependency) -> tuple[str, bool]:
+    """Return the job or array that a dependency names, and whether it is their end that counts."""
+    return dependency.job, dependency.type is not DependencyType.AFTER
 
 
 def awaited_ends(instance: Instance) -> frozenset[str]:
@@ -92,3 +131,14 @@ def awaited_ends(instance: Instance) -> frozenset[str]:
         if dependency.type is not DependencyType.AFTER
         for name in members.get(dependency.job, ())
     )
+
+
+def missing_from(instance: Instance, found: Collection[str]) -> Callable[[str], str | None]:
+    """Return a function that tells, of the jobs behind a name that dependencies give, the first that is not `found`."""
+    members = instance.members()
+
+    @cache
+    def missing(entry: str) -> str | None:
+        return next((name for name in members[entry] if name not in found), None)
+
+    return missing

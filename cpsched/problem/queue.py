@@ -70,7 +70,8 @@ def awaited_first(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
     if not any(job.after for job in jobs):
         return list(jobs)
     places = {job.id: place for place, job in enumerate(jobs)}
-    sorter = TopologicalSorter({entry.id: entry.element_ids for entry in instance.jobs if entry.array})
+    arrays = {name: elements for name, elements in instance.members().items() if elements != (name,)}
+    sorter = TopologicalSorter(arrays)
     for job in jobs:
         sorter.add(job.id, *(dependency.job for dependency in job.after))
     sorter.prepare()
@@ -91,12 +92,16 @@ def _urgencies(instance: Instance, jobs: Sequence[Job]) -> dict[str, _Urgency]:
     urgencies = {job.id: _own_urgency(instance, job) for job in jobs}
     if not any(job.after for job in jobs):
         return urgencies
-    members = instance.members()
+    names: dict[str, list[str]] = {}
+    for name, elements in instance.members().items():
+        for element in elements:
+            names.setdefault(element, []).append(name)
+    of_names: dict[str, _Urgency] = {}  # the most urgent one that waits for each name that dependencies give
     for job in reversed(awaited_first(instance, jobs)):
+        awaiting = (of_names[name] for name in names[job.id] if name in of_names)
+        urgencies[job.id] = urgency = min([urgencies[job.id], *awaiting])
         for dependency in job.after:
-            for name in members[dependency.job]:
-                if name in urgencies:
-                    urgencies[name] = min(urgencies[name], urgencies[job.id])
+            of_names[dependency.job] = min(urgency, of_names.get(dependency.job, urgency))
     return urgencies
 
 

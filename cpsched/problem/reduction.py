@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
@@ -12,7 +12,6 @@ from cpsched.domain import (
     FOR_EVER,
     Amounts,
     AreaScope,
-    Dependency,
     Instance,
     Job,
     Placement,
@@ -306,11 +305,6 @@ def _cores(job: Job) -> int:
 
 def _expanded(instance: Instance) -> Instance:
     """Return an instance whose arrays are single jobs: a limit may admit some elements and not others."""
-    members = instance.members()
-
-    def expanded(dependencies: Iterable[Dependency]) -> tuple[Dependency, ...]:
-        return tuple(replace(one, job=name) for one in dependencies for name in members[one.job])
-
     # an element is counted as one (``arrayjobs``) also where it is planned by itself
     elements = {name for job in instance.jobs if job.array is not None for name in job.element_ids}
     # all elements of an array are of one class
@@ -318,11 +312,7 @@ def _expanded(instance: Instance) -> Instance:
     return replace(
         instance,
         jobs=tuple(
-            replace(job, after=expanded(job.after), array=(), priority=classes.get(job.id, job.priority))
-            if job.id in elements
-            else replace(job, after=expanded(job.after), array=None)
-            if job.after or job.array is not None
-            else job
+            replace(job, array=(), priority=classes.get(job.id, job.priority)) if job.id in elements else job
             for job in instance.elements()
         ),
     )

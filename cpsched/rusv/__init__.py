@@ -15,7 +15,8 @@ from cpsched.rusv import instant_kernels, kernels, part_kernels, room_kernels, s
 from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, kernel
-from cpsched.rusv.kernels import Scratch, State, Tables
+from cpsched.rusv.kernels import Links, Scratch, State, Tables
+from cpsched.rusv.links import Countdown, ahead, behind, grouped, links_of, mirrored
 from cpsched.rusv.profile import Profile
 from cpsched.rusv.step_sequences import StepSequence, StepSequences, Turns
 from cpsched.rusv.timeline import (
@@ -39,6 +40,7 @@ __all__ = [
     "Asks",
     "Booking",
     "Compression",
+    "Countdown",
     "Demands",
     "EqualNodes",
     "Fit",
@@ -46,6 +48,7 @@ __all__ = [
     "JobTable",
     "KindDemand",
     "Layout",
+    "Links",
     "Profile",
     "Run",
     "Rusv",
@@ -60,12 +63,17 @@ __all__ = [
     "Turns",
     "UsedVector",
     "WindowVector",
+    "ahead",
     "allocating_kernel",
     "announced",
+    "behind",
+    "grouped",
     "inner_kernel",
     "instant_kernels",
     "kernel",
     "kernels",
+    "links_of",
+    "mirrored",
     "part_kernels",
     "room_kernels",
     "step_kernels",

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import clock_kernels, instant_kernels, kernels, room_kernels, step_kernels
-from cpsched.rusv.kernels import Bookings, Jobs, Nodes, Scratch, State, Tables, Taken
+from cpsched.rusv.kernels import Bookings, Jobs, Links, Nodes, Scratch, State, Tables, Taken
+from cpsched.rusv.links import links_of
 from cpsched.rusv.node_steps import NodeSteps
 from cpsched.rusv.step_sequences import StepSequences
 from cpsched.rusv.vector import FOREVER
@@ -337,17 +338,14 @@ class JobTable:
     rows
         For each job (demand, earliest start, latest start, duration).
     links
-        int64 (links, 3) of (job, predecessor, lag): the job starts `lag` seconds or more after the predecessor starts.
-        They have no cycle.
+        The milestones between the jobs, see `links.links_of`; they have no cycle. None: there are none.
 
     Attributes
     ----------
     jobs
         int64 (jobs, 4): the rows.
-    waits_of, waits
-        int64 (jobs + 1,) and (links, 2): ``waits[waits_of[j]:waits_of[j + 1]]`` are the (predecessor, lag) of job j.
-    followers_of, followers
-        int64 (jobs + 1,) and (links, 2): the same links, grouped by predecessor, as (job that waits, lag).
+    links
+        The milestones between the jobs.
     starts
         int64 (jobs,): the planned start, or `NOWHERE`.
     spans
@@ -358,7 +356,7 @@ class JobTable:
         int64 (1,): how much of the pool is in use.
     """
 
-    def __init__(self, rows: Sequence[tuple[int, int, int, int]], links: Ints | None = None) -> None:
+    def __init__(self, rows: Sequence[tuple[int, int, int, int]], links: Links | None = None) -> None:
         count = len(rows)
         self.jobs: Ints = np.array(rows, dtype=np.int64).reshape(count, 4)
         self.starts: Ints = np.full(count, NOWHERE, dtype=np.int64)
@@ -369,10 +367,12 @@ class JobTable:
 
     def arrays(self) -> Jobs:
         """Return the table as the kernels take it."""
-        return Jobs(
-            *(self.jobs, self.starts, self.spans, self.pool, self.used),
-            *(self.waits_of, self.waits, self.followers_of, self.followers),
-        )
+        return Jobs(self.jobs, self.starts, self.spans, self.pool, self.used, self.links)
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether some job waits for another one."""
+        return len(self.links.waits) > 0
 
     def entries(self, job: int) -> Entries:
         """Return the placement of a job: rows of (node, kind, chunks)."""
@@ -415,11 +415,10 @@ class JobTable:
             array[job] = array[-1]
         self.jobs, self.starts, self.spans = self.jobs[:-1], self.starts[:-1], self.spans[:-1]
 
-    def link(self, links: Ints | None = None) -> None:
+    def link(self, links: Links | None = None) -> None:
         """Set the links of all jobs, of which there may be more or less than before."""
-        count, linked = len(self.starts), np.zeros((0, 3), dtype=np.int64) if links is None else links
-        self.waits_of, self.waits = _grouped(linked, count)
-        self.followers_of, self.followers = _grouped(linked[:, [1, 0, 2]], count)
+        none = np.zeros((0, 3), dtype=np.int64)
+        self.links = links_of(len(self.starts), none, none) if links is None else links
 
     def pass_time(self, seconds: int) -> None:
         """Make second `seconds` the new second 0; places that begin before it are the caller's."""
@@ -439,15 +438,6 @@ class JobTable:
             self.spans[job] = first, len(held), room
             first += room
         self.pool, self.used[0] = pool, first
-
-
-def _grouped(links: Ints, count: int) -> tuple[Ints, Ints]:
-    """Return links grouped by their first column, out of `count`: where each group begins, and the other columns."""
-    firsts: Ints = np.zeros(count + 1, dtype=np.int64)
-    if not len(links):
-        return firsts, links[:, 1:].copy()
-    np.cumsum(np.bincount(links[:, 0], minlength=count), out=firsts[1:])
-    return firsts, links[np.argsort(links[:, 0], kind="stable"), 1:].copy()
 
 
 class TimelineMark(NamedTuple):

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import JobTable
+from cpsched.rusv import Links, mirrored
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
 
-__all__ = ["Breeding", "backwards", "desk_of", "project_of"]
+__all__ = ["Breeding", "desk_of", "project_of"]
 
 #: The number of lists of a generation, and how many of them are kept.
 _LISTS, _ELITE = 100, 20
@@ -42,10 +42,9 @@ class Breeding:
         table = chain.ledger.table
         count = len(table.jobs)
         self._random = np.random.default_rng(seed)
-        self._ahead = kernels.Links(table.waits_of, table.waits, table.followers_of, table.followers)
-        self._back = backwards(table)
+        self._ahead, self._back = table.links, mirrored(table.links, table.jobs[:, 3])
         self._project = project_of(chain)
-        self._desk = desk_of(self._project)
+        self._desk = desk_of(self._project, self._ahead)
         self._lists = kernels.Lists(
             keys=np.zeros((_LISTS, count)),
             values=np.zeros(_LISTS),
@@ -95,25 +94,6 @@ class Breeding:
             self._lists.next_keys[:] = self._random.random(self._lists.next_keys.shape)
 
 
-def backwards(table: JobTable) -> kernels.Links:
-    """Return the links of jobs with time running backwards: each job waits for those that waited for it, from the end
-    of those on.
-    """
-    durations = table.jobs[:, 3]
-
-    def turned(firsts: NDArray[np.int64], links: NDArray[np.int64], sign: int) -> NDArray[np.int64]:
-        owners = np.repeat(np.arange(len(durations)), np.diff(firsts))
-        more = sign * (durations[links[:, 0]] - durations[owners])
-        return np.stack([links[:, 0], links[:, 1] + more], axis=1)
-
-    return kernels.Links(
-        waits_of=table.followers_of,
-        waits=turned(table.followers_of, table.followers, 1),
-        followers_of=table.waits_of,
-        followers=turned(table.waits_of, table.waits, -1),
-    )
-
-
 def project_of(chain: Chain) -> kernels.Project:
     """Return the jobs of a chain, and the sums that they share; the chain has no plan afterwards."""
     chain.clear()
@@ -136,15 +116,17 @@ def project_of(chain: Chain) -> kernels.Project:
     )
 
 
-def desk_of(project: kernels.Project) -> kernels.Desk:
+def desk_of(project: kernels.Project, links: Links) -> kernels.Desk:
     """Return room for decoding the lists of a project."""
-    count, (slots, sums) = len(project.jobs), project.free.shape
+    count, milestones, (slots, sums) = len(project.jobs), len(links.before_of) - 1, project.free.shape
     most = slots + 2 * count + 2
     return kernels.Desk(
         count=np.zeros(1, dtype=np.int64),
         times=np.zeros(most, dtype=np.int64),
         free=np.zeros((most, sums), dtype=np.int64),
-        missing=np.zeros(count, dtype=np.int64),
+        missing=np.zeros(milestones, dtype=np.int64),
+        passed=np.zeros(milestones, dtype=np.int64),
+        closed=np.zeros(count, dtype=np.int64),
         ready=np.zeros(count, dtype=np.int64),
         keys=np.zeros(count),
         mirrored=np.zeros(count, dtype=np.int64),

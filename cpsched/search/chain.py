@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.planner import LEVEL, Values, costs_at, end_price
-from cpsched.rusv import FOREVER
+from cpsched.rusv import FOREVER, ahead, behind
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
 from cpsched.search.costs import guided, left_out_fines
@@ -107,7 +107,7 @@ class Chain:
     @property
     def is_project(self) -> bool:
         """Whether jobs wait for each other, and the last end makes up most of the best plan's cost."""
-        if self.best_value == np.inf or not len(self.ledger.table.waits):
+        if self.best_value == np.inf or not self.ledger.table.is_linked:
             return False
         starts, _, _, modes = self._best
         return 2 * self.end_price * float((starts + self._modes[modes, kernels.F_DURATION]).max()) > self.best_value
@@ -200,21 +200,13 @@ class Chain:
 
     def late(self) -> NDArray[np.int64]:
         """Return the rows of the jobs that the plan leaves out, and of those for which they wait."""
-        is_late, table = self._is_left_out.copy(), self.ledger.table
-        for row in awaited_first(table, np.arange(len(is_late)))[::-1].tolist() if is_late.any() else ():
-            if is_late[row]:
-                is_late[table.waits[table.waits_of[row] : table.waits_of[row + 1], 0]] = True
-        rows: NDArray[np.int64] = np.flatnonzero(is_late)
-        return rows
+        left_out = np.flatnonzero(self._is_left_out).tolist()
+        return np.array(sorted(ahead(self.ledger.table.links, left_out)), dtype=np.int64)
 
     def _planned_rows(self) -> list[int]:
         """Return the rows of the jobs that the plan has: not those that wait for one that is left out."""
-        is_lost, table = self._is_left_out.copy(), self.ledger.table
-        for row in awaited_first(table, np.arange(len(is_lost))).tolist() if is_lost.any() else ():
-            if is_lost[row]:
-                is_lost[table.followers[table.followers_of[row] : table.followers_of[row + 1], 0]] = True
-        rows: list[int] = np.flatnonzero(~is_lost).tolist()
-        return rows
+        lost = set(behind(self.ledger.table.links, np.flatnonzero(self._is_left_out).tolist()))
+        return [row for row in range(len(self._jobs)) if row not in lost]
 
     def clear(self) -> None:
         """Remove all jobs, and set each to its full mode."""

@@ -799,7 +799,7 @@ def ruin_and_recreate(steps, temperature, end_price, c, a, d, p, g, w):
     `kernels.GROW_STATE` before a step for which an array is too small.
     """
     j, q = g.j, g.q
-    count, is_linked = j.starts.shape[0], j.waits.shape[0] > 0
+    count, is_linked = j.starts.shape[0], j.links.waits.shape[0] > 0
     room = 2 * (MOST_REMOVED + 2) * d.parts.shape[0]
     for _ in range(steps):
         if w.s.head[kernels.H_SPARE_ROWS] < room or w.s.head[kernels.H_SPARE_BLOCKS] < room:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, reduce
+from operator import or_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,12 +54,24 @@ def left_out_fines(values: Values, table: JobTable, price: float) -> NDArray[np.
     """
     horizon = float((table.jobs[:, 1] + table.jobs[:, 3]).max(initial=0) + table.jobs[:, 3].sum())
     dearest = costs_at(values.costs, np.array([[horizon]])).sum() + price * horizon
-    behind: list[set[int]] = [set() for _ in table.jobs]
-    for job in awaited_first(table, np.arange(len(table.jobs)))[::-1].tolist():
-        for after in table.followers[table.followers_of[job] : table.followers_of[job + 1], 0].tolist():
-            behind[job] |= {after} | behind[after]
-    fines = (1.0 + dearest) * np.array([1 + len(of_job) for of_job in behind])
+    fines = (1.0 + dearest) * np.array(_num_behind(table))
     return np.asarray(fines, dtype=np.float64)
+
+
+def _num_behind(table: JobTable) -> list[int]:
+    """Return how many jobs wait for each one, directly or not, the job itself among them."""
+    links = table.links
+    bits = [1 << job for job in range(len(table.jobs))]  # a bit for each of these jobs
+
+    @cache
+    def behind(milestone: int) -> int:
+        after = links.after[links.after_of[milestone] : links.after_of[milestone + 1], 0].tolist()
+        return reduce(or_, (bits[job] for job in after), 0)
+
+    for job in awaited_first(table, np.arange(len(bits)))[::-1].tolist():
+        for milestone in links.leads[links.leads_of[job] : links.leads_of[job + 1], 0].tolist():
+            bits[job] |= behind(milestone)
+    return [of_job.bit_count() for of_job in bits]
 
 
 def rates_of(costs: NDArray[np.float64]) -> NDArray[np.float64]:

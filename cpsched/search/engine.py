@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,10 +140,15 @@ def optional_in(instance: Instance, board: Board) -> frozenset[str]:
     ids = (board.placeable & placeable(instance)) | board.best.ids
     jobs = [job for job in instance.elements() if job.running is None and job.id in ids]
     late = latest_starts(instance, jobs).keys()
-    known, members, found = board.best.ids | late, instance.members(), dict[str, None]()
+    known, members, found = board.best.ids, instance.members(), dict[str, None]()
+
+    @cache
+    def is_had(entry: str) -> bool:
+        """Tell whether plans may have all jobs behind a name that dependencies give; asked when these are decided."""
+        return all(name in known or name in found for name in members[entry])
+
     for job in awaited_first(instance, jobs):
-        awaited = (name for dependency in job.after for name in members[dependency.job])
-        if job.id in late and all(name in known and (name in board.best.ids or name in found) for name in awaited):
+        if job.id in late and all(is_had(dependency.job) for dependency in job.after):
             found[job.id] = None
     return frozenset(found)
 

@@ -167,22 +167,30 @@ def choose_any(wanted, starts, chosen, marks, random):
 
 
 @inner_kernel
+def one_of(firsts, jobs, milestone, random):
+    """Choose one of the jobs of a milestone at random."""
+    first, count = firsts[milestone], firsts[milestone + 1] - firsts[milestone]
+    return jobs[first + (below(random, count) if count > 1 else 0), 0]
+
+
+@inner_kernel
 def choose_linked(wanted, d, j):
     """Choose a job, and others that wait for those chosen already or for which these wait, in a random walk."""
-    count = j.starts.shape[0]
+    count, links = j.starts.shape[0], j.links
     d.chosen[0] = below(d.random, count)
     d.marks[d.chosen[0]] = d.marks[count]
     found = 1
     for _ in range(3 * wanted):
         job = d.chosen[below(d.random, found)]
-        before, after = j.waits_of[job + 1] - j.waits_of[job], j.followers_of[job + 1] - j.followers_of[job]
+        before = links.waits_of[job + 1] - links.waits_of[job]
+        after = links.leads_of[job + 1] - links.leads_of[job]
         if before + after == 0:
             continue
         link = below(d.random, before + after)
         if link < before:
-            job = j.waits[j.waits_of[job] + link, 0]
+            job = one_of(links.before_of, links.before, links.waits[links.waits_of[job] + link, 0], d.random)
         else:
-            job = j.followers[j.followers_of[job] + link - before, 0]
+            job = one_of(links.after_of, links.after, links.leads[links.leads_of[job] + link - before, 0], d.random)
         if d.marks[job] != d.marks[count]:
             d.marks[job] = d.marks[count]
             d.chosen[found] = job
@@ -543,7 +551,7 @@ def ruin_and_recreate(steps, temperature, end_price, c, d, j, s, t, x):
     is left out if it may be and if what that costs was saved elsewhere. Returns `kernels.DONE`,
     or `kernels.GROW_STATE` before a step for which an array is too small.
     """
-    count, is_linked = j.starts.shape[0], j.waits.shape[0] > 0
+    count, is_linked = j.starts.shape[0], j.links.waits.shape[0] > 0
     room = 2 * MOST_REMOVED + 2
     for _ in range(steps):
         if s.head[kernels.H_SPARE_ROWS] < room or s.head[kernels.H_SPARE_BLOCKS] < room:

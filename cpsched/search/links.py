@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from functools import cache
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import JobTable
+from cpsched.rusv import Countdown, JobTable
 
 __all__ = ["awaited_first", "heads", "tails"]
 
@@ -16,10 +17,19 @@ Ints = NDArray[np.int64]
 
 def heads(table: JobTable) -> Ints:
     """Return the earliest start of each job that its dependencies allow, if nothing else delays it."""
-    earliest = table.jobs[:, 1].copy()
-    for job in awaited_first(table, np.arange(len(earliest))).tolist() if len(table.waits) else ():
-        for before, lag in table.waits[table.waits_of[job] : table.waits_of[job + 1]].tolist():
-            earliest[job] = max(earliest[job], earliest[before] + lag)
+    earliest, links = table.jobs[:, 1].copy(), table.links
+    if not table.is_linked:
+        return earliest
+
+    @cache
+    def passed(milestone: int) -> int:
+        """Return the earliest second of a milestone; asked when those of its jobs are known."""
+        before = links.before[links.before_of[milestone] : links.before_of[milestone + 1]]
+        return int((earliest[before[:, 0]] + before[:, 1]).max())
+
+    for job in awaited_first(table, np.arange(len(earliest))).tolist():
+        for milestone, delay in links.waits[links.waits_of[job] : links.waits_of[job + 1]].tolist():
+            earliest[job] = max(earliest[job], passed(milestone) + delay)
     return earliest
 
 
@@ -27,28 +37,34 @@ def tails(table: JobTable) -> Ints:
     """Return the seconds from the start of each job to the end of all jobs that wait for it, if nothing else delays
     them.
     """
-    behind = table.jobs[:, 3].copy()
-    for job in awaited_first(table, np.arange(len(behind)))[::-1].tolist() if len(table.waits) else ():
-        for after, lag in table.followers[table.followers_of[job] : table.followers_of[job + 1]].tolist():
-            behind[job] = max(behind[job], lag + behind[after])
-    return behind
+    tail, links = table.jobs[:, 3].copy(), table.links
+    if not table.is_linked:
+        return tail
+
+    @cache
+    def behind(milestone: int) -> int:
+        """Return the seconds from a milestone to the end; asked when those from the starts behind it are known."""
+        after = links.after[links.after_of[milestone] : links.after_of[milestone + 1]]
+        return int((after[:, 1] + tail[after[:, 0]]).max())
+
+    for job in awaited_first(table, np.arange(len(tail)))[::-1].tolist():
+        for milestone, seconds in links.leads[links.leads_of[job] : links.leads_of[job + 1]].tolist():
+            tail[job] = max(tail[job], seconds + behind(milestone))
+    return tail
 
 
 def awaited_first(table: JobTable, order: Ints) -> Ints:
     """Return rows in the given order, but each only after all rows that it waits for."""
-    if not len(table.waits):
+    if not table.is_linked:
         return order
-    missing = np.diff(table.waits_of)
-    turn = np.empty(len(order), dtype=np.int64)
-    turn[order] = np.arange(len(order))
-    ready = [(int(turn[job]), int(job)) for job in np.flatnonzero(missing == 0)]
-    heapify(ready)
+    turns = np.empty(len(order), dtype=np.int64)
+    turns[order] = np.arange(len(order))
+    turn, left = turns.tolist(), Countdown(table.links, order.tolist())
+    ready = [(turn[job], job) for job in order.tolist() if left.is_over(job)]
     sorted_rows = []
     while ready:
         _, job = heappop(ready)
         sorted_rows.append(job)
-        for after in table.followers[table.followers_of[job] : table.followers_of[job + 1], 0].tolist():
-            missing[after] -= 1
-            if missing[after] == 0:
-                heappush(ready, (int(turn[after]), after))
+        for after in left.passed(job):
+            heappush(ready, (turn[after], after))
     return np.array(sorted_rows, dtype=np.int64)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import inner_kernel, kernel
+from cpsched.rusv import FOREVER, inner_kernel, kernel
 from cpsched.search.kernels import below, cost_of, uniform
 
 #: Of the lists of a generation: the part that is random; the part of its keys that a list has from its better parent.
@@ -23,15 +23,6 @@ FINER = 0.9
 
 # columns of the jobs
 EARLIEST, LATEST, DURATION = 0, 1, 2
-
-
-class Links(NamedTuple):
-    """The distances between starts, in one direction of time; see `rusv.JobTable`."""
-
-    waits_of: NDArray[Any]
-    waits: NDArray[Any]
-    followers_of: NDArray[Any]
-    followers: NDArray[Any]
 
 
 class Project(NamedTuple):
@@ -57,8 +48,11 @@ class Desk(NamedTuple):
     count: NDArray[Any]
     times: NDArray[Any]
     free: NDArray[Any]
-    #: int64 (jobs,): the number of predecessors without a place; the jobs that are next.
+    #: int64 (milestones,): the number of jobs without a place before each; and by when those with one have passed it.
     missing: NDArray[Any]
+    passed: NDArray[Any]
+    #: int64 (jobs,): the number of milestones that are still to be passed before each; the jobs that are next.
+    closed: NDArray[Any]
     ready: NDArray[Any]
     #: float64 (jobs,): the keys by which justification decodes.
     keys: NDArray[Any]
@@ -173,9 +167,12 @@ def decode(keys, starts, is_backwards, links, p, d):
     Returns whether each job has a place, with time running forwards no later than it may start.
     """
     ready = 0
+    for milestone in range(d.missing.shape[0]):
+        d.missing[milestone] = links.before_of[milestone + 1] - links.before_of[milestone]
+        d.passed[milestone] = -FOREVER
     for job in range(keys.shape[0]):
-        d.missing[job] = links.waits_of[job + 1] - links.waits_of[job]
-        if d.missing[job] == 0:
+        d.closed[job] = links.waits_of[job + 1] - links.waits_of[job]
+        if d.closed[job] == 0:
             d.ready[ready] = job
             ready += 1
     while ready > 0:
@@ -189,16 +186,21 @@ def decode(keys, starts, is_backwards, links, p, d):
         d.ready[least] = d.ready[ready]
         earliest = np.int64(0) if is_backwards else p.jobs[job, EARLIEST]
         for k in range(links.waits_of[job], links.waits_of[job + 1]):
-            earliest = max(earliest, starts[links.waits[k, 0]] + links.waits[k, 1])
+            earliest = max(earliest, d.passed[links.waits[k, 0]] + links.waits[k, 1])
         starts[job] = place(job, earliest, p, d)
         if starts[job] < 0 or (not is_backwards and starts[job] > p.jobs[job, LATEST]):
             return False
-        for k in range(links.followers_of[job], links.followers_of[job + 1]):
-            after = links.followers[k, 0]
-            d.missing[after] -= 1
-            if d.missing[after] == 0:
-                d.ready[ready] = after
-                ready += 1
+        for k in range(links.leads_of[job], links.leads_of[job + 1]):
+            milestone = links.leads[k, 0]
+            d.passed[milestone] = max(d.passed[milestone], starts[job] + links.leads[k, 1])
+            d.missing[milestone] -= 1
+            if d.missing[milestone] == 0:
+                for m in range(links.after_of[milestone], links.after_of[milestone + 1]):
+                    after = links.after[m, 0]
+                    d.closed[after] -= 1
+                    if d.closed[after] == 0:
+                        d.ready[ready] = after
+                        ready += 1
     return True
 
 
@@ -224,7 +226,7 @@ def value_of(starts, p):
 def justify(starts, ahead, back, p, d):
     """Move all jobs to the right and then to the left, again and again while that lowers the value; return the value.
 
-    `ahead` and `back` are the links with time running forwards and backwards.
+    `ahead` and `back` are the links (`rusv.Links`) with time running forwards and backwards.
     """
     value = value_of(starts, p)
     while True:

@@ -73,14 +73,20 @@ class State(NamedTuple):
     demand: NDArray[Any]
     #: float64 (jobs,): all cores that it asks for.
     cores: NDArray[Any]
-    #: int64 (jobs + 1,) and (·, 3): the jobs that wait for a job: (job, type, delay).
+    #: int64 (jobs + 1,) and (·, 2): the milestones that wait for a job: (milestone, type).
     links_of: NDArray[Any]
     links: NDArray[Any]
+    #: int64 (milestones + 1,) and (·, 2): the jobs that wait for a milestone: (job, delay).
+    after_of: NDArray[Any]
+    after: NDArray[Any]
+    #: int64 (milestones,): the number of jobs that have not passed it yet, and the second at which the last one did.
+    missing: NDArray[Any]
+    passed: NDArray[Any]
     #: int64 (jobs,) and (users, 2): the user of a job, and how long the last two jobs of each user ran (0: unknown).
     user: NDArray[Any]
     history: NDArray[Any]
-    #: int64 (jobs,): the number of jobs that have not released it yet, and the second from which on it may start: it
-    #: has been submitted, its ``not_before`` has passed, and all these jobs have released it.
+    #: int64 (jobs,): the number of milestones that have not released it yet, and the second from which on it may start:
+    #: it has been submitted, its ``not_before`` has passed, and all these milestones have released it.
     awaited: NDArray[Any]
     release: NDArray[Any]
     #: int64 (jobs, 6): start, end (estimated, then real), ending, number of starts, first entry, number of entries.

@@ -18,8 +18,8 @@ __all__ = ["check_sizes", "wrong_arrays"]
 
 #: Arrays of the state that no event changes.
 _CONSTANT = (
-    "demand", "cores", "links_of", "links", "user", "outages", "out", "steps", "smith", "latest", "start_at",
-    "aside_times", "aside_columns", "aside_of", "aside_of_sums", "whole", "classes", "promised",
+    "demand", "cores", "links_of", "links", "after_of", "after", "user", "outages", "out", "steps", "smith", "latest",
+    "start_at", "aside_times", "aside_columns", "aside_of", "aside_of_sums", "whole", "classes", "promised",
 )  # fmt: skip
 
 
@@ -158,7 +158,8 @@ def _checked(world: World, s: arrays.State) -> Iterator[tuple[str, bool]]:
     yield "changes", bool(np.isin(changes[:, 0], changing).all()) and _within(changes[:, 2], 0, clock[arrays.C_MODES])
     yield "modes", _within(s.modes[: clock[arrays.C_MODES]], 0, _most_modes(load) - 1)
     yield "bumps", _within(s.bumps, 0, 2**62)
-    yield "awaited", _within(s.awaited, 0, max(1, len(s.links)))
+    yield "awaited", _within(s.awaited, 0, len(s.after))
+    yield "missing", _within(s.missing, 0, len(s.links))
     yield "history", _within(s.history, 0, 2**62)
     yield "down", _within(s.down, 0, len(s.outages))
     yield "arrived", _within(s.arrived, 0, jobs)

@@ -16,7 +16,7 @@ from cpsched.errors import UnsupportedError
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
 from cpsched.problem import reduced, refusal
-from cpsched.rusv import FOREVER, Scratch, Tables, Timeline, instant_kernels
+from cpsched.rusv import FOREVER, Scratch, Tables, Timeline, grouped, instant_kernels
 from cpsched.sim import arrays
 from cpsched.sim.asides import Asides
 from cpsched.sim.shares import modes_of_jobs
@@ -115,7 +115,7 @@ class Load:
         self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)
         self.users, self.user = _numbered([job.user for job in self.jobs])
         self.latest, self.start_at = self._compile_latest()
-        self.links_of, self.links = self._compile_links()
+        self.before, self.after = self._compile_links()
         self.fixed = self._compile_fixed()
         self.timeline = Timeline(self.columns.demands)
         self.asides = Asides.of(self)
@@ -255,22 +255,24 @@ class Load:
         ]
 
     def _compile_links(self) -> tuple[Ints, Ints]:
-        """Return the jobs that wait for each job: where those of each begin, and (job, type, delay) of each. A job
+        """Return the milestones between jobs, each an event of one job, or of all elements of an array, int64 (·, 3):
+        (job, milestone, type) of the jobs before them, and (milestone, job, delay) of those that wait for them. A job
         that runs, or can never run, waits for no other.
         """
-        members = self.instance.members() if any(job.after for job in self.instance.jobs) else {}
-        number = {job.id: index for index, job in enumerate(self.jobs)} if members else {}
-        rows = [
-            (number[name], index, _TYPES[link.type], link.delay)
-            for index, job in enumerate(self.jobs)
-            if job.running is None and index not in self.refused
-            for link in job.after
-            for name in members[link.job]
+        after: dict[tuple[str, DependencyType], list[tuple[int, int]]] = {}
+        for index, job in enumerate(self.jobs):
+            if job.after and job.running is None and index not in self.refused:
+                for link in job.after:
+                    after.setdefault((link.job, link.type), []).append((index, link.delay))
+        members = self.instance.members() if after else {}
+        number = {job.id: index for index, job in enumerate(self.jobs)} if after else {}
+        before = [
+            (number[name], milestone, _TYPES[kind])
+            for milestone, (entry, kind) in enumerate(after)
+            for name in members[entry]
         ]
-        links = np.array(sorted(rows), dtype=np.int64).reshape(-1, 4)
-        firsts = np.zeros(len(self.jobs) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(links[:, 0], minlength=len(self.jobs)), out=firsts[1:])
-        return firsts, links[:, 1:].copy()
+        waiting = [(milestone, *one) for milestone, of_one in enumerate(after.values()) for one in of_one]
+        return (np.array(before, dtype=np.int64).reshape(-1, 3), np.array(waiting, dtype=np.int64).reshape(-1, 3))
 
     def _compile_fixed(self) -> _Fixed:
         """Return the amounts that jobs hold that run at the beginning.
@@ -361,7 +363,10 @@ def _numbered(names: Sequence[str | None]) -> tuple[tuple[str, ...], Ints]:
 def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
     """Return the state before the first event: running jobs are not booked yet."""
     count, systems = len(load.jobs), len(load.columns.demands.layout.system_capacity)
-    awaited = np.bincount(load.links[:, 0], minlength=count).astype(np.int64)
+    links_of, links = grouped(load.before, count)
+    milestones = 1 + int(load.after[:, 0].max(initial=-1))
+    after_of, after = grouped(load.after, milestones)
+    awaited = np.bincount(load.after[:, 1], minlength=count).astype(np.int64)
     is_running = np.array([job.running is not None for job in load.jobs], dtype=np.bool_)
     release = load.submit.copy()
     for index, job in enumerate(load.jobs):
@@ -398,8 +403,12 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
         jobs=jobs,
         demand=load.demand.astype(np.int32),
         cores=load.cores,
-        links_of=load.links_of,
-        links=load.links,
+        links_of=links_of,
+        links=links,
+        after_of=after_of,
+        after=after,
+        missing=np.bincount(load.before[:, 1], minlength=milestones).astype(np.int64),
+        passed=np.full(milestones, -FOREVER, dtype=np.int64),
         user=load.user,
         history=zeros(len(load.users), 2),
         awaited=awaited,

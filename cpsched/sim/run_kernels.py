@@ -77,7 +77,7 @@ def let_go_at_start(job, now, s):
     """Release the jobs that wait for a job's (first) start."""
     for k in range(s.links_of[job], s.links_of[job + 1]):
         if s.links[k, 1] == AFTER_START:
-            let_go(s.links[k, 0], s.runs[job, R_START] + s.links[k, 2], now, s)
+            pass_milestone(s.links[k, 0], s.runs[job, R_START], now, s)
 
 
 @inner_kernel
@@ -108,12 +108,18 @@ def book_run(job, now, s, m, t, x):
 
 
 @kernel
-def let_go(job, time, now, s):
-    """Release a job, from `time` on, from one of the jobs that it waits for."""
-    s.awaited[job] -= 1
-    s.release[job] = max(s.release[job], time)
-    if s.awaited[job] == 0:
-        push(max(s.release[job], now), RELEASED, job, s.heap, s.clock)
+def pass_milestone(milestone, time, now, s):
+    """Note that a job has passed a milestone at `time`; after the last one, release the jobs that wait for it."""
+    s.missing[milestone] -= 1
+    s.passed[milestone] = max(s.passed[milestone], time)
+    if s.missing[milestone] > 0:
+        return
+    for k in range(s.after_of[milestone], s.after_of[milestone + 1]):
+        job = s.after[k, 0]
+        s.awaited[job] -= 1
+        s.release[job] = max(s.release[job], s.passed[milestone] + s.after[k, 1])
+        if s.awaited[job] == 0:
+            push(max(s.release[job], now), RELEASED, job, s.heap, s.clock)
 
 
 @kernel
@@ -147,7 +153,7 @@ def end_run(job, now, s, m, t, x):
     for k in range(s.links_of[job], s.links_of[job + 1]):
         kind = s.links[k, 1]
         if kind == AFTER_ANY or kind == (AFTER_OK if ending == COMPLETED else AFTER_NOT_OK):
-            let_go(s.links[k, 0], now + s.links[k, 2], now, s)
+            pass_milestone(s.links[k, 0], now, now, s)
     learn(job, now - s.runs[job, R_START], s)
 
 

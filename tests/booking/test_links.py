@@ -17,6 +17,7 @@ from cpsched.rusv import FOREVER
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import awaited
 from tests.oracle.random_instances import instances
+from tests.rusv.linked_pairs import distances
 from tests.sizes import examples
 
 ONE = chunk(cores=1)
@@ -41,14 +42,14 @@ def test_names_become_rows() -> None:
     instance = replace(window([nodes("n", cores=4)], *jobs), now=4)
     there = [job for job in instance.elements() if job.id not in {"r", "gone"}]
     links = Links.of(instance, there)
-    assert links.between.tolist() == [[2, 0, 8], [2, 1, 8], [3, 1, 3], [3, 2, 8], [4, 3, 8]]
+    assert distances(links.between) == [(2, 0, 8), (2, 1, 8), (3, 1, 3), (3, 2, 8), (4, 3, 8)]
     assert links.released.tolist() == [7, 7, 0, 0, FOREVER]
 
 
 def test_nobody_waits_for_anybody() -> None:
     """Without dependencies there are no links."""
     links = Links.of(window([nodes("n", cores=1)], waiting("a", 5, ONE)), [waiting("a", 5, ONE)])
-    assert (links.between.shape, links.released.tolist()) == ((0, 3), [0])
+    assert (distances(links.between), links.released.tolist()) == ([], [0])
 
 
 def chain(now: int = 100) -> Ledger:
@@ -74,13 +75,13 @@ def starts(ledger: Ledger) -> dict[str, int | None]:
 
 
 def test_earliest_starts() -> None:
-    """A job's earliest start is known when all that it waits for have a place; followers are named once each."""
+    """A job's earliest start is known when all that it waits for have a place; those behind it are named once each."""
     ledger = chain()
     assert [ledger.earliest_start(name) for name in "abcx"] == [100, None, None, None]
     ledger.plan(["c", "x", "a", "b"])
     assert starts(ledger) == {"a": 110, "b": 118, "c": None, "x": None}
     assert [ledger.earliest_start(name) for name in "abcx"] == [100, 118, 118, None]
-    assert [ledger.followers(name) for name in "abcx"] == [("b",), ("c",), (), ()]
+    assert [ledger.behind(name) for name in "abcx"] == [("a", "b", "c"), ("b", "c"), ("c",), ("x",)]
 
 
 def test_placing_within_bounds_keeps_the_distances() -> None:

@@ -197,6 +197,30 @@ CASES = {
         {"a[0]": (0, [ONE]), "a[1]": (2, [ONE]), "b": (11, [ONE])},
         "dependency",
     ),
+    "an array after an array": Case(
+        instance_of(
+            [FOUR],
+            [
+                job("a", "ncpus=1", array={"indices": "0-1"}),
+                job("b", "ncpus=1", array={"indices": "0-2"}, after=[{"job": "a", "type": "afterok", "delay": 3}]),
+            ],
+        ),
+        {"a[0]": (0, [ONE]), "a[1]": (2, [ONE]), "b[0]": (15, [ONE]), "b[1]": (15, [ONE]), "b[2]": (16, [ONE])},
+        {"a[0]": (0, [ONE]), "a[1]": (2, [ONE]), "b[0]": (15, [ONE]), "b[1]": (14, [ONE]), "b[2]": (16, [ONE])},
+        "dependency",
+    ),
+    "an array after the starts of an array": Case(
+        instance_of(
+            [FOUR],
+            [
+                job("a", "ncpus=1", array={"indices": "0-1"}),
+                job("b", "ncpus=1", array={"indices": "0-1"}, after=[{"job": "a", "type": "after", "delay": 1}]),
+            ],
+        ),
+        {"a[0]": (0, [ONE]), "a[1]": (2, [ONE]), "b[0]": (3, [ONE]), "b[1]": (4, [ONE])},
+        {"a[0]": (0, [ONE]), "a[1]": (2, [ONE]), "b[0]": (3, [ONE]), "b[1]": (2, [ONE])},
+        "dependency",
+    ),
     "afterany of a running job": Case(
         instance_of(
             [FOUR],

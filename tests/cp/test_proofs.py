@@ -63,6 +63,23 @@ def test_a_model_that_was_not_begun_proves_no_number_of_jobs() -> None:
     assert min(numbers) > len(plan)
 
 
+def test_elements_without_a_start_keep_all_that_wait_for_their_array_from_one() -> None:
+    """Three elements of 10 s on one core have time until 25, and two of the next array need all of them to have ended:
+    no plan has more than two jobs, and that is proven; with time until 30 all five have a start.
+    """
+    for deadline, most in ((25, 2), (30, 5)):
+        jobs: list[dict[str, object]] = [
+            {"id": "a", "request": "ncpus=1", "walltime": 10, "array": {"indices": "0-2"}, "deadline": deadline},
+            {"id": "b", "request": "ncpus=1", "walltime": 5, "array": {"indices": "0-1"},
+             "after": [{"job": "a", "type": "afterok"}]},
+        ]  # fmt: skip
+        instance = instance_of([{"names": "n", "resources": {"cores": 1}}], jobs)
+        encoding = encode(instance, [], {job.id for job in instance.elements()})
+        replies: list[Reply] = []
+        solve(replace(request_for(encoding, []), deterministic_time=ENOUGH, hint=None), replies.append)
+        assert min(reply.most for reply in replies if isinstance(reply, Counted)) == most
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(300))
 def test_some_optimal_plan_has_tight_starts(seed: int) -> None:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.domain import Dependency, DependencyType, Instance, Job, WaitingReason
-from cpsched.errors import UnsupportedError
+from cpsched.domain import Dependency, DependencyType, Job, WaitingReason
 from cpsched.planner import Planner, unsupported
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import plan_literally
@@ -232,17 +231,27 @@ def test_who_waits_for_a_cancelled_job_loses_its_place() -> None:
 # ---- many ----
 
 
-def test_so_many_pairs_are_refused() -> None:
-    """An array of 1,414 elements may wait for another one; 1,415 times 1,415 are more pairs than are kept."""
-
-    def pairs(size: int) -> Instance:
-        jobs = [cores(name, 1, 1, array=tuple(range(size))) for name in ("a", "b")]
-        return window([FOUR], jobs[0], replace(jobs[1], after=after("a")))
-
-    assert unsupported(pairs(1414)) == ()
-    assert unsupported(pairs(1415)) == ("jobs: 2,002,225 dependencies between single jobs, more than 2,000,000",)
-    with pytest.raises(UnsupportedError, match="2,002,225"):
-        Planner(pairs(1415))
+def test_an_array_of_thousands_waits_for_another_one() -> None:
+    """Of 3,000 elements of 2 s on 4 cores the last ends at 1,500; 3,000 others of 1 s start after all of them, and another
+    job after all of these: nine million pairs of jobs, of which none is spelt out.
+    """
+    many = tuple(range(3000))
+    jobs = (
+        cores("z", 4, 1, after=after("b")),
+        cores("b", 1, 1, array=many, after=after("a", delay=5)),
+        cores("a", 1, 2, array=many),
+    )
+    instance = window([FOUR], *jobs)
+    assert unsupported(instance) == ()
+    planner = Planner(instance)
+    planner.plan()
+    outcome = planner.outcome()
+    check_outcome(instance, outcome)
+    found = {job.id: job.start for job in outcome.jobs}
+    assert (found["a[2999]"], found["b[0]"], found["b[2999]"], found["z"]) == (1498, 1505, 2254, 2255)
+    planner.cancel("a[7]")
+    assert {job.id.partition("[")[0] for job in planner.outcome().jobs} == {"a"}
+    assert len(planner.outcome().jobs) == 2999
 
 
 @examples(25)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job
-from cpsched.problem import Lag, Precedences, awaited_ends
+from cpsched.problem import Lag, Milestone, Precedences, awaited_ends
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 
 
@@ -25,7 +25,12 @@ def test_a_start_and_an_end_are_distances_from_the_start() -> None:
         waiting("c", 10, chunk(cores=1), after=(after("a", delay=5), after("b"))),
     )
     found = Precedences(linked(*jobs), jobs)
-    assert list(found.lags()) == [Lag(0, 1, 5, False), Lag(0, 2, 55, True), Lag(1, 2, 10, True)]
+    assert found.milestones() == (
+        Milestone(before=((0, 0),), after=((1, 5),), is_from_end=False),
+        Milestone(before=((0, 50),), after=((2, 5),), is_from_end=True),
+        Milestone(before=((1, 10),), after=((2, 0),), is_from_end=True),
+    )
+    assert [list(one.lags()) for one in found.milestones()] == [[Lag(0, 1, 5)], [Lag(0, 2, 55)], [Lag(1, 2, 10)]]
     assert [found.released(job) for job in jobs] == [0, 0, 0]
 
 
@@ -35,7 +40,7 @@ def test_running_jobs_release_at_a_second() -> None:
     waits = waiting("w", 10, chunk(cores=1), after=(after("r"), after("s", DependencyType.AFTER, 25)))
     found = Precedences(linked(*jobs, waits), [waits])
     assert found.released(waits) == 30
-    assert not list(found.lags())
+    assert found.milestones() == ()
 
 
 def test_an_array_means_all_of_its_elements() -> None:
@@ -44,6 +49,6 @@ def test_an_array_means_all_of_its_elements() -> None:
     last = waiting("z", 10, chunk(cores=1), after=(after("a"),))
     instance = linked(array, last)
     jobs = instance.elements()
-    assert list(Precedences(instance, jobs).lags()) == [Lag(0, 2, 50, True), Lag(1, 2, 50, True)]
+    assert Precedences(instance, jobs).milestones() == (Milestone(((0, 50), (1, 50)), ((2, 0),), is_from_end=True),)
     assert Precedences(instance, jobs[1:]).released(last) is None
     assert awaited_ends(instance) == {"a[1]", "a[2]"}

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.rusv import FOREVER, NOWHERE, JobTable, Timeline
+from tests.rusv.linked_pairs import linked_pairs
 from tests.rusv.timeline_cases import JobRow, Pair, assert_summaries, job_rows, pairs
 from tests.sizes import examples
 
@@ -70,7 +71,7 @@ def test_rows_come_and_go() -> None:
         table.keep(job, 10 * job, np.array([[job, 0, 1]], dtype=np.int32))
     table.drop(0)
     table.append([(3, 1, 2, 8)])
-    table.link(np.array([[2, 0, 4]], dtype=np.int64))
+    table.link(linked_pairs(3, [(2, 0, 4)]))
     assert table.jobs[:, 0].tolist() == [2, 1, 3]
     assert table.starts.tolist() == [20, 10, NOWHERE]
     assert [table.entries(job).tolist() for job in range(3)] == [[[2, 0, 1]], [[1, 0, 1]], []]

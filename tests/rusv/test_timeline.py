@@ -7,7 +7,6 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -29,6 +28,7 @@ from cpsched.rusv import (
     kernels,
 )
 from cpsched.rusv import timeline as timeline_module
+from tests.rusv.linked_pairs import linked_pairs
 from tests.rusv.timeline_cases import (
     LARGEST,
     SECONDS,
@@ -621,7 +621,7 @@ def test_linked_jobs(pair: Pair, drawn: list[JobRow], shuffled: list[int], data:
     jobs = st.integers(0, len(rows) - 1)
     drawn_links = data.draw(st.lists(st.tuples(jobs, jobs, st.integers(0, 5)), max_size=8))
     links = [(max(a, b), min(a, b), lag) for a, b, lag in drawn_links if a != b]
-    table = JobTable(rows, np.array(links, dtype=np.int64).reshape(-1, 3))
+    table = JobTable(rows, linked_pairs(len(rows), links))
     queue = [job for job in shuffled if job < len(rows)]
     placed: list[Any] = [(NOWHERE, ())] * len(rows)
     for _ in range(2):
@@ -644,26 +644,10 @@ def test_linked_jobs(pair: Pair, drawn: list[JobRow], shuffled: list[int], data:
         assert NOWHERE in (placed[job][0], placed[other][0]) or placed[job][0] >= placed[other][0] + lag
 
 
-def test_links_are_kept_from_both_ends() -> None:
-    """Each job lists the jobs that it waits for, and those that wait for it, in the order in which they were given."""
-    links = np.array([(2, 0, 7), (1, 0, 3), (2, 1, 0), (2, 0, 1)])
-    table = JobTable([(0, 0, FOREVER, 1)] * 3, links)
-    assert [table.waits[first:last].tolist() for first, last in pairwise(table.waits_of.tolist())] == [
-        [],
-        [[0, 3]],
-        [[0, 7], [1, 0], [0, 1]],
-    ]
-    assert [table.followers[first:last].tolist() for first, last in pairwise(table.followers_of.tolist())] == [
-        [[2, 7], [1, 3], [2, 1]],
-        [[2, 0]],
-        [],
-    ]
-
-
 def test_no_room_is_no_start() -> None:
     """One node: b waits for a, which ends at 7; c, which must start by 5 and waits for b, finds no start."""
     timeline, _ = long_queue(1, 0)
-    table = JobTable([(0, 0, FOREVER, 7), (0, 0, FOREVER, 2), (0, 0, 5, 1)], np.array([(1, 0, 7), (2, 1, 2)]))
+    table = JobTable([(0, 0, FOREVER, 7), (0, 0, FOREVER, 2), (0, 0, 5, 1)], linked_pairs(3, [(1, 0, 7), (2, 1, 2)]))
     timeline.plan(table, np.array([1, 0, 2]))
     assert table.starts.tolist() == [0, NOWHERE, NOWHERE]
     assert timeline.backfill(table, np.array([2, 1, 0])) == 1
@@ -675,7 +659,7 @@ def test_who_has_followers_comes_before_them(lag: int, start: int) -> None:
     """One node: b follows a, at 10; when a has lost its place to c, it finds one in [6, 10), but only for 4 s."""
     timeline, _ = long_queue(1, 0)
     rows = [(0, 0, FOREVER, 4), (0, 10, FOREVER, 1), (0, 0, FOREVER, 6)]
-    table = JobTable(rows, np.array([(1, 0, lag)]))
+    table = JobTable(rows, linked_pairs(len(rows), [(1, 0, lag)]))
     timeline.plan(table, np.array([0, 1]))
     assert table.starts.tolist() == [0, 10, NOWHERE]
     timeline.release(timeline.booking_of(0, table.entries(0), 0, 4))

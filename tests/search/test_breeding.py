@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Cluster, Instance, Job, NodeClass, ObjectiveTerm, Placement, Running, Segment
 from cpsched.engine import Budget
+from cpsched.rusv import mirrored
 from cpsched.search import Search, SearchParams
 from cpsched.search import project_kernels as kernels
-from cpsched.search.breeding import Breeding, backwards, desk_of, project_of
+from cpsched.search.breeding import Breeding, desk_of, project_of
 from cpsched.search.chain import Chain
 from tests.oracle.naive_project import NaiveProject
+from tests.rusv.linked_pairs import distances
 from tests.search.searched import board_of, planned, searched
 from tests.search.test_search_links import project
 from tests.sizes import examples
@@ -47,13 +49,12 @@ def chain_of(instance: Instance) -> Chain:
 def twin_of(chain: Chain) -> NaiveProject:
     """Return the naive twin of a chain's project on a node of 10 cores."""
     table = chain.ledger.table
-    owners = np.repeat(np.arange(len(table.jobs)), np.diff(table.waits_of))
     needs = [[job.request.totals["cores"]] for job in chain.ledger.jobs if job.running is None]
     return NaiveProject(
         durations=table.jobs[:, 3].tolist(),
         needs=needs,
         earliest=table.jobs[:, 1].tolist(),
-        links=[(int(job), before, lag) for job, (before, lag) in zip(owners, table.waits.tolist(), strict=True)],
+        links=distances(table.links),
         free=lambda second: [10 - _HELD if second < 15 else 10],
     )
 
@@ -65,8 +66,9 @@ def test_lists_are_decoded_and_justified_as_by_the_twin(seed: int, data: st.Data
     """A list has the same starts as the twin's, before and after it is justified, which never makes it longer."""
     chain = chain_of(busy_project(data.draw(st.integers(2, 12)), seed))
     twin, of_chain = twin_of(chain), project_of(chain)
-    desk, table = desk_of(of_chain), chain.ledger.table
-    ahead = kernels.Links(table.waits_of, table.waits, table.followers_of, table.followers)
+    table = chain.ledger.table
+    ahead, back = table.links, mirrored(table.links, table.jobs[:, 3])
+    desk = desk_of(of_chain, ahead)
     keys = np.array(data.draw(st.permutations(range(len(table.jobs)))), dtype=np.float64)
     starts = np.zeros(len(keys), dtype=np.int64)
     kernels.fill(of_chain, desk)
@@ -74,7 +76,7 @@ def test_lists_are_decoded_and_justified_as_by_the_twin(seed: int, data: st.Data
     expected = twin.decoded(keys.tolist())
     assert starts.tolist() == expected
     assert twin.is_feasible(expected)
-    value = kernels.justify(starts, ahead, backwards(table), of_chain, desk)
+    value = kernels.justify(starts, ahead, back, of_chain, desk)
     while twin.end(moved := twin.justified(expected)) < twin.end(expected):
         expected = moved
     if twin.end(moved) == twin.end(expected):

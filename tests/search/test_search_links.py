@@ -27,6 +27,7 @@ from cpsched.domain import (
 from cpsched.rusv import JobTable
 from cpsched.search import SearchParams
 from cpsched.search.links import awaited_first, heads, tails
+from tests.rusv.linked_pairs import linked_pairs
 from tests.search.searched import searched
 
 
@@ -88,7 +89,7 @@ def test_what_links_say(links: list[tuple[int, int, int]], order: list[int]) -> 
     """No row comes before one that it waits for; first starts and tails are the longest paths."""
     rows = [(0, place, 10**9, place + 1) for place in range(8)]
     forward = [(max(a, b), min(a, b), lag) for a, b, lag in links if a != b]
-    table = JobTable(rows, np.array(forward, dtype=np.int64).reshape(-1, 3))
+    table = JobTable(rows, linked_pairs(len(rows), forward))
     sorted_rows = awaited_first(table, np.array(order)).tolist()
     assert sorted(sorted_rows) == list(range(8))
     assert all(sorted_rows.index(before) < sorted_rows.index(job) for job, before, _ in forward)

@@ -227,7 +227,7 @@ def ancestors(occupation: Occupation, size: Size, random: Random) -> Choice | No
         return None
     family, number = [costly], 0
     while number < len(family) and len(family) < size.tasks - 1:
-        before = [lag.before for lag in occupation.lags_of(family[number]) if lag.after == family[number]]
+        before = occupation.awaited(family[number])
         family += [one for one in before if one not in family and occupation.placed[one] is not None]
         number += 1
     if len(family) == 1:
@@ -308,7 +308,7 @@ def lost(occupation: Occupation, size: Size, random: Random) -> Choice | None:
         return None
     family, number = [random.choice(without)], 0
     while number < len(family):
-        before = [lag.before for lag in occupation.lags_of(family[number]) if lag.after == family[number]]
+        before = occupation.awaited(family[number])
         family += [one for one in before if one not in family and not occupation.is_placed(one)]
         number += 1
     found, sites = [*family], list[int]()
@@ -404,7 +404,7 @@ KINDS: Mapping[str, Kind] = {
 def kinds_for(encoding: Encoding) -> tuple[tuple[str, Kind], ...]:
     """Return the kinds that a window can have, with their names."""
     left_out = set()
-    if not encoding.lags:
+    if not encoding.milestones:
         left_out.add("ancestors")
     if not encoding.has_changes:
         left_out.add("changing")
@@ -432,7 +432,7 @@ def around_a_start(occupation: Occupation, size: Size, random: Random) -> Choice
 def _is_bound(occupation: Occupation, number: int) -> bool:
     """Return whether a task has a last start of its own, or others wait for it: it is no good to move."""
     task = occupation.encoding.tasks[number]
-    return task.end_by < occupation.encoding.horizon or any(lag.before == number for lag in occupation.lags_of(number))
+    return task.end_by < occupation.encoding.horizon or bool(occupation.leads_of(number))
 
 
 def _costly(occupation: Occupation, random: Random) -> int | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.cp.encoding import Alternative, Encoding, Lag, Part, Task
+from cpsched.cp.encoding import Alternative, Encoding, Part, Task
 from cpsched.cp.neighbourhoods.positions import Positions, Use
 from cpsched.cp.sites import Hold
 from cpsched.cp.solution import Placed
@@ -113,10 +113,16 @@ class Occupation:
         self.costs = np.zeros(count, np.float64)
         self._is_running = np.array([task.is_running for task in encoding.tasks], bool)
         self._admitted: dict[int, tuple[int, ...]] = {}
-        self._lags: dict[int, list[Lag]] = {}
-        for lag in encoding.lags:
-            self._lags.setdefault(lag.before, []).append(lag)
-            self._lags.setdefault(lag.after, []).append(lag)
+        #: By milestone: (tasks, 2) of (task, seconds) and of (task, delay).
+        self.before = [np.array(one.before, np.int64) for one in encoding.milestones]
+        self.after = [np.array(one.after, np.int64) for one in encoding.milestones]
+        self._waits: dict[int, list[tuple[int, int]]] = {}
+        self._leads: dict[int, list[tuple[int, int]]] = {}
+        for milestone, of_milestone in enumerate(encoding.milestones):
+            for task, seconds in of_milestone.before:
+                self._leads.setdefault(task, []).append((milestone, seconds))
+            for task, delay in of_milestone.after:
+                self._waits.setdefault(task, []).append((milestone, delay))
         self._uses: list[Mapping[int, tuple[Use, ...]]] = [{} for _ in encoding.tasks]
         self.begin(positions)
 
@@ -163,9 +169,17 @@ class Occupation:
         """Return whether a task has a start."""
         return bool(self.starts[number] >= 0)
 
-    def lags_of(self, number: int) -> Sequence[Lag]:
-        """Return the distances between a task and others."""
-        return self._lags.get(number, ())
+    def waits_of(self, number: int) -> Sequence[tuple[int, int]]:
+        """Return the milestones for which a task waits, each with the delay after it."""
+        return self._waits.get(number, ())
+
+    def leads_of(self, number: int) -> Sequence[tuple[int, int]]:
+        """Return the milestones that wait for a task, each with the seconds after its start."""
+        return self._leads.get(number, ())
+
+    def awaited(self, number: int) -> list[int]:
+        """Return the tasks for which a task waits."""
+        return [task for milestone, _ in self.waits_of(number) for task in self.before[milestone][:, 0].tolist()]
 
     def sites_of(self, number: int) -> Iterable[int]:
         """Return the sites of a task."""

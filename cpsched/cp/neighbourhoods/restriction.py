@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.cp.costs import Costs, Rate
-from cpsched.cp.encoding import Alternative, Encoding, Lag, Part, Task
+from cpsched.cp.encoding import Alternative, Encoding, Milestone, Part, Task
 from cpsched.cp.neighbourhoods.occupation import Free, Occupation
 from cpsched.cp.sites import Hold, Pool, Site, added_up
 from cpsched.cp.solution import Placed
@@ -53,8 +54,9 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
         In ascending order; those that have a start are on these sites.
     """
     whole = occupation.encoding
-    among = set(tasks)
-    bounded = [_bounded(occupation, number, among) for number in tasks]
+    stays = np.ones(len(whole.tasks), np.bool_)
+    stays[list(tasks)] = False
+    bounded = [_bounded(occupation, number, stays) for number in tasks]
     if any(task.earliest > task.latest for task in bounded):
         return None
     ended = occupation.end_beside(tasks) if whole.costs.makespan else 0
@@ -89,7 +91,7 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
         tasks=tuple(parts),
         sites=() if free is None else _sites(occupation, free, sites, parts, (since, until)),
         licenses=_licences(occupation, tasks, parts, until),
-        lags=tuple(_lags_within(whole, tasks)),
+        milestones=_milestones_among(occupation, tasks),
         costs=_costs(whole.costs, tasks, parts),
         has_all_plans=False,
         has_other_jobs=False,
@@ -101,24 +103,25 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
     return Neighbourhood(encoding, tuple(tasks), tuple(sites) if free is not None else ())
 
 
-def _bounded(occupation: Occupation, number: int, tasks: Collection[int]) -> Task:
+def _bounded(occupation: Occupation, number: int, stays: NDArray[np.bool_]) -> Task:
     """Return a task that keeps its distances from the tasks that stay."""
     task = occupation.encoding.tasks[number]
     earliest, latest, end_by = task.earliest, task.latest, task.end_by
-    for lag in occupation.lags_of(number):
-        other = lag.before if lag.after == number else lag.after
-        if other in tasks:
-            continue
-        behind_end = lag.seconds - occupation.encoding.tasks[lag.before].job.walltime
-        if lag.after == number:
-            start = int(occupation.starts[other])
-            earliest = max(earliest, start + lag.seconds) if start >= 0 else task.latest + 1
-            if lag.is_from_end:
-                earliest = max(earliest, int(occupation.ends[other]) + behind_end)
-        elif occupation.is_placed(other):
-            latest = min(latest, int(occupation.starts[other]) - lag.seconds)
-            if lag.is_from_end:
-                end_by = min(end_by, int(occupation.starts[other]) - behind_end)
+    for milestone, delay in occupation.waits_of(number):
+        before = occupation.before[milestone]
+        before = before[stays[before[:, 0]]]
+        if len(before):
+            starts, ends = occupation.starts[before[:, 0]], occupation.ends[before[:, 0]]
+            passed = ends if occupation.encoding.milestones[milestone].is_from_end else starts + before[:, 1]
+            earliest = max(earliest, int(passed.max()) + delay) if (starts >= 0).all() else task.latest + 1
+    for milestone, seconds in occupation.leads_of(number):
+        after = occupation.after[milestone]
+        after = after[stays[after[:, 0]] & (occupation.starts[after[:, 0]] >= 0)]
+        if len(after):
+            moment = int((occupation.starts[after[:, 0]] - after[:, 1]).min())
+            latest = min(latest, moment - seconds)
+            if occupation.encoding.milestones[milestone].is_from_end:
+                end_by = min(end_by, moment)
     return replace(task, earliest=earliest, latest=latest, end_by=end_by, is_optional=False)
 
 
@@ -281,12 +284,12 @@ def _licences(occupation: Occupation, tasks: Sequence[int], parts: Sequence[Task
     return found
 
 
-def _lags_within(whole: Encoding, tasks: Sequence[int]) -> Iterable[Lag]:
-    """Yield the distances between these tasks."""
+def _milestones_among(occupation: Occupation, tasks: Sequence[int]) -> tuple[Milestone, ...]:
+    """Return the milestones between these tasks."""
     place = {number: at for at, number in enumerate(tasks)}
-    for lag in whole.lags:
-        if lag.before in place and lag.after in place:
-            yield Lag(place[lag.before], place[lag.after], lag.seconds, lag.is_from_end)
+    known = dict.fromkeys(milestone for number in tasks for milestone, _ in occupation.waits_of(number))
+    found = (occupation.encoding.milestones[milestone].among(place) for milestone in known)
+    return tuple(milestone for milestone in found if milestone.before)
 
 
 def _costs(costs: Costs, tasks: Sequence[int], parts: Sequence[Task]) -> Costs:

@@ -55,7 +55,7 @@ def insert_by_counts(ledger: Ledger, queue: Sequence[Job], progress: Progress | 
 def _units(ledger: Ledger, chosen: NDArray[np.int64]) -> EqualNodes | None:
     """Return the one kind of units in which all jobs of the ledger are counted, None if there is more to it."""
     table = ledger.table
-    is_bound = len(table.waits) or (table.starts != NOWHERE).any() or (table.jobs[chosen, 2] < FOREVER).any()
+    is_bound = table.is_linked or (table.starts != NOWHERE).any() or (table.jobs[chosen, 2] < FOREVER).any()
     if is_bound or any(len(of_job) > 1 for of_job in ledger.modes):
         return None
     units = EqualNodes.of(ledger.timeline.demands)

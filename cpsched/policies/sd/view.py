@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from cpsched.booking import Ledger
-from cpsched.domain import Instance, Job, PlannedJob, Running
+from cpsched.domain import Dependency, Instance, Job, PlannedJob, Running
 
 __all__ = ["View", "seen_at"]
 
@@ -70,16 +71,22 @@ def seen_at(
     """
     members, elements = instance.members(), {job.id: job for job in instance.elements()}
     names = {job.id for job in waiting}
+    apart = {name for job in instance.jobs if job.array is not None for name in job.element_ids}
+
+    @cache
+    def passed(link: Dependency) -> tuple[int, bool]:
+        """Return when the started jobs of a dependency allow a start, and whether others of it wait."""
+        gone = [placed[name] for name in members[link.job] if name not in names]
+        moments = [planned.start + link.lag(planned.end - planned.start) for planned in gone]
+        return max(moments, default=time), len(gone) < len(members[link.job])
 
     def alone(job: Job) -> Job:
         """Return a job whose dependencies on started jobs are replaced by a time."""
+        job = replace(job, array=()) if job.id in apart else job  # others can wait for its array
         if not job.after:
             return job
-        every = [replace(link, job=name) for link in job.after for name in members[link.job]]
-        gone = [(link, placed[link.job]) for link in every if link.job not in names]
-        times = [planned.start + link.lag(planned.end - planned.start) for link, planned in gone]
-        earliest = max((*times, time if job.not_before is None else job.not_before))
-        return replace(job, after=tuple(link for link in every if link.job in names), not_before=earliest)
+        earliest = max((*(passed(link)[0] for link in job.after), time if job.not_before is None else job.not_before))
+        return replace(job, after=tuple(link for link in job.after if passed(link)[1]), not_before=earliest)
 
     queue = [alone(job) for job in waiting]
     running = [replace(elements[job_id], after=(), running=held) for job_id, held in runs.items()]

@@ -154,6 +154,23 @@ class Bookings(NamedTuple):
     samounts: NDArray[Any]
 
 
+class Links(NamedTuple):
+    """The milestones between jobs: where the entries of each begin in the array behind it, int64 (·,) and (·, 2)."""
+
+    #: Of each job: (milestone that it waits for, delay).
+    waits_of: NDArray[Any]
+    waits: NDArray[Any]
+    #: Of each milestone: (job that must have run, seconds).
+    before_of: NDArray[Any]
+    before: NDArray[Any]
+    #: The same by job: (milestone, seconds).
+    leads_of: NDArray[Any]
+    leads: NDArray[Any]
+    #: Of each milestone: (job that waits for it, delay).
+    after_of: NDArray[Any]
+    after: NDArray[Any]
+
+
 class Jobs(NamedTuple):
     """Jobs and their places: the arrays of a `timeline.JobTable`, which describes them."""
 
@@ -162,7 +179,4 @@ class Jobs(NamedTuple):
     spans: NDArray[Any]
     pool: NDArray[Any]
     used: NDArray[Any]
-    waits_of: NDArray[Any]
-    waits: NDArray[Any]
-    followers_of: NDArray[Any]
-    followers: NDArray[Any]
+    links: Links

@@ -73,21 +73,27 @@ def earliest_after(job, earliest, j):
     """Return the first start from `earliest` on that keeps a job's distance to all jobs that it waits for; FOREVER if
     one of those has no start.
     """
-    for k in range(j.waits_of[job], j.waits_of[job + 1]):
-        before = j.starts[j.waits[k, 0]]
-        if before < 0:
-            return FOREVER
-        earliest = max(earliest, before + j.waits[k, 1])
+    links = j.links
+    for k in range(links.waits_of[job], links.waits_of[job + 1]):
+        milestone, delay = links.waits[k, 0], links.waits[k, 1]
+        for m in range(links.before_of[milestone], links.before_of[milestone + 1]):
+            start = j.starts[links.before[m, 0]]
+            if start < 0:
+                return FOREVER
+            earliest = max(earliest, start + links.before[m, 1] + delay)
     return earliest
 
 
 @kernel
 def latest_before(job, latest, j):
     """Return the last start up to `latest` that keeps the distance of all planned jobs that wait for the job."""
-    for k in range(j.followers_of[job], j.followers_of[job + 1]):
-        after = j.starts[j.followers[k, 0]]
-        if after >= 0:
-            latest = min(latest, after - j.followers[k, 1])
+    links = j.links
+    for k in range(links.leads_of[job], links.leads_of[job + 1]):
+        milestone, seconds = links.leads[k, 0], links.leads[k, 1]
+        for m in range(links.after_of[milestone], links.after_of[milestone + 1]):
+            start = j.starts[links.after[m, 0]]
+            if start >= 0:
+                latest = min(latest, start - links.after[m, 1] - seconds)
     return latest
 
 

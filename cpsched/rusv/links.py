@@ -1,0 +1,124 @@
+"""What jobs wait for: milestones, which some jobs reach and for which others wait (OCCS-49).
+
+A milestone is reached when each of its jobs has been running for so many seconds; a job that waits for it may start a
+delay later. An array of m elements that waits for an array of n is one milestone with n + m entries, not n * m pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.rusv.kernels.arrays import Links
+
+__all__ = ["Countdown", "ahead", "behind", "grouped", "links_of", "mirrored"]
+
+Ints = NDArray[np.int64]
+
+
+def links_of(count: int, before: Ints, after: Ints) -> Links:
+    """Group the entries of milestones by job and by milestone.
+
+    Parameters
+    ----------
+    count
+        The number of jobs.
+    before
+        int64 (·, 3) of (milestone, job, seconds): the milestone is not reached until the job has run for so long.
+    after
+        int64 (·, 3) of (milestone, job, delay): the job starts so many seconds after the milestone, or later.
+    """
+    milestones = 1 + max(int(before[:, 0].max(initial=-1)), int(after[:, 0].max(initial=-1)))
+    by_job = [1, 0, 2]
+    return Links(
+        *grouped(after[:, by_job], count),
+        *grouped(before, milestones),
+        *grouped(before[:, by_job], count),
+        *grouped(after, milestones),
+    )
+
+
+def grouped(entries: Ints, count: int) -> tuple[Ints, Ints]:
+    """Group entries by their first column, out of `count`: where each group begins, and the other columns."""
+    firsts: Ints = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(entries[:, 0], minlength=count), out=firsts[1:])
+    return firsts, entries[np.argsort(entries[:, 0], kind="stable"), 1:].copy()
+
+
+def mirrored(links: Links, durations: Ints) -> Links:
+    """Turn links round for time that runs backwards: each job waits for those that waited for it, until they end."""
+
+    def entries(firsts: Ints, jobs: Ints, sign: int) -> Ints:
+        milestones = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))
+        return np.stack([milestones, jobs[:, 0], jobs[:, 1] + sign * durations[jobs[:, 0]]], axis=1)
+
+    before, after = entries(links.after_of, links.after, 1), entries(links.before_of, links.before, -1)
+    return links_of(len(durations), before, after)
+
+
+def behind(links: Links, jobs: Iterable[int]) -> list[int]:
+    """List some jobs and all that wait for them, directly or not, in the order in which they are found."""
+    return _along(jobs, links.leads_of, links.leads, links.after_of, links.after)
+
+
+def ahead(links: Links, jobs: Iterable[int]) -> list[int]:
+    """List some jobs and all for which they wait, directly or not, in the order in which they are found."""
+    return _along(jobs, links.waits_of, links.waits, links.before_of, links.before)
+
+
+def _along(jobs: Iterable[int], milestones_of: Ints, milestones: Ints, jobs_of: Ints, others: Ints) -> list[int]:
+    found, passed = dict.fromkeys(jobs), set[int]()
+    pending = list(found)
+    for job in pending:
+        for milestone in milestones[milestones_of[job] : milestones_of[job + 1], 0].tolist():
+            if milestone not in passed:
+                passed.add(milestone)
+                more = dict.fromkeys(others[jobs_of[milestone] : jobs_of[milestone + 1], 0].tolist())
+                pending += [one for one in more if one not in found]
+                found |= more
+    return pending
+
+
+class Countdown:
+    """The milestones and the jobs that are still to be passed before a job may follow; mutable.
+
+    Parameters
+    ----------
+    links
+        Between the jobs.
+    left
+        The jobs that are to be passed; all others do not count.
+    """
+
+    def __init__(self, links: Links, left: Iterable[int]) -> None:
+        self._links = links
+        self._missing = [0] * (len(links.before_of) - 1)
+        for job in left:
+            for milestone in self._milestones(job):
+                self._missing[milestone] += 1
+        self._open: list[int] = [
+            sum(self._missing[milestone] > 0 for milestone in links.waits[first:last, 0].tolist())
+            for first, last in zip(links.waits_of[:-1].tolist(), links.waits_of[1:].tolist(), strict=True)
+        ]
+
+    def _milestones(self, job: int) -> list[int]:
+        found: list[int] = self._links.leads[self._links.leads_of[job] : self._links.leads_of[job + 1], 0].tolist()
+        return found
+
+    def is_over(self, job: int) -> bool:
+        """Tell whether a job waits for no job any more."""
+        return self._open[job] == 0
+
+    def passed(self, job: int) -> list[int]:
+        """Pass a job; list those that have waited for it and wait for no job any more."""
+        links, freed = self._links, list[int]()
+        for milestone in self._milestones(job):
+            self._missing[milestone] -= 1
+            if self._missing[milestone] == 0:
+                for after in links.after[links.after_of[milestone] : links.after_of[milestone + 1], 0].tolist():
+                    self._open[after] -= 1
+                    if self._open[after] == 0:
+                        freed.append(after)
+        return freed
