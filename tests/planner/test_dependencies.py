@@ -232,8 +232,8 @@ def test_who_waits_for_a_cancelled_job_loses_its_place() -> None:
 
 
 def test_an_array_of_thousands_waits_for_another_one() -> None:
-    """Of 3,000 elements of 2 s on 4 cores the last ends at 1,500; 3,000 others of 1 s start after all of them, and another
-    job after all of these: nine million pairs of jobs, of which none is spelt out.
+    """Of 3,000 elements of 2 s on 4 cores the last ends at 1,500; 3,000 others of 1 s start after all of them, and one
+    more job after all of these: nine million pairs of jobs, of which none is spelt out.
     """
     many = tuple(range(3000))
     jobs = (
