@@ -58,7 +58,9 @@ class Found:
         def is_free(shift: int) -> bool:
             return all(timeline.is_free(replace(booking, end=booking.end + shift)) for booking in self.bookings)
 
-        low, high = 0, most - self.start + 1
+        if is_free(most - self.start):
+            return most
+        low, high = 0, most - self.start
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if is_free(middle) else (low, middle)

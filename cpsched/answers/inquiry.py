@@ -54,12 +54,15 @@ class Inquiry:
         first = max(moments)
         return None if self.latest is not None and first > self.latest else first
 
-    def free_start(self) -> int | None:
-        """Return the first second at which the job could start beside all others; None: there is none."""
+    def free_start(self, latest: int | None = None) -> int | None:
+        """Return the first second, at most `latest`, at which the job could start beside all others; None: there is
+        none.
+        """
         first = self.first_allowed
         if self.question is None or first is None:
             return None
-        found = self.question.find(self.world.occupation, first - self._now)
+        last = FOREVER if latest is None else latest - self._now
+        found = self.question.find(self.world.occupation, first - self._now, last)
         return None if found is None else self._now + found.start
 
     def at(self, second: int, until: int) -> Blocked:

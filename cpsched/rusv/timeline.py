@@ -208,6 +208,14 @@ class Demands:
             units[nodes] = np.clip(np.min(fitting, axis=0), 0, self._rows["kinds"][kind][2])
         return units
 
+    def taken_by(self, kind: int) -> Ints:
+        """Return the amount of each node column that one chunk of a kind takes on its node."""
+        taken: Ints = np.zeros(self.num_columns, dtype=np.int64)
+        for _, terms in self._terms_of(kind):
+            for columns, amount in terms:
+                taken[columns] = amount
+        return taken
+
     def take(self, kind: int, units: Ints, free: Ints) -> None:
         """Lower `free` by the amounts that these numbers of chunks of a kind take on each node."""
         for nodes, terms in self._terms_of(kind):
