@@ -413,3 +413,17 @@ def test_a_limit_for_ever_leaves_no_start() -> None:
         ChangeKind.CORES: 0,
         ChangeKind.WALLTIME: 0,
     }
+
+
+def test_a_rule_is_named_no_longer_than_it_holds() -> None:
+    """Until 30 ann may have no cores, and from then on her job waits for its reservation, which begins at 80."""
+    instance = window(
+        {"id": "asked", "request": "ncpus=1", "reservation": "lesson", "walltime": 10},
+        limits=[{"consumer": {"user": "ann"}, "resource": "cores", "items": "0", "validity": {"until": 30}}],
+        reservations=[{"id": "lesson", "start": 80, "end": 200, "request": "ncpus=4", "users": ["ann"]}],
+    )
+    explanation = told(instance, "asked")
+    assert [(one.start, one.end, one.cause.rule) for one in explanation.blocked] == [
+        (0, 30, "limits[0]"),
+        (30, 80, "reservations[0]"),
+    ]
