@@ -147,7 +147,9 @@ class Inquiry:
             return Cause(kind=CauseKind.RULE, detail=words, rule=paths.get(self.job.reservation)), until
         near = [one for one in self.world.plan.reservations if one.start < end and one.end > first]
         if not near:
-            return Cause(kind=CauseKind.RULE, detail="rules of the site leave too little even without other jobs"), until
+            return Cause(
+                kind=CauseKind.RULE, detail="rules of the site leave too little even without other jobs"
+            ), until
         names = list(dict.fromkeys(one.id for one in near))
         words = f"reservations set aside what it would need: {', '.join(names)}"
         return Cause(kind=CauseKind.RULE, detail=words, rule=", ".join(paths[name] for name in names)), until
