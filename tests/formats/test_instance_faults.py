@@ -72,7 +72,6 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
         ({"walltime": 5.0}, "jobs[0].walltime: Expected an integer (seconds), got 5.0"),
         ({"walltime": "5"}, 'jobs[0].walltime: Expected an integer (seconds), got "5"'),
         ({"wallime": 5}, "jobs[0].wallime: unknown key, did you mean walltime?"),
-        ({"allocation": []}, "jobs[0].allocation: unknown key"),
         ({"submit": None}, "jobs[0].submit: Expected this key, got nothing"),
         ({"user": ""}, "jobs[0].user: Expected at least 1 characters, got 0"),
         ({"user": "a\nb"}, r'jobs[0].user: Expected a text without control characters, got "a\nb"'),
@@ -210,6 +209,11 @@ def test_faults_of_a_job(keys: dict[str, Any], expected: str) -> None:
     faults = _faults(document)
     assert len(faults) == 1
     assert faults[0].startswith(expected)
+
+
+def test_a_key_of_another_place_is_no_hint() -> None:
+    """A job that waits has no allocation, though a job that runs has one: the key is not suggested for itself."""
+    assert _faults(minimal_instance(job("j", allocation=[]))) == ["jobs[0].allocation: unknown key"]
 
 
 def _queue_nodes(nodes: object) -> dict[str, Any]:
