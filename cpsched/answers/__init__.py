@@ -13,7 +13,7 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.answers.answers import MOST_INTERVALS, Answers, explain
     from cpsched.answers.explanation import Blocked, Cause, CauseKind, Change, ChangeKind, Explanation, Holder, State
-    from cpsched.answers.submission import SUBMITTED, Submission, parse_submission, parse_walltime
+    from cpsched.answers.submission import SUBMITTED, Submission, parse_submission, parse_walltime, under_free_id
     from cpsched.answers.whatif import Comparison, JobChange, WhatIf, changed_instance, compared, what_if
     from cpsched.answers.words import comparison_lines, explanation_lines, first_line, submission_lines
 
@@ -42,6 +42,7 @@ __all__ = [
     "parse_submission",
     "parse_walltime",
     "submission_lines",
+    "under_free_id",
     "what_if",
 ]
 
@@ -50,7 +51,7 @@ __getattr__ = opener(
     {
         "answers": "MOST_INTERVALS Answers explain",
         "explanation": "Blocked Cause CauseKind Change ChangeKind Explanation Holder State",
-        "submission": "SUBMITTED Submission parse_submission parse_walltime",
+        "submission": "SUBMITTED Submission parse_submission parse_walltime under_free_id",
         "whatif": "Comparison JobChange WhatIf changed_instance compared what_if",
         "words": "comparison_lines explanation_lines first_line submission_lines",
     },

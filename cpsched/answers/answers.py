@@ -10,6 +10,7 @@ from cpsched.answers.inquiry import Inquiry
 from cpsched.answers.submission import Submission
 from cpsched.answers.world import World
 from cpsched.domain import Instance, Job, Plan, PlannedJob
+from cpsched.errors import DocumentError, Fault
 
 __all__ = ["MOST_INTERVALS", "Answers", "explain"]
 
@@ -117,9 +118,14 @@ class Answers:
 
         Raises
         ------
+        DocumentError
+            If it is an array of several jobs.
         ValueError
             If the instance has a job of that id.
         """
+        if job.array is not None and len(job.array) > 1:
+            fault = Fault("array", f"Expected one job, got an array of {len(job.array)}: ask about one of its elements")
+            raise DocumentError("the submission", [fault])
         if job.id in self._world.members:
             raise ValueError(f"the instance has a job {job.id!r} already")
         return Submission.of(self._world, job)

@@ -50,15 +50,15 @@ def changes_for(world: World, job: Job, before: int | None) -> tuple[Change, ...
     return tuple(change for change in found if change is not None)
 
 
-def _start(world: World, job: Job) -> int | None:
-    """Return the first start of a job beside all others; None: there is none."""
-    return Inquiry(world.hosting(job), job).free_start()
+def _start(world: World, job: Job, before: int | None) -> int | None:
+    """Return the first start of a job beside all others, before a second; None: there is none."""
+    return Inquiry(world.hosting(job), job).free_start(None if before is None else before - 1)
 
 
 def _tried(world: World, kind: ChangeKind, words: str, changed: Job, before: int | None) -> Change | None:
     """Return a change if the changed job starts early enough."""
-    start = _start(world, changed)
-    if start is None or (before is not None and start >= before):
+    start = _start(world, changed, before)
+    if start is None:
         return None
     return Change(kind=kind, detail=words, start=start)
 
@@ -67,18 +67,18 @@ def _turned(world: World, dial: _Dial, before: int | None) -> Change | None:
     """Return the largest number with which a job starts as early as with the least one, if that is early enough."""
     if dial.asked <= dial.least:
         return None
-    first = _start(world, dial.with_number(dial.least))
-    if first is None or (before is not None and first >= before):
+    first = _start(world, dial.with_number(dial.least), before)
+    if first is None:
         return None
+    bound = None if before is None else first + 1  # without a start in the plan any start is enough
     low, high, early = dial.least, dial.asked, first
     while high - low > 1:
         middle = (low + high) // 2
-        start = _start(world, dial.with_number(middle))
-        # without a start in the plan any start is enough
-        if start is not None and (before is None or start <= first):
-            low, early = middle, start
-        else:
+        start = _start(world, dial.with_number(middle), bound)
+        if start is None:
             high = middle
+        else:
+            low, early = middle, start
     return Change(kind=dial.kind, detail=dial.words(low), start=early, amount=low)
 
 

@@ -55,6 +55,9 @@ class Counter:
         self._last_ones: Ints = np.flatnonzero(np.diff(self._times, append=FOREVER + 1))
         self._borders: Ints = np.append(self._times[self._last_ones], FOREVER)
         self._users: Ints = np.unique(uses.job)
+        most = int(np.cumsum(self._deltas)[self._last_ones].max(initial=0))
+        #: Whether enough is left whichever jobs are away.
+        self._is_ample = amount <= total - most
         #: The answers of `lacking`, by which of the users are away; and the last one, with the occupation that it is
         #: about.
         self._known: dict[bytes, list[tuple[int, int]]] = {}
@@ -62,6 +65,8 @@ class Counter:
 
     def lacking(self, occupation: Occupation | None) -> list[tuple[int, int]]:
         """Return the intervals in which less is left than the job takes; with None, if no other job took anything."""
+        if self._is_ample:
+            return []
         version = 0 if occupation is None else occupation.version
         if self._found is None or self._found[0] is not occupation or self._found[1] != version:
             key = b"" if occupation is None else occupation.is_away[self._users].tobytes()

@@ -54,15 +54,9 @@ class Found:
             The rules that allow the place.
         """
         most = min(most, gate.last(self.start, self.end - self.start)) if gate.counters else most
-
-        def is_free(shift: int) -> bool:
-            return all(timeline.is_free(replace(booking, end=booking.end + shift)) for booking in self.bookings)
-
-        low, high = 0, most - self.start + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if is_free(middle) else (low, middle)
-        return self.start + low
+        for booking in self.bookings:
+            most = self.start + timeline.free_until(booking, booking.end + most - self.start) - booking.end
+        return most
 
     def segments(self, columns: Columns, now: int) -> tuple[Segment, ...]:
         """Return the place as a plan has it, on the instance's clock."""

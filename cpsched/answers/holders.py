@@ -97,10 +97,9 @@ def holders_at(occupation: Occupation, question: Question, start: int, until: in
 
     with occupation.without(()):
         before = occupation.away
-        for after in (start, -1) if is_promise else (-1,):
-            if not fits():
-                _drop_counted(occupation, question, start, after)
-                _drop_nodes(occupation, question, start, after, fits)
+        _drop(occupation, question, start, start if is_promise else -1, fits)
+        if is_promise and not fits():
+            _drop(occupation, question, start, -1, fits)
         if not fits():  # several kinds of chunks can fail to find each other's nodes: all jobs are taken away
             occupation.take_away(sorted(set(occupation.near(start, end).job.tolist()) - occupation.away))
         sure = _surely_needed(occupation, question.form, occupation.away - before, start, end)
@@ -116,7 +115,7 @@ def _surely_needed(occupation: Occupation, form: Form, jobs: Collection[int], st
 
     A job is tried on those of its nodes that no other job uses meanwhile, where exactly its amounts would be lacking.
     """
-    if len(form.asked) > 1 or (isinstance(form, Block) and len(form.modes) > 1):
+    if start >= end or len(form.asked) > 1 or (isinstance(form, Block) and len(form.modes) > 1):
         return frozenset()
     demands, ((demand, request),) = occupation.columns.demands, form.asked
     kinds = demands.kinds_of(demand)
@@ -131,21 +130,25 @@ def _surely_needed(occupation: Occupation, form: Form, jobs: Collection[int], st
     units = demands.units_in(kind, free)
     if request.place.exclusive:
         units = np.where(occupation.timeline.idle_nodes(free), units, 0)
+    spare = int(units.sum()) - need
+    taken = demands.taken_by(kind)
+    # the columns in which a job can take something of what is in question
+    is_asked = (is_alone & (units > 0))[occupation.node_of] & (request.place.exclusive | (taken > 0))
     found = set()
     for job in jobs:
         booking = occupation.taken(job, start, end)
         if booking is None:
             continue
-        nodes = occupation.node_of[booking.columns]
-        here = is_alone[nodes]
+        here = np.flatnonzero(is_asked[booking.columns])
+        columns = booking.columns[here]
+        nodes = occupation.node_of[columns]
+        beside = units.copy()
         if request.place.exclusive:
-            beside = units.copy()
-            beside[nodes[here]] = 0
+            beside[nodes] = 0
         else:
-            less = free.copy()
-            np.subtract.at(less, booking.columns[here], booking.amounts[here])
-            beside = demands.units_in(kind, less)
-        if np.minimum(beside, units).sum() < need:
+            left = (free[columns] - booking.amounts[here]) // taken[columns]
+            np.minimum.at(beside, nodes, np.maximum(0, left))
+        if int((units - beside).sum()) > spare:
             found.add(job)
     return frozenset(found)
 
@@ -170,6 +173,12 @@ def _settle(occupation: Occupation, jobs: Sequence[int], fits: Fits) -> list[int
     return [*_settle(occupation, jobs[:half], fits), *_settle(occupation, jobs[half:], fits)]
 
 
+def _drop(occupation: Occupation, question: Question, start: int, after: int, fits: Fits) -> None:
+    """Take jobs that begin later than `after` away until enough is left, as far as they can help."""
+    _drop_counted(occupation, question, start, after)
+    _drop_nodes(occupation, question, start, after, fits)
+
+
 def _drop_counted(occupation: Occupation, question: Question, start: int, after: int) -> None:
     """Take jobs away until enough is left of what is counted: first those that have most while it lacks, and of equals
     those that end first.
@@ -192,7 +201,8 @@ def _drop_counted(occupation: Occupation, question: Question, start: int, after:
 def _drop_nodes(occupation: Occupation, question: Question, start: int, after: int, fits: Fits) -> None:
     """Take jobs that begin later than `after` away from one node after the other, until the job fits."""
     end = start + question.form.duration
-    gains, lacking = _gains(occupation, question.form, start, end, is_later=after >= start)
+    with occupation.without(()):  # on the timeline without what is counted: most questions take the same of that away
+        gains, lacking = _gains(occupation, question.form, start, end, is_later=after >= start)
     uses = occupation.near(start, end).during(start, end, after=after).but(occupation.away)
     worth = gains.sum(axis=0)
     by_job, nodes_by_job = _pairs(uses, len(worth), worth > 0)
@@ -289,7 +299,16 @@ def _same_until(occupation: Occupation, question: Question, jobs: Sequence[int],
     """Return the second, at most `until`, up to which exactly these jobs, which are away, keep a job from starting."""
     if len(jobs) > MOST_TRIED:
         return min(until, _unchanged_until(occupation, start, start + question.form.duration))
-    for job in jobs:
+    end = start + question.form.duration
+    ends = _ends(occupation, start, end)
+    rest, screened = sorted(jobs, key=lambda job: (int(ends[job]), job)), FOREVER
+    while rest:
+        if until < screened:
+            # what lacks at seconds that all of these starts have in common lacks at each of them
+            sure, screened = _surely_needed(occupation, question.form, rest, until - 1, end), until
+            rest = [job for job in rest if job not in sure]
+            continue
+        job = rest.pop(0)
         occupation.put_back([job])
         beside = question.find(occupation, start, until - 1)
         occupation.take_away([job])

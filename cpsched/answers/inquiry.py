@@ -54,12 +54,15 @@ class Inquiry:
         first = max(moments)
         return None if self.latest is not None and first > self.latest else first
 
-    def free_start(self) -> int | None:
-        """Return the first second at which the job could start beside all others; None: there is none."""
+    def free_start(self, latest: int | None = None) -> int | None:
+        """Return the first second, at most `latest`, at which the job could start beside all others; None: there is
+        none.
+        """
         first = self.first_allowed
         if self.question is None or first is None:
             return None
-        found = self.question.find(self.world.occupation, first - self._now)
+        last = FOREVER if latest is None else latest - self._now
+        found = self.question.find(self.world.occupation, first - self._now, last)
         return None if found is None else self._now + found.start
 
     def at(self, second: int, until: int) -> Blocked:
@@ -114,10 +117,10 @@ class Inquiry:
         occupation = self.world.occupation
         begin = question.earliest - self._now
         if begin > second:
-            return self._by_rule(question, second), min(until, begin)
+            return self._by_rule(question, second, min(until, begin))
         alone = question.form.find(occupation.bare, second, FOREVER, question.gate(None))
         if alone is None or alone.start > second:
-            return self._by_rule(question, second), until if alone is None else min(until, alone.start)
+            return self._by_rule(question, second, until if alone is None else min(until, alone.start))
         found = question.find(occupation, second, until - 1)
         if found is not None and found.start == second:
             gate = question.gate(occupation)
@@ -130,23 +133,26 @@ class Inquiry:
         guarded = self._by_guard(second, until)
         return guarded if guarded is not None else self._by_jobs(question, second, until)
 
-    def _by_rule(self, question: Question, second: int) -> Cause:
-        """Return the rule that leaves too little even if no job took anything."""
+    def _by_rule(self, question: Question, second: int, until: int) -> tuple[Cause, int]:
+        """Return the rule that leaves too little even if no job took anything; up to `until` some rule does."""
         duration = question.form.duration
         for counter in question.counters:
-            if counter.rule is not None and counter.first(None, second, duration) > second:
-                return Cause(kind=CauseKind.RULE, detail=counter.rule.words, rule=counter.rule.path)
+            free = counter.first(None, second, duration)
+            if counter.rule is not None and free > second:
+                return Cause(kind=CauseKind.RULE, detail=counter.rule.words, rule=counter.rule.path), min(until, free)
         first, end = second + self._now, second + self._now + duration
         paths = {one.id: f"reservations[{number}]" for number, one in enumerate(self.world.instance.reservations)}
         if self.job.reservation is not None:
             words = f"runs in reservation {self.job.reservation} only, which has no place for it then"
-            return Cause(kind=CauseKind.RULE, detail=words, rule=paths.get(self.job.reservation))
+            return Cause(kind=CauseKind.RULE, detail=words, rule=paths.get(self.job.reservation)), until
         near = [one for one in self.world.plan.reservations if one.start < end and one.end > first]
         if not near:
-            return Cause(kind=CauseKind.RULE, detail="rules of the site leave too little even without other jobs")
+            return Cause(
+                kind=CauseKind.RULE, detail="rules of the site leave too little even without other jobs"
+            ), until
         names = list(dict.fromkeys(one.id for one in near))
         words = f"reservations set aside what it would need: {', '.join(names)}"
-        return Cause(kind=CauseKind.RULE, detail=words, rule=", ".join(paths[name] for name in names))
+        return Cause(kind=CauseKind.RULE, detail=words, rule=", ".join(paths[name] for name in names)), until
 
     def _by_counter(self, question: Question, second: int, until: int) -> tuple[Cause, int] | None:
         """Return the limit or free pool of which other jobs leave too little."""

@@ -54,6 +54,16 @@ class Uses:
         return Uses(job=self.job[rows], used=self.used[rows], start=self.start[rows], end=self.end[rows])
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Known:
+    """A timeline, and what it has; mutable."""
+
+    timeline: Timeline
+    #: The jobs that it does not have, and the version of the occupation of which that is true.
+    away: frozenset[int] = frozenset()
+    version: int = 0
+
+
 class Occupation:
     """All that a plan books on nodes; mutable: jobs are taken away for a question, and put back after it.
 
@@ -81,14 +91,10 @@ class Occupation:
         self.place_of: dict[str, int] = {}
         self._bookings: list[list[Booking]] = []
         self._away: set[int] = set()
-        #: The jobs that the timeline does not have, and the version of which that is true.
-        self._released: set[int] = set()
-        self._released_at = 0
-        #: The jobs that are away throughout the present question; and a second timeline, with the jobs that it does not
-        #: have: of both, one is for these jobs.
-        self._home: frozenset[int] = frozenset()
-        self._other: tuple[Timeline, set[int]] | None = None
-        self._is_home = True
+        #: How many blocks of `without` are open, and a timeline for each depth of them at which it was asked for: one
+        #: question after the other takes away almost the same jobs at the same depth.
+        self._depth = 0
+        self._known = [_Known(timeline=self._timeline)]
         #: How often jobs were taken away or put back.
         self.version = 0
         #: bool (jobs + 1,): which jobs are taken away; the last one, also at -1, stands for nobody, and is not.
@@ -204,32 +210,28 @@ class Occupation:
         """The nodes with what the jobs hold that are there. It is brought up to date when it is asked for: often what
         is counted beside nodes has the answer.
         """
-        if self._released_at != self.version:
-            self._turn(self._away == self._home)
-            gone, back = self._away - self._released, self._released - self._away
+        known = self._known_here()
+        if known.version != self.version:
+            gone, back = self._away - known.away, known.away - self._away
             with self._crowd_apart(gone | back):
                 for job in gone:
                     for booking in self._bookings[job]:
-                        self._timeline.release(booking)
+                        known.timeline.release(booking)
                 for job in back:
                     for booking in self._bookings[job]:
-                        self._timeline.book(booking)
-                self._released = set(self._away)
-            self._released_at = self.version
-        return self._timeline
+                        known.timeline.book(booking)
+            known.away, known.version = self.away, self.version
+        return known.timeline
 
-    def _turn(self, is_home: bool) -> None:
-        """Take the timeline for the jobs that a question takes away, or the one for all of them: questions about a
-        second and the next one take away almost the same jobs, and in between all are there.
-        """
-        if self._is_home == is_home or self._crowd:
-            return
-        if self._other is None:
+    def _known_here(self) -> _Known:
+        """Return the timeline of this depth; the job in question alone makes no difference."""
+        depth = 0 if self._crowd else max(0, self._depth - 1)
+        while depth >= len(self._known):
+            last = self._known[-1]
             copy = Timeline(self.columns.demands)
-            copy.back_to(self._timeline.marked())
-            self._other = copy, set(self._released)
-        self._is_home = is_home
-        (self._timeline, self._released), self._other = self._other, (self._timeline, self._released)
+            copy.back_to(last.timeline.marked())
+            self._known.append(_Known(timeline=copy, away=last.away, version=last.version))
+        return self._known[depth]
 
     @contextmanager
     def _crowd_apart(self, jobs: Collection[int]) -> Iterator[None]:
@@ -240,7 +242,7 @@ class Occupation:
             yield
             return
         for job in self._crowd:
-            for booking in self._bookings[job] if job not in self._released else ():
+            for booking in self._bookings[job] if job not in self._known[0].away else ():
                 self._timeline.release(booking)
             self._bookings[job] = []
         yield
@@ -256,20 +258,21 @@ class Occupation:
     @contextmanager
     def without(self, jobs: Collection[int]) -> Iterator[None]:
         """Take some jobs away for the time of a block; what else it takes away is put back too."""
-        before, home = self.away, self._home
+        before = self.away
+        self._depth += 1
         self.take_away([job for job in jobs if job not in before])
-        if not before:
-            self._home = self.away
         try:
             yield
         finally:
             self.put_back(self.away - before)
-            self._home = home
+            self._depth -= 1
 
     def near(self, start: int, end: int) -> Uses:
         """Return the uses of nodes that overlap ``[start, end)``; questions ask for those of one window many times."""
-        if self._near[0] != (start, end):
-            self._near = (start, end), self.on_nodes.during(start, end)
+        (first, last), uses = self._near
+        if (first, last) != (start, end):
+            is_inside = first <= start and end <= last
+            self._near = (start, end), (uses if is_inside else self.on_nodes).during(start, end)
         return self._near[1]
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import instance_to_document, parse_instance
 
-__all__ = ["SUBMITTED", "Submission", "parse_submission", "parse_walltime"]
+__all__ = ["SUBMITTED", "Submission", "parse_submission", "parse_walltime", "under_free_id"]
 
 #: The id of a submission that names none.
 SUBMITTED = "submitted"
@@ -90,6 +91,14 @@ def parse_submission(text: str, instance: Instance, *, source: str = "--submit")
         faults = [Fault(fault.path.removeprefix("jobs[0]."), fault.message) for fault in error.faults]
         raise DocumentError(source, faults) from None
     return job
+
+
+def under_free_id(job: Job, taken: Collection[str]) -> Job:
+    """Return a new job under an id that no other job has: its own, or that with a number behind it."""
+    name, number = job.id, 2
+    while name in taken:
+        name, number = f"{job.id}-{number}", number + 1
+    return job if name == job.id else replace(job, id=name)
 
 
 def _json_entry(text: str, source: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from cpsched.answers.submission import parse_submission
+from cpsched.answers.submission import parse_submission, under_free_id
 from cpsched.domain import Instance, Job, NodeClass, NodeState, Plan, PlannedJob
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import instance_to_document, parse_instance
@@ -140,10 +140,8 @@ def changed_instance(instance: Instance, request: WhatIf) -> Instance:
     if request.drain:
         classes = tuple(part for one in instance.cluster.classes for part in _drained(one, frozenset(request.drain)))
         changed = replace(changed, cluster=replace(instance.cluster, classes=classes))
-    for number, text in enumerate(request.add, 1):
-        job = parse_submission(text, changed, source=SOURCE)
-        if job.id in changed.members():
-            job = replace(job, id=f"{job.id}-{number}")
+    for text in request.add:
+        job = under_free_id(parse_submission(text, changed, source=SOURCE), changed.members())
         changed = replace(changed, jobs=(*changed.jobs, job))
     document = instance_to_document(changed)
     for entry in document.get("jobs", []):
@@ -202,7 +200,8 @@ def _limit(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DocumentError(SOURCE, [Fault("limit", f"Expected a JSON object, got: {error}")]) from None
+        message = f"Expected a JSON object, or a file with one, got {text[:100]!r}: {error}"
+        raise DocumentError(SOURCE, [Fault("limit", message)]) from None
 
 
 def compared(instance: Instance, plan: Plan, changed: Instance, new: Plan) -> Comparison:

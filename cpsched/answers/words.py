@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cpsched.answers.explanation import Blocked, Cause, CauseKind, Explanation, Holder, State
 from cpsched.answers.submission import Submission
 from cpsched.answers.whatif import Comparison, JobChange
-from cpsched.domain import Instance
+from cpsched.domain import Instance, WaitingJob
 from cpsched.formats import fold_hostlist
 from cpsched.report import duration, moment, value_text
 from cpsched.text import printable
@@ -64,6 +64,8 @@ def explanation_lines(instance: Instance, explanation: Explanation) -> Iterator[
         yield from _blocked_lines(instance, blocked)
     if told.free_start is not None and (told.start is None or told.free_start < told.start):
         yield f"free: it could start at {moment(instance, told.free_start)}, beside all other jobs"
+    if told.start is None and told.free_start is None:
+        yield "free: at no second could it start, beside all other jobs"
     if told.changes:
         yield "it could start earlier, beside all other jobs:" if told.start is not None else "it could start:"
     for change in told.changes:
@@ -126,7 +128,7 @@ def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> I
     name
         Of the objective.
     """
-    moved = comparison.moved
+    moved, reasons = comparison.moved, {waiting.id: waiting for waiting in comparison.plan.waiting_room}
     for title, jobs in (
         ("later", [job for job in moved if (job.seconds or 0) > 0]),
         ("earlier", [job for job in reversed(moved) if (job.seconds or 0) < 0]),
@@ -138,7 +140,7 @@ def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> I
         if jobs:
             yield f"{title}:"
         for job in jobs[:MOST_MOVED]:
-            yield f"  {_moved_words(instance, job)}"
+            yield f"  {_moved_words(instance, job)}{_reason_words(reasons.get(job.job))}"
         if len(jobs) > MOST_MOVED:
             yield f"  and {len(jobs) - MOST_MOVED} more"
     for sign, word in ((1, "later"), (-1, "earlier")):
@@ -146,6 +148,11 @@ def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> I
         yield f"{count} of {len(comparison.jobs)} jobs start {word}, by {duration(seconds)} in all"
     before, after = (value_text(value) for value in (comparison.value_before, comparison.value_after))
     yield f"{name} of the jobs in both plans: {before} before, {after} after"
+
+
+def _reason_words(waiting: WaitingJob | None) -> str:
+    """Return why a job of a new plan has no start; nothing of one that has one."""
+    return "" if waiting is None else f" ({waiting.reason}: {printable(waiting.detail)})"
 
 
 def _moved_words(instance: Instance, job: JobChange) -> str:

@@ -51,6 +51,9 @@ class World:
         if plan.instance != instance.name:
             fault = Fault("instance", f"Expected a plan of {instance.name!r}, got one of {plan.instance!r}")
             raise DocumentError("plan", [fault])
+        if plan.now > instance.now:
+            message = f"Expected a plan of second {instance.now} (now of the instance) or before, got one of {plan.now}"
+            raise DocumentError("plan", [Fault("now", message)])
         self.instance, self.plan = instance, plan
         self.entries = {job.id: job for job in instance.elements()}
         self.planned = {job.id: job for job in plan.jobs}

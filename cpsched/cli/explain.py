@@ -19,7 +19,7 @@ __all__ = ["command"]
 @click.argument("job")
 @click.option(
     "--at",
-    type=int,
+    type=click.IntRange(-(10**12), 10**12),
     metavar="SECOND",
     help="Why it does not start then, in seconds of the instance's clock.  [default: at every second from now on]",
 )
@@ -38,7 +38,12 @@ def command(instance: Path, plan: Path, job: str, at: int | None, as_json: bool)
     window = read_instance(instance)
     answers = Answers(window, read_plan(plan))
     if not answers.has(job):
-        raise click.BadParameter(f"The instance has no job {printable(job)!r}.", param_hint="JOB")
+        message = f"The instance has no job {printable(job)!r}."
+        if elements := window.members().get(job):
+            message = (
+                f"{printable(job)!r} is an array of {len(elements)} jobs: name one, such as {printable(elements[0])!r}."
+            )
+        raise click.BadParameter(message, param_hint="JOB")
     told = answers.explain(job, at)
     if as_json:
         echo_output("explain", asdict(told))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, PLAN_FILE
+from cpsched.errors import SyntaxFault
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -64,12 +65,12 @@ def command(
     """
     from cpsched.answers import WhatIf, comparison_lines, what_if
     from cpsched.cli.outputs import echo_output
-    from cpsched.formats import expand_hostlist, read_instance, write_plan
+    from cpsched.formats import read_instance, write_plan
 
     request = WhatIf(
         add=tuple(map(_text, add)),
         drop=drop,
-        drain=() if drain is None else tuple(expand_hostlist(drain)),
+        drain=() if drain is None else _nodes(drain),
         walltime=dict(map(_walltime, walltime)),
         limit=tuple(map(_text, limit)),
     )
@@ -109,6 +110,16 @@ def _text(value: str) -> str:
         raise click.BadParameter(f"Expected a text, or a file with one, got {printable(value[:100])!r}") from error
 
 
+def _nodes(value: str) -> tuple[str, ...]:
+    """Return the nodes of a host list."""
+    from cpsched.formats import expand_hostlist
+
+    try:
+        return expand_hostlist(value)
+    except SyntaxFault as error:
+        raise click.BadParameter(str(error), param_hint="--drain") from error
+
+
 def _walltime(value: str) -> tuple[str, int]:
     """Return the job and the seconds of ``JOB=TIME``."""
     from cpsched.answers import parse_walltime
@@ -123,10 +134,10 @@ def _walltime(value: str) -> tuple[str, int]:
 
 def _submit(window: Instance, plan: Plan, text: str, *, as_json: bool) -> None:
     """Print when a job would start."""
-    from cpsched.answers import Answers, parse_submission, submission_lines
+    from cpsched.answers import Answers, parse_submission, submission_lines, under_free_id
     from cpsched.cli.outputs import echo_output
 
-    submission = Answers(window, plan).submit(parse_submission(text, window))
+    submission = Answers(window, plan).submit(under_free_id(parse_submission(text, window), window.members()))
     planned = submission.planned
     if as_json:
         segments = () if planned is None else planned.segments

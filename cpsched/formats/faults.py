@@ -244,7 +244,8 @@ class Faults:
         if len(word) > _LONGEST_SHOWN or len(known) > self._comparisons_left:
             return ""
         self._comparisons_left -= len(known)
-        candidates = [name for name in known if len(name) <= _LONGEST_SHOWN]
+        # a key that is known elsewhere is no hint
+        candidates = [name for name in known if len(name) <= _LONGEST_SHOWN and name != word]
         near = [name for name in candidates if name.casefold() == word.casefold()]
         near = near or difflib.get_close_matches(word, candidates, n=1)
         return f", did you mean {_printable(near[0])}?" if near else ""

@@ -115,9 +115,11 @@ class NodeSteps:
         """Make second `seconds` the new second 0."""
         kernels.pass_time_by_node(seconds, self.arrays)
 
-    def is_free(self, start: int, end: int, columns: Ints, amounts: Ints) -> bool:
-        """Return whether these amounts of node columns, each once, are free throughout ``[start, end)``."""
-        return bool(kernels.is_free_by_node(start, end, columns, amounts, self.arrays))
+    def free_until(self, start: int, end: int, columns: Ints, amounts: Ints) -> int:
+        """Return the first second of ``[start, end)`` at which not all these amounts of node columns, each once, are
+        free; `end` if there is none.
+        """
+        return int(kernels.free_until_by_node(start, end, columns, amounts, self.arrays))
 
     def least_free(self, start: int, end: int, tables: Tables) -> NDArray[np.int32]:
         """Return what is free of each node column throughout ``[start, end)``."""

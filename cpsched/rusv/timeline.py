@@ -209,6 +209,14 @@ class Demands:
             units[nodes] = np.clip(np.min(fitting, axis=0), 0, self._rows["kinds"][kind][2])
         return units
 
+    def taken_by(self, kind: int) -> Ints:
+        """Return the amount of each node column that one chunk of a kind takes on its node."""
+        taken: Ints = np.zeros(self.num_columns, dtype=np.int64)
+        for _, terms in self._terms_of(kind):
+            for columns, amount in terms:
+                taken[columns] = amount
+        return taken
+
     def take(self, kind: int, units: Ints, free: Ints) -> None:
         """Lower `free` by the amounts that these numbers of chunks of a kind take on each node."""
         for nodes, terms in self._terms_of(kind):
@@ -629,21 +637,32 @@ class Timeline:
 
     def is_free(self, booking: Booking) -> bool:
         """Return whether the amounts of a booking are free during its whole interval."""
-        state = self._state
-        between, parts = self._slots_of(booking.start, booking.end)
+        return self.free_until(booking, booking.end) == booking.end
+
+    def free_until(self, booking: Booking, end: int) -> int:
+        """Return the first second, from the start of a booking on and before `end`, at which not all its amounts are
+        free, whatever its own end is; `end` if there is none.
+        """
+        state, start = self._state, booking.start
         taken = _summed(booking.columns, booking.amounts)
         of_system = (booking.system_columns, booking.system_amounts), state.srows, state.sblk
-        if self._nodes is not None and not self._nodes.is_free(booking.start, booking.end, *taken):
-            return False
-        for (columns, amounts), slot_rows, blocks in (
-            (of_system,) if self._nodes is not None else ((taken, state.rows, state.blk), of_system)
-        ):
-            if (blocks[between[:, None], kernels.LOW, columns] < amounts).any():
-                return False
-            for block, inside in parts:
-                if (slot_rows[inside[:, None], columns] + blocks[block, kernels.LAZY, columns] < amounts).any():
-                    return False
-        return True
+        tables = (of_system,) if self._nodes is not None else ((taken, state.rows, state.blk), of_system)
+        if self._nodes is not None:
+            end = self._nodes.free_until(start, end, *taken)
+        for (columns, amounts), slot_rows, blocks in tables:
+            if end == start:
+                break
+            between, parts = self._slots_of(start, end)
+            is_short = (blocks[between[:, None], kernels.LOW, columns] < amounts).any(axis=1)
+            short = [(block, state.members[block, : state.members[block, -1]]) for block in between[is_short]]
+            for block, inside in (*parts[:1], *short, *parts[1:]):
+                is_short = (slot_rows[inside[:, None], columns] + blocks[block, kernels.LAZY, columns] < amounts).any(
+                    axis=1
+                )
+                if is_short.any():
+                    end = max(start, int(state.slots[inside[is_short.argmax()], 0]))
+                    break
+        return end
 
     def free_slots(self, start: int, bookings: Sequence[Booking]) -> tuple[Ints, NDArray[np.bool_]]:
         """Return the slots from `start` on, and which of some bookings' amounts are free in each, whatever the times of

@@ -17,8 +17,8 @@ from cpsched.answers import (
     parse_submission,
     parse_walltime,
     submission_lines,
+    under_free_id,
 )
-from cpsched.domain import Job
 from cpsched.errors import DocumentError, EngineError, Fault, SyntaxFault
 from cpsched.formats import fold_hostlist, instance_to_document, plan_to_document
 from cpsched.serve.access import Viewer
@@ -152,17 +152,9 @@ async def _submitted(parts: Parts, viewer: Viewer, asked: SubmitQuery) -> Submis
 
     def ask(view: View, answers: Answers) -> SubmissionModel:
         job = parse_submission(json.dumps(entry), view.instance, source="submit")
-        return _submission_model(view, answers.submit(_free_name(job, view)), "submit", None)
+        return _submission_model(view, answers.submit(under_free_id(job, view.instance.members())), "submit", None)
 
     return await parts.answering.ask(parts.view, None, ask)
-
-
-def _free_name(job: Job, view: View) -> Job:
-    """Return a new job under a name that no other job has."""
-    name, number = job.id, 1
-    while name in view.instance.members():
-        name, number = f"{job.id}-{number}", number + 1
-    return job if name == job.id else replace(job, id=name)
 
 
 async def _changed(parts: Parts, viewer: Viewer, asked: InsteadQuery) -> SubmissionModel:

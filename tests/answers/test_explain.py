@@ -281,14 +281,14 @@ def test_a_question_leaves_no_trace() -> None:
 
 
 def test_plans_that_are_none_of_the_instance_are_refused() -> None:
-    """A plan of another instance, one whose jobs collide, and a record have no answers."""
+    """A plan of another instance, one of a later second, one whose jobs collide, and a record have no answers."""
     instance = window({"id": "a", **ALL}, {"id": "b", **ALL})
     document = plan_to_document(planned(instance))
     collided: dict[str, Any] = plan_to_document(planned(instance))
     for job in collided["jobs"]:
         job |= {"start": 0, "end": 100}
         job["segments"][0] |= {"start": 0, "end": 100}
-    for wrong in ({**document, "instance": "other"}, collided, {**document, "record": True}):
+    for wrong in ({**document, "instance": "other"}, {**document, "now": 1}, collided, {**document, "record": True}):
         with pytest.raises(DocumentError):
             Answers(instance, parse_plan(wrong))
 
@@ -409,7 +409,22 @@ def test_a_limit_for_ever_leaves_no_start() -> None:
     )
     explanation = told(instance, "asked")
     assert (explanation.state, explanation.free_start) == (State.WAITING_ROOM, None)
+    assert "free: at no second could it start, beside all other jobs" in list(explanation_lines(instance, explanation))
     assert {change.kind: change.start for change in explanation.changes} == {
         ChangeKind.CORES: 0,
         ChangeKind.WALLTIME: 0,
     }
+
+
+def test_a_rule_is_named_no_longer_than_it_holds() -> None:
+    """Until 30 ann may have no cores, and from then on her job waits for its reservation, which begins at 80."""
+    instance = window(
+        {"id": "asked", "request": "ncpus=1", "reservation": "lesson", "walltime": 10},
+        limits=[{"consumer": {"user": "ann"}, "resource": "cores", "items": "0", "validity": {"until": 30}}],
+        reservations=[{"id": "lesson", "start": 80, "end": 200, "request": "ncpus=4", "users": ["ann"]}],
+    )
+    explanation = told(instance, "asked")
+    assert [(one.start, one.end, one.cause.rule) for one in explanation.blocked] == [
+        (0, 30, "limits[0]"),
+        (30, 80, "reservations[0]"),
+    ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cpsched.answers import Answers, parse_submission, parse_walltime
 from cpsched.domain import Instance
-from cpsched.errors import CpschedError
+from cpsched.errors import CpschedError, DocumentError
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import objective_value
 from cpsched.verify import verify
@@ -149,6 +149,14 @@ def test_an_id_that_is_taken_is_refused() -> None:
     instance = window({"id": "all", **ALL})
     with pytest.raises(ValueError, match="already"):
         Answers(instance, planned(instance)).submit(instance.jobs[0])
+
+
+def test_an_array_is_no_single_submission() -> None:
+    """When three elements would start is no question about one job."""
+    instance = window()
+    job = parse_submission('{"request": "ncpus=1", "walltime": 5, "array": {"indices": "0-2"}}', instance)
+    with pytest.raises(DocumentError, match="array: Expected one job, got an array of 3"):
+        Answers(instance, planned(instance)).submit(job)
 
 
 @examples(40)

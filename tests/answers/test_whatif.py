@@ -100,7 +100,7 @@ def test_a_budget_improves_the_new_plan() -> None:
         (WhatIf(drain=("n9",)), "drain: Expected a node"),
         (WhatIf(walltime={"x": 1}), "walltime: Expected a job"),
         (WhatIf(walltime={"a": 0}), "walltime"),
-        (WhatIf(limit=("{",)), "limit: Expected a JSON object"),
+        (WhatIf(limit=("new.json",)), "limit: Expected a JSON object, or a file with one, got 'new.json'"),
         (WhatIf(limit=("3",)), "limits"),
         (WhatIf(limit=('{"consumer": {"user": "ann"}}',)), "limits"),
     ],

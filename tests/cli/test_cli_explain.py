@@ -57,6 +57,22 @@ def test_an_unknown_job_is_a_fault_of_usage(run: Run, window: Window) -> None:
     assert shown.exit_code == ExitCode.BAD_INPUT
 
 
+def test_an_array_is_asked_about_by_its_elements(run: Run, window: Window) -> None:
+    """The id of an array is answered with that of one of its elements."""
+    del window.plan["jobs"][1], window.instance["jobs"][1]["id"]
+    window.instance["jobs"][1] |= {"id": "many", "array": {"indices": "3-5"}}
+    shown = run("explain", window.instance_file, window.plan_file, "many")
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert "'many' is an array of 3 jobs: name one, such as 'many[3]'." in shown.stderr
+
+
+def test_seconds_beyond_all_documents_are_refused(run: Run, window: Window) -> None:
+    """No second of an instance is later than 10^12."""
+    shown = run("explain", window.instance_file, window.plan_file, "a", "--at", 10**15)
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert "--at" in shown.stderr
+
+
 def test_a_plan_whose_jobs_collide_is_refused(run: Run, window: Window) -> None:
     """A plan that books a node twice has no answers: exit code 2, with the job."""
     window.plan["jobs"][1]["start"] = window.plan["jobs"][1]["segments"][0]["start"] = 40

@@ -72,3 +72,25 @@ def test_bad_calls_are_refused(run: Run, window: Window, arguments: tuple[str, .
     """A call without changes, with changes and --submit, or with what is none ends with exit code 2."""
     shown = run("whatif", window.instance_file, window.plan_file, *arguments)
     assert shown.exit_code == ExitCode.BAD_INPUT
+
+
+def test_a_submission_under_an_id_that_is_taken_gets_another_one(run: Run, window: Window) -> None:
+    """The entry of job a, asked about once more, is one of job a-2."""
+    entry = window.write("job.json", {"id": "a", "walltime": 5, "request": "ncpus=2"})
+    shown = run("whatif", window.instance_file, window.plan_file, "--submit", entry, "--json")
+    assert shown.exit_code == ExitCode.FINE
+    assert json.loads(shown.stdout)["job"] == "a-2"
+
+
+def test_jobs_without_a_start_say_why(run: Run, window: Window) -> None:
+    """A job that is added and asks for more cores than a node has is told why it has no start."""
+    shown = run("whatif", window.instance_file, window.plan_file, "--add", "ncpus=99,walltime=5")
+    (line,) = (line for line in shown.stdout.splitlines() if "job submitted" in line)
+    assert line.startswith("  job submitted: has no start (unsatisfiable: ")
+
+
+def test_a_bad_host_list_names_its_option(run: Run, window: Window) -> None:
+    """What is wrong with the nodes of --drain is said with the option, and where in the list."""
+    shown = run("whatif", window.instance_file, window.plan_file, "--drain", "n[1-")
+    assert "--drain" in shown.stderr
+    assert "^" in shown.stderr

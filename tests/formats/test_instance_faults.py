@@ -211,6 +211,11 @@ def test_faults_of_a_job(keys: dict[str, Any], expected: str) -> None:
     assert faults[0].startswith(expected)
 
 
+def test_a_key_of_another_place_is_no_hint() -> None:
+    """A job that waits has no allocation, though a job that runs has one: the key is not suggested for itself."""
+    assert _faults(minimal_instance(job("j", allocation=[]))) == ["jobs[0].allocation: unknown key"]
+
+
 def _queue_nodes(nodes: object) -> dict[str, Any]:
     return {"queues": {"q": {"expected_wait": 1, "nodes": nodes}}}
 

@@ -98,10 +98,20 @@ class DenseTimeline:
 
     def is_free(self, booking: DenseBooking) -> bool:
         """Return whether a booking's amounts are free in every second of it."""
-        seconds = slice(booking.start, booking.end)
-        return all((self.free[seconds, column] >= amount).all() for column, amount in booking.columns.items()) and all(
-            (self.system[seconds, column] >= amount).all() for column, amount in booking.system.items()
-        )
+        return self.free_until(booking, booking.end) == booking.end
+
+    def free_until(self, booking: DenseBooking, end: int) -> int:
+        """Return the first second before `end` at which not all of a booking's amounts are free; `end` if there is
+        none.
+        """
+        for second in range(booking.start, end):
+            for column, amount in booking.columns.items():
+                if self.free[second, column] < amount:
+                    return second
+            for column, amount in booking.system.items():
+                if self.system[second, column] < amount:
+                    return second
+        return end
 
     def _change(self, booking: DenseBooking, sign: int) -> None:
         for column, amount in booking.columns.items():

@@ -123,7 +123,33 @@ def test_what_is_free_is_known(pair: Pair, history: list[tuple[str, int, JobRow]
         pair.is_free(row[0], found[1], start, start + row[3])
 
 
-def test_what_is_free_over_many_blocks() -> None:
+def test_free_until_something_lacks() -> None:
+    """Of 3 cores 2 are free until another job takes 2 of them, and the licence until another job takes it."""
+    run = Run(length=1, resources=(0,), capacity=(3,), system=((0,),))
+    timeline = Timeline(Demands(Layout(runs=(run,), system_capacity=(3, 1))))
+    timeline.book(timeline.booking(20, 30, {0: 2}, {}))
+    timeline.book(timeline.booking(10, 15, {}, {1: 1}))
+    for start, cores, licenses, lacks in [(0, 1, {}, 50), (0, 2, {}, 20), (0, 2, {1: 1}, 10), (12, 2, {1: 1}, 12)]:
+        booking = timeline.booking(start, start + 1, {0: cores}, licenses)
+        assert timeline.free_until(booking, 50) == lacks
+        assert timeline.free_until(booking, start + 1) == min(lacks, start + 1)
+
+
+def test_what_a_chunk_takes_of_each_column() -> None:
+    """Of two runs only the first has memory: a chunk that asks for it takes nothing of the second."""
+    runs = (
+        Run(length=2, resources=(0, 1), capacity=(8, 64), system=((0,), (1,))),
+        Run(length=1, resources=(0,), capacity=(4,), system=((0,),)),
+    )
+    demands = Demands(Layout(runs=runs, system_capacity=(20, 128)))
+    demands.add([KindDemand(need=1, most=9, takes=((0, ((0, 2), (1, 5))),))])
+    demands.add([KindDemand(need=1, most=9, takes=((0, ((0, 3),)), (1, ((0, 3),))))])
+    assert demands.taken_by(0).tolist() == [2, 2, 0, 5, 5]
+    assert demands.taken_by(1).tolist() == [3, 3, 3, 0, 0]
+
+
+@pytest.mark.parametrize("is_spelled_out", [False, True])
+def test_what_is_free_over_many_blocks(*, is_spelled_out: bool) -> None:
     """Of 2 cores one is taken now and then: 1 is free for all of the time, 2 between two takers, 3 never."""
     run = Run(length=1, resources=(0,), capacity=(2,), system=((0,),))
     layout = Layout(runs=(run,), system_capacity=(2,))
@@ -131,6 +157,8 @@ def test_what_is_free_over_many_blocks() -> None:
     for start in range(0, 390, 3):
         pair.hold(start, start + 1, {0: 1}, {})
     assert len(pair.twin.breakpoints()) > 6 * kernels.BLOCK
+    if is_spelled_out:
+        pair.timeline.kernel_arguments()
     for start, end, cores, expected in [
         (0, 390, 1, True), (0, 390, 2, False), (1, 3, 2, True), (1, 4, 2, False), (200, 202, 3, False),
         (389, 395, 2, True), (388, 395, 2, True), (387, 395, 2, False),

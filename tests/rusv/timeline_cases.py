@@ -195,9 +195,13 @@ class Pair:
         self.booked.append((booking, twin))
 
     def is_free(self, demand: int, entries: Sequence[Entry], start: int, end: int) -> bool:
-        """Ask both whether a demand could stand somewhere, and return what both say."""
-        answer = self.timeline.is_free(self.timeline.booking_of(demand, np.array(entries, dtype=np.int32), start, end))
-        assert answer == self.twin.is_free(self.twin.booking_of(demand, entries, start, end))
+        """Ask both whether a demand could stand somewhere, and up to when, and return whether it could."""
+        booking = self.timeline.booking_of(demand, np.array(entries, dtype=np.int32), start, end)
+        twin = self.twin.booking_of(demand, entries, start, end)
+        answer = self.timeline.is_free(booking)
+        assert answer == self.twin.is_free(twin)
+        for last in (end, len(self.twin.free)):
+            assert self.timeline.free_until(booking, last) == self.twin.free_until(twin, last)
         return answer
 
     def release(self, place: int) -> None:

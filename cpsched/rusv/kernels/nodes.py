@@ -206,7 +206,7 @@ def book_all_by_node(begin, bookings, s, o):
         if end < FOREVER:
             add_break(end, s)
         is_free = has_free(start, end, taken.scolumns, taken.samounts, s.srows, s.sblk, s)
-        if not (is_free and is_free_by_node(start, end, columns, amounts, o)):
+        if not (is_free and free_until_by_node(start, end, columns, amounts, o) == end):
             drop_break(start, s)
             if end < FOREVER:
                 drop_break(end, s)
@@ -257,16 +257,21 @@ def least_by_node(run, start, end, target, o, t):
 
 
 @kernel
-def is_free_by_node(start, end, columns, amounts, o):
-    """Tell whether these amounts of columns, each once, are free throughout ``[start, end)``."""
+def free_until_by_node(start, end, columns, amounts, o):
+    """Return the first second of ``[start, end)`` at which not all these amounts of columns, each once, are free; `end`
+    if there is none.
+    """
+    until = end
     for k in range(columns.shape[0]):
         node, place = o.node_of[columns[k]], o.place_of[columns[k]]
         step, behind = step_of(node, start, o), o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
-        while step < behind and o.steps[step, 0] < end:
+        while step < behind and o.steps[step, 0] < until:
             if o.steps[step, place] < amounts[k]:
-                return False
+                until = max(start, o.steps[step, 0])
+                if until == start:
+                    return until
             step += 1
-    return True
+    return until
 
 
 @kernel
