@@ -27,7 +27,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Amount, Measures, Size, Supply
-from cpsched.problem.asides import closed
+from cpsched.problem.asides import Closed, closed
 from cpsched.problem.calendar import Intervals, intervals, minus, union
 from cpsched.problem.queue import planning_order
 from cpsched.problem.rule import Rule
@@ -46,7 +46,7 @@ class Counter:
     #: The amount that they may take together while the rule holds.
     left: int = 0
     #: Amounts that nobody can have for a time.
-    closed: tuple[Amount, ...] = ()
+    closed: Closed = Closed()
     #: Whether a plan that the counter forbids may be allowed by the rule.
     is_strict: bool = False
     #: Jobs that keep to the rule only if they are neither shrunk nor held.
@@ -54,9 +54,10 @@ class Counter:
 
     def last_chances(self, for_ever: int) -> Iterator[tuple[str, int]]:
         """Yield the jobs for which nothing is left from some second on, each with that second."""
-        for start, end, amount in self.closed:
-            if end >= for_ever:
-                yield from ((job_id, start) for job_id, taken in self.takes.items() if self.total - amount < taken)
+        last = self.closed.last
+        if last is not None and last[1] >= for_ever:
+            left = self.total - last[2]
+            yield from ((job_id, last[0]) for job_id, taken in self.takes.items() if left < taken)
 
 
 class Times:
@@ -164,7 +165,7 @@ def _counter(
     if times == ((instance.now, instance.now + FOR_EVER),):
         yield Counter(rule=rule, takes=takes, total=left, left=left, is_strict=is_strict, steady=steady)
         return
-    amounts = tuple(closed(total, left, times, running))
+    amounts = closed(total, left, times, running)
     yield Counter(rule=rule, takes=takes, total=total, left=left, closed=amounts, is_strict=is_strict, steady=steady)
 
 
@@ -264,8 +265,7 @@ class _Limits:
         """Add up what the jobs of a consumer have of a resource; once for all limits of them."""
         key = kind, subject, resource
         if key not in self._found:
-            measures = self._measures
-            sizes = {job.id: size for job in jobs if (size := measures.of(job, resource)).area}
+            sizes = self._measures.of_all(jobs, resource)
             having = [(job, sizes[job.id]) for job in jobs if job.id in sizes]
             starting = [size for job, size in having if self._starts(job)]
             self._found[key] = _Asked(
@@ -438,7 +438,7 @@ def _counter_of_pool(
 ) -> Iterator[Counter]:
     """Yield the counter of a free pool of the whole cluster."""
     others = [job for job in instance.jobs if not is_let_in(pool, job)]
-    takes = {job.id: amount for job in others if (amount := measures.of(job, pool.resource).most)}
+    takes = {name: size.most for name, size in measures.of_all(others, pool.resource).items() if size.most}
     left = left_to_others(pool.items, supply.of(pool.resource))
     rule = Rule(
         path=path,

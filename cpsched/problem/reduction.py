@@ -335,21 +335,25 @@ def _earlier(one: int | None, other: int | None) -> int | None:
 
 def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:
     """Return the fields of jobs, by id, that have licences in place of limits and free pools."""
-    takes: dict[str, dict[str, int]] = {}
+    takes: dict[str, list[tuple[str, int]]] = {}
     ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
         name = counter.rule.name
         for job_id, amount in counter.takes.items():
-            takes.setdefault(job_id, {})[name] = amount
+            takes.setdefault(job_id, []).append((name, amount))
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
+    licenses: dict[tuple[tuple[str, int], ...], Amounts] = {}  # of jobs that ask alike
     found: dict[str, dict[str, Any]] = {}
     for job in instance.jobs:
-        taken = takes.get(job.id)
-        if taken is None and job.id not in steady:
+        if job.id not in takes and job.id not in steady:
             continue
-        fields = found[job.id] = {"licenses": Amounts({**job.licenses, **(taken or {})})}
+        key = (*job.licenses.items(), *takes.get(job.id, ()))
+        if key not in licenses:
+            licenses[key] = Amounts(key)
+        fields: dict[str, Any] = {"licenses": licenses[key]}
+        found[job.id] = fields
         if job.id in steady:
             fields |= {"malleability": None, "expand_limit": 1}
         if job.running is None and job.id in ends:
