@@ -146,7 +146,7 @@ def _counter(
 
     `jobs` are those that the rule is about, `takes` has the amounts that they take.
     """
-    if not times:
+    if not times or not (takes or steady):
         return
     total, is_waiting, running = 0, False, list[Amount]()
     for job in jobs:
@@ -232,34 +232,47 @@ class _Limits:
                 yield from self._outstanding(bound)
 
     def _bounds(self) -> Iterator[_Bound]:
-        """Yield each limit for each consumer that has jobs, ``*`` once for each resource."""
+        """Yield each limit for each consumer that has jobs, ``*`` once for each resource, where it can bind."""
         instance, about = self._instance, self._about
-        by_subject: dict[tuple[ConsumerKind, str], list[Job]] = {}
+        by_subject: dict[ConsumerKind, dict[str, list[Job]]] = {kind: {} for kind in ConsumerKind}
         for job in instance.jobs if instance.limits else ():
             for kind, subject in ((ConsumerKind.USER, job.user), (ConsumerKind.GROUP, job.group)):
                 if subject is not None and (about is None or subject in (about.user, about.group)):
-                    by_subject.setdefault((kind, subject), []).append(job)
+                    by_subject[kind].setdefault(subject, []).append(job)
         for number, limit in enumerate(instance.limits):
             if limit.soft and not self._soft:
                 continue
-            times_of_limit, path = self._times.of(limit.validity), f"limits[{number}]"
-            consumer = limit.consumer
-            named = [] if consumer.name is None else [(consumer.kind, consumer.name)]
+            kind, name = limit.consumer.kind, limit.consumer.name
             resources = (limit.resource,) if limit.resource != "*" else self._supply.names
-            for kind, subject in named or [one for one in by_subject if one[0] is consumer.kind]:
-                jobs = by_subject.get((kind, subject), ())
+            for subject in by_subject[kind] if name is None else (name,):
+                jobs = by_subject[kind].get(subject)
                 for resource in resources if jobs else ():
-                    times = times_of_limit
-                    if limit.resource == "*":
-                        own = (
-                            self._times.of(other.validity)
-                            for other in instance.limits
-                            if other.resource == resource and _is_about(other.consumer, kind, subject)
-                        )
-                        times = minus(times, union(chain.from_iterable(own)))
-                    if times:
-                        asked = self._asked_by(kind, subject, resource, jobs)
-                        yield _Bound(limit, path, f"{kind} {subject}", resource, times, asked)
+                    asked = self._asked_by(kind, subject, resource, jobs or ())
+                    if self._can_bind(limit, resource, asked) and (times := self._times_of(limit, subject, resource)):
+                        yield _Bound(limit, f"limits[{number}]", f"{kind} {subject}", resource, times, asked)
+
+    def _times_of(self, limit: Limit, subject: str, resource: str) -> Intervals:
+        """Return when a limit holds for a consumer and a resource: ``*`` where no limit on that resource does."""
+        times, kind = self._times.of(limit.validity), limit.consumer.kind
+        if limit.resource != "*":
+            return times
+        own = (
+            self._times.of(other.validity)
+            for other in self._instance.limits
+            if other.resource == resource and _is_about(other.consumer, kind, subject)
+        )
+        return minus(times, union(chain.from_iterable(own)))
+
+    def _can_bind(self, limit: Limit, resource: str, asked: _Asked) -> bool:
+        """Tell whether what the jobs of a consumer have of a resource can be more than a limit allows."""
+        if limit.items is not None and (self._record or asked.is_waiting):
+            if asked.total > limit.items.of(self._supply.of(resource)):
+                return True
+        if limit.duration is not None and (asked.uneven or asked.longest > limit.duration):
+            return True
+        if limit.area is None:
+            return False
+        return limit.area_scope is AreaScope.OUTSTANDING or bool(asked.uneven) or asked.largest > limit.area
 
     def _asked_by(self, kind: ConsumerKind, subject: str, resource: str, jobs: Sequence[Job]) -> _Asked:
         """Add up what the jobs of a consumer have of a resource; once for all limits of them."""
@@ -285,8 +298,6 @@ class _Limits:
     def _items(self, bound: _Bound, items: ItemBound) -> Iterator[Counter]:
         """Yield the counter of a limit on items at a time."""
         most, asked = items.of(self._supply.of(bound.resource)), bound.asked
-        if asked.total <= most or not (self._record or asked.is_waiting):
-            return
         takes = {name: size.most for name, size in asked.sizes.items() if size.most}
         rule = self._rule(bound, f"may have {most} {bound.resource} at a time")
         is_strict = any(job_id in takes for job_id in asked.uneven)
@@ -301,11 +312,11 @@ class _Limits:
         limit, resource, asked = bound.limit, bound.resource, bound.asked
         if self._record and limit.soft:
             return
-        measures = [(limit.duration, "seconds", asked.longest, f"may use {resource} for {limit.duration} s in a job")]
+        measures = [(limit.duration, "seconds", f"may use {resource} for {limit.duration} s in a job")]
         if limit.area_scope is AreaScope.REQUEST:
-            measures.append((limit.area, "area", asked.largest, f"may ask for {limit.area} {resource} x s in a job"))
-        for most, measure, greatest, words in measures:
-            if most is None or (greatest <= most and not asked.uneven):
+            measures.append((limit.area, "area", f"may ask for {limit.area} {resource} x s in a job"))
+        for most, measure, words in measures:
+            if most is None:
                 continue
             starting = [
                 (job, getattr(asked.sizes[job.id], measure))
