@@ -137,21 +137,24 @@ class _Places:
     def free(self, reservation: Reservation, times: Sequence[tuple[int, int]]) -> Iterator[ReservedSlice]:
         """Yield what a reservation gets at its times, in order."""
         for start, end in times:
+            ledger = None
             if reservation.request is None:
                 slice_ = self._named(reservation, reservation.nodes or (), start, end)
             else:
-                slice_ = self._asked(reservation, start, end)
-            yield slice_ if slice_.reason is not None else self._book(reservation, slice_)
+                ledger = self._ledger(reservation)
+                slice_ = self._asked(reservation, start, end, ledger)
+            yield slice_ if slice_.reason is not None else self._book(reservation, slice_, ledger)
 
-    def _book(self, reservation: Reservation, slice_: ReservedSlice) -> ReservedSlice:
-        """Leave to nobody else what a reservation has got."""
+    def _book(self, reservation: Reservation, slice_: ReservedSlice, booked: Ledger | None = None) -> ReservedSlice:
+        """Leave to nobody else what a reservation has got; it may be booked on a ledger already."""
         allocation = slice_.allocation
         if reservation.is_exclusive:
             allocation = self._whole(dict.fromkeys(held.node for held in allocation))
         aside = SetAside(start=slice_.start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
         self._got.append(aside)
         for ledger, _ in self._ledgers.values():
-            ledger.set_aside([aside])
+            if ledger is not booked:
+                ledger.set_aside([aside])
         return slice_
 
     def _whole(self, nodes: Sequence[str] | dict[str, None]) -> tuple[Placement, ...]:
@@ -175,7 +178,11 @@ class _Places:
                 for one in self._window.cluster.classes
             )
             cluster = replace(self._window.cluster, classes=classes)
-            window = replace(self._window, jobs=self._others(reservation), cluster=cluster)
+            first = min(start for _, start in self._jobs[key])
+            beside = tuple(
+                job for job in self._others(reservation) if job.running and job.running.segments[-1].end > first
+            )
+            window = replace(self._window, jobs=beside, cluster=cluster)
             jobs = [job for job in self._jobs[key].values() if self._refusal(window, job) is None]
             ledger = Ledger(window, jobs)
             self._ledgers[key] = ledger, ledger.marked()
@@ -188,16 +195,15 @@ class _Places:
             self._refused[job.id] = refusal(window, job)
         return self._refused[job.id]
 
-    def _asked(self, reservation: Reservation, start: int, end: int) -> ReservedSlice:
-        """Return the nodes that a reservation gets by its request."""
-        ledger, job = self._ledger(reservation), self._jobs[self._key(reservation)][reservation.id, start]
+    def _asked(self, reservation: Reservation, start: int, end: int, ledger: Ledger) -> ReservedSlice:
+        """Book what a reservation gets by its request, and return it."""
+        job = self._jobs[self._key(reservation)][reservation.id, start]
         allocation, reason = tuple[Placement, ...](), self._refusal(ledger.instance, job)
         if reason is None:
             ledger.plan([job.id])
             planned = ledger.planned(job.id)
             if planned is not None:
                 allocation = planned.segments[0].allocation
-                ledger.release(job.id)  # it is set aside, as others are
         got = None if allocation else _TAKEN if reason is None else reason[1]
         return ReservedSlice(id=reservation.id, start=start, end=end, allocation=allocation, reason=got)
 
