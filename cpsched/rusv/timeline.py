@@ -551,9 +551,9 @@ class Timeline:
         """Return the entries that a kernel of another room has found with these arrays."""
         return self._scratch.entries[:count].copy()
 
-    def grow(self) -> None:
-        """Double the space for slots."""
-        self._state = _doubled(self._state)
+    def grow(self, lacking: int = 1) -> None:
+        """Double the space for slots, as often as so many are lacking."""
+        self._state = _enlarged(self._state, lacking)
 
     # --- single bookings ----------------------------------------------------------------------------------------
 
@@ -574,31 +574,43 @@ class Timeline:
             taken = taken._replace(columns=taken.columns[:0], amounts=taken.amounts[:0])
         (kernels.book if sign < 0 else kernels.release)(start, end, taken, self._state)
 
-    def book_all(self, spans: Ints, taken: Sequence[Booking]) -> Iterator[int]:
+    def book_all(self, spans: Ints, amounts: Sequence[tuple[Mapping[int, int], Mapping[int, int]]]) -> Iterator[int]:
         """Book many at once, in order; yield the index of each for which not all is free, which is left to the caller.
 
         Parameters
         ----------
         spans
-            int64 (bookings, 3): start, end, and which of `taken` is booked.
-        taken
-            Amounts; their own times do not matter.
+            int64 (bookings, 3): start, end, and which of `amounts` is booked.
+        amounts
+            See `booking`: those by node column, and by system column.
         """
-        firsts = np.cumsum([(0, 0), *((len(one.columns), len(one.system_columns)) for one in taken)], axis=0)
+        columns = np.array([column for taken, _ in amounts for column in taken], dtype=np.int64)
+        values = np.array([amount for taken, _ in amounts for amount in taken.values()], dtype=np.int64)
+        owners = np.repeat(np.arange(len(amounts)), [len(taken) for taken, _ in amounts])
+        system = np.zeros((len(amounts), len(self.demands.layout.system_capacity)), dtype=np.int64)
+        for sums in self._known.colsys[columns].T:
+            np.add.at(system, (owners[sums >= 0], sums[sums >= 0]), values[sums >= 0])
+        for row, (_, licenses) in enumerate(amounts):
+            for number, amount in licenses.items():
+                system[row, number] += amount
+        changed = np.nonzero(system)
+        counts = [np.bincount(of_sets, minlength=len(amounts)) for of_sets in (owners, changed[0])]
+        firsts = np.concatenate([[(0, 0)], np.cumsum(counts, axis=1).T])
         bookings = Bookings(
             spans=np.minimum(spans, FOREVER),
             firsts=firsts,
-            columns=np.concatenate([one.columns for one in taken]),
-            amounts=np.concatenate([one.amounts for one in taken]),
-            scolumns=np.concatenate([one.system_columns for one in taken]),
-            samounts=np.concatenate([one.system_amounts for one in taken]),
+            columns=columns,
+            amounts=values,
+            scolumns=changed[1],
+            samounts=system[changed],
         )
         if np.diff(firsts[:, 0])[spans[:, 2]].sum() * _SPELLED_OUT > len(spans) * self.demands.num_columns:
             self.kernel_arguments()
         done, nodes = 0, self._nodes
         while done < len(spans):
-            while self._state.head[[kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS]].min() < 2 * (len(spans) - done):
-                self.grow()
+            spare = int(self._state.head[[kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS]].min())
+            if spare < 2 * (len(spans) - done):
+                self.grow(2 * (len(spans) - done) - spare)
             if nodes is None:
                 done, is_short = int(kernels.book_all(done, bookings, self._state)), False
             else:
@@ -934,35 +946,37 @@ def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> State
     return State(head, slots, order, members, free, blk, srows, sblk, spare)
 
 
-def _doubled(state: State) -> State:
-    """Return the same timeline in arrays with twice as many slots and blocks."""
+def _enlarged(state: State, lacking: int) -> State:
+    """Return the same timeline in arrays with at least so many more slots and blocks, doubled in number."""
     head, spare = state.head, state.spare
-    old = spare.shape[1]
-    more = np.zeros((2, 2 * old), dtype=spare.dtype)
+    old = new = spare.shape[1]
+    while new < old + lacking:
+        new *= 2
+    more = np.zeros((2, new), dtype=spare.dtype)
     tops = []
     for stack, counter in enumerate((kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS)):
         count = int(head[counter])
         in_use = np.ones(old, dtype=bool)
         in_use[spare[stack, :count]] = False
         tops.append(int(np.flatnonzero(in_use)[-1]) + 1)
-        more[stack, :old] = np.arange(2 * old - 1, old - 1, -1)
-        more[stack, old : old + count] = spare[stack, :count]
-        head[counter] = old + count
+        more[stack, : new - old] = np.arange(new - 1, old - 1, -1)
+        more[stack, new - old : new - old + count] = spare[stack, :count]
+        head[counter] = new - old + count
 
-    def doubled(array: NDArray[Any], top: int) -> NDArray[Any]:
-        grown = np.zeros((2 * old, *array.shape[1:]), dtype=array.dtype)  # pages that are never written cost nothing
+    def enlarged(array: NDArray[Any], top: int) -> NDArray[Any]:
+        grown = np.zeros((new, *array.shape[1:]), dtype=array.dtype)  # pages that are never written cost nothing
         grown[:top] = array[:top]
         return grown
 
     of_slots, of_blocks = tops
     return State(
         head=head,
-        slots=doubled(state.slots, of_slots),
-        order=doubled(state.order, of_blocks),
-        members=doubled(state.members, of_blocks),
-        rows=doubled(state.rows, of_slots),
-        blk=doubled(state.blk, of_blocks),
-        srows=doubled(state.srows, of_slots),
-        sblk=doubled(state.sblk, of_blocks),
+        slots=enlarged(state.slots, of_slots),
+        order=enlarged(state.order, of_blocks),
+        members=enlarged(state.members, of_blocks),
+        rows=enlarged(state.rows, of_slots),
+        blk=enlarged(state.blk, of_blocks),
+        srows=enlarged(state.srows, of_slots),
+        sblk=enlarged(state.sblk, of_blocks),
         spare=more,
     )
