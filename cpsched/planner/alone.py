@@ -19,12 +19,19 @@ def placeable_beside(instance: Instance, planned: Collection[str]) -> frozenset[
     return found - hopeless(instance, left_out) if left_out else found
 
 
-def hopeless(instance: Instance, names: Collection[str]) -> frozenset[str]:
+def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = None) -> frozenset[str]:
     """Return those of some waiting jobs that are proven to be in no plan.
 
     *Proof.* What runs and does not change is in every plan, and other jobs only take more. A rigid job of one kind of
     chunks that finds no start on a ledger with the running jobs alone has none in any plan; the start that it finds
     is its earliest in any plan. So no job starts before the earliest ends of those for which it waits.
+
+    Parameters
+    ----------
+    instance, names
+        The window, and the jobs that are asked about.
+    bare
+        A ledger of all jobs on which none is booked; None: one is made. Where jobs wait for others it does not serve.
     """
     waiting = {job.id: job for job in instance.elements() if job.running is None}
     members, chosen = instance.members(), [name for name in waiting if name in names]
@@ -33,7 +40,10 @@ def hopeless(instance: Instance, names: Collection[str]) -> frozenset[str]:
         chosen += [one for one in dict.fromkeys(awaited) if one in waiting and one not in chosen]
     jobs = awaited_first(instance, [waiting[name] for name in chosen])
     lost = set(refusals(instance, jobs))
-    ledger = Ledger(instance, [replace(job, after=()) for job in jobs if job.id not in lost])
+    if bare is None or any(job.after for job in jobs):
+        ledger = Ledger(instance, [replace(job, after=()) for job in jobs if job.id not in lost])
+    else:
+        ledger = bare
     if ledger.running.changeable:
         return frozenset()
     precedences, earliest = Precedences(instance, jobs), dict[str, int]()

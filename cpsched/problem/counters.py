@@ -7,7 +7,7 @@ it, and of which there is none while the limit holds; a free pool is one that jo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
@@ -46,7 +46,7 @@ class Counter:
     #: The amount that they may take together while the rule holds.
     left: int = 0
     #: Amounts that nobody can have for a time.
-    closed: Closed = Closed()
+    closed: Closed = field(default_factory=Closed)
     #: Whether a plan that the counter forbids may be allowed by the rule.
     is_strict: bool = False
     #: Jobs that keep to the rule only if they are neither shrunk nor held.
@@ -265,9 +265,12 @@ class _Limits:
 
     def _can_bind(self, limit: Limit, resource: str, asked: _Asked) -> bool:
         """Tell whether what the jobs of a consumer have of a resource can be more than a limit allows."""
-        if limit.items is not None and (self._record or asked.is_waiting):
-            if asked.total > limit.items.of(self._supply.of(resource)):
-                return True
+        if (
+            limit.items is not None
+            and (self._record or asked.is_waiting)
+            and asked.total > limit.items.of(self._supply.of(resource))
+        ):
+            return True
         if limit.duration is not None and (asked.uneven or asked.longest > limit.duration):
             return True
         if limit.area is None:

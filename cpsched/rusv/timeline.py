@@ -553,7 +553,7 @@ class Timeline:
 
     def grow(self, lacking: int = 1) -> None:
         """Double the space for slots, as often as so many are lacking."""
-        self._state = _enlarged(self._state, lacking)
+        self._state = _copied(self._state, lacking)
 
     # --- single bookings ----------------------------------------------------------------------------------------
 
@@ -641,12 +641,12 @@ class Timeline:
     def marked(self) -> TimelineMark:
         """Return a mark of the current bookings, for `back_to`."""
         nodes = None if self._nodes is None else self._nodes.copy()
-        return TimelineMark(State(*(array.copy() for array in self._state)), nodes)
+        return TimelineMark(_copied(self._state), nodes)
 
     def back_to(self, mark: TimelineMark) -> None:
         """Restore the bookings at the time of the mark."""
         self._forget()
-        self._state = State(*(array.copy() for array in mark.state))
+        self._state = _copied(mark.state)
         self._nodes = None if mark.nodes is None else mark.nodes.copy()
 
     def is_free(self, booking: Booking) -> bool:
@@ -946,9 +946,9 @@ def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> State
     return State(head, slots, order, members, free, blk, srows, sblk, spare)
 
 
-def _enlarged(state: State, lacking: int) -> State:
-    """Return the same timeline in arrays with at least so many more slots and blocks, doubled in number."""
-    head, spare = state.head, state.spare
+def _copied(state: State, lacking: int = 0) -> State:
+    """Return a copy of a timeline whose arrays have at least so many more slots and blocks, doubled in number."""
+    head, spare = state.head.copy(), state.spare
     old = new = spare.shape[1]
     while new < old + lacking:
         new *= 2
@@ -963,7 +963,7 @@ def _enlarged(state: State, lacking: int) -> State:
         more[stack, new - old : new - old + count] = spare[stack, :count]
         head[counter] = new - old + count
 
-    def enlarged(array: NDArray[Any], top: int) -> NDArray[Any]:
+    def copied(array: NDArray[Any], top: int) -> NDArray[Any]:
         grown = np.zeros((new, *array.shape[1:]), dtype=array.dtype)  # pages that are never written cost nothing
         grown[:top] = array[:top]
         return grown
@@ -971,12 +971,12 @@ def _enlarged(state: State, lacking: int) -> State:
     of_slots, of_blocks = tops
     return State(
         head=head,
-        slots=enlarged(state.slots, of_slots),
-        order=enlarged(state.order, of_blocks),
-        members=enlarged(state.members, of_blocks),
-        rows=enlarged(state.rows, of_slots),
-        blk=enlarged(state.blk, of_blocks),
-        srows=enlarged(state.srows, of_slots),
-        sblk=enlarged(state.sblk, of_blocks),
+        slots=copied(state.slots, of_slots),
+        order=copied(state.order, of_blocks),
+        members=copied(state.members, of_blocks),
+        rows=copied(state.rows, of_slots),
+        blk=copied(state.blk, of_blocks),
+        srows=copied(state.srows, of_slots),
+        sblk=copied(state.sblk, of_blocks),
         spare=more,
     )

@@ -6,7 +6,6 @@ import os
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
