@@ -130,16 +130,19 @@ def merged(asides: Sequence[SetAside], closed: Mapping[str, Closed]) -> tuple[Se
             for time in times[first:until]:
                 loans[time] = loans.get(time, ()) + loan
     # the same few amounts are set aside at many times: one value serves them all
-    values = {key: _added_up(key) for key in set(loans.values())}
-    allocations: dict[tuple[int, ...], tuple[Placement, ...]] = {(): ()}
+    distinct = {id(loan): loan for loan in loans.values()}
+    values = {loan: _added_up(loan) for loan in set(distinct.values())}
+    known = {key: values[loan] for key, loan in distinct.items()}
+    allocations: dict[tuple[int, ...], tuple[Placement, ...]] = {}
     found = []
     for time in sorted(loans):
-        of_time = held.get(time, ())
-        nodes = tuple(map(id, of_time))
-        if nodes not in allocations:
-            allocations[nodes] = _put_together(of_time)
-        start, end = time
-        found.append(SetAside(start=start, end=end, allocation=allocations[nodes], licenses=values[loans[time]]))
+        allocation: tuple[Placement, ...] = ()
+        if time in held:
+            key = tuple(map(id, held[time]))
+            if key not in allocations:
+                allocations[key] = _put_together(held[time])
+            allocation = allocations[key]
+        found.append(SetAside(*time, allocation, known[id(loans[time])]))
     return tuple(found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -335,12 +336,12 @@ def _earlier(one: int | None, other: int | None) -> int | None:
 
 def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:
     """Return the fields of jobs, by id, that have licences in place of limits and free pools."""
-    takes: dict[str, list[tuple[str, int]]] = {}
+    takes = defaultdict[str, list[tuple[str, int]]](list)
     ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
         name = counter.rule.name
         for job_id, amount in counter.takes.items():
-            takes.setdefault(job_id, []).append((name, amount))
+            takes[job_id].append((name, amount))
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
