@@ -20,7 +20,7 @@ from cpsched.domain import (
     SetAside,
     Step,
 )
-from cpsched.problem import Intervals, Refusal, occurrences, refusal
+from cpsched.problem import Intervals, Refusal, held_by, occurrences, refusal
 
 __all__ = ["slices_of"]
 
@@ -166,6 +166,14 @@ class _Places:
         """Return the running jobs but those of a reservation, which run where it is."""
         return tuple(job for job in self._window.jobs if job.reservation != reservation.id)
 
+    def _held_beside(self, reservation: Reservation) -> Iterator[SetAside]:
+        """Yield what running jobs that are not in a reservation have: an exclusive one all of its nodes."""
+        for job in self._others(reservation):
+            for held in held_by([job]):
+                if job.steps[0].request.place.exclusive:
+                    held = held._replace(allocation=self._whole(dict.fromkeys(one.node for one in held.allocation)))
+                yield held
+
     def _ledger(self, reservation: Reservation) -> Ledger:
         """Return the ledger of a reservation.
 
@@ -179,10 +187,8 @@ class _Places:
             )
             cluster = replace(self._window.cluster, classes=classes)
             first = min(start for _, start in self._jobs[key])
-            beside = tuple(
-                job for job in self._others(reservation) if job.running and job.running.segments[-1].end > first
-            )
-            window = replace(self._window, jobs=beside, cluster=cluster)
+            held = (one for one in self._held_beside(reservation) if one.end > first)
+            window = replace(self._window, jobs=(), cluster=cluster, set_aside=(*self._window.set_aside, *held))
             jobs = [job for job in self._jobs[key].values() if self._refusal(window, job) is None]
             ledger = Ledger(window, jobs)
             self._ledgers[key] = ledger, ledger.marked()
@@ -210,27 +216,19 @@ class _Places:
     def _named(self, reservation: Reservation, nodes: Sequence[str], start: int, end: int) -> ReservedSlice:
         """Return the named nodes of a reservation, if they are up and nothing else is there."""
         window, among = self._window, set(nodes)
-        held = [
-            (segment.start, segment.end, segment.allocation, job.licenses)
-            for job in self._others(reservation)
-            for segment in (job.running.segments if job.running is not None else ())
-        ]
-        held += [
-            (aside.start, aside.end, aside.allocation, aside.licenses)
-            for aside in (*self._window.set_aside, *self._got)
-        ]
-        meant = [one for one in held if one[0] < end and one[1] > max(start, window.now)]
+        held = (*held_by(self._others(reservation)), *window.set_aside, *self._got)
+        meant = [one for one in held if one.start < end and one.end > max(start, window.now)]
         reason = None
         down = [node for node in nodes if window.cluster.class_of[node].state is not NodeState.UP]
         if down:
             reason = f"{down[0]} is {window.cluster.class_of[down[0]].state}"
-        elif any(placement.node in among for one in meant for placement in one[2]):
+        elif any(placement.node in among for one in meant for placement in one.allocation):
             reason = _TAKEN
         for name, amount in reservation.licenses.items():
             # the most at a time is reached when something begins
             levels = [
-                sum(one[3].get(name, 0) for one in meant if one[0] <= begin < one[1])
-                for begin in {max(start, window.now), *(one[0] for one in meant if one[0] > start)}
+                sum(one.licenses.get(name, 0) for one in meant if one.start <= begin < one.end)
+                for begin in {max(start, window.now), *(one.start for one in meant if one.start > start)}
             ]
             if max(levels) + amount > window.cluster.licenses.get(name, 0):
                 reason = _TAKEN

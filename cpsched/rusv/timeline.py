@@ -607,10 +607,12 @@ class Timeline:
         if np.diff(firsts[:, 0])[spans[:, 2]].sum() * _SPELLED_OUT > len(spans) * self.demands.num_columns:
             self.kernel_arguments()
         done, nodes = 0, self._nodes
+        breaks = len(np.unique(spans[:, :2]))  # each makes one slot more at the most
         while done < len(spans):
             spare = int(self._state.head[[kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS]].min())
-            if spare < 2 * (len(spans) - done):
-                self.grow(2 * (len(spans) - done) - spare)
+            lacking = min(breaks, 2 * (len(spans) - done)) - spare
+            if lacking > 0:
+                self.grow(lacking)
             if nodes is None:
                 done, is_short = int(kernels.book_all(done, bookings, self._state)), False
             else:
