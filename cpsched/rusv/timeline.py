@@ -45,6 +45,8 @@ NOWHERE = -1
 _MEMORY = 16
 #: Where many bookings take more than this share (its inverse) of all node columns, rows of all nodes take less space.
 _SPELLED_OUT = 8
+#: Space for one block of slots is kept for so many slots; on average a block has more.
+_SLOTS_PER_BLOCK = 4
 #: Entries of jobs that are gone, at the most, beside as many as the jobs of a table have.
 _MOST_UNUSED = 1 << 16
 
@@ -607,12 +609,14 @@ class Timeline:
         if np.diff(firsts[:, 0])[spans[:, 2]].sum() * _SPELLED_OUT > len(spans) * self.demands.num_columns:
             self.kernel_arguments()
         done, nodes = 0, self._nodes
-        breaks = len(np.unique(spans[:, :2]))  # each makes one slot more at the most
+        breaks = len(np.unique(spans[:, :2]))
         while done < len(spans):
-            spare = int(self._state.head[[kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS]].min())
-            lacking = min(breaks, 2 * (len(spans) - done)) - spare
-            if lacking > 0:
-                self.grow(lacking)
+            # each break makes at most one slot more, and a block is divided in two when it is full
+            head, slots = self._state.head, min(breaks, 2 * (len(spans) - done))
+            blocks = int(head[kernels.H_BLOCKS]) + 2 * slots // kernels.BLOCK + 1
+            lacking = slots - head[kernels.H_SPARE_ROWS], blocks - head[kernels.H_SPARE_BLOCKS]
+            if max(lacking) > 0:
+                self.grow(max(int(lacking[0]), int(lacking[1]) * _SLOTS_PER_BLOCK))
             if nodes is None:
                 done, is_short = int(kernels.book_all(done, bookings, self._state)), False
             else:
@@ -925,7 +929,7 @@ def _taken(booking: Booking) -> Taken:
 
 def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> State:
     """Return the arrays of a timeline on which nothing is booked, with space for this many slots."""
-    blocks = rows
+    blocks = rows // _SLOTS_PER_BLOCK
     head = np.zeros(kernels.HEAD, dtype=np.int64)
     slots = np.zeros((rows, 2), dtype=np.int64)
     slots[0] = 0, 1
@@ -940,24 +944,28 @@ def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> State
     sblk = np.zeros((blocks, 3, len(system)), dtype=np.int64)
     sblk[0, kernels.LOW] = sblk[0, kernels.HIGH] = system
     spare = np.zeros((2, rows), dtype=np.int32)
-    spare[:, : rows - 1] = np.arange(rows - 1, 0, -1)
+    for stack, count in zip(spare, (rows, blocks), strict=True):
+        stack[: count - 1] = np.arange(count - 1, 0, -1)
     head[kernels.H_BLOCKS] = 1
     head[kernels.H_FREED] = FOREVER
-    head[kernels.H_SPARE_ROWS] = head[kernels.H_SPARE_BLOCKS] = rows - 1
+    head[kernels.H_SPARE_ROWS], head[kernels.H_SPARE_BLOCKS] = rows - 1, blocks - 1
     order = np.zeros(blocks, dtype=np.int32)
     return State(head, slots, order, members, free, blk, srows, sblk, spare)
 
 
 def _copied(state: State, lacking: int = 0) -> State:
-    """Return a copy of a timeline whose arrays have at least so many more slots and blocks, doubled in number."""
+    """Return a copy of a timeline whose arrays have at least so many more slots, doubled in number, and blocks for
+    them.
+    """
     head, spare = state.head.copy(), state.spare
-    old = new = spare.shape[1]
-    while new < old + lacking:
-        new *= 2
-    more = np.zeros((2, new), dtype=spare.dtype)
+    factor = 1
+    while factor * len(state.slots) < len(state.slots) + lacking:
+        factor *= 2
+    more = np.zeros((2, factor * spare.shape[1]), dtype=spare.dtype)
     tops = []
-    for stack, counter in enumerate((kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS)):
-        count = int(head[counter])
+    counters = (len(state.slots), kernels.H_SPARE_ROWS), (len(state.order), kernels.H_SPARE_BLOCKS)
+    for stack, (old, counter) in enumerate(counters):
+        new, count = factor * old, int(head[counter])
         in_use = np.ones(old, dtype=bool)
         in_use[spare[stack, :count]] = False
         tops.append(int(np.flatnonzero(in_use)[-1]) + 1)
@@ -966,7 +974,7 @@ def _copied(state: State, lacking: int = 0) -> State:
         head[counter] = new - old + count
 
     def copied(array: NDArray[Any], top: int) -> NDArray[Any]:
-        grown = np.zeros((new, *array.shape[1:]), dtype=array.dtype)  # pages that are never written cost nothing
+        grown = np.zeros((factor * len(array), *array.shape[1:]), dtype=array.dtype)  # only what is written takes time
         grown[:top] = array[:top]
         return grown
 
