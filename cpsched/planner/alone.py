@@ -47,6 +47,7 @@ def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = N
     if ledger.running.changeable:
         return frozenset()
     precedences, earliest = Precedences(instance, jobs), dict[str, int]()
+    alike: dict[object, int | None] = {}  # the starts of jobs that ask alike
     for job in jobs:
         if job.id in lost:
             continue
@@ -57,7 +58,12 @@ def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = N
             lost.add(job.id)
             continue
         begin = max([begin, *(earliest[name] + lag for name, lag in before)])
-        start = ledger.place([job.id], earliest=begin).get(job.id) if _is_plain(job) else begin
+        start: int | None = begin
+        if _is_plain(job):
+            key = job.steps, job.licenses, job.start_at, begin, last
+            if key not in alike:
+                alike[key] = ledger.place([job.id], earliest=begin).get(job.id)
+            start = alike[key]
         if start is None or (last is not None and start > last):
             lost.add(job.id)
         else:

@@ -701,6 +701,8 @@ class NodeRules:
             taken = asked.amounts(held.resources, 0)
             more = {name: taken[name] for name in taken if name in key[1] and asked.takes[name] is not None}
             known[key] = Amounts({**held.resources, **more}) if more else held.resources
+        if node == held.node and known[key] is held.resources:
+            return held
         return Placement(node=node, resources=known[key], chunk=held.chunk, count=held.count)
 
     def _has_of(self, node: str, asked: _Asked) -> Mapping[str, int]:

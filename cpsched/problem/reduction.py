@@ -307,6 +307,8 @@ def _cores(job: Job) -> int:
 
 def _expanded(instance: Instance) -> Instance:
     """Return an instance whose arrays are single jobs: a limit may admit some elements and not others."""
+    if all(job.array is None for job in instance.jobs):
+        return instance
     members = instance.members()
 
     def expanded(dependencies: Iterable[Dependency]) -> tuple[Dependency, ...]:
