@@ -24,9 +24,7 @@ _MOST_PLANNED, _CHANGING = 6_000, 20
 _MOST_ORDERS, _MOST_IN_ALL = 30, 1_000
 
 
-def rescue(
-    ledger: Ledger, order: Sequence[str], value: Callable[[], float], bare: Mark | None = None
-) -> list[str]:
+def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float], bare: Mark | None = None) -> list[str]:
     """Plan all jobs anew, if that gives more of them a place, or as many places that are worth more; return the order
     of the best plan.
 

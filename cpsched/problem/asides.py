@@ -138,11 +138,12 @@ def merged(asides: Sequence[SetAside], closed: Mapping[str, Closed]) -> tuple[Se
     for time in sorted(loans):
         allocation: tuple[Placement, ...] = ()
         if time in held:
-            key = tuple(map(id, held[time]))
-            if key not in allocations:
-                allocations[key] = _put_together(held[time])
-            allocation = allocations[key]
-        found.append(SetAside(*time, allocation, known[id(loans[time])]))
+            nodes = tuple(map(id, held[time]))
+            if nodes not in allocations:
+                allocations[nodes] = _put_together(held[time])
+            allocation = allocations[nodes]
+        start, end = time
+        found.append(SetAside(start, end, allocation, known[id(loans[time])]))
     return tuple(found)
 
 

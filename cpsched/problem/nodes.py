@@ -33,6 +33,7 @@ from cpsched.domain import (
     SetAside,
     Step,
     WaitingReason,
+    with_fields,
 )
 from cpsched.problem.alone import Alone, alone_in, rests_of_running
 from cpsched.problem.amounts import Amount, Supply
@@ -630,7 +631,7 @@ class NodeRules:
         """
         asked = self._asked.get(job.id)
         if asked is None:
-            return replace(job, **counted) if counted else job
+            return with_fields(job, counted) if counted else job
         fields: dict[str, Any] = {
             **counted,
             "steps": tuple(
@@ -653,7 +654,7 @@ class NodeRules:
             if job.running is None:
                 fields["not_before"] = max(slice_.start, job.not_before or slice_.start)
                 fields["deadline"] = slice_.end if deadline is None else min(deadline, slice_.end)
-        return replace(job, **fields)
+        return with_fields(job, fields)
 
     def _extended(self, request: Request, asked: _Asked) -> Request:
         """Return a request that asks for made-up resources and properties, too; one for all jobs that ask alike."""
