@@ -230,7 +230,7 @@ def _without_licenses(instance: Instance) -> Instance:
         instance,
         cluster=replace(instance.cluster, licenses=Amounts()),
         jobs=tuple(replace(job, licenses=Amounts()) if job.licenses else job for job in instance.jobs),
-        set_aside=tuple(replace(one, licenses=Amounts()) for one in instance.set_aside),
+        set_aside=tuple(one._replace(licenses=Amounts()) for one in instance.set_aside),
     )
 
 

@@ -28,24 +28,21 @@ def book_asides(timeline: Timeline, asides: Sequence[SetAside], columns: Columns
 
     A site's rules set the same few amounts aside many hundred times; each is looked up once.
     """
-    numbers: dict[tuple[int, int], int] = {}
-    amounts: list[tuple[dict[int, int], dict[int, int]]] = []
-    spans: list[tuple[int, int, int]] = []
-    for aside in asides:
-        start, end = max(0, aside.start - now), aside.end - now
-        if end <= start:
-            continue
-        key = id(aside.allocation), id(aside.licenses)
-        if key not in numbers:
-            numbers[key] = len(amounts)
-            amounts.append(amounts_aside(aside, columns))
-        spans.append((start, end if end < FOR_EVER else FOREVER, numbers[key]))
-    if spans:
-        spans.sort()
-        taken = [timeline.booking(0, 1, *one) for one in amounts]
-        for index in timeline.book_all(np.array(spans, dtype=np.int64), taken):
-            start, end, number = spans[index]
-            booked_remainder(timeline, start, end, *amounts[number])
+    coming = [aside for aside in asides if aside.end > max(now, aside.start)]
+    if not coming:
+        return
+    keys = [(id(aside.allocation), id(aside.licenses)) for aside in coming]
+    distinct = dict(zip(keys, coming, strict=True))
+    amounts = [amounts_aside(aside, columns) for aside in distinct.values()]
+    number = {key: place for place, key in enumerate(distinct)}
+    starts = np.array([aside.start for aside in coming]) - now
+    ends = np.array([aside.end for aside in coming]) - now
+    numbers = np.array([number[key] for key in keys])
+    spans = np.column_stack([np.maximum(starts, 0), np.where(ends < FOR_EVER, ends, FOREVER), numbers])
+    spans = spans[np.lexsort(spans.T[::-1])]
+    for index in timeline.book_all(spans, amounts):
+        start, end, which = spans[index].tolist()
+        booked_remainder(timeline, start, end, *amounts[which])
 
 
 def booked_remainder(

@@ -20,7 +20,7 @@ from cpsched.domain.events import (
     WindowEvent,
 )
 from cpsched.domain.facts import Fitted, fitted
-from cpsched.domain.frozen import Amounts, FrozenMap
+from cpsched.domain.frozen import Amounts, FrozenMap, with_fields
 from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, FOR_EVER, Instance, Objective, ObjectiveTerm, SetAside
 from cpsched.domain.job import (
     Dependency,
@@ -167,4 +167,5 @@ __all__ = [
     "state_of",
     "stretches_of",
     "time_on",
+    "with_fields",
 ]

@@ -1,9 +1,12 @@
-"""An immutable, hashable mapping, for objects of a document whose keys are free."""
+"""An immutable, hashable mapping, for objects of a document whose keys are free; and changed copies of many objects."""
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from typing import Generic, TypeVar, overload
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from dataclasses import fields
+from functools import cache
+from operator import attrgetter
+from typing import Any, Generic, TypeVar, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -76,3 +79,24 @@ class FrozenMap(Mapping[K, V], Generic[K, V]):
 
 #: Amounts of countable resources by name; the unit is the resource's own (``mem`` in MiB).
 Amounts = FrozenMap[str, int]
+
+
+def with_fields(one: T, values: Mapping[str, Any]) -> T:
+    """Return a copy of an object, of a frozen dataclass with slots and several fields, in which some fields have other
+    values: what `dataclasses.replace` returns, in half the time.
+    """
+    kind: Any = type(one)
+    held, puts = _slots_of(kind)
+    copy: T = object.__new__(kind)
+    for put, value in zip(puts.values(), held(one), strict=True):
+        put(copy, value)
+    for name, value in values.items():
+        puts[name](copy, value)
+    return copy
+
+
+@cache
+def _slots_of(kind: type[Any]) -> tuple[Callable[[Any], tuple[Any, ...]], dict[str, Callable[[Any, Any], None]]]:
+    """Return what reads all fields of a dataclass with slots, and what sets each of them."""
+    names = [one.name for one in fields(kind)]
+    return attrgetter(*names), {name: getattr(kind, name).__set__ for name in names}

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from cpsched.domain.cluster import Cluster, Outage
@@ -55,11 +56,11 @@ class Objective:
         return " + ".join(f"{weight:g}*{term}" for term, weight in self.weights.items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
+class SetAside(NamedTuple):
     """Amounts that no job can have during ``[start, end)``: set aside by a rule, not taken by a running job.
 
-    Where running jobs already have some of them, only the rest is held.
+    Where running jobs already have some of them, only the rest is held. A calendar sets amounts aside many hundred
+    times, so that these are tuples.
     """
 
     start: int

@@ -20,18 +20,28 @@ def placeable_beside(instance: Instance, planned: Collection[str]) -> frozenset[
     return found - hopeless(instance, left_out) if left_out else found
 
 
-def hopeless(instance: Instance, names: Collection[str]) -> frozenset[str]:
+def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = None) -> frozenset[str]:
     """Return those of some waiting jobs that are proven to be in no plan.
 
     *Proof.* What runs and does not change is in every plan, and other jobs only take more. A rigid job of one kind of
     chunks that finds no start on a ledger with the running jobs alone has none in any plan; the start that it finds
     is its earliest in any plan. So no job starts before the earliest ends of those for which it waits.
+
+    Parameters
+    ----------
+    instance, names
+        The window, and the jobs that are asked about.
+    bare
+        A ledger of all jobs on which none is booked; None: one is made. Where jobs wait for others it does not serve.
     """
     waiting = {job.id: job for job in instance.elements() if job.running is None}
     chosen = _and_awaited(instance, waiting, [name for name in waiting if name in names])
     jobs = awaited_first(instance, [waiting[name] for name in chosen])
     lost = set(refusals(instance, jobs))
-    ledger = Ledger(instance, [replace(job, after=()) for job in jobs if job.id not in lost])
+    if bare is None or any(job.after for job in jobs):
+        ledger = Ledger(instance, [replace(job, after=()) for job in jobs if job.id not in lost])
+    else:
+        ledger = bare
     if ledger.running.changeable:
         return frozenset()
     precedences, earliest = Precedences(instance, jobs), dict[str, int]()
@@ -48,6 +58,7 @@ def hopeless(instance: Instance, names: Collection[str]) -> frozenset[str]:
         is_reached = all(name in earliest for name, _ in before)
         return max(earliest[name] + seconds for name, seconds in before) if is_reached else None
 
+    alike: dict[object, int | None] = {}  # the starts of jobs that ask alike
     for job in jobs:
         if job.id in lost:
             continue
@@ -59,7 +70,12 @@ def hopeless(instance: Instance, names: Collection[str]) -> frozenset[str]:
             lost.add(job.id)
             continue
         begin = max([begin, *times])
-        start = ledger.place([job.id], earliest=begin).get(job.id) if _is_plain(job) else begin
+        start: int | None = begin
+        if _is_plain(job):
+            key = job.steps, job.licenses, job.start_at, begin, last
+            if key not in alike:
+                alike[key] = ledger.place([job.id], earliest=begin).get(job.id)
+            start = alike[key]
         if start is None or (last is not None and start > last):
             lost.add(job.id)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from cpsched.booking import Ledger, Mapping
 from cpsched.domain import Instance
@@ -11,6 +12,7 @@ from cpsched.planner.admission_result import AdmissionResult
 from cpsched.planner.rescue import rescue
 from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk, lenders
 from cpsched.problem import planning_order
+from cpsched.rusv import FOREVER, NOWHERE
 
 __all__ = ["NAME", "Planner"]
 
@@ -42,9 +44,14 @@ class Planner:
         shrink malleable jobs where that improves the plan.
         """
         ledger = self.ledger
+        is_bound = ledger.table.jobs[:, 2] < FOREVER  # it must start by some time
+        # for asking whether a job that is too late is so in every plan: what is set aside takes time to book anew
+        bare = ledger.marked() if self.instance.set_aside and is_bound.any() else None
         ledger.plan(self._order, progress)
-        if not self.instance.has_strict_priorities and self._is_late():
-            self._order = rescue(ledger, self._order, Values(self.instance, ledger).of_plan)
+        is_late = bool((is_bound & (ledger.table.starts == NOWHERE)).any())
+        if is_late and not self.instance.has_strict_priorities:
+            values = cache(lambda: Values(self.instance, ledger))
+            self._order = rescue(ledger, self._order, lambda: values().of_plan(), bare)
         order = self._order
         held = sum(job.is_evolving and job.expand_limit != 1 for job in ledger.jobs)
         if 0 < held <= _MOST_HELD:
@@ -53,11 +60,6 @@ class Planner:
             self._shrink()
         # other jobs may have moved to earlier ends since they were planned
         ledger.plan([name for name in order if not ledger.is_booked(name)])
-
-    def _is_late(self) -> bool:
-        """Return whether a job has no place that must start by some time."""
-        ledger, instance = self.ledger, self.instance
-        return any(not ledger.is_booked(job.id) and instance.latest_start(job) is not None for job in ledger.jobs)
 
     def _shrink(self) -> None:
         """Shrink waiting and running jobs where that improves the plan."""

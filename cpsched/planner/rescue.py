@@ -12,7 +12,7 @@ from functools import cache
 from itertools import permutations
 from math import factorial
 
-from cpsched.booking import Ledger
+from cpsched.booking import Ledger, Mark
 from cpsched.domain import FrozenMap, Instance, Job
 from cpsched.planner.alone import hopeless
 from cpsched.problem import Precedences, awaited_first
@@ -25,7 +25,7 @@ _MOST_PLANNED, _CHANGING = 6_000, 20
 _MOST_ORDERS, _MOST_IN_ALL = 30, 1_000
 
 
-def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float]) -> list[str]:
+def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float], bare: Mark | None = None) -> list[str]:
     """Plan all jobs anew, if that gives more of them a place, or as many places that are worth more; return the order
     of the best plan.
 
@@ -40,8 +40,10 @@ def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float]) -> 
         The ids of all jobs in the order in which they were planned.
     value
         Returns the value of what the ledger has.
+    bare
+        All that was booked before any job was planned, if that is known.
     """
-    late = _Late(ledger, order)
+    late = _Late(ledger, order, bare)
     if not late.jobs():
         return list(order)
     best = _Best(ledger, order, value)
@@ -122,8 +124,8 @@ class _Best:
 class _Late:
     """The jobs of a ledger that must start by some time, and orders in which they are served first."""
 
-    def __init__(self, ledger: Ledger, order: Sequence[str]) -> None:
-        self._ledger, self._instance = ledger, ledger.instance
+    def __init__(self, ledger: Ledger, order: Sequence[str], bare: Mark | None) -> None:
+        self._ledger, self._instance, self._bare = ledger, ledger.instance, bare
         self._jobs = {job.id: job for job in ledger.jobs}
         self._order = list(order)
         #: The latest start, and the latest end, of the jobs that have one.
@@ -135,9 +137,19 @@ class _Late:
         """Return those without a place that some plan may have, the first to be late first."""
         left = [name for name in self.by_start if not self._ledger.is_booked(name)]
         if left and self._hopeless is None:
-            self._hopeless = hopeless(self._instance, left)
+            self._hopeless = self._hopeless_of(left)
         left = [name for name in left if name not in (self._hopeless or ())]
         return sorted(left, key=lambda name: (self.by_start[name], name))
+
+    def _hopeless_of(self, names: Sequence[str]) -> frozenset[str]:
+        """Return those of some jobs that no plan has."""
+        if self._bare is None:
+            return hopeless(self._instance, names)
+        mark = self._ledger.marked()
+        self._ledger.back_to(self._bare)
+        found = hopeless(self._instance, names, self._ledger)
+        self._ledger.back_to(mark)
+        return found
 
     def ordered(self, times: Mapping[str, int], front: Mapping[str, int] = FrozenMap()) -> list[str]:
         """Return all jobs in order of their times, the others behind them as before; each after all it waits for.

@@ -20,7 +20,7 @@ from cpsched.domain import (
     SetAside,
     Step,
 )
-from cpsched.problem import Intervals, Refusal, occurrences, refusal
+from cpsched.problem import Intervals, Refusal, held_by, occurrences, refusal
 
 __all__ = ["slices_of"]
 
@@ -137,21 +137,24 @@ class _Places:
     def free(self, reservation: Reservation, times: Sequence[tuple[int, int]]) -> Iterator[ReservedSlice]:
         """Yield what a reservation gets at its times, in order."""
         for start, end in times:
+            ledger = None
             if reservation.request is None:
                 slice_ = self._named(reservation, reservation.nodes or (), start, end)
             else:
-                slice_ = self._asked(reservation, start, end)
-            yield slice_ if slice_.reason is not None else self._book(reservation, slice_)
+                ledger = self._ledger(reservation)
+                slice_ = self._asked(reservation, start, end, ledger)
+            yield slice_ if slice_.reason is not None else self._book(reservation, slice_, ledger)
 
-    def _book(self, reservation: Reservation, slice_: ReservedSlice) -> ReservedSlice:
-        """Leave to nobody else what a reservation has got."""
+    def _book(self, reservation: Reservation, slice_: ReservedSlice, booked: Ledger | None = None) -> ReservedSlice:
+        """Leave to nobody else what a reservation has got; it may be booked on a ledger already."""
         allocation = slice_.allocation
         if reservation.is_exclusive:
             allocation = self._whole(dict.fromkeys(held.node for held in allocation))
         aside = SetAside(start=slice_.start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
         self._got.append(aside)
         for ledger, _ in self._ledgers.values():
-            ledger.set_aside([aside])
+            if ledger is not booked:
+                ledger.set_aside([aside])
         return slice_
 
     def _whole(self, nodes: Sequence[str] | dict[str, None]) -> tuple[Placement, ...]:
@@ -162,6 +165,14 @@ class _Places:
     def _others(self, reservation: Reservation) -> tuple[Job, ...]:
         """Return the running jobs but those of a reservation, which run where it is."""
         return tuple(job for job in self._window.jobs if job.reservation != reservation.id)
+
+    def _held_beside(self, reservation: Reservation) -> Iterator[SetAside]:
+        """Yield what running jobs that are not in a reservation have: an exclusive one all of its nodes."""
+        for job in self._others(reservation):
+            for held in held_by([job]):
+                if job.steps[0].request.place.exclusive:
+                    held = held._replace(allocation=self._whole(dict.fromkeys(one.node for one in held.allocation)))
+                yield held
 
     def _ledger(self, reservation: Reservation) -> Ledger:
         """Return the ledger of a reservation.
@@ -175,7 +186,9 @@ class _Places:
                 for one in self._window.cluster.classes
             )
             cluster = replace(self._window.cluster, classes=classes)
-            window = replace(self._window, jobs=self._others(reservation), cluster=cluster)
+            first = min(start for _, start in self._jobs[key])
+            held = (one for one in self._held_beside(reservation) if one.end > first)
+            window = replace(self._window, jobs=(), cluster=cluster, set_aside=(*self._window.set_aside, *held))
             jobs = [job for job in self._jobs[key].values() if self._refusal(window, job) is None]
             ledger = Ledger(window, jobs)
             self._ledgers[key] = ledger, ledger.marked()
@@ -188,43 +201,34 @@ class _Places:
             self._refused[job.id] = refusal(window, job)
         return self._refused[job.id]
 
-    def _asked(self, reservation: Reservation, start: int, end: int) -> ReservedSlice:
-        """Return the nodes that a reservation gets by its request."""
-        ledger, job = self._ledger(reservation), self._jobs[self._key(reservation)][reservation.id, start]
+    def _asked(self, reservation: Reservation, start: int, end: int, ledger: Ledger) -> ReservedSlice:
+        """Book what a reservation gets by its request, and return it."""
+        job = self._jobs[self._key(reservation)][reservation.id, start]
         allocation, reason = tuple[Placement, ...](), self._refusal(ledger.instance, job)
         if reason is None:
             ledger.plan([job.id])
             planned = ledger.planned(job.id)
             if planned is not None:
                 allocation = planned.segments[0].allocation
-                ledger.release(job.id)  # it is set aside, as others are
         got = None if allocation else _TAKEN if reason is None else reason[1]
         return ReservedSlice(id=reservation.id, start=start, end=end, allocation=allocation, reason=got)
 
     def _named(self, reservation: Reservation, nodes: Sequence[str], start: int, end: int) -> ReservedSlice:
         """Return the named nodes of a reservation, if they are up and nothing else is there."""
         window, among = self._window, set(nodes)
-        held = [
-            (segment.start, segment.end, segment.allocation, job.licenses)
-            for job in self._others(reservation)
-            for segment in (job.running.segments if job.running is not None else ())
-        ]
-        held += [
-            (aside.start, aside.end, aside.allocation, aside.licenses)
-            for aside in (*self._window.set_aside, *self._got)
-        ]
-        meant = [one for one in held if one[0] < end and one[1] > max(start, window.now)]
+        held = (*held_by(self._others(reservation)), *window.set_aside, *self._got)
+        meant = [one for one in held if one.start < end and one.end > max(start, window.now)]
         reason = None
         down = [node for node in nodes if window.cluster.class_of[node].state is not NodeState.UP]
         if down:
             reason = f"{down[0]} is {window.cluster.class_of[down[0]].state}"
-        elif any(placement.node in among for one in meant for placement in one[2]):
+        elif any(placement.node in among for one in meant for placement in one.allocation):
             reason = _TAKEN
         for name, amount in reservation.licenses.items():
             # the most at a time is reached when something begins
             levels = [
-                sum(one[3].get(name, 0) for one in meant if one[0] <= begin < one[1])
-                for begin in {max(start, window.now), *(one[0] for one in meant if one[0] > start)}
+                sum(one.licenses.get(name, 0) for one in meant if one.start <= begin < one.end)
+                for begin in {max(start, window.now), *(one.start for one in meant if one.start > start)}
             ]
             if max(levels) + amount > window.cluster.licenses.get(name, 0):
                 reason = _TAKEN

@@ -8,6 +8,7 @@ dependencies as distances between starts, `queue.py` the order in which jobs are
 """
 
 from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, placeable, refusal, refusals
+from cpsched.problem.asides import held_by
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, missing_from
 from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
@@ -46,6 +47,7 @@ __all__ = [
     "chunks_on_empty_node",
     "columns_of",
     "exchanged",
+    "held_by",
     "intervals",
     "is_bound",
     "is_made_up",

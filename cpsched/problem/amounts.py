@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -90,13 +90,19 @@ class Measures:
 
     def of(self, job: Job, resource: str) -> Size:
         """Return how much of a resource a job has."""
-        known = self._sizes.get(resource)
-        if known is None:
-            known = self._sizes[resource] = {}
-        size = known.get(job.id)
-        if size is None:
-            size = known[job.id] = self._size(job, resource)
-        return size
+        return self.of_all([job], resource).get(job.id, _NOTHING)
+
+    def of_all(self, jobs: Iterable[Job], resource: str) -> dict[str, Size]:
+        """Return how much of a resource each of some jobs has that has something of it, by id."""
+        known = self._sizes.setdefault(resource, {})
+        found: dict[str, Size] = {}
+        for job in jobs:
+            size = known.get(job.id)
+            if size is None:
+                size = known[job.id] = self._size(job, resource)
+            if size.area:
+                found[job.id] = size
+        return found
 
     def _size(self, job: Job, resource: str) -> Size:
         whole = _whole(job, resource)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import chain, pairwise
 
 from cpsched.domain import Amounts, Cluster, Job, Placement, SetAside
 from cpsched.problem.amounts import Amount
+from cpsched.problem.calendar import Intervals
 
-__all__ = ["beside", "closed", "closed_within", "held_by", "merged"]
+__all__ = ["Closed", "beside", "closed", "closed_within", "held_by", "merged"]
 
 
 def held_by(jobs: Sequence[Job]) -> Iterator[SetAside]:
@@ -46,21 +48,45 @@ def beside(aside: SetAside, held: Sequence[SetAside], cluster: Cluster) -> Itera
         )
 
 
-def closed(total: int, left: int, times: Sequence[tuple[int, int]], taken: Sequence[Amount]) -> Iterator[Amount]:
-    """Yield the amounts to be set aside so that `left` of `total` are there at some times, but for what running jobs
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Amounts that nobody can have at some times."""
+
+    #: Those at times at which running jobs have some.
+    pieces: tuple[Amount, ...] = ()
+    #: The times at which a rule holds, as many rules have them, and the first one of these at which the same amount is
+    #: closed from then on.
+    times: Intervals = ()
+    first: int = 0
+    amount: int = 0
+
+    def __iter__(self) -> Iterator[Amount]:
+        """Yield all amounts in the order of time."""
+        yield from self.pieces
+        yield from ((start, end, self.amount) for start, end in self.times[self.first :])
+
+    @property
+    def last(self) -> Amount | None:
+        """The last amount."""
+        if self.first < len(self.times):
+            return (*self.times[-1], self.amount)
+        return self.pieces[-1] if self.pieces else None
+
+
+def closed(total: int, left: int, times: Intervals, taken: Sequence[Amount]) -> Closed:
+    """Return the amounts to be set aside so that `left` of `total` are there at some times, but for what running jobs
     have (`taken`).
     """
     borders = {time for start, end, _ in taken for time in (start, end)}
-    last_border = max(borders, default=-1)
-    after = bisect_left(times, (last_border,))  # nothing is taken any more
+    after = bisect_left(times, (max(borders, default=-1),))  # nothing is taken any more
+    pieces = []
     for first, last in times[:after]:
         cuts = sorted({first, last, *(time for time in borders if first < time < last)})
         for start, end in pairwise(cuts):
             used = sum(amount for begin, stop, amount in taken if begin <= start < stop)
             if (amount := total - max(left, used)) > 0:
-                yield start, end, amount
-    if total > left:
-        yield from [(first, last, total - left) for first, last in times[after:]]
+                pieces.append((start, end, amount))
+    return Closed(tuple(pieces), times, after if total > left else len(times), total - left)
 
 
 def closed_within(first: int, last: int, most: int, left: int, taken: Sequence[Amount]) -> Iterator[Amount]:
@@ -73,7 +99,7 @@ def closed_within(first: int, last: int, most: int, left: int, taken: Sequence[A
         yield start, end, most - max(0, min(most, left - used))
 
 
-def merged(asides: Iterable[SetAside], closed: Mapping[str, Iterable[Amount]]) -> tuple[SetAside, ...]:
+def merged(asides: Sequence[SetAside], closed: Mapping[str, Closed]) -> tuple[SetAside, ...]:
     """Return amounts with all that is set aside for the same time in one, and each node once in it.
 
     Parameters
@@ -81,40 +107,61 @@ def merged(asides: Iterable[SetAside], closed: Mapping[str, Iterable[Amount]]) -
     asides
         Amounts that are set aside.
     closed
-        Amounts of other licences that are set aside, too: when, and how much, by the name of the licence, each at most
-        once for the same time.
+        Amounts of other licences that are set aside, too, by the name of the licence.
     """
-    nodes: dict[tuple[int, int], dict[str, Placement]] = {}
-    licenses: dict[tuple[int, int], dict[str, int]] = {}
+    held: dict[tuple[int, int], tuple[tuple[Placement, ...], ...]] = {}
+    loans: dict[tuple[int, int], tuple[tuple[str, int], ...]] = {}
     for aside in asides:
         time = aside.start, aside.end
         if aside.allocation:
-            of_nodes = nodes.setdefault(time, {})
-            for placement in aside.allocation:
-                here = of_nodes.get(placement.node)
-                of_nodes[placement.node] = placement if here is None else _together(here, placement)
-        _add(licenses.setdefault(time, {}), aside.licenses)
-    loans: dict[tuple[int, int], list[tuple[str, int]]] = {time: list(of.items()) for time, of in licenses.items()}
-    for name, parts in closed.items():
-        for start, end, amount in parts:
-            if (start, end) in loans:
-                loans[start, end].append((name, amount))
-            else:
-                loans[start, end] = [(name, amount)]
+            held[time] = (*held.get(time, ()), aside.allocation)
+        loans[time] = (*loans.get(time, ()), *aside.licenses.items())
+    sharing: dict[int, list[tuple[int, tuple[str, int]]]] = {}  # the same times
+    for name, one in closed.items():
+        for start, end, amount in one.pieces:
+            loans[start, end] = (*loans.get((start, end), ()), (name, amount))
+        sharing.setdefault(id(one.times), []).append((one.first, (name, one.amount)))
+    all_times = {id(one.times): one.times for one in closed.values()}
+    for key, parts in sharing.items():
+        times, loan = all_times[key], tuple[tuple[str, int], ...]()
+        parts.sort()
+        for (first, part), (until, _) in pairwise([*parts, (len(times), ("", 0))]):
+            loan += (part,)
+            for time in times[first:until]:
+                loans[time] = loans.get(time, ()) + loan
     # the same few amounts are set aside at many times: one value serves them all
-    values: dict[tuple[tuple[str, int], ...], Amounts] = {}
+    distinct = {id(loan): loan for loan in loans.values()}
+    values = {loan: _added_up(loan) for loan in set(distinct.values())}
+    known = {key: values[loan] for key, loan in distinct.items()}
     allocations: dict[tuple[int, ...], tuple[Placement, ...]] = {}
     found = []
     for time in sorted(loans):
-        key = tuple(loans[time])
-        if key not in values:
-            values[key] = Amounts(key)
-        held: tuple[Placement, ...] = ()
-        if time in nodes:
-            held = tuple(nodes[time].values())
-            held = allocations.setdefault(tuple(map(id, held)), held)
-        found.append(SetAside(start=time[0], end=time[1], allocation=held, licenses=values[key]))
+        allocation: tuple[Placement, ...] = ()
+        if time in held:
+            nodes = tuple(map(id, held[time]))
+            if nodes not in allocations:
+                allocations[nodes] = _put_together(held[time])
+            allocation = allocations[nodes]
+        start, end = time
+        found.append(SetAside(start, end, allocation, known[id(loans[time])]))
     return tuple(found)
+
+
+def _put_together(allocations: Iterable[Sequence[Placement]]) -> tuple[Placement, ...]:
+    """Return amounts of nodes with each node once."""
+    found: dict[str, Placement] = {}
+    for placement in chain.from_iterable(allocations):
+        here = found.get(placement.node)
+        found[placement.node] = placement if here is None else _together(here, placement)
+    return tuple(found.values())
+
+
+def _added_up(loans: Iterable[tuple[str, int]]) -> Amounts:
+    """Return amounts with each name once."""
+    total: dict[str, int] = {}
+    for name, amount in loans:
+        total[name] = total.get(name, 0) + amount
+    return Amounts(total)
 
 
 def _together(one: Placement, other: Placement) -> Placement:

@@ -7,7 +7,7 @@ it, and of which there is none while the limit holds; a free pool is one that jo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Amount, Measures, Size, Supply
-from cpsched.problem.asides import closed
+from cpsched.problem.asides import Closed, closed
 from cpsched.problem.calendar import Intervals, intervals, minus, union
 from cpsched.problem.queue import planning_order
 from cpsched.problem.rule import Rule
@@ -46,7 +46,7 @@ class Counter:
     #: The amount that they may take together while the rule holds.
     left: int = 0
     #: Amounts that nobody can have for a time.
-    closed: tuple[Amount, ...] = ()
+    closed: Closed = field(default_factory=Closed)
     #: Whether a plan that the counter forbids may be allowed by the rule.
     is_strict: bool = False
     #: Jobs that keep to the rule only if they are neither shrunk nor held.
@@ -54,9 +54,10 @@ class Counter:
 
     def last_chances(self, for_ever: int) -> Iterator[tuple[str, int]]:
         """Yield the jobs for which nothing is left from some second on, each with that second."""
-        for start, end, amount in self.closed:
-            if end >= for_ever:
-                yield from ((job_id, start) for job_id, taken in self.takes.items() if self.total - amount < taken)
+        last = self.closed.last
+        if last is not None and last[1] >= for_ever:
+            left = self.total - last[2]
+            yield from ((job_id, last[0]) for job_id, taken in self.takes.items() if left < taken)
 
 
 class Times:
@@ -145,7 +146,7 @@ def _counter(
 
     `jobs` are those that the rule is about, `takes` has the amounts that they take.
     """
-    if not times:
+    if not times or not (takes or steady):
         return
     total, is_waiting, running = 0, False, list[Amount]()
     for job in jobs:
@@ -164,7 +165,7 @@ def _counter(
     if times == ((instance.now, instance.now + FOR_EVER),):
         yield Counter(rule=rule, takes=takes, total=left, left=left, is_strict=is_strict, steady=steady)
         return
-    amounts = tuple(closed(total, left, times, running))
+    amounts = closed(total, left, times, running)
     yield Counter(rule=rule, takes=takes, total=total, left=left, closed=amounts, is_strict=is_strict, steady=steady)
 
 
@@ -231,41 +232,56 @@ class _Limits:
                 yield from self._outstanding(bound)
 
     def _bounds(self) -> Iterator[_Bound]:
-        """Yield each limit for each consumer that has jobs, ``*`` once for each resource."""
+        """Yield each limit for each consumer that has jobs, ``*`` once for each resource, where it can bind."""
         instance, about = self._instance, self._about
-        by_subject: dict[tuple[ConsumerKind, str], list[Job]] = {}
+        by_subject: dict[ConsumerKind, dict[str, list[Job]]] = {kind: {} for kind in ConsumerKind}
         for job in instance.jobs if instance.limits else ():
             for kind, subject in ((ConsumerKind.USER, job.user), (ConsumerKind.GROUP, job.group)):
                 if subject is not None and (about is None or subject in (about.user, about.group)):
-                    by_subject.setdefault((kind, subject), []).append(job)
+                    by_subject[kind].setdefault(subject, []).append(job)
         for number, limit in enumerate(instance.limits):
             if limit.soft and not self._soft:
                 continue
-            times_of_limit, path = self._times.of(limit.validity), f"limits[{number}]"
-            consumer = limit.consumer
-            named = [] if consumer.name is None else [(consumer.kind, consumer.name)]
+            kind, name = limit.consumer.kind, limit.consumer.name
             resources = (limit.resource,) if limit.resource != "*" else self._supply.names
-            for kind, subject in named or [one for one in by_subject if one[0] is consumer.kind]:
-                jobs = by_subject.get((kind, subject), ())
+            for subject in by_subject[kind] if name is None else (name,):
+                jobs = by_subject[kind].get(subject)
                 for resource in resources if jobs else ():
-                    times = times_of_limit
-                    if limit.resource == "*":
-                        own = (
-                            self._times.of(other.validity)
-                            for other in instance.limits
-                            if other.resource == resource and _is_about(other.consumer, kind, subject)
-                        )
-                        times = minus(times, union(chain.from_iterable(own)))
-                    if times:
-                        asked = self._asked_by(kind, subject, resource, jobs)
-                        yield _Bound(limit, path, f"{kind} {subject}", resource, times, asked)
+                    asked = self._asked_by(kind, subject, resource, jobs or ())
+                    if self._can_bind(limit, resource, asked) and (times := self._times_of(limit, subject, resource)):
+                        yield _Bound(limit, f"limits[{number}]", f"{kind} {subject}", resource, times, asked)
+
+    def _times_of(self, limit: Limit, subject: str, resource: str) -> Intervals:
+        """Return when a limit holds for a consumer and a resource: ``*`` where no limit on that resource does."""
+        times, kind = self._times.of(limit.validity), limit.consumer.kind
+        if limit.resource != "*":
+            return times
+        own = (
+            self._times.of(other.validity)
+            for other in self._instance.limits
+            if other.resource == resource and _is_about(other.consumer, kind, subject)
+        )
+        return minus(times, union(chain.from_iterable(own)))
+
+    def _can_bind(self, limit: Limit, resource: str, asked: _Asked) -> bool:
+        """Tell whether what the jobs of a consumer have of a resource can be more than a limit allows."""
+        if (
+            limit.items is not None
+            and (self._record or asked.is_waiting)
+            and asked.total > limit.items.of(self._supply.of(resource))
+        ):
+            return True
+        if limit.duration is not None and (asked.uneven or asked.longest > limit.duration):
+            return True
+        if limit.area is None:
+            return False
+        return limit.area_scope is AreaScope.OUTSTANDING or bool(asked.uneven) or asked.largest > limit.area
 
     def _asked_by(self, kind: ConsumerKind, subject: str, resource: str, jobs: Sequence[Job]) -> _Asked:
         """Add up what the jobs of a consumer have of a resource; once for all limits of them."""
         key = kind, subject, resource
         if key not in self._found:
-            measures = self._measures
-            sizes = {job.id: size for job in jobs if (size := measures.of(job, resource)).area}
+            sizes = self._measures.of_all(jobs, resource)
             having = [(job, sizes[job.id]) for job in jobs if job.id in sizes]
             starting = [size for job, size in having if self._starts(job)]
             self._found[key] = _Asked(
@@ -285,8 +301,6 @@ class _Limits:
     def _items(self, bound: _Bound, items: ItemBound) -> Iterator[Counter]:
         """Yield the counter of a limit on items at a time."""
         most, asked = items.of(self._supply.of(bound.resource)), bound.asked
-        if asked.total <= most or not (self._record or asked.is_waiting):
-            return
         takes = {name: size.most for name, size in asked.sizes.items() if size.most}
         rule = self._rule(bound, f"may have {most} {bound.resource} at a time")
         is_strict = any(job_id in takes for job_id in asked.uneven)
@@ -301,11 +315,11 @@ class _Limits:
         limit, resource, asked = bound.limit, bound.resource, bound.asked
         if self._record and limit.soft:
             return
-        measures = [(limit.duration, "seconds", asked.longest, f"may use {resource} for {limit.duration} s in a job")]
+        measures = [(limit.duration, "seconds", f"may use {resource} for {limit.duration} s in a job")]
         if limit.area_scope is AreaScope.REQUEST:
-            measures.append((limit.area, "area", asked.largest, f"may ask for {limit.area} {resource} x s in a job"))
-        for most, measure, greatest, words in measures:
-            if most is None or (greatest <= most and not asked.uneven):
+            measures.append((limit.area, "area", f"may ask for {limit.area} {resource} x s in a job"))
+        for most, measure, words in measures:
+            if most is None:
                 continue
             starting = [
                 (job, getattr(asked.sizes[job.id], measure))
@@ -438,7 +452,7 @@ def _counter_of_pool(
 ) -> Iterator[Counter]:
     """Yield the counter of a free pool of the whole cluster."""
     others = [job for job in instance.jobs if not is_let_in(pool, job)]
-    takes = {job.id: amount for job in others if (amount := measures.of(job, pool.resource).most)}
+    takes = {name: size.most for name, size in measures.of_all(others, pool.resource).items() if size.most}
     left = left_to_others(pool.items, supply.of(pool.resource))
     rule = Rule(
         path=path,

@@ -33,6 +33,7 @@ from cpsched.domain import (
     SetAside,
     Step,
     WaitingReason,
+    with_fields,
 )
 from cpsched.problem.alone import Alone, alone_in, rests_of_running
 from cpsched.problem.amounts import Amount, Supply
@@ -264,12 +265,15 @@ class NodeRules:
             self._close(rule, pool, [job for job in asking if job.reservation is None], quota, times)
             spread = Spread(rule.name, times, quota, taken)
             is_always = times == ((instance.now, instance.now + FOR_EVER),)
+            alike: dict[tuple[int, int, tuple[Amount, ...]], list[str]] = {}
             for node, most in has.items():
-                held = taken.get(node, ())
+                held = tuple(taken.get(node, ()))
                 is_plain = is_always and sum(amount for _, _, amount in held) <= quota[node]
                 self._has.setdefault(node, {})[rule.name] = quota[node] if is_plain else most
                 if not is_plain:
-                    spread.close(node, closed(most, quota[node], times, held))
+                    alike.setdefault((most, quota[node], held), []).append(node)
+            for (most, kept, held), alike_nodes in alike.items():
+                spread.close(alike_nodes, closed(most, kept, times, held))
             for slice_, node, amount in hosting:
                 name = _virtual(node, slice_)
                 self._of_guests.setdefault(name, {})[rule.name] = amount
@@ -354,8 +358,10 @@ class NodeRules:
         ends = {job.id: slice_.end for slice_, guests in self._guests.items() for job in guests}
         taken: dict[str, list[Amount]] = {}
         for job in jobs:
+            if job.running is None:
+                continue
             since = ends.get(job.id, self._instance.now)
-            for segment in job.running.segments if job.running is not None else ():
+            for segment in job.running.segments:
                 start = max(segment.start, since) if job.id in ends else segment.start
                 for held in segment.allocation if segment.end > since else ():
                     amount = held.resources.get(resource, 0)
@@ -445,8 +451,9 @@ class NodeRules:
             allocation = tuple(Placement(node=node, resources=amounts) for node, amounts in closed.items())
             aside = SetAside(start=start, end=slice_.end, allocation=allocation, licenses=reservation.licenses)
             jobs = guests.get(slice_, ())
-            others = self._held_beside(jobs)
-            if reservation.is_closure or reservation.allocation:  # had whatever else is there
+            is_had = bool(reservation.is_closure or reservation.allocation)  # whatever else is there
+            others = self._held_beside(jobs) if is_had or jobs else []
+            if is_had:
                 self._asides += beside(aside, [*others, *self._asides], instance.cluster)
             else:
                 self._asides.append(aside)
@@ -624,7 +631,7 @@ class NodeRules:
         """
         asked = self._asked.get(job.id)
         if asked is None:
-            return replace(job, **counted) if counted else job
+            return with_fields(job, counted) if counted else job
         fields: dict[str, Any] = {
             **counted,
             "steps": tuple(
@@ -647,7 +654,7 @@ class NodeRules:
             if job.running is None:
                 fields["not_before"] = max(slice_.start, job.not_before or slice_.start)
                 fields["deadline"] = slice_.end if deadline is None else min(deadline, slice_.end)
-        return replace(job, **fields)
+        return with_fields(job, fields)
 
     def _extended(self, request: Request, asked: _Asked) -> Request:
         """Return a request that asks for made-up resources and properties, too; one for all jobs that ask alike."""
@@ -695,6 +702,8 @@ class NodeRules:
             taken = asked.amounts(held.resources, 0)
             more = {name: taken[name] for name in taken if name in key[1] and asked.takes[name] is not None}
             known[key] = Amounts({**held.resources, **more}) if more else held.resources
+        if node == held.node and known[key] is held.resources:
+            return held
         return Placement(node=node, resources=known[key], chunk=held.chunk, count=held.count)
 
     def _has_of(self, node: str, asked: _Asked) -> Mapping[str, int]:

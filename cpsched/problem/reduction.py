@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -305,6 +306,8 @@ def _cores(job: Job) -> int:
 
 def _expanded(instance: Instance) -> Instance:
     """Return an instance whose arrays are single jobs: a limit may admit some elements and not others."""
+    if all(job.array is None for job in instance.jobs):
+        return instance
     # an element is counted as one (``arrayjobs``) also where it is planned by itself
     elements = {name for job in instance.jobs if job.array is not None for name in job.element_ids}
     # all elements of an array are of one class
@@ -325,21 +328,25 @@ def _earlier(one: int | None, other: int | None) -> int | None:
 
 def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:
     """Return the fields of jobs, by id, that have licences in place of limits and free pools."""
-    takes: dict[str, dict[str, int]] = {}
+    takes = defaultdict[str, list[tuple[str, int]]](list)
     ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
         name = counter.rule.name
         for job_id, amount in counter.takes.items():
-            takes.setdefault(job_id, {})[name] = amount
+            takes[job_id].append((name, amount))
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
+    licenses: dict[tuple[tuple[str, int], ...], Amounts] = {}  # of jobs that ask alike
     found: dict[str, dict[str, Any]] = {}
     for job in instance.jobs:
-        taken = takes.get(job.id)
-        if taken is None and job.id not in steady:
+        if job.id not in takes and job.id not in steady:
             continue
-        fields = found[job.id] = {"licenses": Amounts({**job.licenses, **(taken or {})})}
+        key = (*job.licenses.items(), *takes.get(job.id, ()))
+        if key not in licenses:
+            licenses[key] = Amounts(key)
+        fields: dict[str, Any] = {"licenses": licenses[key]}
+        found[job.id] = fields
         if job.id in steady:
             fields |= {"malleability": None, "expand_limit": 1}
         if job.running is None and job.id in ends:

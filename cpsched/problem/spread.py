@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from cpsched.domain import Amounts, Arrangement, Job, NodeClass, NodeState, Placement, Request, ReservedSlice, SetAside
 from cpsched.problem.admission import chunks_on_empty_node, packs
@@ -110,16 +111,16 @@ class Spread:
     ) -> None:
         self._resource, self._times, self._quota, self._taken = resource, times, quota, taken
         self._parts: dict[str, list[Amount]] = {}
-        self._aside: dict[tuple[int, int], list[Placement]] = {}
-        self._placements: dict[tuple[str, int], Placement] = {}  # the same few amounts are set aside at many times
+        self._aside: dict[tuple[int, int], list[tuple[Placement, ...]]] = {}
 
-    def close(self, node: str, amounts: Iterable[Amount]) -> None:
-        """Set amounts aside on a node."""
+    def close(self, nodes: Sequence[str], amounts: Iterable[Amount]) -> None:
+        """Set amounts aside on each of some nodes."""
+        held: dict[int, tuple[Placement, ...]] = {}  # the same few amounts are set aside at many times
         for start, end, amount in amounts:
-            key = node, amount
-            if key not in self._placements:
-                self._placements[key] = Placement(node=node, resources=Amounts({self._resource: amount}))
-            self._aside.setdefault((start, end), []).append(self._placements[key])
+            if amount not in held:
+                resources = Amounts({self._resource: amount})
+                held[amount] = tuple(Placement(node=node, resources=resources) for node in nodes)
+            self._aside.setdefault((start, end), []).append(held[amount])
 
     def part(self, slice_: ReservedSlice, node: str, name: str, amount: int) -> None:
         """Give a part of a node's quota, at most `amount`, to the jobs of a reservation, whose node is `name`."""
@@ -130,10 +131,14 @@ class Spread:
         for start, end in self._times:
             start, end = max(start, slice_.start), min(end, slice_.end)
             if start < end:
-                self.close(node, [(start, end, most)] if most else [])
-                self.close(name, [(start, end, amount - most)] if most < amount else [])
+                self.close([node], [(start, end, most)] if most else [])
+                self.close([name], [(start, end, amount - most)] if most < amount else [])
 
     def asides(self) -> Iterator[SetAside]:
         """Yield all of it, of one time together."""
+        known: dict[tuple[int, ...], tuple[Placement, ...]] = {}
         for (start, end), parts in self._aside.items():
-            yield SetAside(start=start, end=end, allocation=tuple(parts))
+            key = tuple(map(id, parts))
+            if key not in known:
+                known[key] = tuple(chain.from_iterable(parts))
+            yield SetAside(start=start, end=end, allocation=known[key])

@@ -46,6 +46,8 @@ NOWHERE = -1
 _MEMORY = 16
 #: Where many bookings take more than this share (its inverse) of all node columns, rows of all nodes take less space.
 _SPELLED_OUT = 8
+#: Space for one block of slots is kept for so many slots; on average a block has more.
+_SLOTS_PER_BLOCK = 4
 #: Entries of jobs that are gone, at the most, beside as many as the jobs of a table have.
 _MOST_UNUSED = 1 << 16
 
@@ -549,9 +551,9 @@ class Timeline:
         """Return the entries that a kernel of another room has found with these arrays."""
         return self._scratch.entries[:count].copy()
 
-    def grow(self) -> None:
-        """Double the space for slots."""
-        self._state = _doubled(self._state)
+    def grow(self, lacking: int = 1) -> None:
+        """Double the space for slots, as often as so many are lacking."""
+        self._state = _copied(self._state, lacking)
 
     # --- single bookings ----------------------------------------------------------------------------------------
 
@@ -572,31 +574,47 @@ class Timeline:
             taken = taken._replace(columns=taken.columns[:0], amounts=taken.amounts[:0])
         (kernels.book if sign < 0 else kernels.release)(start, end, taken, self._state)
 
-    def book_all(self, spans: Ints, taken: Sequence[Booking]) -> Iterator[int]:
+    def book_all(self, spans: Ints, amounts: Sequence[tuple[Mapping[int, int], Mapping[int, int]]]) -> Iterator[int]:
         """Book many at once, in order; yield the index of each for which not all is free, which is left to the caller.
 
         Parameters
         ----------
         spans
-            int64 (bookings, 3): start, end, and which of `taken` is booked.
-        taken
-            Amounts; their own times do not matter.
+            int64 (bookings, 3): start, end, and which of `amounts` is booked.
+        amounts
+            See `booking`: those by node column, and by system column.
         """
-        firsts = np.cumsum([(0, 0), *((len(one.columns), len(one.system_columns)) for one in taken)], axis=0)
+        columns = np.array([column for taken, _ in amounts for column in taken], dtype=np.int64)
+        values = np.array([amount for taken, _ in amounts for amount in taken.values()], dtype=np.int64)
+        owners = np.repeat(np.arange(len(amounts)), [len(taken) for taken, _ in amounts])
+        system = np.zeros((len(amounts), len(self.demands.layout.system_capacity)), dtype=np.int64)
+        for sums in self._known.colsys[columns].T:
+            np.add.at(system, (owners[sums >= 0], sums[sums >= 0]), values[sums >= 0])
+        for row, (_, licenses) in enumerate(amounts):
+            for number, amount in licenses.items():
+                system[row, number] += amount
+        changed = np.nonzero(system)
+        counts = [np.bincount(of_sets, minlength=len(amounts)) for of_sets in (owners, changed[0])]
+        firsts = np.concatenate([[(0, 0)], np.cumsum(counts, axis=1).T])
         bookings = Bookings(
             spans=np.minimum(spans, FOREVER),
             firsts=firsts,
-            columns=np.concatenate([one.columns for one in taken]),
-            amounts=np.concatenate([one.amounts for one in taken]),
-            scolumns=np.concatenate([one.system_columns for one in taken]),
-            samounts=np.concatenate([one.system_amounts for one in taken]),
+            columns=columns,
+            amounts=values,
+            scolumns=changed[1],
+            samounts=system[changed],
         )
         if np.diff(firsts[:, 0])[spans[:, 2]].sum() * _SPELLED_OUT > len(spans) * self.demands.num_columns:
             self.kernel_arguments()
         done, nodes = 0, self._nodes
+        breaks = len(np.unique(spans[:, :2]))
         while done < len(spans):
-            while self._state.head[[kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS]].min() < 2 * (len(spans) - done):
-                self.grow()
+            # each break makes at most one slot more, and a block is divided in two when it is full
+            head, slots = self._state.head, min(breaks, 2 * (len(spans) - done))
+            blocks = int(head[kernels.H_BLOCKS]) + 2 * slots // kernels.BLOCK + 1
+            lacking = slots - head[kernels.H_SPARE_ROWS], blocks - head[kernels.H_SPARE_BLOCKS]
+            if max(lacking) > 0:
+                self.grow(max(int(lacking[0]), int(lacking[1]) * _SLOTS_PER_BLOCK))
             if nodes is None:
                 done, is_short = int(kernels.book_all(done, bookings, self._state)), False
             else:
@@ -627,12 +645,12 @@ class Timeline:
     def marked(self) -> TimelineMark:
         """Return a mark of the current bookings, for `back_to`."""
         nodes = None if self._nodes is None else self._nodes.copy()
-        return TimelineMark(State(*(array.copy() for array in self._state)), nodes)
+        return TimelineMark(_copied(self._state), nodes)
 
     def back_to(self, mark: TimelineMark) -> None:
         """Restore the bookings at the time of the mark."""
         self._forget()
-        self._state = State(*(array.copy() for array in mark.state))
+        self._state = _copied(mark.state)
         self._nodes = None if mark.nodes is None else mark.nodes.copy()
 
     def is_free(self, booking: Booking) -> bool:
@@ -920,7 +938,7 @@ def _taken(booking: Booking) -> Taken:
 
 def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> State:
     """Return the arrays of a timeline on which nothing is booked, with space for this many slots."""
-    blocks = rows
+    blocks = rows // _SLOTS_PER_BLOCK
     head = np.zeros(kernels.HEAD, dtype=np.int64)
     slots = np.zeros((rows, 2), dtype=np.int64)
     slots[0] = 0, 1
@@ -935,43 +953,49 @@ def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> State
     sblk = np.zeros((blocks, 3, len(system)), dtype=np.int64)
     sblk[0, kernels.LOW] = sblk[0, kernels.HIGH] = system
     spare = np.zeros((2, rows), dtype=np.int32)
-    spare[:, : rows - 1] = np.arange(rows - 1, 0, -1)
+    for stack, count in zip(spare, (rows, blocks), strict=True):
+        stack[: count - 1] = np.arange(count - 1, 0, -1)
     head[kernels.H_BLOCKS] = 1
     head[kernels.H_FREED] = FOREVER
-    head[kernels.H_SPARE_ROWS] = head[kernels.H_SPARE_BLOCKS] = rows - 1
+    head[kernels.H_SPARE_ROWS], head[kernels.H_SPARE_BLOCKS] = rows - 1, blocks - 1
     order = np.zeros(blocks, dtype=np.int32)
     return State(head, slots, order, members, free, blk, srows, sblk, spare)
 
 
-def _doubled(state: State) -> State:
-    """Return the same timeline in arrays with twice as many slots and blocks."""
-    head, spare = state.head, state.spare
-    old = spare.shape[1]
-    more = np.zeros((2, 2 * old), dtype=spare.dtype)
+def _copied(state: State, lacking: int = 0) -> State:
+    """Return a copy of a timeline whose arrays have at least so many more slots, doubled in number, and blocks for
+    them.
+    """
+    head, spare = state.head.copy(), state.spare
+    factor = 1
+    while factor * len(state.slots) < len(state.slots) + lacking:
+        factor *= 2
+    more = np.zeros((2, factor * spare.shape[1]), dtype=spare.dtype)
     tops = []
-    for stack, counter in enumerate((kernels.H_SPARE_ROWS, kernels.H_SPARE_BLOCKS)):
-        count = int(head[counter])
+    counters = (len(state.slots), kernels.H_SPARE_ROWS), (len(state.order), kernels.H_SPARE_BLOCKS)
+    for stack, (old, counter) in enumerate(counters):
+        new, count = factor * old, int(head[counter])
         in_use = np.ones(old, dtype=bool)
         in_use[spare[stack, :count]] = False
         tops.append(int(np.flatnonzero(in_use)[-1]) + 1)
-        more[stack, :old] = np.arange(2 * old - 1, old - 1, -1)
-        more[stack, old : old + count] = spare[stack, :count]
-        head[counter] = old + count
+        more[stack, : new - old] = np.arange(new - 1, old - 1, -1)
+        more[stack, new - old : new - old + count] = spare[stack, :count]
+        head[counter] = new - old + count
 
-    def doubled(array: NDArray[Any], top: int) -> NDArray[Any]:
-        grown = np.zeros((2 * old, *array.shape[1:]), dtype=array.dtype)  # pages that are never written cost nothing
+    def copied(array: NDArray[Any], top: int) -> NDArray[Any]:
+        grown = np.zeros((factor * len(array), *array.shape[1:]), dtype=array.dtype)  # only what is written takes time
         grown[:top] = array[:top]
         return grown
 
     of_slots, of_blocks = tops
     return State(
         head=head,
-        slots=doubled(state.slots, of_slots),
-        order=doubled(state.order, of_blocks),
-        members=doubled(state.members, of_blocks),
-        rows=doubled(state.rows, of_slots),
-        blk=doubled(state.blk, of_blocks),
-        srows=doubled(state.srows, of_slots),
-        sblk=doubled(state.sblk, of_blocks),
+        slots=copied(state.slots, of_slots),
+        order=copied(state.order, of_blocks),
+        members=copied(state.members, of_blocks),
+        rows=copied(state.rows, of_slots),
+        blk=copied(state.blk, of_blocks),
+        srows=copied(state.srows, of_slots),
+        sblk=copied(state.sblk, of_blocks),
         spare=more,
     )

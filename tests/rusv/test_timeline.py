@@ -6,7 +6,6 @@ import os
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -274,9 +273,7 @@ def test_booking_many_at_once(
         perform(pair, step)
     timeline, widest = pair.timeline, pair.timeline.free_at(0)[0]
     amounts = data.draw(st.lists(st.dictionaries(st.integers(0, len(widest) - 1), st.integers(1, 2)), min_size=1))
-    taken = [
-        timeline.booking(0, 1, of_columns, {6: 1} if number % 3 else {}) for number, of_columns in enumerate(amounts)
-    ]
+    taken = [(of_columns, {6: 1} if number % 3 else {}) for number, of_columns in enumerate(amounts)]
     spans = data.draw(
         st.lists(
             st.tuples(st.integers(0, 40), st.integers(1, 30) | st.just(FOREVER), st.integers(0, len(amounts) - 1)),
@@ -287,7 +284,7 @@ def test_booking_many_at_once(
     mark = timeline.marked()
     refused = []
     for index, (start, end, number) in enumerate(rows):
-        booking = replace(taken[number], start=start, end=end)
+        booking = timeline.booking(start, end, *taken[number])
         if timeline.is_free(booking):
             timeline.book(booking)
         else:

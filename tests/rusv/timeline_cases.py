@@ -270,11 +270,11 @@ def assert_summaries(timeline: Timeline) -> None:
         assert np.array_equal(blk[block, kernels.LOW], free.min(axis=0))
         assert np.array_equal(sblk[block, kernels.LOW], system.min(axis=0))
         assert np.array_equal(sblk[block, kernels.HIGH], system.max(axis=0))
-    for stack, taken, counter in (
-        (0, [row for own in slots for row in own], kernels.H_SPARE_ROWS),
-        (1, used, kernels.H_SPARE_BLOCKS),
+    for stack, taken, counter, count in (
+        (0, [row for own in slots for row in own], kernels.H_SPARE_ROWS, len(rows)),
+        (1, used, kernels.H_SPARE_BLOCKS, len(order)),
     ):
-        assert sorted(taken + spare[stack, : head[counter]].tolist()) == list(range(len(rows)))
+        assert sorted(taken + spare[stack, : head[counter]].tolist()) == list(range(count))
 
 
 def assert_steps(arrays: Nodes) -> None:
