@@ -85,7 +85,7 @@ def with_fields(one: T, values: Mapping[str, Any]) -> T:
     """Return a copy of an object, of a frozen dataclass with slots and several fields, in which some fields have other
     values: what `dataclasses.replace` returns, in half the time.
     """
-    kind: type[Any] = type(one)
+    kind: Any = type(one)
     held, puts = _slots_of(kind)
     copy: T = object.__new__(kind)
     for put, value in zip(puts.values(), held(one), strict=True):
@@ -96,7 +96,7 @@ def with_fields(one: T, values: Mapping[str, Any]) -> T:
 
 
 @cache
-def _slots_of(kind: type[Any]) -> tuple[Callable[[Any], tuple[Any, ...]], dict[str, Callable[[Any, Any], None]]]:
+def _slots_of(kind: Any) -> tuple[Callable[[Any], tuple[Any, ...]], dict[str, Callable[[Any, Any], None]]]:
     """Return what reads all fields of a dataclass with slots, and what sets each of them."""
     names = [one.name for one in fields(kind)]
     return attrgetter(*names), {name: getattr(kind, name).__set__ for name in names}
