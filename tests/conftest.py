@@ -64,8 +64,9 @@ def is_worker() -> bool:
 def pytest_collection(session: pytest.Session) -> None:
     """Let each worker begin with other files: pytest rewrites each file that it imports first, which takes a while."""
     if is_worker():
+        config = session.config
         number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
-        import_share(session.config.rootpath, number, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+        import_share(config.rootpath, config.args, number, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
 
 
 def pytest_collection_finish() -> None:

@@ -56,12 +56,15 @@ def dealt(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
     return order
 
 
-def import_share(root: Path, number: int, workers: int) -> None:
-    """Import one worker's part of the files with tests, so that the others find them rewritten and compiled.
+def import_share(root: Path, arguments: Sequence[str], number: int, workers: int) -> None:
+    """Import one worker's part of the files with tests that pytest is called with, itself or by a folder, so that the
+    others find them rewritten and compiled.
 
     What goes wrong is left to pytest, which imports them again when it collects the tests.
     """
-    for path in sorted((root / "tests").rglob("test_*.py"))[number::workers]:
+    named = [root / argument.partition("::")[0] for argument in arguments]
+    paths = {path for one in named for path in (one.rglob("test_*.py") if one.is_dir() else (one,))}
+    for path in sorted(paths)[number::workers]:
         with suppress(Exception, pytest.skip.Exception):
             importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts))
 

@@ -9,8 +9,9 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -170,23 +171,21 @@ def target_of(found: Import) -> tuple[str, str | None]:
     return found.module, found.name
 
 
-def faults_of(source: str, module: str, package: str, doors: dict[str, frozenset[str]]) -> list[str]:
+def faults_of(imports: Iterable[Import], module: str, doors: dict[str, frozenset[str]]) -> list[str]:
     """List the faults in the imports of a module, in words.
 
     Parameters
     ----------
-    source
-        The module's text.
+    imports
+        What it imports.
     module
         Its dotted name, ``cpsched.booking.ledger``.
-    package
-        The package that it is in: what its relative imports start from.
     doors
         The public names of each module.
     """
     room = room_of(module)
     faults = []
-    for found in imports_of(ast.parse(source), package):
+    for found in imports:
         target, name = target_of(found)
         top = target.partition(".")[0]
         where = f"{module}:{found.line}"
@@ -231,25 +230,34 @@ def package_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).parts[:-1])
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return the syntax tree of a source file."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def imported_by(path: Path) -> tuple[Import, ...]:
+    """Return what a source file imports."""
+    return tuple(imports_of(tree_of(path), package_of(path)))
+
+
+@cache
 def public_names(path: Path) -> frozenset[str]:
     """Return the ``__all__`` of a source file, which must be a literal list; empty where there is none."""
-    for node in ast.parse(path.read_text()).body:
+    for node in tree_of(path).body:
         if isinstance(node, ast.Assign) and any(ast.unparse(target) == "__all__" for target in node.targets):
             return frozenset(ast.literal_eval(node.value))
     return frozenset()
 
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-DOORS = {module_name(path): public_names(path) for path in SOURCES}
-#: What each source file imports.
-IMPORTS = {path: tuple(imports_of(ast.parse(path.read_text()), package_of(path))) for path in SOURCES}
 
 
 def test_every_import_follows_an_arrow_through_a_door() -> None:
     """No module imports a room that it has no arrow to, a module behind a door, or a library that lives elsewhere."""
-    faults = [
-        fault for path in SOURCES for fault in faults_of(path.read_text(), module_name(path), package_of(path), DOORS)
-    ]
+    doors = {module_name(path): public_names(path) for path in SOURCES}
+    faults = [fault for path in SOURCES for fault in faults_of(imported_by(path), module_name(path), doors)]
     assert not faults, "\n".join(faults)
 
 
@@ -260,7 +268,7 @@ def test_every_arrow_is_needed(room: str) -> None:
         room_of(target_of(found)[0])
         for path in SOURCES
         if room_of(module_name(path)) == room
-        for found in IMPORTS[path]
+        for found in imported_by(path)
     }
     assert ARROWS[room] <= used, f"{room} does not use {sorted(ARROWS[room] - used)}"
 
@@ -271,7 +279,7 @@ def test_every_home_is_lived_in(library: str) -> None:
     users = {
         room_of(module_name(path))
         for path in SOURCES
-        for found in IMPORTS[path]
+        for found in imported_by(path)
         if found.module.partition(".")[0] == library
     }
     assert users == HOMES[library]
@@ -295,8 +303,7 @@ def test_every_room_has_its_arrows() -> None:
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("__init__.py")), ids=module_name)
 def test_every_door_says_what_is_behind_it(path: Path) -> None:
     """Each package opens with a docstring and lists its public names."""
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree), f"{path} has no docstring"
+    assert ast.get_docstring(tree_of(path)), f"{path} has no docstring"
     assert public_names(path), f"{path} has no __all__"
 
 
@@ -321,7 +328,8 @@ def test_every_door_says_what_is_behind_it(path: Path) -> None:
 )
 def test_forbidden_imports_are_found(source: str, module: str, expected: str) -> None:
     """The checker finds a forbidden import in a made-up source text, however it is written."""
-    faults = faults_of(source, module, module.rpartition(".")[0], {"cpsched.domain": frozenset({"Job"})})
+    imports = imports_of(ast.parse(source), module.rpartition(".")[0])
+    faults = faults_of(imports, module, {"cpsched.domain": frozenset({"Job"})})
     assert len([fault for fault in faults if expected in fault]) == 1, faults
 
 
@@ -338,7 +346,8 @@ def test_forbidden_imports_are_found(source: str, module: str, expected: str) ->
 def test_allowed_imports_are_let_through(source: str) -> None:
     """The checker is content with rooms below, the room itself, the standard library and imports for types only."""
     doors = {"cpsched.domain": frozenset({"Job"})}
-    assert faults_of(source, "cpsched.booking.ledger", "cpsched.booking", doors) == []
+    imports = imports_of(ast.parse(source), "cpsched.booking")
+    assert faults_of(imports, "cpsched.booking.ledger", doors) == []
 
 
 def kernels_of(tree: ast.Module) -> list[ast.FunctionDef]:
@@ -350,7 +359,7 @@ def kernels_of(tree: ast.Module) -> list[ast.FunctionDef]:
 
 def test_kernels_take_named_tuples() -> None:
     """Arrays that belong together are one named tuple: no kernel takes more than ten arguments."""
-    found = [(path, kernel) for path in SOURCES for kernel in kernels_of(ast.parse(path.read_text()))]
+    found = [(path, kernel) for path in SOURCES for kernel in kernels_of(tree_of(path))]
     assert len(found) > 100
     assert [f"{path.name}: {kernel.name}" for path, kernel in found if len(kernel.args.args) > 10] == []
 

@@ -71,7 +71,8 @@ def test_a_simulation_loads_its_kernels(policy: str, folder: Path) -> None:
 def test_a_plan_loads_its_kernels(folder: Path) -> None:
     """The second process compiles neither the planner's kernels nor the search's, and its plan is verified."""
     for _ in range(2):
-        said = run_alone(folder, "solve", str(ROOT / "instances" / "tiny-pack-scatter.json"), "--engine", "search")
+        window = str(ROOT / "instances" / "tiny-pack-scatter.json")
+        said = run_alone(folder, "solve", window, "--engine", "search", "--budget", "0.5")
     assert "compiling" not in said
 
 
