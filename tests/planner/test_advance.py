@@ -98,7 +98,9 @@ def test_the_plan_goes_on(instance: Instance, seconds: int) -> None:
 @SLOW
 @given(evolving_instances() | malleable_windows(), st.integers(0, 20))
 def test_promises_are_kept(instance: Instance, seconds: int) -> None:
-    """Where jobs evolve or shrink, all that have started go on as planned, and nobody else starts or ends later."""
+    """Where jobs evolve or shrink, all that have started go on as planned, and nobody else starts or ends later. A job
+    that was shrunk may get its cores back earlier than was planned.
+    """
     plan = backfilled(instance)
     at = instance.now + seconds
     found = advanced(instance, plan, at)
@@ -106,10 +108,12 @@ def test_promises_are_kept(instance: Instance, seconds: int) -> None:
     outcome = replanned(found, plan)
     check_outcome(found, outcome)
     old, new = (segments_of(jobs) for jobs in (plan.jobs, outcome.jobs))
+    entries = {job.id: job for job in found.elements()}
     assert new.keys() >= {job.id for job in plan.jobs if job.end > at}
     for job in plan.jobs:
-        if job.start < at < job.end:
-            assert new[job.id] == old[job.id]
+        if job.start < at < job.end and new[job.id] != old[job.id]:
+            assert entries[job.id].malleability is not None
+            assert new[job.id][-1][1] < old[job.id][-1][1]
         elif job.end > at:
             assert new[job.id][0][0] <= job.start
             assert new[job.id][-1][1] <= job.end

@@ -151,8 +151,14 @@ def test_tight_limits_are_met_before_loose_ones() -> None:
 @examples(80)
 @given(instances().flatmap(pressed))
 def test_starts_and_nodes_are_the_literal_planners(instance: Instance) -> None:
-    """With limits of waiting, too, the planner does what the algebra's own planner does; and the judge agrees."""
-    assert places(instance, solved(instance)) == plan_literally(instance)
+    """With limits of waiting, too, the planner does what the algebra's own planner does; and the judge agrees. Only if
+    one that must start in time is too late then, the planner tries further orders, and has as many places at least.
+    """
+    ours, literal = places(instance, solved(instance)), plan_literally(instance)
+    if ours != literal:
+        waiting_jobs = [job for job in instance.elements() if job.running is None]
+        assert any(literal[job.id] is None for job in bound_jobs(instance, waiting_jobs))
+        assert sum(place is None for place in ours.values()) <= sum(place is None for place in literal.values())
 
 
 @pytest.mark.parametrize("engine", ENGINES[1:])

@@ -164,11 +164,13 @@ def test_weights_multiply_sums(objective: object, value: float, suffered: float,
         (float("nan"), 0.25, ["objective.bound"]),
         (10**400, 0.25, ["objective.bound"]),
         (-(1 << 20_000), 0.25, ["objective.bound"]),
+        (-1e30 / 3, 1e28 / 3, []),
+        (-1e30 / 3, 1.0001e28 / 3, ["objective.gap"]),
     ],
-    ids=range(11),
+    ids=range(13),
 )
 def test_bound_and_gap(bound: object, gap: object, subjects: list[str]) -> None:
-    """The bound is at most the value, and the gap is what the formula says."""
+    """The bound is at most the value, and the gap is what the formula says, to nine digits where it is large."""
     document = instance(*JOBS, queues=QUEUES, objective="wait")
     answer = _stated(name="wait", value=100, suffered=60, bound=bound, gap=gap)
     assert [violation.subject for violation in verify(document, answer)] == subjects
