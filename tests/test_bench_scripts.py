@@ -176,6 +176,12 @@ def test_bench_promise(repository: Path) -> None:
     assert moved[-1] <= moved[0]
 
 
+def test_bench_dependencies(repository: Path) -> None:
+    """bench_dependencies prints two rows for each size: with the array that waits for an array, and without."""
+    rows = tables_of(run(repository, "bench_dependencies"))["Arrays after arrays"]
+    assert [row[:2] for row in rows] == [["10", "none"], ["10", "100"], ["30", "none"], ["30", "900"]]
+
+
 @pytest.mark.large
 def test_bench_lanes(repository: Path) -> None:
     """bench_lanes prints a row for lanes that know nothing of each other, and one for lanes that exchange plans."""
