@@ -89,16 +89,20 @@ class Countdown:
     links
         Between the jobs.
     left
-        The jobs that are to be passed; all others do not count.
+        The jobs that are to be passed, all others do not count; None: all.
     """
 
-    def __init__(self, links: Links, left: Iterable[int]) -> None:
+    def __init__(self, links: Links, left: Iterable[int] | None = None) -> None:
         self._links = links
+        if left is None:
+            self._missing: list[int] = np.diff(links.before_of).tolist()
+            self._open: list[int] = np.diff(links.waits_of).tolist()
+            return
         self._missing = [0] * (len(links.before_of) - 1)
         for job in left:
             for milestone in self._milestones(job):
                 self._missing[milestone] += 1
-        self._open: list[int] = [
+        self._open = [
             sum(self._missing[milestone] > 0 for milestone in links.waits[first:last, 0].tolist())
             for first, last in zip(links.waits_of[:-1].tolist(), links.waits_of[1:].tolist(), strict=True)
         ]

@@ -59,7 +59,7 @@ def awaited_first(table: JobTable, order: Ints) -> Ints:
         return order
     turns = np.empty(len(order), dtype=np.int64)
     turns[order] = np.arange(len(order))
-    turn, left = turns.tolist(), Countdown(table.links, order.tolist())
+    turn, left = turns.tolist(), Countdown(table.links)
     ready = [(turn[job], job) for job in order.tolist() if left.is_over(job)]
     sorted_rows = []
     while ready:

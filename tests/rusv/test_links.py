@@ -101,6 +101,10 @@ def test_a_job_is_free_when_all_before_it_have_passed(drawn: list[Drawn], left: 
         return not any(other in left for one, other, _ in links if one == job)
 
     assert [countdown.is_over(job) for job in range(JOBS)] == [is_free(job) for job in range(JOBS)]
+    of_all, named = Countdown(made(drawn)), Countdown(made(drawn), range(JOBS))
+    assert [(of_all.is_over(job), of_all.passed(job)) for job in order] == [
+        (named.is_over(job), named.passed(job)) for job in order
+    ]
     for job in order:
         if job in left:
             were_free = {one for one in range(JOBS) if is_free(one)}

@@ -233,6 +233,6 @@ def _check_bound(score: Mapping[str, Fraction | str | None]) -> Iterator[Violati
         message = f"expected at most the value {_decimal(value)}, got {_decimal(bound)}"
         yield Violation("objective", "objective.bound", message)
     expected = (value - bound) / abs(value) if value else Fraction(0)
-    if not isinstance(gap, Fraction) or abs(gap - expected) > TOLERANCE * max(1, abs(expected)):
+    if not isinstance(gap, Fraction) or abs(gap - expected) > TOLERANCE * max(Fraction(1), abs(expected)):
         got = _decimal(gap) if isinstance(gap, Fraction) else "null"
         yield Violation("objective", "objective.gap", f"expected {_decimal(expected)}, got {got}")
