@@ -238,7 +238,7 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def imported_by(path: Path) -> tuple[Import, ...]:
-    """Return what a source file imports."""
+    """Return the imports of a source file."""
     return tuple(imports_of(tree_of(path), package_of(path)))
 
 

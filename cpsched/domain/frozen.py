@@ -97,6 +97,6 @@ def with_fields(one: T, values: Mapping[str, Any]) -> T:
 
 @cache
 def _slots_of(kind: Any) -> tuple[Callable[[Any], tuple[Any, ...]], dict[str, Callable[[Any, Any], None]]]:
-    """Return what reads all fields of a dataclass with slots, and what sets each of them."""
+    """Return a reader of all fields of a dataclass with slots, and a setter of each of them."""
     names = [one.name for one in fields(kind)]
     return attrgetter(*names), {name: getattr(kind, name).__set__ for name in names}

@@ -194,6 +194,14 @@ class Instance:
                 apart.setdefault(job.id.rpartition("[")[0], []).append(job.id)
         return {name: tuple(elements) for name, elements in apart.items()} | members
 
+    def names(self) -> dict[str, list[str]]:
+        """Return the names behind which a dependency means each job, by the id of the job."""
+        found: dict[str, list[str]] = {}
+        for name, elements in self.members().items():
+            for element in elements:
+                found.setdefault(element, []).append(name)
+        return found
+
     def __repr__(self) -> str:
         nodes = len(self.cluster.node_names)
         return f"<Instance {self.name!r}: {len(self.jobs)} jobs on {nodes} nodes, now {self.now}>"

@@ -8,7 +8,7 @@ from functools import cache
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
-from cpsched.problem import Precedences, awaited_first, placeable, refusals
+from cpsched.problem import Precedences, awaited_first, by_job, placeable, refusals
 
 __all__ = ["hopeless", "placeable_beside"]
 
@@ -46,10 +46,7 @@ def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = N
         return frozenset()
     precedences, earliest = Precedences(instance, jobs), dict[str, int]()
     milestones = precedences.milestones()
-    waits: dict[str, list[tuple[int, int]]] = {}
-    for number, milestone in enumerate(milestones):
-        for index, delay in milestone.after:
-            waits.setdefault(jobs[index].id, []).append((number, delay))
+    waits = {jobs[index].id: waited for index, waited in by_job(one.after for one in milestones).items()}
 
     @cache
     def moment(number: int) -> int | None:

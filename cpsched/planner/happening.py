@@ -215,11 +215,7 @@ def _hopeless(instance: Instance, fatal: Mapping[str, frozenset[DependencyType]]
     for job in instance.elements():
         for one in job.after if job.running is None else ():
             waiting.setdefault((one.job, one.type), []).append(job.id)
-    names: dict[str, list[str]] = {}
-    for entry, elements in instance.members().items():
-        for element in elements:
-            names.setdefault(element, []).append(entry)
-    pending = list(gone)
+    names, pending = instance.names(), list(gone)
     while pending:
         name = pending.pop()
         for key in product(names.get(name, ()), sorted(gone[name])):

@@ -15,7 +15,7 @@ from math import factorial
 from cpsched.booking import Ledger, Mark
 from cpsched.domain import FrozenMap, Instance, Job
 from cpsched.planner.alone import hopeless
-from cpsched.problem import Precedences, awaited_first
+from cpsched.problem import Precedences, awaited_first, by_job
 
 __all__ = ["latest_starts", "rescue"]
 
@@ -76,10 +76,7 @@ def latest_starts(instance: Instance, jobs: Sequence[Job]) -> dict[str, int]:
     if not any(job.after for job in jobs):
         return found
     milestones = Precedences(instance, jobs).milestones()
-    leads: dict[str, list[tuple[int, int]]] = {}
-    for number, milestone in enumerate(milestones):
-        for index, seconds in milestone.before:
-            leads.setdefault(jobs[index].id, []).append((number, seconds))
+    leads = {jobs[index].id: led for index, led in by_job(one.before for one in milestones).items()}
 
     @cache
     def latest(number: int) -> int | None:

@@ -10,7 +10,7 @@ dependencies as distances between starts, `queue.py` the order in which jobs are
 from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, placeable, refusal, refusals
 from cpsched.problem.asides import held_by
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
-from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, missing_from
+from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, by_job, missing_from
 from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
 from cpsched.problem.reduction import Reduced, exchanged, reduced
 from cpsched.problem.rule import Rule, is_made_up, stated_name
@@ -43,6 +43,7 @@ __all__ = [
     "beyond_equal_nodes",
     "beyond_whole_nodes",
     "bound_jobs",
+    "by_job",
     "by_turn",
     "chunks_on_empty_node",
     "columns_of",

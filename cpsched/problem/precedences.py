@@ -6,13 +6,13 @@ depends on dependencies takes time and memory for the elements, not for the pair
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job
 
-__all__ = ["Lag", "Milestone", "Precedences", "awaited_ends", "missing_from"]
+__all__ = ["Lag", "Milestone", "Precedences", "awaited_ends", "by_job", "missing_from"]
 
 
 class Lag(NamedTuple):
@@ -38,12 +38,21 @@ class Milestone(NamedTuple):
         return (Lag(one, other, seconds + delay) for other, delay in self.after for one, seconds in self.before)
 
     def among(self, place: Mapping[int, int]) -> Milestone:
-        """Return what is left of a milestone between some jobs, which get other indices."""
+        """Return the rest of a milestone between some jobs, which get other indices."""
         return Milestone(
             tuple((place[job], seconds) for job, seconds in self.before if job in place),
             tuple((place[job], delay) for job, delay in self.after if job in place),
             self.is_from_end,
         )
+
+
+def by_job(entries: Iterable[Sequence[tuple[int, int]]]) -> dict[int, list[tuple[int, int]]]:
+    """Return the entries of milestones, in their order, by job: (number of the milestone, seconds)."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for number, of_milestone in enumerate(entries):
+        for job, seconds in of_milestone:
+            found.setdefault(job, []).append((number, seconds))
+    return found
 
 
 class _Awaited(NamedTuple):

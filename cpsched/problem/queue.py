@@ -92,10 +92,7 @@ def _urgencies(instance: Instance, jobs: Sequence[Job]) -> dict[str, _Urgency]:
     urgencies = {job.id: _own_urgency(instance, job) for job in jobs}
     if not any(job.after for job in jobs):
         return urgencies
-    names: dict[str, list[str]] = {}
-    for name, elements in instance.members().items():
-        for element in elements:
-            names.setdefault(element, []).append(name)
+    names = instance.names()
     of_names: dict[str, _Urgency] = {}  # the most urgent one that waits for each name that dependencies give
     for job in reversed(awaited_first(instance, jobs)):
         awaiting = (of_names[name] for name in names[job.id] if name in of_names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job
-from cpsched.problem import Lag, Milestone, Precedences, awaited_ends
+from cpsched.problem import Lag, Milestone, Precedences, awaited_ends, by_job
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 
 
@@ -32,6 +32,13 @@ def test_a_start_and_an_end_are_distances_from_the_start() -> None:
     )
     assert [list(one.lags()) for one in found.milestones()] == [[Lag(0, 1, 5)], [Lag(0, 2, 55)], [Lag(1, 2, 10)]]
     assert [found.released(job) for job in jobs] == [0, 0, 0]
+
+
+def test_entries_by_job() -> None:
+    """Each job has its entries in the order of the milestones, by their numbers."""
+    assert by_job([[(3, 7), (1, 2)], [], [(3, 0), (3, 5)]]) == {3: [(0, 7), (2, 0), (2, 5)], 1: [(0, 2)]}
+    array = waiting("a", 50, chunk(cores=1), array=(1, 2))
+    assert linked(array).names() == {"a[1]": ["a[1]", "a"], "a[2]": ["a[2]", "a"]}
 
 
 def test_running_jobs_release_at_a_second() -> None:

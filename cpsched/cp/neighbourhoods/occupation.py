@@ -12,7 +12,7 @@ from cpsched.cp.encoding import Alternative, Encoding, Part, Task
 from cpsched.cp.neighbourhoods.positions import Positions, Use
 from cpsched.cp.sites import Hold
 from cpsched.cp.solution import Placed
-from cpsched.problem import Column
+from cpsched.problem import Column, by_job
 
 __all__ = ["Free", "Occupation"]
 
@@ -116,13 +116,8 @@ class Occupation:
         #: By milestone: (tasks, 2) of (task, seconds) and of (task, delay).
         self.before = [np.array(one.before, np.int64) for one in encoding.milestones]
         self.after = [np.array(one.after, np.int64) for one in encoding.milestones]
-        self._waits: dict[int, list[tuple[int, int]]] = {}
-        self._leads: dict[int, list[tuple[int, int]]] = {}
-        for milestone, of_milestone in enumerate(encoding.milestones):
-            for task, seconds in of_milestone.before:
-                self._leads.setdefault(task, []).append((milestone, seconds))
-            for task, delay in of_milestone.after:
-                self._waits.setdefault(task, []).append((milestone, delay))
+        self._waits = by_job(one.after for one in encoding.milestones)
+        self._leads = by_job(one.before for one in encoding.milestones)
         self._uses: list[Mapping[int, tuple[Use, ...]]] = [{} for _ in encoding.tasks]
         self.begin(positions)
 
