@@ -144,7 +144,7 @@ class World:
             yield Counter(name, window.rules.get(name), amount, total, from_now, uses)
 
     def _counted_uses(self, name: str, takes: Mapping[str, int], but: str) -> Uses:
-        """Return what `_uses` does for the licence of a rule: mostly what it was for another form of the same job."""
+        """Return the uses of the licence of a rule, as `_uses` does: mostly those of another form of the same job."""
         others = {entry: amount for entry, amount in takes.items() if entry != but}
         known = self._known_takes.get(name)
         if known is None or known[:2] != (but, others):

@@ -107,7 +107,7 @@ class Presenter:
 
 
 def _writer(instance: Instance) -> Callable[[Sequence[Job]], Sequence[Any]]:
-    """Return what writes entries of jobs as the document of their instance has them."""
+    """Return a writer of the entries of jobs, as the document of their instance has them."""
     head = replace(instance, jobs=())
     return lambda jobs: instance_to_document(replace(head, jobs=tuple(jobs))).get("jobs", ())
 
