@@ -105,6 +105,7 @@ HOMES: dict[str, frozenset[str]] = {
         "matplotlib": "charts",
         "minizinc": "mzn",
         "msgspec": "bridge daemon",
+        "llvmlite": "rusv",
         "numba": "rusv",
         "numpy": "answers booking charts cp metrics planner policies report rusv search sim workloads",
         "ortools": "cp",

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
-from numba.core import config, event, types
+from numba.core import config, event, sigutils, types
 from numba.core.registry import CPUDispatcher
 
+from cpsched.rusv import symbols
+from cpsched.rusv.bundles import bundle_of, is_bundle
 from cpsched.rusv.kernel_cache import KernelCache
 
 __all__ = ["allocating_kernel", "announced", "inner_kernel", "kernel"]
@@ -53,11 +55,25 @@ class _Kernel(CPUDispatcher):
         """Keep compiled code in the folder of the kernel's module."""
         self._cache = KernelCache(self.py_func)
 
+    def compile(self, sig: Any) -> Any:
+        """Compile for one signature, or load what was compiled, unless that was done before."""
+        args = tuple(sigutils.normalize_signature(sig)[0])
+        is_new = args not in self.overloads
+        entry = super().compile(sig)
+        if is_new:
+            symbols.register(self, args)
+        return entry
+
+    def typeof_pyval(self, val: Any) -> Any:
+        """Find the type of an argument: named tuples are bundles."""
+        return bundle_of(val) if is_bundle(val) else super().typeof_pyval(val)
+
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return how a kernel is called from another one, by the types of the arguments without their values."""
-        unliteral: Any = types.unliteral
+        """Return how a kernel is called from another one: by the types of the arguments without their values, and by
+        one type for all whole numbers.
+        """
         return super().get_call_template(
-            tuple(unliteral(arg) for arg in args), {name: unliteral(arg) for name, arg in kws.items()}
+            tuple(_widened(arg) for arg in args), {name: _widened(arg) for name, arg in kws.items()}
         )
 
 
@@ -71,6 +87,13 @@ class _InnerKernel(_Kernel):
     def _compile_for_args(self, *args: object, **kws: object) -> None:
         """Refuse a call by Python."""
         raise TypeError(f"{self.py_func.__qualname__} is an inner kernel, which other kernels call, and Python cannot")
+
+
+def _widened(type_of_argument: Any) -> Any:
+    """Return the type by which an argument is handed on."""
+    unliteral: Any = types.unliteral
+    plain = unliteral(type_of_argument)
+    return types.int64 if plain == types.int32 else plain
 
 
 def kernel(function: F) -> F:
@@ -95,6 +118,6 @@ def allocating_kernel(function: F) -> F:
 def _compiled(kind: type[_Kernel], function: F, **options: bool) -> F:
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets its options at run time
         return function
-    compiled = kind(function, targetoptions={**_OPTIONS, **options})
+    compiled = kind(function, targetoptions={**_OPTIONS, **options}, pipeline_class=symbols.Compiler)
     compiled.enable_caching()
     return cast(F, compiled)

@@ -27,6 +27,8 @@ from typing import Any
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
+from cpsched.rusv.symbols import symbols_in
+
 __all__ = ["KernelCache", "folder_of_module"]
 
 #: Folders that no process has used for so long (seconds) are removed when a new one is made.
@@ -66,6 +68,17 @@ class _InFolderOfModule(CompileResultCacheImpl):
     """How numba writes and reads compiled code, with our place for it."""
 
     _locator_classes = [_FolderOfModule]  # noqa: RUF012  # numba has no types
+
+    def reduce(self, cres: Any) -> Any:
+        """Return what is written: the kernels that compiled code calls, and the code."""
+        return symbols_in(cres), super().reduce(cres)  # type: ignore[no-untyped-call]
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """Load the kernels that compiled code calls, then the code: a symbol that is not there ends the process."""
+        symbols, code = payload
+        for symbol in symbols:
+            symbol.load()
+        return super().rebuild(target_context, code)  # type: ignore[no-untyped-call]
 
 
 class KernelCache(FunctionCache):

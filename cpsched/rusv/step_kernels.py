@@ -110,10 +110,8 @@ class Trial(NamedTuple):
     #: int32 (nodes,): how many chunks fit.
     fits: NDArray[Any]
     units: NDArray[Any]
-    #: A place with held steps, as a `Place`.
-    begins: NDArray[Any]
-    found: NDArray[Any]
-    spans: NDArray[Any]
+    #: A place with held steps.
+    place: Place
 
 
 # --- when steps begin ------------------------------------------------------------------------------------------------
@@ -533,7 +531,7 @@ def find_sequence(sequence, earliest, latest, end_by, tries, p, q, w, y):
     count = q.heads[sequence + 1, C_STEP] - q.heads[sequence, C_STEP]
     if is_found:
         end_by = p.begins[count - 1] + q.steps[q.heads[sequence + 1, C_STEP] - 1, P_NEEDED] - 1
-    held = Place(y.begins, y.found, y.spans)
+    held = y.place
     if not find_held(sequence, earliest, latest, end_by, tries, held, q, w, y):
         return is_found
     copy(p.begins[:count], held.begins)

@@ -106,9 +106,11 @@ class StepSequences:
                 held=np.zeros((steps, most_kinds, self._num_nodes), dtype=np.int32),
                 fits=np.zeros(self._num_nodes, dtype=np.int32),
                 units=np.zeros(self._num_nodes, dtype=np.int32),
-                begins=np.zeros(steps, dtype=np.int64),
-                found=np.zeros((max(self.most_entries, default=1), 3), dtype=np.int32),
-                spans=np.zeros(steps + 1, dtype=np.int64),
+                place=step_kernels.Place(
+                    begins=np.zeros(steps, dtype=np.int64),
+                    found=np.zeros((max(self.most_entries, default=1), 3), dtype=np.int32),
+                    spans=np.zeros(steps + 1, dtype=np.int64),
+                ),
             )
         return self._trial
 

@@ -164,10 +164,8 @@ class Draft(NamedTuple):
     turned: NDArray[Any]
     #: What a job takes in its parts.
     taken: part_kernels.Parts
-    #: The place of a sequence, as `step_kernels.Place`.
-    begins: NDArray[Any]
-    found: NDArray[Any]
-    spans: NDArray[Any]
+    #: The place of a sequence.
+    place: step_kernels.Place
     #: int64 (modes, 2): how many columns a job takes in each of its modes; int64 (modes, ·): which, and how much.
     sizes: NDArray[Any]
     columns: NDArray[Any]
@@ -483,7 +481,7 @@ def find_evolving(job, earliest, latest, room, is_held, costs, a, d, g, w):
         # a second of holding costs no more than a second of a later start: the job that starts first may end last
         spare = max(0.0, room - cost_of(job, earliest, costs)) / a.late[job] + 1.0
         end_by = min(end_by, earliest + a.durations[job] + np.int64(min(spare, 1e15)))
-    sequence, place = a.sequence[job], step_kernels.Place(d.begins, d.found, d.spans)
+    sequence, place = a.sequence[job], d.place
     if not step_kernels.find_sequence(
         sequence, earliest, latest, end_by, MOST_HELD if is_held else 0, place, q, w, g.y
     ):
@@ -491,11 +489,11 @@ def find_evolving(job, earliest, latest, room, is_held, costs, a, d, g, w):
     first = q.heads[sequence, step_kernels.C_STEP]
     count = q.heads[sequence + 1, step_kernels.C_STEP] - first
     for k in range(count):
-        end = d.begins[k] + q.steps[first + k, step_kernels.P_NEEDED]
+        end = d.place.begins[k] + q.steps[first + k, step_kernels.P_NEEDED]
         if k + 1 < count:
-            end = d.begins[k + 1]
-        d.parts[k, P_START], d.parts[k, P_END], d.parts[k, P_NUMBER] = d.begins[k], end, k
-        d.parts[k, P_FIRST], d.parts[k, P_COUNT] = d.spans[k], d.spans[k + 1] - d.spans[k]
+            end = d.place.begins[k + 1]
+        d.parts[k, P_START], d.parts[k, P_END], d.parts[k, P_NUMBER] = d.place.begins[k], end, k
+        d.parts[k, P_FIRST], d.parts[k, P_COUNT] = d.place.spans[k], d.place.spans[k + 1] - d.place.spans[k]
     return count
 
 
@@ -523,10 +521,10 @@ def find_in_modes(job, only, earliest, room, style, c, a, d, g, w):
             start, held = earliest_place(demand, earliest, duration, latest, d, w.s, w.t, w.x)
         if start < 0:
             continue
-        copy_rows(d.found, w.x.entries, held)
+        copy_rows(d.place.found, w.x.entries, held)
         found = 0
         if mode > 0 and style != SHRUNK:
-            found = fastest(job, start, d.found, held, d.tried, a, d, g.q, w)
+            found = fastest(job, start, d.place.found, held, d.tried, a, d, g.q, w)
             if found > 0 and d.tried[found - 1, P_END] >= start + duration:
                 found = 0
         if found == 0:
@@ -538,7 +536,7 @@ def find_in_modes(job, only, earliest, room, style, c, a, d, g, w):
         if (count == 0 and cost <= room) or (count > 0 and is_better):
             count, cheapest = found, cost
             copy_rows(d.parts, d.tried, found)
-            copy_rows(d.entries, d.found, held)
+            copy_rows(d.entries, d.place.found, held)
     d.figures[COST] = cheapest
     return count
 
@@ -563,7 +561,7 @@ def settle(order, begin, limit, c, a, d, p, g, w):
                 count = find_evolving(job, earliest, latest, np.inf, True, c.costs, a, d, g, w)
             if count > 0:
                 d.figures[COST] = cost_of_parts(job, d.parts, count, c.costs, a, q)
-                put_in(job, count, d.found, d.figures[COST], a, d, p, q, w)
+                put_in(job, count, d.place.found, d.figures[COST], a, d, p, q, w)
         elif earliest < FOREVER:
             count = find_in_modes(job, -1, earliest, np.inf, LISTED, c, a, d, g, w)
             if count > 0:
@@ -742,7 +740,7 @@ def insert(job, slot, limit, is_held, c, a, d, p, g, w):
         count = find_evolving(job, earliest, latest, limit, is_held, c.costs, a, d, g, w)
         if count == 0:
             return False
-        put_in(job, count, d.found, cost_of_parts(job, d.parts, count, c.costs, a, q), a, d, p, q, w)
+        put_in(job, count, d.place.found, cost_of_parts(job, d.parts, count, c.costs, a, q), a, d, p, q, w)
         return True
     modes = a.first_mode[job + 1] - a.first_mode[job]
     mode, style, room = 0, EXPANDED, limit

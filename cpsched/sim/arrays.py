@@ -251,6 +251,38 @@ def pop(heap, clock):
 
 
 @inner_kernel
+def sort_by_key(jobs, count, keys, spare):
+    """Sort the first jobs of a list by (key, job), merging ever longer sorted runs; `spare` has space for them.
+
+    numba's own sorting takes several seconds to compile.
+    """
+    length = 1
+    while length < count:
+        for begin in range(0, count - length, 2 * length):
+            middle, end = begin + length, min(begin + 2 * length, count)
+            if comes_before(jobs[middle - 1], jobs[middle], keys):
+                continue
+            for k in range(begin, middle):
+                spare[k] = jobs[k]
+            left, right, place = begin, middle, begin
+            while left < middle:
+                if right < end and comes_before(jobs[right], spare[left], keys):
+                    jobs[place] = jobs[right]
+                    right += 1
+                else:
+                    jobs[place] = spare[left]
+                    left += 1
+                place += 1
+        length *= 2
+
+
+@inner_kernel
+def comes_before(job, other, keys):
+    """Tell whether a job is before another one in a queue: by its key, then by its number."""
+    return keys[job] < keys[other] or (keys[job] == keys[other] and job < other)
+
+
+@inner_kernel
 def place_of_end(end, job, ends, count):
     """Return the index of (end, job) among the running jobs, or that at which it would be inserted."""
     low, high = 0, count
@@ -287,11 +319,9 @@ def remove_end(end, job, ends, clock):
 def place_in_queue(job, keys, queue, clock):
     """Return the index of a job in the queue, or that at which it would be inserted."""
     low, high = 0, clock[C_QUEUED]
-    key = keys[job]
     while low < high:
         middle = (low + high) // 2
-        other = queue[middle]
-        if keys[other] < key or (keys[other] == key and other < job):
+        if comes_before(queue[middle], job, keys):
             low = middle + 1
         else:
             high = middle

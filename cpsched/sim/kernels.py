@@ -65,6 +65,7 @@ from cpsched.sim.arrays import (
     pop,
     push,
     remove_end,
+    sort_by_key,
 )
 from cpsched.sim.aside_kernels import (
     has_asides,
@@ -548,12 +549,14 @@ def pass_arrivals(now, rule, count, s, m, t, x):
     if rule.backfill == NOBODY:
         return
     s.clock[C_STAMP] += 1
+    sort_by_key(s.arrived, count, s.keys, np.empty(count, dtype=np.int64))
     places = np.empty(count, dtype=np.int64)
     for k in range(count):
         places[k] = place_in_queue(s.arrived[k], s.keys, s.queue, s.clock)
-    places.sort()
     last = min(s.clock[C_QUEUED], 1 + rule.depth)
-    for k in range(np.searchsorted(places, last)):
+    for k in range(count):
+        if places[k] >= last:
+            break
         start_out_of_turn(s.queue[places[k] : places[k] + 1], now, rule, s, m, t, x)
         if s.clock[C_LACKS]:
             break

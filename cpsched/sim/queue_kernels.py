@@ -20,6 +20,7 @@ from cpsched.sim.arrays import (
     J_SUBMIT,
     J_WALLTIME,
     PREDICTS_NOTHING,
+    sort_by_key,
 )
 
 #: The parts of the keys by which jobs with promises, and an old job, are before all others.
@@ -147,6 +148,13 @@ def key_of(rule, job, now, s):
 
 
 @inner_kernel
+def is_submitted_before(job, other, s):
+    """Tell whether a job was submitted before another one; at the same second, whether its number is lower."""
+    submit, other_submit = s.jobs[job, J_SUBMIT], s.jobs[other, J_SUBMIT]
+    return submit < other_submit or (submit == other_submit and job < other)
+
+
+@inner_kernel
 def prefer_oldest(rule, now, s):
     """Let the job of the queue that was submitted first come before all without promises, if it has waited for as long
     as the rule is patient, and old jobs have had no more than their share of the machine.
@@ -154,8 +162,7 @@ def prefer_oldest(rule, now, s):
     oldest = -1
     for i in range(s.clock[C_QUEUED]):
         job = s.queue[i]
-        is_older = oldest < 0 or (s.jobs[job, J_SUBMIT], job) < (s.jobs[oldest, J_SUBMIT], oldest)
-        if is_older and s.promised[job] == FOREVER:
+        if s.promised[job] == FOREVER and (oldest < 0 or is_submitted_before(job, oldest, s)):
             oldest = job
     if oldest >= 0 and s.jobs[oldest, J_SUBMIT] + rule.patience <= now and s.clock[C_OLD] <= now:
         s.keys[oldest] = _OLD + s.jobs[oldest, J_SUBMIT]
@@ -165,13 +172,10 @@ def prefer_oldest(rule, now, s):
 def sort_queue(rule, now, s):
     """Sort the queue by the keys of this second; equal keys by submission. Expected runtimes are those of now."""
     count = s.clock[C_QUEUED]
-    waiting = np.sort(s.queue[:count])
     for i in range(count):
         if rule.expects == EXPECTS_CLASSES:
-            expect(waiting[i], rule, s)
-        s.keys[waiting[i]] = key_of(rule, waiting[i], now, s)
+            expect(s.queue[i], rule, s)
+        s.keys[s.queue[i]] = key_of(rule, s.queue[i], now, s)
     if rule.order == BY_SMITH and rule.patience >= 0:
         prefer_oldest(rule, now, s)
-    by_key = np.argsort(s.keys[waiting], kind="mergesort")
-    for i in range(count):
-        s.queue[i] = waiting[by_key[i]]
+    sort_by_key(s.queue, count, s.keys, np.empty(count, dtype=np.int64))

@@ -1,0 +1,129 @@
+"""Bundles: named tuples of arrays, which kernels hand on as one pointer.
+
+numba on its own hands a tuple on by value: seven numbers for each array, in each call. With a hundred arrays that is
+most of the code of a small kernel, and most of the time that its compilation takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel import models
+from numba.core.datamodel.registry import register_default
+from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
+from numba.core.pythonapi import NativeValue, unbox
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.core.typing.typeof import Purpose, typeof
+
+__all__ = ["Bundle", "bundle_of"]
+
+
+class Bundle(types.Type):
+    """The type of a named tuple that is handed on as a pointer to its fields, which never change."""
+
+    def __init__(self, kind: type, fields: tuple[Any, ...]) -> None:
+        self.kind = kind
+        self.names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]  # of a named tuple
+        self.fields = fields
+        super().__init__(name=f"Bundle({kind.__module__}.{kind.__qualname__}, {', '.join(str(f) for f in fields)})")
+
+    @property
+    def key(self) -> tuple[type, tuple[Any, ...]]:
+        """Return what tells bundles apart."""
+        return self.kind, self.fields
+
+    @property
+    def mangling_args(self) -> tuple[str, tuple[Any, ...]]:
+        """Return how a bundle is named in the symbol of a kernel."""
+        return self.kind.__name__, self.fields
+
+
+def bundle_of(value: Any) -> Bundle:
+    """Find the type of a named tuple, and of those in it."""
+    return Bundle(
+        type(value), tuple(bundle_of(field) if is_bundle(field) else typeof(field, Purpose.argument) for field in value)
+    )
+
+
+def is_bundle(value: object) -> bool:
+    """Tell whether a value is a named tuple."""
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+@register_default(Bundle)
+class _BundleModel(models.PrimitiveModel):
+    """A pointer to the fields, one after the other."""
+
+    def __init__(self, dmm: Any, fe_type: Bundle) -> None:
+        fields = [dmm.lookup(field).get_data_type() for field in fe_type.fields]
+        super().__init__(dmm, fe_type, ir.LiteralStructType(fields).as_pointer())
+
+
+@unbox(Bundle)
+def _unbox_bundle(typ: Bundle, obj: Any, c: Any) -> NativeValue:
+    """Write the fields of a named tuple to the stack of the function by which Python calls a kernel.
+
+    Its types are those by which the kernel was chosen, so they are not checked again.
+    """
+    pointer = cgutils.alloca_once(c.builder, c.context.get_value_type(typ).pointee)
+    failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
+    for index, field in enumerate(typ.fields):
+        item = c.pyapi.tuple_getitem(obj, index)
+        place = cgutils.gep_inbounds(c.builder, pointer, 0, index)
+        if isinstance(field, types.Array):
+            function = c.pyapi._get_function(
+                ir.FunctionType(ir.IntType(32), [c.pyapi.pyobj, c.pyapi.voidptr]), name="numba_adapt_ndarray"
+            )
+            code = c.builder.call(function, (item, c.builder.bitcast(place, c.pyapi.voidptr)))
+            is_error = cgutils.is_not_null(c.builder, code)
+        else:
+            native = c.unbox(field, item)
+            c.context.pack_value(c.builder, field, native.value, place)
+            is_error = native.is_error
+        c.builder.store(c.builder.or_(c.builder.load(failed), is_error), failed)
+    return NativeValue(pointer, is_error=c.builder.load(failed))
+
+
+@infer_getattr
+class _BundleAttribute(AttributeTemplate):
+    """The types of the fields."""
+
+    key = Bundle
+
+    def generic_resolve(self, typ: Any, attr: Any) -> Any:  # type: ignore[override]  # numba says: it returns nothing
+        """Return the type of a field."""
+        return typ.fields[typ.names.index(attr)] if attr in typ.names else None
+
+
+@lower_getattr_generic(Bundle)
+def _load_field(context: Any, builder: Any, typ: Bundle, value: Any, attr: str) -> Any:
+    """Load a field, which is the same whenever it is loaded."""
+    index = typ.names.index(attr)
+    field = typ.fields[index]
+    place = cgutils.gep_inbounds(builder, value, 0, index)
+    if isinstance(field, types.Array):
+        loaded = _load_array(context, builder, field, place)
+    else:
+        loaded = context.data_model_manager[field].from_data(builder, _load(builder, place))
+    return impl_ret_borrowed(context, builder, field, loaded)
+
+
+def _load_array(context: Any, builder: Any, field: types.Array, place: Any) -> Any:
+    """Load the description of an array, part by part: LLVM handles these better than a structure of them."""
+    array = context.make_array(field)(context, builder)
+    model = context.data_model_manager[field]
+    for name in ("meminfo", "parent", "nitems", "itemsize", "data"):
+        setattr(array, name, _load(builder, cgutils.gep_inbounds(builder, place, 0, model.get_field_position(name))))
+    for name in ("shape", "strides"):
+        position = model.get_field_position(name)
+        values = [_load(builder, cgutils.gep_inbounds(builder, place, 0, position, k)) for k in range(field.ndim)]
+        setattr(array, name, cgutils.pack_array(builder, values))
+    return array._getvalue()
+
+
+def _load(builder: Any, place: Any) -> Any:
+    value = builder.load(place)
+    value.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return value
