@@ -68,22 +68,20 @@ def _unbox_bundle(typ: Bundle, obj: Any, c: Any) -> NativeValue:
     Its types are those by which the kernel was chosen, so they are not checked again.
     """
     pointer = cgutils.alloca_once(c.builder, c.context.get_value_type(typ).pointee)
-    failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
+    adapt_type = ir.FunctionType(ir.IntType(32), [c.pyapi.pyobj, c.pyapi.voidptr])
+    adapt = cgutils.get_or_insert_function(c.builder.module, adapt_type, "numba_adapt_ndarray")
+    errors, is_error = ir.IntType(32)(0), cgutils.false_bit
     for index, field in enumerate(typ.fields):
         item = c.pyapi.tuple_getitem(obj, index)
         place = cgutils.gep_inbounds(c.builder, pointer, 0, index)
         if isinstance(field, types.Array):
-            function = c.pyapi._get_function(
-                ir.FunctionType(ir.IntType(32), [c.pyapi.pyobj, c.pyapi.voidptr]), name="numba_adapt_ndarray"
-            )
-            code = c.builder.call(function, (item, c.builder.bitcast(place, c.pyapi.voidptr)))
-            is_error = cgutils.is_not_null(c.builder, code)
+            code = c.builder.call(adapt, (item, c.builder.bitcast(place, c.pyapi.voidptr)))
+            errors = c.builder.or_(errors, code)
         else:
             native = c.unbox(field, item)
             c.context.pack_value(c.builder, field, native.value, place)
-            is_error = native.is_error
-        c.builder.store(c.builder.or_(c.builder.load(failed), is_error), failed)
-    return NativeValue(pointer, is_error=c.builder.load(failed))
+            is_error = c.builder.or_(is_error, native.is_error)
+    return NativeValue(pointer, is_error=c.builder.or_(is_error, cgutils.is_not_null(c.builder, errors)))
 
 
 @infer_getattr
