@@ -15,16 +15,17 @@ import pytest
 
 from cpsched.formats import read_instance
 from cpsched.serve import DocumentSource, StoreSource, Token, Visibility
-from cpsched.serve.view import View
 from tests.bridge.small_world import job, site
 from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_wider_than_screen, looks_wrong
-from tests.browser.serving import QUICK, live, served
 from tests.browser.wide_plan import wide_plan
 from tests.report.report_plans import HOSTILE, a_plan
+from tests.serve.in_thread import QUICK, live, served
 from tests.serve.serving import ALICE, BOB, OPERATOR, TOKENS, users_site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
+
+    from cpsched.serve.view import View
 
 #: Serves a source, and returns the address.
 Serve = Callable[..., str]
