@@ -24,11 +24,6 @@ def test_every_script_in_python_is_linted(repository: Path) -> None:
     assert in_python <= linted
 
 
-def test_types_are_for_those_who_import_the_package(repository: Path) -> None:
-    """Type checkers use the annotations of an installed package only where it has this marker (PEP 561)."""
-    assert (repository / "cpsched" / "py.typed").is_file()
-
-
 @dataclass(frozen=True)
 class Item:
     """What `dealt` looks at of a test."""

@@ -68,18 +68,6 @@ def test_it_opens_on_every_screen(address: str, visits: Visits, screen: tuple[in
     eventually(page.locator("#link"), "live")
     eventually(page.locator("#status"), "Planned 50" if screen == WIDE else "Planned")
     eventually(page.locator("#map figure").first, "nodes in use")
-    colours = (
-        page.locator("#map canvas")
-        .nth(1)
-        .evaluate(
-            """(map) => {
-          const pixels = map.getContext("2d").getImageData(0, 0, map.width, map.height).data, found = new Set();
-          for (let i = 0; i < pixels.length; i += 4) found.add(pixels.slice(i, i + 4).join());
-          return found.size;
-        }"""
-        )
-    )
-    assert colours >= 3
     assert not is_wider_than_screen(page)
     assert looks_wrong(page) == []
 

@@ -221,7 +221,8 @@ def test_a_job_waits_for_one_of_a_higher_class_or_with_it_in_the_waiting_room() 
         assert reasons == {"never": "unsatisfiable", "c": "dependency", "d": "dependency", "at": "too_late"}
 
 
-def test_an_exclusive_job_of_a_lower_class_finds_no_shared_node() -> None:
+@pytest.mark.parametrize("engine", ["planner", "easy", "search", "cp", "minizinc"])
+def test_an_exclusive_job_of_a_lower_class_finds_no_shared_node(engine: str) -> None:
     """Nodes that higher classes have in part are not idle, and those that they have exclusively are not free."""
     jobs = (
         waiting("part", 10, chunk(cores=1), priority=3),
@@ -232,9 +233,8 @@ def test_an_exclusive_job_of_a_lower_class_finds_no_shared_node() -> None:
         waiting("small", 5, chunk(cores=1)),
     )
     instance = strict(window([nodes("n1 n2", cores=4)], *jobs))
-    for engine in ("planner", "easy", "search", "cp", "minizinc"):
-        plan = valid(instance, solve(instance, engine=engine, budget=1.5))
-        assert starts(instance, plan) == {"part": 0, "whole": 0, "alone": 20, "small": 0}
+    plan = valid(instance, solve(instance, engine=engine, budget=1.5))
+    assert starts(instance, plan) == {"part": 0, "whole": 0, "alone": 20, "small": 0}
 
 
 @pytest.mark.parametrize(("priority", "is_shrunk"), [(9, True), (5, True), (1, False)])
