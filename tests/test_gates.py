@@ -93,6 +93,7 @@ print(compiled.count("lower_by_two"))
 """
 
 
+@pytest.mark.slow
 def test_workers_compile_a_kernel_once(repository: Path, tmp_path: Path) -> None:
     """Of two processes that need a kernel at the same time one compiles it, and the other one loads it."""
     (tmp_path / "locks").mkdir()

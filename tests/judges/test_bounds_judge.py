@@ -33,6 +33,7 @@ def test_no_bound_is_above_any_plan(seed: int) -> None:
     assert judge_case(seed, has_processes=False).failures == []
 
 
+@pytest.mark.slow
 @needs_minizinc
 def test_portfolio_and_minizinc_are_judged_too() -> None:
     """A window is planned by the engines that work in processes of their own, too."""
