@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-import dask.config
 import pytest
 from click.testing import CliRunner
 
@@ -22,6 +21,7 @@ from cpsched.metrics import objective_value
 from cpsched.portfolio import solve, team_of, with_dask_lanes
 from cpsched.portfolio.dask_lanes import DaskLane, Slice, work
 from cpsched.verify import verify_files
+from tests.bench.dask_settings import dask_settings
 from tests.search.searched import board_of, planned
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def cluster() -> Iterator[LocalCluster]:
 
     settings = {"distributed.comm.timeouts.connect": "60s", "distributed.scheduler.worker-ttl": None}
     with (
-        dask.config.set(settings),
+        dask_settings(settings),
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50
         ) as cluster,
@@ -86,7 +86,7 @@ def test_the_command_uses_the_workers(cluster: LocalCluster, tmp_path: Path) -> 
     assert shown.exit_code == 0, shown.output
     assert verify_files(WINDOW, plan) == ()
     plan.unlink()
-    with dask.config.set({"distributed.comm.timeouts.connect": "300ms"}):
+    with dask_settings({"distributed.comm.timeouts.connect": "300ms"}):
         shown = CliRunner().invoke(main, [*asked, "--dask", "tcp://127.0.0.1:1"])
     assert shown.exit_code == 4
     assert "Expected a Dask scheduler at tcp://127.0.0.1:1" in shown.stderr
@@ -121,7 +121,7 @@ def test_a_worker_that_is_lost_is_an_event(client: Client) -> None:
 def test_no_scheduler_and_no_lanes_are_told() -> None:
     """Where nobody answers, or where the engine improves nothing, the error says so."""
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "300ms"}),
+        dask_settings({"distributed.comm.timeouts.connect": "300ms"}),
         pytest.raises(EngineError, match=r"Expected a Dask scheduler at tcp://127\.0\.0\.1:1, got: "),
         with_dask_lanes(team_of("search"), "search", "tcp://127.0.0.1:1"),
     ):

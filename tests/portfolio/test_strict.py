@@ -170,7 +170,9 @@ def test_the_highest_class_is_optimal_beside_nothing_else() -> None:
     top = from_class(instance, 5)
     best = objective_value(top, best_plan(top))
     assert objective_value(top, [job for job in plan.jobs if job.id in "abcd"]) == pytest.approx(best)
-    assert plan.objective.value > solve(replace(instance, has_strict_priorities=False), budget=60).objective.value - 1e-9
+    assert (
+        plan.objective.value > solve(replace(instance, has_strict_priorities=False), budget=60).objective.value - 1e-9
+    )
 
 
 @pytest.mark.slow
